@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { chatRequest } from "#formats";
+import { chatRequest, modelOrModels } from "#formats";
 import { unixSeconds } from "./operation.ts";
 import { usage } from "./usage.ts";
 
@@ -180,7 +180,11 @@ export const fullChatRequest = chatRequest
     modalities: z.array(z.enum(["text", "audio"])).nullish(),
     audio: z.looseObject({ voice: z.unknown(), format: z.string() }).nullish(),
   })
-  .meta({ id: "ChatRequest", description: "More fields are allowed: they are the model's own" });
+  .meta({
+    id: "ChatRequest",
+    description: "More fields are allowed: they are the model's own",
+    override: modelOrModels,
+  });
 
 const finishReason = z
   .string()

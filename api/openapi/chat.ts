@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { completionsRequest } from "#formats";
 import { chatChunk, chatResponse, fullChatRequest } from "./chat-schemas.ts";
-import { storedConvertedHeaders } from "./headers.ts";
+import { storedRoutedHeaders } from "./headers.ts";
 import { type Group, operation, storing, unixSeconds } from "./operation.ts";
 import { usage } from "./usage.ts";
 
@@ -116,7 +116,7 @@ export const chat: Group = {
       okOrEvents: [
         "The answer; with `stream: true` server-sent events whose last chunk carries usage",
         chatResponse,
-        storedConvertedHeaders,
+        storedRoutedHeaders,
       ],
       event: chatChunk,
     }),
@@ -133,7 +133,7 @@ export const chat: Group = {
         okOrEvents: [
           "The text; with `stream: true` server-sent events whose last one carries usage",
           completion,
-          storedConvertedHeaders,
+          storedRoutedHeaders,
         ],
         event: completionChunk,
       },

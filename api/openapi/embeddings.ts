@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { embeddingsRequest } from "#formats";
-import { storedCallHeaders } from "./headers.ts";
+import { answeringModel, storedCallHeaders } from "./headers.ts";
 import { type Group, operation, storing } from "./operation.ts";
 import { usage } from "./usage.ts";
 
@@ -33,7 +33,7 @@ export const embeddings: Group = {
           value: { model: "local/embeddings", input: "one", encoding_format: "base64", dimensions: 4 },
         },
       },
-      ok: ["The embeddings", embeddingsResponse, storedCallHeaders],
+      ok: ["The embeddings", embeddingsResponse, storedCallHeaders.extend(answeringModel)],
     }),
   },
 };

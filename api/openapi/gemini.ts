@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { batchEmbedContentsRequest, embedContentRequest, geminiRequest } from "#formats";
-import { countHeaders, idempotencyKey, storedConvertedHeaders, streamHeaders } from "./headers.ts";
+import { countHeaders, idempotencyKey, storedRoutedHeaders, streamHeaders } from "./headers.ts";
 import { geminiModel, geminiModelList, geminiModelQuery } from "./model-lists.ts";
 import { type Group, operation, paidErrors } from "./operation.ts";
 
@@ -81,7 +81,7 @@ export const gemini: Group = {
           },
         },
       },
-      ok: ["The answer", generated, storedConvertedHeaders],
+      ok: ["The answer", generated, storedRoutedHeaders],
       errors: [...paidErrors, 409],
     }),
     "POST /v1beta/models/{model}:streamGenerateContent": operation(
@@ -110,7 +110,7 @@ export const gemini: Group = {
       params: { path: embeddingsModelPath, header: idempotencyKey },
       body: embedContentRequest,
       examples: { text: { summary: "A text", value: text4 } },
-      ok: ["The embedding", embedded, storedConvertedHeaders],
+      ok: ["The embedding", embedded, storedRoutedHeaders],
       errors: [...paidErrors, 409],
     }),
     "POST /v1beta/models/{model}:batchEmbedContents": operation(
@@ -121,7 +121,7 @@ export const gemini: Group = {
         params: { path: embeddingsModelPath, header: idempotencyKey },
         body: batchEmbedContentsRequest,
         examples: { text: { summary: "Two texts", value: { requests: [text4, text4] } } },
-        ok: ["The embeddings, in the order of the requests", batchEmbedded, storedConvertedHeaders],
+        ok: ["The embeddings, in the order of the requests", batchEmbedded, storedRoutedHeaders],
         errors: [...paidErrors, 409],
       },
     ),

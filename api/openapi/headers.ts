@@ -101,7 +101,8 @@ export const ignoredParams = {
   ),
 };
 
-const answeringModel = {
+/** Of a call that may name several models. */
+export const answeringModel = {
   "x-xm-model": header(
     "x-xm-model",
     "The model that answered, of a request with a list of models",
@@ -116,11 +117,14 @@ const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits });
 export const storedCallHeaders = callHeaders.extend(replayed);
 
 /** Of a stream. */
-export const streamHeaders = z.object({ ...requestId, ...rateLimits, ...ignoredParams });
+export const streamHeaders = z.object({ ...requestId, ...rateLimits, ...ignoredParams, ...answeringModel });
 
 /** Of a call that may be converted to the upstream's format. */
-export const convertedHeaders = callHeaders.extend(ignoredParams);
+const convertedHeaders = callHeaders.extend(ignoredParams);
 export const storedConvertedHeaders = storedCallHeaders.extend(ignoredParams);
+/** Of one that may also name several models. */
+export const routedHeaders = convertedHeaders.extend(answeringModel);
+export const storedRoutedHeaders = storedConvertedHeaders.extend(answeringModel);
 
 export const uploadHeaders = z.object({ ...requestId, ...cost });
 export const storedUploadHeaders = uploadHeaders.extend(replayed);

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { countTokensRequest, messagesRequest } from "#formats";
-import { countHeaders, idempotencyKey, messagesRequestId, storedConvertedHeaders } from "./headers.ts";
+import { countTokensRequest, messagesRequest, modelOrModels } from "#formats";
+import { countHeaders, idempotencyKey, messagesRequestId, storedRoutedHeaders } from "./headers.ts";
 import { blocks, message, messageEvent } from "./messages-schemas.ts";
 import { type Group, operation, paidErrors } from "./operation.ts";
 
@@ -30,7 +30,7 @@ export const messages: Group = {
       ...native,
       params: { header: clientHeaders.extend(idempotencyKey.shape) },
       errors: [...paidErrors, 409],
-      body: messagesRequest.extend(blocks).meta({ id: "MessagesRequest" }),
+      body: messagesRequest.extend(blocks).meta({ id: "MessagesRequest", override: modelOrModels }),
       examples: {
         text: { summary: "A question", value: { ...question, max_tokens: 100 } },
         stream: { summary: "A stream", value: { ...question, max_tokens: 100, stream: true } },
@@ -64,14 +64,14 @@ export const messages: Group = {
           },
         },
       },
-      okOrEvents: ["The message, or its events", message, storedConvertedHeaders.extend(messagesRequestId)],
+      okOrEvents: ["The message, or its events", message, storedRoutedHeaders.extend(messagesRequestId)],
       event: messageEvent,
     }),
     "POST /v1/messages/count_tokens": operation("countMessageTokens", "The tokens of a message; free", {
       ...native,
       params: { header: clientHeaders },
       errors: paidErrors,
-      body: countTokensRequest.extend(blocks).meta({ id: "CountTokensRequest" }),
+      body: countTokensRequest.extend(blocks).meta({ id: "CountTokensRequest", override: modelOrModels }),
       examples: { text: { summary: "A question", value: question } },
       ok: ["The count", z.object({ input_tokens: z.int() }), countHeaders.extend(messagesRequestId)],
     }),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { moderationRequest } from "#formats";
-import { convertedHeaders } from "./headers.ts";
+import { routedHeaders } from "./headers.ts";
 import { type Group, operation, paidErrors } from "./operation.ts";
 
 const moderationResponse = z
@@ -32,7 +32,7 @@ export const moderations: Group = {
         text: { summary: "A text", value: { model: "local/moderation", input: "Have a nice day." } },
         texts: { summary: "Two texts", value: { model: "local/moderation", input: ["Hello.", "I will kill you."] } },
       },
-      ok: ["The moderations", moderationResponse, convertedHeaders],
+      ok: ["The moderations", moderationResponse, routedHeaders],
     }),
   },
 };

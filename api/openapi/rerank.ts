@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { rerankRequest } from "#formats";
-import { storedConvertedHeaders } from "./headers.ts";
+import { storedRoutedHeaders } from "./headers.ts";
 import { type Group, operation, storing } from "./operation.ts";
 
 const rerankResponse = z
@@ -44,7 +44,7 @@ const details = {
       },
     },
   },
-  ok: ["The results", rerankResponse, storedConvertedHeaders],
+  ok: ["The results", rerankResponse, storedRoutedHeaders],
 } satisfies Parameters<typeof operation>[2];
 
 export const rerank: Group = {

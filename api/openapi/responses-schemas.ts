@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { responsesRequest } from "#formats";
+import { modelOrModels, responsesRequest } from "#formats";
 import { jsonSchema } from "./chat-schemas.ts";
 import { unixSeconds } from "./operation.ts";
 
@@ -167,7 +167,7 @@ export const fullResponsesRequest = responsesRequest
     tool_choice: toolChoice.nullish(),
     text: z.looseObject({ format: textFormat.nullish(), verbosity: z.string().nullish() }).nullish(),
   })
-  .meta({ id: "ResponsesRequest" });
+  .meta({ id: "ResponsesRequest", override: modelOrModels });
 
 const usage = z
   .looseObject({

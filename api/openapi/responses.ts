@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { countHeaders, storedConvertedHeaders } from "./headers.ts";
+import { countHeaders, storedRoutedHeaders } from "./headers.ts";
 import { type Group, operation, paidErrors, pathId, storing } from "./operation.ts";
 import { fullResponsesRequest, inputItems, response, responseEvent } from "./responses-schemas.ts";
 
@@ -35,7 +35,7 @@ export const responses: Group = {
           },
         },
       },
-      okOrEvents: ["The response, or its events", response, storedConvertedHeaders],
+      okOrEvents: ["The response, or its events", response, storedRoutedHeaders],
       event: responseEvent,
     }),
     "POST /v1/responses/input_tokens": operation("countResponseTokens", "The input tokens of a response; free", {

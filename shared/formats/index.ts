@@ -80,7 +80,7 @@ export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./respo
 export { responsesUpload } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export { isIdleSearch, isToolsItem, isWebSearch, toolLists } from "./responses/tools.ts";
-export { parseRouted } from "./routing.ts";
+export { modelOrModels, parseRouted } from "./routing.ts";
 export {
   type CallSize,
   type Codec,

@@ -3,6 +3,7 @@ import { requestTooLarge } from "#errors";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
 import { isSet, type JsonObject } from "./json.ts";
+import { routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
 /** A call is free, so its size is limited: images are sent as links, or as small data URLs. */
@@ -27,6 +28,7 @@ export const moderationRequest = z
   .looseObject({
     model: z.string().min(1).nullish().describe("The default is the first moderation model that can be called"),
     input: z.union([z.string(), texts, parts]).describe("A text, up to 256 texts, or the parts of one input"),
+    ...routingFields,
   })
   .meta({ id: "ModerationRequest" });
 

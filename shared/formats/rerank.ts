@@ -3,6 +3,7 @@ import { invalidValue } from "#errors";
 import { chatCodec } from "./chat/codec.ts";
 import { refuse, validate } from "./errors.ts";
 import { isSet, type JsonObject, refuseDeep } from "./json.ts";
+import { modelOrModels, routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
 const maxDocuments = 1_000;
@@ -23,8 +24,9 @@ export const rerankRequest = z
     return_documents: z.boolean().nullish().describe("Results have their document; the default is false"),
     rank_fields: z.array(z.string().min(1)).min(1).max(100).nullish().describe("The fields of objects that are ranked"),
     max_tokens_per_doc: whole.nullish().describe("Longer documents are cut, by models that do that"),
+    ...routingFields,
   })
-  .meta({ id: "RerankRequest" });
+  .meta({ id: "RerankRequest", override: modelOrModels });
 
 type RerankRequest = z.infer<typeof rerankRequest>;
 

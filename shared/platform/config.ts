@@ -33,12 +33,15 @@ export const environment = z.object({
   S3_SECRET_ACCESS_KEY: text.describe("Secret key of the storage"),
   HOST: text.default("0.0.0.0").describe("Address that the API listens on"),
   PORT: between("Port of the API; 0 is any free one", 0, 65535, 8080),
-  METRICS_PORT: between(
-    "Port of `/metrics`, and of a worker's `/livez` and `/readyz`, in every process; 0 is any free one",
-    0,
-    65535,
-    9464,
-  ),
+  METRICS_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65535)
+    .optional()
+    .describe(
+      "Port of `/metrics`, and of a worker's `/livez` and `/readyz`, in every process; 0 is any free one. Default: 9464, or any free one while another process has it",
+    ),
   METRICS_HOST: text.optional().describe("Address that METRICS_PORT is on; default: HOST"),
   PUBLIC_URL: address
     .optional()

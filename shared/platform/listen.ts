@@ -2,6 +2,8 @@ import { once } from "node:events";
 import type { AddressInfo, Server } from "node:net";
 import { ConfigError } from "./config.ts";
 
+export class PortInUse extends ConfigError {}
+
 /** Binds the server to the port of this variable, and resolves with the port. Throws ConfigError if it cannot. */
 export async function listen(
   server: Server,
@@ -13,7 +15,7 @@ export async function listen(
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "EADDRINUSE")
-      throw new ConfigError(`${variable}: port ${port} of ${host} is in use. Set another one, or 0 for any free one.`);
+      throw new PortInUse(`${variable}: port ${port} of ${host} is in use. Set another one, or 0 for any free one.`);
     throw new ConfigError(`${variable}: ${message}`);
   }
   return (server.address() as AddressInfo).port;

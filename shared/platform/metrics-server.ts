@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { Config } from "./config.ts";
-import { listen } from "./listen.ts";
+import { listen, PortInUse } from "./listen.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -9,6 +9,8 @@ export interface Health {
   readonly ok: boolean;
   readonly body: Readonly<Record<string, unknown>>;
 }
+
+const defaultPort = 9464;
 
 type Probes = Readonly<Record<`/${string}`, () => Health | Promise<Health>>>;
 
@@ -48,7 +50,14 @@ export async function serveMetrics(deps: {
   };
   const server = createServer(onRequest);
   const host = config.METRICS_HOST ?? config.HOST;
-  const port = await listen(server, { variable: "METRICS_PORT", port: config.METRICS_PORT, host });
+  const listenOn = (port: number) => listen(server, { variable: "METRICS_PORT", port, host });
+  const port = await listenOn(config.METRICS_PORT ?? defaultPort).catch((error: unknown) => {
+    // An API and a worker on one machine start without settings; a port that was asked for is another matter.
+    if (config.METRICS_PORT !== undefined || !(error instanceof PortInUse)) throw error;
+    return listenOn(0);
+  });
+  if (config.METRICS_PORT === undefined && port !== defaultPort)
+    log.warn({ port }, `port ${defaultPort} is in use: metrics are on another one; set METRICS_PORT for a fixed one`);
 
   return {
     port,

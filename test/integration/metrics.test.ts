@@ -6,6 +6,7 @@ import { systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
 import { listen } from "#platform/listen";
 import { createMetrics, metricList } from "#platform/metrics";
+import { serveMetrics } from "#platform/metrics-server";
 import { startApi } from "../../api/start.ts";
 import { log } from "../support/jobs-setup.ts";
 import { scrape } from "../support/metrics.ts";
@@ -150,4 +151,16 @@ test("a port in use stops the start with the variable's name, before anything el
   await expect(start({ METRICS_PORT: String(port) })).rejects.toThrow(
     `METRICS_PORT: port ${port} of 127.0.0.1 is in use. Set another one, or 0 for any free one.`,
   );
+});
+
+test("without a setting a process takes another port while 9464 is in use, and serves its metrics there", async () => {
+  const other = createServer();
+  // Whoever has the port by now, it is in use.
+  await listen(other, { variable: "-", port: 9464, host: "127.0.0.1" }).catch(() => undefined);
+  onTestFinished(() => void other.close());
+  const metrics = createMetrics("api", systemClock);
+  const server = await serveMetrics({ config: { HOST: "127.0.0.1" }, metrics, log });
+  onTestFinished(() => server.close());
+  expect(server.port).not.toBe(9464);
+  expect((await fetch(`http://127.0.0.1:${server.port}/metrics`)).status).toBe(200);
 });

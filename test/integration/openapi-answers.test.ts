@@ -41,7 +41,7 @@ test("every example of a request succeeds, and its answer has the described shap
       const response = await post(described, rich, { body });
       const { type, values } = await valuesOf(response);
       const at = `${path} ${name}`;
-      const isStream = body["stream"] === true || path.includes(":stream");
+      const isStream = body["stream"] === true || body["stream_format"] === "sse" || path.includes(":stream");
       expect([at, response.status, type === "text/event-stream"]).toEqual([at, 200, isStream]);
       expect([at, values.length]).not.toEqual([at, 0]);
       const faults = values.flatMap((value) => document.faultsOf(described, { status: 200, type, value }));

@@ -12,9 +12,13 @@ function hintsOf(path: string, body: Body): Body {
   if (path.endsWith(":embedContent")) return { taskType: "RETRIEVAL_QUERY" };
   if (path.startsWith("/v1beta"))
     return { safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "OFF" }] };
-  if (path === "/v1/images/generations") return { style: "vivid" };
+  if (path.startsWith("/v1/images/")) return { style: "vivid" };
   return { metadata: { user_id: "a" }, safety_identifier: "a" };
 }
+
+/** The model of an example, which Gemini's paths have. */
+const modelOf = (path: string, { model }: Body): unknown =>
+  model ?? (path.includes("mbedContent") ? "local/embeddings" : "local/chat");
 
 /** What only other circumstances bring. */
 const testedElsewhere = ["504 x-should-retry"];
@@ -54,6 +58,7 @@ test("each answer of a call has exactly the headers that are described", async (
       { body },
       { body: { ...body, stream: true } },
       { body: { ...body, ...hintsOf(path, body) } },
+      { body: { ...body, models: [modelOf(path, body)] } },
       { ...idempotent, body },
       { ...idempotent, body },
       { ...idempotent, body: { ...body, user: "other" }, form: { prompt: "other" } },

@@ -9,7 +9,11 @@ export const moderation = jsonCall("moderate", ({ request, payload: { requestId 
     body: { input },
     ignored: others,
     answer: (response, model) => ({
-      text: JSON.stringify({ id: `modr-${requestId}`, model: model.id, results: completeModeration(response, results) }),
+      text: JSON.stringify({
+        id: `modr-${requestId}`,
+        model: model.id,
+        results: completeModeration(response, results),
+      }),
       usage: {},
       estimated: false,
     }),
