@@ -117,6 +117,12 @@ describe("models", () => {
       context_length: 1_047_576,
       max_output_tokens: 32_768,
       features: ["tools", "json", "image", "file", "logprobs"],
+      input_modalities: ["text", "image", "file"],
+      output_modalities: ["text"],
+      supported_parameters: expect.arrayContaining(["max_tokens", "temperature", "tools", "structured_outputs"]),
+      reasoning: null,
+      description: expect.any(String),
+      deprecated_at: null,
       x_elite_discount_bps: 1_000,
       x_pricing: {
         input: { unit: "1M_tokens", list_usd: "0.40", elite_usd: "0.36" },

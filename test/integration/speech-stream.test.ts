@@ -26,7 +26,7 @@ async function charged(customer: Customer) {
   const cost = -nanoUsd(entry?.amount_usd ?? "");
   expect(nanoUsd("1.00") - nanoUsd(await customer.available())).toBe(cost);
   const { status, error, usage, estimated, attempts } = entry?.request ?? {};
-  return { cost, status, error, character: usage?.["character"], estimated, attempts };
+  return { cost, status, error, character: usage?.["character"], estimated, attempts: attempts?.length };
 }
 const succeeded = {
   cost: costNanoUsd,

@@ -188,7 +188,7 @@ test("a caller without an account cannot use an upload: 404, and no quote", asyn
   const { service } = await startPaid();
   const customer = await service.account("1.00");
   const id = await uploaded(service, customer, pngOf(1, 1));
-  expect(await answerOf(post(service, drawing({ image: id })))).toMatchObject({
+  expect(await answerOf(post(service, drawing({ image: [id] })))).toMatchObject({
     status: 404,
     code: "upload_not_found",
   });

@@ -13,6 +13,7 @@ export const messageTypes: Readonly<Record<number, string>> = {
   413: "invalid_request_error",
   415: "invalid_request_error",
   417: "invalid_request_error",
+  426: "invalid_request_error",
   429: "rate_limit_error",
   431: "invalid_request_error",
   500: "api_error",

@@ -61,7 +61,7 @@ describe.each(byId(texts))("%s", (_, model) => {
 
 /** Fields that accept the id of an upload, and no other text. */
 function uploadFields(model: Model): readonly string[] {
-  const schema = (model.inputSchema ?? {}) as { properties: Record<string, unknown>; required: string[] };
+  const schema = (model.inputSchema ?? {}) as { properties: Record<string, unknown>; required?: string[] };
   const fits = (field: string, value: unknown) => {
     try {
       catalog.checkInput(model, { value: { ...required, [field]: value }, at: "input" });
@@ -71,7 +71,7 @@ function uploadFields(model: Model): readonly string[] {
       return (error as { param?: string }).param?.startsWith(`input.${field}`) === false;
     }
   };
-  const required = Object.fromEntries(schema.required.map((field) => [field, "upl_a1"]));
+  const required = Object.fromEntries((schema.required ?? []).map((field) => [field, "upl_a1"]));
   return Object.keys(schema.properties).filter(
     (field) => (fits(field, "upl_a1") || fits(field, ["upl_a1"])) && !fits(field, "a word") && !fits(field, ["a word"]),
   );

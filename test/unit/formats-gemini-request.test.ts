@@ -218,6 +218,7 @@ test("errors have the provider's status names", () => {
     not_found: "NOT_FOUND",
     upload_not_found: "NOT_FOUND",
     method_not_allowed: "NOT_FOUND",
+    upgrade_required: "INVALID_ARGUMENT",
     conflict: "ABORTED",
     upload_expired: "NOT_FOUND",
     upload_deleted: "NOT_FOUND",
