@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { loadCatalog } from "#catalog";
 
 let folder = "";
 beforeAll(async () => {
@@ -62,12 +63,14 @@ describe("check", () => {
   test("summarizes the shipped catalog", async () => {
     const { code, out, err } = await catalog(["check"]);
     expect([code, err]).toEqual([0, ""]);
-    expect(out).toMatch(/^catalog +shipped\noverlay +none\nmodels +\d+\n( {2}\w+ +\d+\n)+upstreams +\d+\n$/);
+    expect(out).toMatch(
+      /^catalog +shipped\noverlay +none\nhash +[0-9a-f]{12}\nmodels +\d+\n( {2}\w+ +\d+\n)+upstreams +\d+\n$/,
+    );
   });
 
   test("takes files from its arguments, else from the environment, where an empty one is none", async () => {
     const [one, two] = [await fileOf("one.json", small("1")), await fileOf("overlay.json", { models: {} })];
-    const found = { models: 1, types: { text: 1 }, upstreams: ["local"] };
+    const found = { hash: loadCatalog(one).hash, models: 1, types: { text: 1 }, upstreams: ["local"] };
     for (const [args, env] of [
       [["check", one, "--overlay", two, "--json"], {}],
       [["check", "--json"], { CATALOG_FILE: one, CATALOG_OVERLAY: two }],
