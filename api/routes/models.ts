@@ -7,7 +7,7 @@ import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "..
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse, wholeNumber } from "../http/input.ts";
-import { chatModel, geminiModel, lifecycleOf, messagesModel, type modelList, nameFor } from "./model-views.ts";
+import { chatModel, geminiModel, lifecycleOf, messagesModel, nameFor } from "./model-views.ts";
 
 export interface ModelListDeps extends ModelDeps {
   readonly clock: Clock;
@@ -15,7 +15,8 @@ export interface ModelListDeps extends ModelDeps {
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {
-  list(query: unknown): object;
+  /** JSON. */
+  list(query: unknown): string;
   get(id: string): object;
 }
 
@@ -51,7 +52,7 @@ const unknownVerb: RequestHandler = (req, res, next) =>
 function routes(listFor: (req: Request) => ModelList, before: readonly RequestHandler[] = []): Router {
   const router = Router();
   for (const handle of before) router.use(handle);
-  router.get("/", (req, res) => void res.json(listFor(req).list(req.query)));
+  router.get("/", (req, res) => void res.type("json").send(listFor(req).list(req.query)));
   router.get("/*id", (req, res) => void res.json(listFor(req).get(idOf(req))));
   router.post("/*id", unknownVerb);
   router.all(["/", "/*id"], methodNotAllowed("GET", "HEAD"));
@@ -64,16 +65,18 @@ const formatHeaders: RequestHandler = (req, res, next) => {
   next();
 };
 
-const chatModels = (deps: ModelDeps): ModelList => ({
-  list() {
-    const { catalog, registry } = deps;
-    const listed = catalog.list().filter((model) => isListed(registry, model));
-    return { object: "list", data: listed.map((model) => chatModel(catalog, model)) } satisfies z.infer<
-      typeof modelList
-    >;
-  },
-  get: (id) => chatModel(deps.catalog, listedOr404(deps, id, deps.catalog.find(id))),
-});
+function chatModels(deps: ModelDeps): ModelList {
+  const { catalog, registry } = deps;
+  // Once, because the list is long and anyone may ask for it.
+  const rendered = catalog.list().map((model) => ({ model, json: JSON.stringify(chatModel(catalog, model)) }));
+  return {
+    list() {
+      const listed = rendered.filter(({ model }) => isListed(registry, model));
+      return `{"object":"list","data":[${listed.map(({ json }) => json).join()}]}`;
+    },
+    get: (id) => chatModel(catalog, listedOr404(deps, id, catalog.find(id))),
+  };
+}
 
 /** A place in the order of the lists, even if the model at it is no longer listed. */
 type Place = Pick<Model, "created" | "id">;
@@ -128,12 +131,12 @@ function messagesModels(deps: ModelListDeps): ModelList {
       const available = models.slice(start, end).filter((model) => isListed(registry, model) && isWanted(model));
       const page = before_id === undefined ? available.slice(0, limit) : available.slice(-limit);
       const [first, last] = [page.at(0), page.at(-1)];
-      return {
+      return JSON.stringify({
         data: page.map((model) => messagesModel(model, now)),
         has_more: page.length < available.length,
         first_id: first ? nameFor("anthropic", first) : null,
         last_id: last ? nameFor("anthropic", last) : null,
-      };
+      });
     },
     get: (id) => messagesModel(listedOr404(deps, id, find(id), isServed), clock.now()),
   };
@@ -171,7 +174,7 @@ function geminiModels(deps: ModelDeps): ModelList {
       const remaining = place ? listed.filter((model) => comesAfter(model, place)) : listed;
       const page = remaining.slice(0, pageSize);
       const last = page.length < remaining.length ? page.at(-1) : undefined;
-      return { models: page.map(geminiModel), ...(last && { nextPageToken: tokenOf(last) }) };
+      return JSON.stringify({ models: page.map(geminiModel), ...(last && { nextPageToken: tokenOf(last) }) });
     },
     get(id) {
       const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));

@@ -28,18 +28,26 @@ function mergePatch(target: unknown, patch: unknown): unknown {
 
 type Patches = z.infer<typeof patches>;
 
-/** A new id is added at the end. `kind` is for the faults. */
-function patchEntries(entries: Map<string, unknown>, given: Patches, kind: string): string[] {
-  const faults: string[] = [];
-  for (const [id, patch] of Object.entries(given)) {
-    if (patch !== null) entries.set(id, mergePatch(entries.get(id), patch));
-    // A typing error would leave a model on sale that was to be removed.
-    else if (!entries.delete(id)) faults.push(`${kind} ${id}: is not in the catalog, so it cannot be removed`);
-  }
-  return faults;
+interface Merge {
+  readonly faults: string[];
+  /** The entries that only the overlay has, as the lines of faults name them. */
+  readonly added: string[];
 }
 
-/** The content of the catalog with the overlay merged over it, and what cannot be merged. */
+/** A new id is added at the end. */
+function patchEntries(entries: Map<string, unknown>, given: Patches, kind: string, { faults, added }: Merge): void {
+  for (const [id, patch] of Object.entries(given)) {
+    const entry = `${kind} ${id}`;
+    if (patch !== null) {
+      if (!entries.has(id)) added.push(entry);
+      entries.set(id, mergePatch(entries.get(id), patch));
+    }
+    // A typing error would leave a model on sale that was to be removed.
+    else if (!entries.delete(id)) faults.push(`${entry}: is not in the catalog, so it cannot be removed`);
+  }
+}
+
+/** The content of the catalog with the overlay merged over it, what cannot be merged, and what is new. */
 export function mergeOverlay(content: unknown, { upstreams, models, ...rest }: Overlay) {
   const base = isObject(content) ? content : {};
   const byName = new Map(isObject(base["upstreams"]) ? Object.entries(base["upstreams"]) : []);
@@ -50,12 +58,14 @@ export function mergeOverlay(content: unknown, { upstreams, models, ...rest }: O
     const id = isObject(entry) ? entry["id"] : undefined;
     byId.set(typeof id === "string" && !byId.has(id) ? id : `[${at}]`, entry);
   });
-  const faults = [...patchEntries(byName, upstreams, "upstream"), ...patchEntries(byId, models, "model")];
+  const merge: Merge = { faults: [], added: [] };
+  patchEntries(byName, upstreams, "upstream", merge);
+  patchEntries(byId, models, "model", merge);
   for (const [id, patch] of Object.entries(models)) {
     const entry = byId.get(id);
     if (patch !== null && isObject(entry)) byId.set(id, { id, ...entry });
-    if (patch !== null && (patch["id"] ?? id) !== id) faults.push(`model ${id}: id: differs from its key`);
+    if (patch !== null && (patch["id"] ?? id) !== id) merge.faults.push(`model ${id}: id: differs from its key`);
   }
   const merged = { upstreams: Object.fromEntries(byName), models: [...byId.values()] };
-  return { content: mergePatch({ ...base, ...merged }, rest), faults };
+  return { ...merge, content: mergePatch({ ...base, ...merged }, rest) };
 }

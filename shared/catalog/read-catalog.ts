@@ -18,7 +18,7 @@ export function readCatalog(file = shippedFile, overlay?: string): CatalogEntrie
   if (overlay === undefined) return entriesOf(`The catalog ${file}`, content);
   const merged = mergeOverlay(content, readOverlay(overlay));
   const own = () => new Set(catalogFile.safeParse(content).error?.issues.map((issue) => lineOf(issue, content)));
-  return entriesOf(`The catalog ${file} with the overlay ${overlay}`, merged.content, merged.faults, own);
+  return entriesOf(`The catalog ${file} with the overlay ${overlay}`, merged.content, merged, own);
 }
 
 function readJson(file: string, what: string): unknown {
@@ -43,12 +43,18 @@ function readOverlay(file: string): z.infer<typeof overlayFile> {
 function entriesOf(
   subject: string,
   content: unknown,
-  mergeFaults: readonly string[] = [],
+  merge: { readonly faults: readonly string[]; readonly added: readonly string[] } = { faults: [], added: [] },
   own?: () => ReadonlySet<string>,
 ): CatalogEntries {
   const parsed = catalogFile.safeParse(content);
-  if (parsed.success && mergeFaults.length === 0) return parsed.data;
-  const lines = [...mergeFaults, ...(parsed.error?.issues ?? []).map((issue) => lineOf(issue, content))];
+  if (parsed.success && merge.faults.length === 0) return parsed.data;
+  const found = (parsed.error?.issues ?? []).map((issue) => lineOf(issue, content));
+  // A typing error in an id looks like a new entry that has next to nothing.
+  const incomplete = merge.added.filter((entry) => found.some((line) => line.startsWith(`${entry}: `)));
+  const hints = incomplete.map(
+    (entry) => `${entry}: is not in the catalog without the overlay, so it needs every field that is required`,
+  );
+  const lines = [...merge.faults, ...hints, ...found];
   const without = own?.();
   throw invalid(
     subject,

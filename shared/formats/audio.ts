@@ -4,6 +4,7 @@ import { refuse, validate } from "./errors.ts";
 import { type FormFields, ofForm } from "./form-fields.ts";
 import { mediaCodec } from "./images.ts";
 import { given, type JsonObject, object } from "./json.ts";
+import { providerField } from "./routing.ts";
 import type { Codec } from "./types.ts";
 import { checkShape } from "./uploads.ts";
 
@@ -21,6 +22,7 @@ export const speechRequest = z
       .enum(["audio", "sse"])
       .nullish()
       .describe("`audio` (default): the bytes; `sse`: events with the audio in base64"),
+    ...providerField,
   })
   .meta({ id: "SpeechRequest" });
 
@@ -31,6 +33,9 @@ export interface AudioCall {
   readonly response_format?: string;
   /** Of speech that is sent while it is generated. */
   readonly stream?: SpeechStream;
+  /** Routing fields, parsed as those of every call. */
+  readonly provider?: unknown;
+  readonly models?: unknown;
 }
 
 export type SpeechStream = "audio" | "sse";
@@ -38,7 +43,8 @@ export type SpeechStream = "audio" | "sse";
 /** `isStored`: the answer is stored to be sent again, so that it has to be whole. Events cannot be sent again. */
 export function speechCall(body: unknown, isStored: boolean): AudioCall {
   checkShape(body);
-  const { model, input: text, voice, response_format, stream_format, ...own } = validate(speechRequest, body);
+  const request = validate(speechRequest, body);
+  const { model, input: text, voice, response_format, stream_format, provider, models, ...own } = request;
   const stream = stream_format === "sse" ? "sse" : isStored ? undefined : "audio";
   const input = {
     ...own,
@@ -51,6 +57,7 @@ export function speechCall(body: unknown, isStored: boolean): AudioCall {
     input: given(input),
     ...(response_format != null && { response_format }),
     ...(stream && { stream }),
+    ...given({ provider, models }),
   };
 }
 

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { loadCatalog } from "#catalog";
 
 let folder = "";
 beforeAll(async () => {
@@ -69,12 +70,7 @@ describe("check", () => {
 
   test("takes files from its arguments, else from the environment, where an empty one is none", async () => {
     const [one, two] = [await fileOf("one.json", small("1")), await fileOf("overlay.json", { models: {} })];
-    const found = {
-      hash: expect.stringMatching(/^[0-9a-f]{12}$/) as string,
-      models: 1,
-      types: { text: 1 },
-      upstreams: ["local"],
-    };
+    const found = { hash: loadCatalog(one).hash, models: 1, types: { text: 1 }, upstreams: ["local"] };
     for (const [args, env] of [
       [["check", one, "--overlay", two, "--json"], {}],
       [["check", "--json"], { CATALOG_FILE: one, CATALOG_OVERLAY: two }],

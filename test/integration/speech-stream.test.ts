@@ -161,3 +161,23 @@ test("the longest text that the local model speaks arrives whole", async () => {
   // The header's sizes are those of the file.
   expect([bytes.toString("latin1", 0, 4), bytes.readUInt32LE(40)]).toEqual(["RIFF", bytes.length - 44]);
 });
+
+test("`provider` chooses among the upstreams of a speech model; there is no list of models", async () => {
+  const customer = await running.service.account("1.00");
+  running.provider.respond({ body: mockMp3, ...audio });
+  const response = await customer.post(speech, { ...saying, provider: { order: ["groq"] } });
+  expect([response.status, Buffer.from(await response.arrayBuffer()).equals(mockMp3)]).toEqual([200, true]);
+  const [entry] = await eventually(async () => {
+    const entries = await entriesOf(running.service, customer);
+    return entries.length > 0 && entries;
+  });
+  expect(entry?.request?.upstream).toBe("groq");
+  for (const [more, param] of [
+    [{ provider: { only: ["none"] } }, "provider.only[0]"],
+    [{ provider: { zdr: true } }, "provider.zdr"],
+    [{ models: [model] }, "models"],
+  ] as const) {
+    const refused = await customer.post(speech, { ...saying, ...more });
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param } }]);
+  }
+});

@@ -132,6 +132,16 @@ describe("a fault of an overlay stops the load, and says where it is from", () =
     ],
     ["a typing error in an id", { models: { "acme/won": { pricing: { input: "1" } } } }, "model acme/won: name: "],
     [
+      "that says so",
+      { models: { "acme/won": { pricing: { input: "1" } } } },
+      "model acme/won: is not in the catalog without the overlay, so it needs every field that is required",
+    ],
+    [
+      "as of an upstream's name",
+      { upstreams: { acne: { concurrency: 64 } } },
+      "upstream acne: is not in the catalog without the overlay, so it needs every field that is required",
+    ],
+    [
       "a removed model that is not there",
       { models: { "acme/won": null } },
       "model acme/won: is not in the catalog, so it cannot be removed",

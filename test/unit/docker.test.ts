@@ -7,6 +7,7 @@ import { environment, loadConfig } from "#platform/config";
 interface Service {
   readonly environment?: Readonly<Record<string, string>>;
   readonly command?: readonly string[];
+  readonly volumes?: readonly string[];
 }
 
 const compose = parse(readFileSync("docker-compose.yml", "utf8"), { merge: true }) as {
@@ -68,8 +69,29 @@ test.each(["api", "worker"])("the %s's environment is complete once .env is fill
   expect(() => loadConfig(Object.fromEntries(env) as Record<string, string>)).not.toThrow();
 });
 
-const payments = Object.keys(environment.shape).filter((name) => /^(X402|SOLANA|BUYBACK|JUPITER)_/.test(name));
 const givenTo = (service: string) => Object.keys(compose.services[service]?.environment ?? {});
+const forUpstreams = upstreamVariables(loadCatalog(undefined)).map(({ name }) => name);
+
+test("the keys of all upstreams are in the example, and compose passes them to workers alone", () => {
+  const keys = forUpstreams.filter((name) => !name.endsWith("_BASE_URL"));
+  expect(keys.length).toBeGreaterThan(10);
+  const offered = example.map(([name]) => name);
+  expect(keys.filter((name) => !offered.includes(name))).toEqual([]);
+  expect(keys.filter((name) => !givenTo("worker").includes(name))).toEqual([]);
+  expect(forUpstreams.filter((name) => givenTo("api").includes(name))).toEqual([]);
+});
+
+test("compose gives the same catalog to both processes, from a folder that both can read", () => {
+  for (const name of ["CATALOG_FILE", "CATALOG_OVERLAY"]) {
+    expect(example.map(([variable]) => variable)).toContain(name);
+    const given = ["api", "worker"].map((service) => compose.services[service]?.environment?.[name]);
+    expect(given).toEqual([`\${${name}:-}`, `\${${name}:-}`]);
+  }
+  for (const service of ["api", "worker"])
+    expect(compose.services[service]?.volumes).toEqual(["./catalog:/service/catalog:ro"]);
+});
+
+const payments = Object.keys(environment.shape).filter((name) => /^(X402|SOLANA|BUYBACK|JUPITER)_/.test(name));
 
 test("every setting of payments and buyback is in the example, and compose passes it to the process that reads it", () => {
   expect(

@@ -40,6 +40,13 @@ test("the only tool is called once without being named, with arguments that sati
   expect(callsOf(await chat("Hi", { ...only, tool_choice: "auto" }))).toHaveLength(1);
 });
 
+test("the arguments are an object for every way to say that there are none", async () => {
+  for (const parameters of [undefined, {}, { properties: {} }, { type: "object" }, { additionalProperties: false }])
+    expect(callsOf(await chat("Hi", { tools: [tool("get_time", parameters)] }))).toEqual([
+      { name: "get_time", arguments: {} },
+    ]);
+});
+
 test("several that are named are called together, unless parallel calls are off", async () => {
   const prompt = "get_weather and get_time";
   expect(callsOf(await chat(prompt, { tools })).map(({ name }) => name)).toEqual(["get_weather", "get_time"]);

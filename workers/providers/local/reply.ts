@@ -58,7 +58,7 @@ function toolCalls(request: ChatRequest, prompt: string, words: Words) {
   if (functions.length === 0 || choice === "none") return [];
   const call = ({ name, parameters }: (typeof functions)[number]) => ({
     name,
-    arguments: JSON.stringify(fill(parameters ?? { type: "object" }, words)),
+    arguments: JSON.stringify(fill({ type: "object", ...parameters }, words)),
   });
   if (typeof choice === "object" && choice !== null) {
     const { name } = choice.function;
