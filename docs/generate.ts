@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { loadCatalog, upstreamVariables } from "#catalog";
 import { errorKinds } from "#errors";
 import { formats } from "#formats";
-import { environment } from "#platform/config";
+import { environment, secretVariables } from "#platform/config";
 import { metricList } from "#platform/metrics";
 import { startEnvironment } from "../infra/cli/start-config.ts";
 import { rows as conversions } from "../test/support/conversion-rows.ts";
@@ -35,15 +35,16 @@ function variables(shape: Readonly<Record<string, Described>>): string[][] {
 
 function configuration(): string {
   const upstreams = upstreamVariables(loadCatalog(undefined));
+  const secrets = [...secretVariables, ...upstreams.flatMap(({ name, secret }) => (secret ? [name] : []))].map(code);
   return table(
-    ["variable", "default", "what it is"],
+    ["variable", "default", "file", "what it is"],
     [
       ...variables(environment.shape),
       ...upstreams.map(({ name, description }) => [code(name), "", cell(description)]),
       ...variables(startEnvironment.shape).map(
         ([name, initial, text]) => [name, initial, `${text} (\`npm start\` only)`] as string[],
       ),
-    ],
+    ].map(([name = "", initial = "", text = ""]) => [name, initial, secrets.includes(name) ? "yes" : "", text]),
   );
 }
 
@@ -104,6 +105,16 @@ export const pages = (): Readonly<Record<string, string>> => ({
 # Configuration
 
 Environment variables of the API and the workers. Unset and empty are the same.
+
+Secrets, for which the column "file" says yes, may also come from a file: \`ADMIN_TOKEN_FILE=/run/secrets/admin_token\` in place of
+\`ADMIN_TOKEN\`. The whole file is the value, but for one newline at its end. A process reads files once, when it starts, and
+does not start if both variables are set, or if the file is empty or cannot be read. \`CATALOG_FILE\` and
+\`CATALOG_OVERLAY\` are paths, not secrets.
+
+\`npm run config -- check\` loads the environment as an API and as a worker do, without connecting to anything. It shows what is
+set (secrets masked), which upstreams have a key, names that nothing reads and that look like typos, and every fault, and exits
+with 1 if there is any. \`--process api\` or \`--process worker\` checks for one kind of process; \`--json\` prints the same for
+programs.
 
 ${configuration()}
 `,

@@ -6,10 +6,11 @@ import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
 import { createBackground } from "#platform/background";
 import { type Clock, systemClock } from "#platform/clock";
-import { type Config, ConfigError, loadConfig } from "#platform/config";
+import { type Config, ConfigError, loadConfig, secretVariables } from "#platform/config";
 import { createProcessLogger, type Logger } from "#platform/logger";
 import { createMetrics, type Metrics } from "#platform/metrics";
 import { connectMongo } from "#platform/mongo";
+import { type Environment, withSecretFiles } from "#platform/secret-files";
 import { onShutdown, type Step } from "#platform/shutdown";
 import { createStoredResponses } from "#stored-responses";
 
@@ -23,15 +24,16 @@ export interface ProcessDeps {
 /** Configures a process from the environment, and runs it until a signal stops it. */
 export async function runProcess<Started extends { readonly shutdown: readonly Step[] }>(
   name: "api" | "worker",
-  start: (deps: ProcessDeps) => Promise<Started>,
+  start: (deps: ProcessDeps & { readonly env: Environment }) => Promise<Started>,
   logStarted: (log: Logger, started: Started) => void,
 ): Promise<void> {
   try {
-    const config = loadConfig(process.env);
+    const env = withSecretFiles(process.env, secretVariables);
+    const config = loadConfig(env);
     const log = createProcessLogger(name, config.LOG_LEVEL);
     const metrics = createMetrics(name, systemClock);
     metrics.addRuntime();
-    const started = await start({ config, clock: systemClock, log, metrics });
+    const started = await start({ config, env, clock: systemClock, log, metrics });
     onShutdown(log, started.shutdown);
     logStarted(log, started);
   } catch (error) {

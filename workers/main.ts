@@ -2,8 +2,6 @@ import { runProcess } from "../shared/process.ts";
 import { startWorker } from "./start.ts";
 
 /** A worker process. */
-await runProcess(
-  "worker",
-  (deps) => startWorker({ ...deps, env: process.env }),
-  (log, { pools, metricsPort }) => log.info({ pools, metricsPort }, "taking jobs"),
+await runProcess("worker", startWorker, (log, { pools, metricsPort }) =>
+  log.info({ pools, metricsPort }, "taking jobs"),
 );

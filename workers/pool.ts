@@ -1,8 +1,19 @@
 import { type Job, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { noCapacity } from "#errors";
-import { type JobName, jobCatalog, type PaidJobName, type Pool, paidCall, payloadsOf, replyAddress } from "#jobs";
+import {
+  isPool,
+  type JobName,
+  jobCatalog,
+  type PaidJobName,
+  type Pool,
+  paidCall,
+  payloadsOf,
+  pools,
+  replyAddress,
+} from "#jobs";
 import { sleep } from "#platform/clock";
+import { type Config, ConfigError } from "#platform/config";
 import { oneAtATime } from "#platform/one-at-a-time";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 import { endWithoutRunning, HandedOver } from "./run-call.ts";
@@ -20,6 +31,14 @@ interface TakenJob {
   isLost: boolean;
   /** Once its calls are begun: resolves when they have ended and it is acknowledged. */
   ended: Promise<void>;
+}
+
+/** The pools that this process serves. */
+export function poolsOf(config: Pick<Config, "WORKER_POOLS">): Pool[] {
+  const named = [...new Set(config.WORKER_POOLS.split(","))];
+  const unknown = named.find((pool) => !isPool(pool));
+  if (unknown) throw new ConfigError(`WORKER_POOLS: there is no pool '${unknown}'; there are ${pools.join(", ")}.`);
+  return named as Pool[];
 }
 
 const couldNotRun = (cause: unknown) => noCapacity("The call could not be run; nothing was charged.", 5, cause);

@@ -1,26 +1,20 @@
-import { createCancellations, createQueues, createReplies, isPool, type Pool, pools, registerWorker } from "#jobs";
+import { withUpstreamKeys } from "#catalog";
+import { createCancellations, createQueues, createReplies, type Pool, registerWorker } from "#jobs";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
-import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
 import { upstreamStates } from "#platform/metrics";
 import { type Health, serveMetrics } from "#platform/metrics-server";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
+import type { Environment } from "#platform/secret-files";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
 import { createWorkerHealth, type WorkerHealth } from "./health.ts";
-import { startPool } from "./pool.ts";
+import { poolsOf, startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
 import { createUpstreams } from "./upstreams/index.ts";
-
-function poolsOf(config: Config): Pool[] {
-  const named = [...new Set(config.WORKER_POOLS.split(","))];
-  const unknown = named.find((pool) => !isPool(pool));
-  if (unknown) throw new ConfigError(`WORKER_POOLS: there is no pool '${unknown}'; there are ${pools.join(", ")}.`);
-  return named as Pool[];
-}
 
 /** The shutdown waits so long for decisions: without MongoDB they may never come, and the next worker gets the jobs. */
 const maxDecisionMs = 10_000;
@@ -28,7 +22,7 @@ const maxDecisionMs = 10_000;
 const starting: Health = { ok: false, body: { status: "not ready" } };
 
 /** Connects and starts to take jobs. Returns the steps of the shutdown: stop taking jobs -> finish or abort -> flush -> close. */
-export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<string, string | undefined>> }) {
+export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   const { config, env, clock, log, metrics } = deps;
   const served = poolsOf(config);
   let health: WorkerHealth | undefined;
@@ -53,7 +47,12 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
   const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
   const counting = createCounting({ clock, log });
-  const upstreams = createUpstreams({ catalog: common.catalog, env, clock, counting });
+  const upstreams = createUpstreams({
+    catalog: common.catalog,
+    env: withUpstreamKeys(env, common.catalog),
+    clock,
+    counting,
+  });
   const ending = new AbortController();
   const handlerDeps = {
     ...common,

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { type Environment, withSecretFiles } from "#platform/secret-files";
 import type { Item } from "./admin-print.ts";
 
 /** A service and its admin token. */
@@ -24,14 +25,11 @@ export class CommandError extends Error {
  * The given address and token, else those that `npm start` wrote. The token of `npm start` is never sent to a given
  * address.
  */
-export function findTarget(
-  given: { url?: string | undefined; token?: string | undefined },
-  env: Readonly<Record<string, string | undefined>>,
-): Target {
+export function findTarget(given: { url?: string | undefined; token?: string | undefined }, env: Environment): Target {
   const url = given.url ?? (env.ADMIN_URL || undefined);
-  const token = given.token ?? (env.ADMIN_TOKEN || undefined);
+  const token = given.token ?? (withSecretFiles(env, ["ADMIN_TOKEN"])["ADMIN_TOKEN"] || undefined);
   if (url !== undefined && token === undefined)
-    throw new CommandError(`The address ${url} needs its token: give --token or ADMIN_TOKEN.`);
+    throw new CommandError(`The address ${url} needs its token: give --token, ADMIN_TOKEN or ADMIN_TOKEN_FILE.`);
   const demo = url !== undefined && token !== undefined ? undefined : readDemo(env.DATA_DIR || ".data");
   const target = { url: url ?? demo?.baseUrl, token: token ?? demo?.adminToken };
   if (target.url === undefined || target.token === undefined)

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { ConfigError } from "#platform/config";
 import { type AdminClient, CommandError, createAdminClient, findTarget } from "./admin-client.ts";
 import { type Item, show } from "./admin-print.ts";
 
@@ -162,6 +163,7 @@ paged(buyback.command("batches").description("purchases, newest first")).action(
 try {
   await program.parseAsync();
 } catch (error) {
-  process.stderr.write(`${error instanceof CommandError ? error.message : (error as Error).stack}\n`);
+  const known = error instanceof CommandError || error instanceof ConfigError;
+  process.stderr.write(`${known ? error.message : (error as Error).stack}\n`);
   process.exitCode = 1;
 }

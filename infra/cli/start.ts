@@ -3,15 +3,14 @@ import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "#platform/clock";
-import { loadConfig } from "#platform/config";
+import { loadConfig, secretVariables } from "#platform/config";
+import { type Environment, withSecretFiles } from "#platform/secret-files";
 import { createProgram, expectOk, freePort, isFree, type Program, startEmbedded, until } from "../embedded/index.ts";
 import { startSolana } from "../embedded/solana/server.ts";
 import { ensureDemo, storedAdminToken } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
 import { supervise } from "./supervise.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
-
-type Env = Readonly<Record<string, string | undefined>>;
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const readyWithinMs = 60_000;
@@ -21,7 +20,7 @@ const demoToken = "So11111111111111111111111111111111111111112";
 const sameSignalMs = 500;
 
 /** Starts everything, and resolves when the signal aborts. Rejects when something does not start. */
-async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
+async function start(env: Environment, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
   const { DATA_DIR, WORKERS } = readStartConfig(env);
   const config = loadConfig({ ...env, ...placeholderAddresses(env) });
   // Checked here, before minutes of fetching, and again below: by then another process may have the port.
@@ -83,7 +82,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
 }
 
 /** Whether payments are configured, so that the demo's chain is not needed. */
-const hasOwnPayments = (env: Env): boolean =>
+const hasOwnPayments = (env: Environment): boolean =>
   Boolean(env.X402_PAY_TO || env.SOLANA_RPC_URL || env.X402_FACILITATOR_URL);
 
 /** During the first start nothing is restarted: a process that ends then is misconfigured, and its log says how. */
@@ -104,7 +103,7 @@ async function duringStart(
 }
 
 /** In place of the embedded servers' addresses, so that the rest of the configuration can be checked first. */
-function placeholderAddresses(env: Env): Env {
+function placeholderAddresses(env: Environment): Environment {
   return {
     ...(!env.REDIS_URL && { REDIS_URL: "redis://unknown" }),
     ...(!env.MONGODB_URI && { MONGODB_URI: "mongodb://unknown" }),
@@ -158,7 +157,7 @@ const programs: Program[] = [];
 const terminal = createTerminal(process.stdout);
 quitOnSignals(quit, programs, terminal);
 try {
-  await start(process.env, terminal, quit.signal, programs);
+  await start(withSecretFiles(process.env, secretVariables), terminal, quit.signal, programs);
 } catch (error) {
   if (!quit.signal.aborted) {
     process.exitCode = 1;

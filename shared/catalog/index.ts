@@ -32,6 +32,7 @@
  * Money is bigint nano-USD. Prices are exact rationals. A cost is rounded once, half up; seconds and minutes have six decimals.
  * Elite prices are exactly list x (10000 - bps) / 10000.
  */
+import { type Environment, withSecretFiles } from "#platform/secret-files";
 import { boundOfTokens } from "./bound.ts";
 import { catalogHash } from "./hash.ts";
 import type { Input } from "./input.ts";
@@ -94,17 +95,32 @@ export function loadCatalog(file: string | undefined, overlay?: string) {
   };
 }
 
-/** The environment variables that the catalog's upstreams name, for documentation. */
-export function upstreamVariables(catalog: Catalog): readonly { name: string; description: string }[] {
-  const variables = new Map<string, string>();
-  for (const { id, baseUrl, baseUrlEnv, apiKeyEnv } of catalog.upstreams.values()) {
-    if (apiKeyEnv !== undefined)
-      variables.set(apiKeyEnv, `Key of the upstream '${id}'; without it its models are not listed`);
-    if (baseUrlEnv !== undefined)
-      variables.set(
-        baseUrlEnv,
-        `Address of the upstream '${id}'${baseUrl === undefined ? "" : `; default: ${baseUrl}`}`,
-      );
-  }
-  return [...variables].map(([name, description]) => ({ name, description }));
+interface UpstreamVariable {
+  readonly name: string;
+  readonly description: string;
+  readonly secret: boolean;
 }
+
+/** The environment variables that the catalog's upstreams name. */
+export function upstreamVariables(catalog: Pick<Catalog, "upstreams">): readonly UpstreamVariable[] {
+  const variables = new Map<string, UpstreamVariable>();
+  const add = (variable: UpstreamVariable) => variables.set(variable.name, variable);
+  for (const { id, baseUrl, baseUrlEnv, apiKeyEnv } of catalog.upstreams.values()) {
+    if (apiKeyEnv !== undefined) {
+      const description = `Key of the upstream '${id}'; without it its models are not listed`;
+      add({ name: apiKeyEnv, description, secret: true });
+    }
+    if (baseUrlEnv !== undefined) {
+      const initial = baseUrl === undefined ? "" : `; default: ${baseUrl}`;
+      add({ name: baseUrlEnv, description: `Address of the upstream '${id}'${initial}`, secret: false });
+    }
+  }
+  return [...variables.values()];
+}
+
+/** The environment with the keys of upstreams that it names files for. */
+export const withUpstreamKeys = (env: Environment, catalog: Pick<Catalog, "upstreams">): Environment =>
+  withSecretFiles(
+    env,
+    upstreamVariables(catalog).flatMap(({ name, secret }) => (secret ? [name] : [])),
+  );

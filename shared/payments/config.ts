@@ -59,7 +59,7 @@ export function x402Config(config: Config) {
     network,
     asset: wallet(asset, "X402_ASSET"),
     payTo: wallet(X402_PAY_TO, "X402_PAY_TO"),
-    rpcUrl: SOLANA_RPC_URL,
+    rpcUrl: withoutPassword(SOLANA_RPC_URL, "SOLANA_RPC_URL"),
     feePayerKey: X402_FEE_PAYER_KEY,
     facilitatorUrl: X402_FACILITATOR_URL,
     facilitatorToken: config.X402_FACILITATOR_TOKEN,
@@ -98,4 +98,20 @@ export async function walletOf(key: string, variable: string): Promise<KeyPairSi
     const form = "a secret key of 64 bytes, in base58 or as the JSON of a key file";
     throw configError(`${variable}: is not ${form}`);
   }
+}
+
+/**
+ * The wallet that settles payments here, or the facilitator that does. Needed by processes that quote. Throws `ConfigError`
+ * naming the variable.
+ */
+export async function settlerOf({ payTo, feePayerKey, facilitatorUrl }: X402Config) {
+  if (facilitatorUrl !== undefined) return { facilitatorUrl };
+  if (feePayerKey === undefined)
+    throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
+  const feePayer = await walletOf(feePayerKey, "X402_FEE_PAYER_KEY");
+  if (feePayer.address === payTo)
+    throw configError(
+      "X402_FEE_PAYER_KEY: is the key of X402_PAY_TO; give it a wallet of its own, with nothing but SOL",
+    );
+  return { feePayer };
 }

@@ -1,11 +1,11 @@
-import { type Address, getSignatureFromTransaction } from "@solana/kit";
+import { type Address, getSignatureFromTransaction, type KeyPairSigner } from "@solana/kit";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { type PaymentRequirements, SettleError } from "@x402/core/types";
 import { type FacilitatorRpcConfig, toFacilitatorSvmSigner } from "@x402/svm";
 import { configError } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import type { Rpc } from "./chain.ts";
-import { isSignature, walletOf, type X402Config } from "./config.ts";
+import { isSignature, type X402Config } from "./config.ts";
 import { decodeTransaction, type Payment } from "./payment.ts";
 
 export type Outcome =
@@ -54,13 +54,13 @@ async function checkFunds(rpc: Rpc, feePayer: Address, { caps }: X402Config, log
  * Settles in this process. The x402 packages' own facilitator does not report whether a transaction was sent, so it is not
  * used. Rejects while the fee payer has no SOL.
  */
-export async function ownFacilitator(x402: X402Config, key: string, rpc: Rpc, log: Logger): Promise<Facilitator> {
-  const { network, payTo } = x402;
-  const feePayer = await walletOf(key, "X402_FEE_PAYER_KEY");
-  if (feePayer.address === payTo)
-    throw configError(
-      "X402_FEE_PAYER_KEY: is the key of X402_PAY_TO; give it a wallet of its own, with nothing but SOL",
-    );
+export async function ownFacilitator(
+  x402: X402Config,
+  feePayer: KeyPairSigner,
+  rpc: Rpc,
+  log: Logger,
+): Promise<Facilitator> {
+  const { network } = x402;
   await checkFunds(rpc, feePayer.address, x402, log);
   const signer = toFacilitatorSvmSigner(feePayer, { [network]: rpc } as unknown as FacilitatorRpcConfig);
 

@@ -31,7 +31,7 @@ import type { Mongo } from "#platform/mongo";
 import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";
 import { connectRpc, createChain } from "./chain.ts";
-import { buybackConfig, type X402Config, x402Config } from "./config.ts";
+import { buybackConfig, settlerOf, type X402Config, x402Config } from "./config.ts";
 import { type Facilitator, ownFacilitator, remoteFacilitator } from "./facilitators.ts";
 import { createQuotes, type Quotes, unitsOf } from "./quotes.ts";
 import { createSettle } from "./settle.ts";
@@ -40,7 +40,7 @@ import { createUnusedPayments } from "./unused-payments.ts";
 export type { Execution, SentTransaction } from "./batches.ts";
 export type { Batch, BuybackExecutor, DueBatch } from "./buyback.ts";
 export { connectRpc, type Rpc } from "./chain.ts";
-export { buybackConfig, networkOf, walletOf } from "./config.ts";
+export { buybackConfig, networkOf, settlerOf, walletOf, x402Config } from "./config.ts";
 export type { UnusedPayment } from "./unused-payments.ts";
 
 export type Payments = ReturnType<typeof createPayments>;
@@ -87,11 +87,10 @@ function createX402(deps: { x402: X402Config; quotes: Quotes; money: Money; cloc
   let checked: { readonly facilitator: Promise<Facilitator>; readonly until: number } | undefined;
 
   async function check(): Promise<Facilitator> {
-    const { feePayerKey, facilitatorUrl } = x402;
-    const own = feePayerKey !== undefined && (await ownFacilitator(x402, feePayerKey, rpc, log));
-    const facilitator = facilitatorUrl === undefined ? own : await remoteFacilitator(x402, facilitatorUrl);
-    if (!facilitator)
-      throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
+    const { feePayer, facilitatorUrl } = await settlerOf(x402);
+    const facilitator = feePayer
+      ? await ownFacilitator(x402, feePayer, rpc, log)
+      : await remoteFacilitator(x402, facilitatorUrl);
     const fault = await chain.configFault();
     if (fault !== undefined) throw configError(fault);
     return facilitator;

@@ -2,7 +2,8 @@ import { z } from "zod";
 
 /**
  * Every environment variable of the service except the keys and addresses of upstreams, which the catalog names. The table
- * in docs/configuration.md is generated from this list. Durations end in _MS, sizes in _BYTES.
+ * in docs/configuration.md is generated from this list. Durations end in _MS, sizes in _BYTES. What is marked as secret may
+ * come from a file (`secret-files.ts`) and is never shown.
  */
 const count = (description: string, initial: number) =>
   z.coerce.number().int().positive().max(1e12).default(initial).describe(description);
@@ -13,24 +14,27 @@ const text = z.string().min(1);
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be an address on Solana");
 const usd = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/, "must be a decimal amount of USD");
 const address = z.url({ protocol: /^https?$/ });
+const secret = { secret: true };
 
 export const environment = z.object({
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })
-    .describe("Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`"),
+    .describe("Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`")
+    .meta(secret),
   // Not a URL: it may name every member of a replica set.
   MONGODB_URI: z
     .string()
     .regex(/^mongodb(\+srv)?:\/\/[^\s/?#]+/, "must be a connection string")
-    .describe("MongoDB 6 or newer, a replica set, with the database's name"),
+    .describe("MongoDB 6 or newer, a replica set, with the database's name")
+    .meta(secret),
   S3_ENDPOINT: address.describe("S3-compatible object storage"),
   S3_PUBLIC_ENDPOINT: address
     .optional()
     .describe("Address of the same storage for callers and providers, used in their links"),
   S3_BUCKET: text.default("inference").describe("Bucket for uploads, generated files and large request bodies"),
   S3_REGION: text.default("us-east-1").describe("Region of the storage, used in signatures"),
-  S3_ACCESS_KEY_ID: text.describe("Access key of the storage"),
-  S3_SECRET_ACCESS_KEY: text.describe("Secret key of the storage"),
+  S3_ACCESS_KEY_ID: text.describe("Access key of the storage").meta(secret),
+  S3_SECRET_ACCESS_KEY: text.describe("Secret key of the storage").meta(secret),
   HOST: text.default("0.0.0.0").describe("Address that the API listens on"),
   PORT: between("Port of the API; 0 is any free one", 0, 65535, 8080),
   METRICS_PORT: z.coerce
@@ -50,7 +54,8 @@ export const environment = z.object({
     .string()
     .min(16)
     .optional()
-    .describe("Bearer token of the admin interface; without it the interface answers 404"),
+    .describe("Bearer token of the admin interface; without it the interface answers 404")
+    .meta(secret),
   CATALOG_FILE: text.optional().describe("Catalog of models; default: the shipped one in shared/catalog"),
   CATALOG_OVERLAY: text
     .optional()
@@ -108,14 +113,15 @@ export const environment = z.object({
     .default("mainnet")
     .describe("Network of the payments: mainnet, devnet, testnet, or the CAIP-2 name of another"),
   X402_ASSET: solanaAddress.optional().describe("Mint of the payments; default: USDC of the network"),
-  SOLANA_RPC_URL: address.optional().describe("RPC of that network; payments and the buyback need it"),
+  SOLANA_RPC_URL: address.optional().describe("RPC of that network; payments and the buyback need it").meta(secret),
   X402_FEE_PAYER_KEY: text
     .optional()
-    .describe("Secret key that settles payments and pays their fees: base58, or the JSON of a key file"),
+    .describe("Secret key that settles payments and pays their fees: base58, or the JSON of a key file")
+    .meta(secret),
   X402_FACILITATOR_URL: address
     .optional()
     .describe("Facilitator that settles payments, in place of X402_FEE_PAYER_KEY"),
-  X402_FACILITATOR_TOKEN: text.optional().describe("Bearer token for the facilitator"),
+  X402_FACILITATOR_TOKEN: text.optional().describe("Bearer token for the facilitator").meta(secret),
   X402_MAX_COMPUTE_UNITS: count("Maximum compute units that a payment may request", 200_000),
   X402_MAX_PRIORITY_FEE: count("Maximum micro-lamports per compute unit that a payment may offer", 50_000),
   X402_QUOTE_SECONDS: between("Seconds for which a quote can be paid", 60, 3_600, 300),
@@ -140,7 +146,8 @@ export const environment = z.object({
     .optional()
     .describe(
       "Secret key of the wallet that `jupiter` swaps from, with USDC and SOL: base58, or the JSON of a key file",
-    ),
+    )
+    .meta(secret),
   BUYBACK_SLIPPAGE_BPS: between(
     "How far a swap may move the price, and how much less than quoted it may bring, in basis points",
     1,
@@ -148,7 +155,7 @@ export const environment = z.object({
     100,
   ),
   JUPITER_BASE_URL: address.default("https://api.jup.ag/swap/v2").describe("Jupiter's swap API, with its version"),
-  JUPITER_API_KEY: text.optional().describe("Key for Jupiter's API"),
+  JUPITER_API_KEY: text.optional().describe("Key for Jupiter's API").meta(secret),
   JUPITER_PROGRAMS: text
     .default("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
     .describe("On-chain programs that swaps may run, separated by commas; no other transaction is signed"),
@@ -170,13 +177,23 @@ export const environment = z.object({
 
 export type Config = Readonly<z.infer<typeof environment>>;
 
-/** Has one line for each variable that is missing or invalid. */
+export const secretVariables: readonly string[] = Object.entries(environment.shape).flatMap(([name, schema]) =>
+  schema.meta()?.["secret"] === true ? [name] : [],
+);
+
+/** Names each variable that is missing or invalid. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
+  readonly faults: readonly string[];
+
+  constructor(message: string, faults: readonly string[] = [message]) {
+    super(message);
+    this.faults = faults;
+  }
 }
 
-export const configError = (...lines: readonly string[]): ConfigError =>
-  new ConfigError(`The configuration is not valid.\n  ${lines.join("\n  ")}`);
+export const configError = (...faults: readonly string[]): ConfigError =>
+  new ConfigError(`The configuration is not valid.\n  ${faults.join("\n  ")}`, faults);
 
 /** An empty variable counts as not set, as in Compose files. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {

@@ -15,11 +15,12 @@ interface Manifest {
   readonly devDependencies: Readonly<Record<string, string>>;
 }
 
-/** What the Dockerfile copies. Of `infra/cli`, `.dockerignore` admits only the admin commands. */
+/** What the Dockerfile copies. Of `infra/cli`, `.dockerignore` admits only the commands for operators. */
 async function copyImageFiles(folder: string): Promise<void> {
   const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
   const sources = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files = ""]) => files.split(" "));
-  const filter = (source: string) => !source.endsWith(".ts") || !/^infra\/cli\/(?!admin)/.test(source);
+  const filter = (source: string) =>
+    !source.endsWith(".ts") || !/^infra\/cli\/(?!admin|catalog|config|start-config)/.test(source);
   for (const source of sources) await cp(source, join(folder, source), { recursive: true, filter });
 }
 
@@ -51,6 +52,11 @@ test("API and workers start and become ready with production dependencies only",
   await expect(execute(process.execPath, admin, { cwd: folder })).rejects.toMatchObject({
     stderr: expect.stringContaining("401") as string,
   });
+  const config = await execute(process.execPath, [join(folder, "infra/cli/config.ts"), "check", "--json"], {
+    cwd: folder,
+    env: { ...stores },
+  });
+  expect(JSON.parse(config.stdout)).toMatchObject({ ok: true });
   for (const each of [worker, api]) each.kill("SIGTERM");
   expect(await Promise.all([worker.exited, api.exited])).toEqual([0, 0]);
 });

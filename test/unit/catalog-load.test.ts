@@ -358,9 +358,17 @@ describe("a catalog that loads", () => {
       own: { provider: "openai", base_url_env: "OWN_BASE_URL" },
     };
     expect(upstreamVariables(catalogOf([textModel], { upstreams }))).toEqual([
-      { name: "ACME_API_KEY", description: "Key of the upstream 'acme'; without it its models are not listed" },
-      { name: "ACME_BASE_URL", description: "Address of the upstream 'acme'; default: https://acme.test" },
-      { name: "OWN_BASE_URL", description: "Address of the upstream 'own'" },
+      {
+        name: "ACME_API_KEY",
+        description: "Key of the upstream 'acme'; without it its models are not listed",
+        secret: true,
+      },
+      {
+        name: "ACME_BASE_URL",
+        description: "Address of the upstream 'acme'; default: https://acme.test",
+        secret: false,
+      },
+      { name: "OWN_BASE_URL", description: "Address of the upstream 'own'", secret: false },
     ]);
   });
 });

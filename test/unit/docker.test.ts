@@ -2,130 +2,151 @@ import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { loadCatalog, upstreamVariables } from "#catalog";
-import { environment, loadConfig } from "#platform/config";
+import { pools } from "#jobs";
+import { environment, loadConfig, secretVariables } from "#platform/config";
 
 interface Service {
+  readonly image?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly command?: readonly string[];
   readonly volumes?: readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly restart?: string;
+  readonly stop_grace_period?: string;
+  readonly secrets?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
 }
-
-const compose = parse(readFileSync("docker-compose.yml", "utf8"), { merge: true }) as {
+interface Compose {
   readonly services: Readonly<Record<string, Service>>;
-};
-const known = new Set([
+  readonly secrets?: Readonly<Record<string, { readonly file: string }>>;
+}
+const composeOf = (file: string) => parse(readFileSync(file, "utf8"), { merge: true }) as Compose;
+
+const compose = composeOf("docker-compose.yml");
+const text = readFileSync("docker-compose.yml", "utf8");
+const ours = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === "node");
+const workers = ours.filter(([, { command }]) => command?.[1] === "workers/main.ts");
+const givenTo = (service: string) => Object.keys(compose.services[service]?.environment ?? {});
+
+const upstreams = upstreamVariables(loadCatalog(undefined));
+const secrets = [...secretVariables, ...upstreams.flatMap(({ name, secret }) => (secret ? [name] : []))];
+const known = [
   ...Object.keys(environment.shape),
-  ...upstreamVariables(loadCatalog(undefined)).map(({ name }) => name),
-]);
+  ...upstreams.map(({ name }) => name),
+  ...secrets.map((name) => `${name}_FILE`),
+];
+/** A variable may be commented out, if an empty one is not the default. */
 const example = readFileSync(".env.example", "utf8")
   .split("\n")
-  .filter((line) => line && !line.startsWith("#"))
-  .map((line) => line.split("=", 2) as [string, string]);
+  .filter((line) => /^#?[A-Z0-9_]+=/.test(line))
+  .map((line) => line.replace("#", "").split("=", 2) as [string, string]);
+const offered = example.map(([name]) => name);
 
 /** `${NAME:-default}` and `${NAME:?why}` as compose reads them from the given variables. */
 const resolve = (text: string, from: Readonly<Record<string, string>>) =>
   text.replace(
-    /\$\{(\w+)(?::-([^}]*)|:\?[^}]*)?\}/g,
+    /\$\{(\w+)(?::?-([^}]*)|:?\?[^}]*)?\}/g,
     (_, name: string, initial?: string) => from[name] || initial || "",
   );
 
-test.each(["api", "worker"])("every variable that compose gives the %s is one that the service reads", (name) => {
-  const given = compose.services[name]?.environment ?? {};
-  expect(Object.keys(given).filter((variable) => !known.has(variable))).toEqual([]);
+test("compose passes every variable of the service to a process, and none that nothing reads", () => {
+  const given = new Set(ours.flatMap(([name]) => givenTo(name)));
+  expect(known.filter((name) => !given.has(name))).toEqual([]);
+  expect([...given].filter((name) => !known.includes(name))).toEqual([]);
 });
 
-/** Values of variables that do not accept any text. */
-const shaped = {
-  PUBLIC_URL: "https://example.com",
-  S3_PUBLIC_ENDPOINT: "https://s3.example.com",
-  WORKER_PAYLOAD_BUDGET_BYTES: "268435456",
-  X402_PAY_TO: "11111111111111111111111111111111",
-  X402_NETWORK: "devnet",
-  SOLANA_RPC_URL: "https://rpc.example.com",
-  X402_FACILITATOR_URL: "https://facilitator.example.com",
-  X402_ASSET: "11111111111111111111111111111111",
-  X402_MAX_COMPUTE_UNITS: "200000",
-  X402_MAX_PRIORITY_FEE: "50000",
-  X402_QUOTE_SECONDS: "300",
-  X402_REQUESTS_PER_MINUTE: "600",
-  BODY_BUDGET_BYTES: "268435456",
-  UPLOAD_BUDGET_BYTES: "2147483648",
-  RATE_LIMIT_UPLOADS_PER_MINUTE: "120",
-  RATE_LIMIT_CONCURRENT_UPLOADS: "10",
-  BUYBACK_BPS: "100",
-  BUYBACK_TOKEN: "11111111111111111111111111111111",
-  BUYBACK_MINIMUM_USD: "5.00",
-  BUYBACK_EXECUTOR: "jupiter",
-  BUYBACK_SLIPPAGE_BPS: "100",
-  JUPITER_BASE_URL: "https://jupiter.example.com/swap/v1",
-};
-
-test.each(["api", "worker"])("the %s's environment is complete once .env is filled in", (name) => {
-  const filled = Object.fromEntries(example.map(([variable]) => [variable, "a-value-of-some-length"]));
-  const env = Object.entries(compose.services[name]?.environment ?? {}).map(([variable, text]) => [
-    variable,
-    resolve(text, { ...filled, ...shaped }),
-  ]);
-  expect(() => loadConfig(Object.fromEntries(env) as Record<string, string>)).not.toThrow();
+test("what compose passes is the variable of the same name, and nothing where that is not set", () => {
+  const fixed = ["HOST", "PORT", "METRICS_HOST", "METRICS_PORT", "WORKER_POOLS"];
+  const bundled = ["REDIS_URL", "MONGODB_URI", "S3_ENDPOINT"];
+  const shape = (name: string): RegExp => {
+    if (fixed.includes(name)) return /^[^$]+$/;
+    const initial = bundled.includes(name) ? ":?-.+" : ":-";
+    return new RegExp(`^\\$\\{${name}${initial}\\}$`);
+  };
+  const passed = ours.flatMap(([, service]) => Object.entries(service.environment ?? {}));
+  expect(passed.filter(([name, value]) => !shape(name).test(value))).toEqual([]);
 });
 
-const givenTo = (service: string) => Object.keys(compose.services[service]?.environment ?? {});
-const forUpstreams = upstreamVariables(loadCatalog(undefined)).map(({ name }) => name);
-
-test("the keys of all upstreams are in the example, and compose passes them to workers alone", () => {
-  const keys = forUpstreams.filter((name) => !name.endsWith("_BASE_URL"));
-  expect(keys.length).toBeGreaterThan(10);
-  const offered = example.map(([name]) => name);
-  expect(keys.filter((name) => !offered.includes(name))).toEqual([]);
-  expect(keys.filter((name) => !givenTo("worker").includes(name))).toEqual([]);
-  expect(forUpstreams.filter((name) => givenTo("api").includes(name))).toEqual([]);
+test("each pool has a service of its own, which gets every setting and the keys of upstreams", () => {
+  expect(workers.map(([name, service]) => [name, service.environment?.["WORKER_POOLS"]])).toEqual(
+    pools.map((pool) => [pool, pool]),
+  );
+  const settings = Object.keys(environment.shape).filter((name) => !secretVariables.includes(name));
+  for (const [name] of ours)
+    expect(settings.filter((each) => !givenTo(name).includes(each))).toEqual(name === "api" ? ["WORKER_POOLS"] : []);
+  for (const [name] of workers)
+    expect(upstreams.every((each) => givenTo(name).includes(each.name))).toBe(name !== "maintenance");
 });
 
-test("compose gives the same catalog to both processes, from a folder that both can read", () => {
-  for (const name of ["CATALOG_FILE", "CATALOG_OVERLAY"]) {
-    expect(example.map(([variable]) => variable)).toContain(name);
-    const given = ["api", "worker"].map((service) => compose.services[service]?.environment?.[name]);
-    expect(given).toEqual([`\${${name}:-}`, `\${${name}:-}`]);
-  }
-  for (const service of ["api", "worker"])
-    expect(compose.services[service]?.volumes).toEqual(["./catalog:/service/catalog:ro"]);
+test("every process can read the folder of the catalog's files", () => {
+  for (const [name, { volumes }] of ours) expect([name, volumes]).toEqual([name, ["./catalog:/service/catalog:ro"]]);
 });
 
-const payments = Object.keys(environment.shape).filter((name) => /^(X402|SOLANA|BUYBACK|JUPITER)_/.test(name));
-
-test("every setting of payments and buyback is in the example, and compose passes it to the process that reads it", () => {
-  expect(
-    example
-      .map(([name]) => name)
-      .filter((name) => payments.includes(name))
-      .toSorted(),
-  ).toEqual(payments.toSorted());
-  expect(payments.filter((name) => ![...givenTo("api"), ...givenTo("worker")].includes(name))).toEqual([]);
+test("a secret reaches the processes that use it, and no other", () => {
+  const holders = (variable: string) => ours.flatMap(([name]) => (givenTo(name).includes(variable) ? [name] : []));
+  const everyone = ["api", ...pools];
+  const callers = pools.filter((pool) => pool !== "maintenance");
+  const expected = (name: string) => {
+    if (["ADMIN_TOKEN", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"].includes(name)) return ["api"];
+    if (["BUYBACK_WALLET_KEY", "JUPITER_API_KEY"].includes(name)) return ["maintenance"];
+    return secretVariables.includes(name) ? everyone : callers;
+  };
+  for (const name of secrets)
+    expect([name, holders(name), holders(`${name}_FILE`)]).toEqual([name, expected(name), expected(name)]);
 });
 
-test("only the API gets the settlement key, and only workers get the buyback key", () => {
-  const secrets = ["X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN", "BUYBACK_WALLET_KEY", "JUPITER_API_KEY"];
-  expect(secrets.map((name) => ["api", "worker"].filter((service) => givenTo(service).includes(name)))).toEqual([
-    ["api"],
-    ["api"],
-    ["worker"],
-    ["worker"],
-  ]);
+test.each(ours)("the environment of %s is complete once the first lines of .env are filled in", (_, service) => {
+  const filled = Object.fromEntries(example.slice(0, 4).map(([name]) => [name, "a-value-of-some-length"]));
+  const env = Object.entries(service.environment ?? {}).map(([name, value]) => [name, resolve(value, filled)] as const);
+  const pool = service.environment?.["WORKER_POOLS"];
+  expect(loadConfig(Object.fromEntries(env))).toMatchObject({
+    S3_ACCESS_KEY_ID: "a-value-of-some-length",
+    ...(pool === undefined ? { ADMIN_TOKEN: "a-value-of-some-length" } : { WORKER_POOLS: pool }),
+  });
 });
 
-test("what compose requires from .env is in the example, without a value", () => {
-  const required = [...readFileSync("docker-compose.yml", "utf8").matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
-  const offered = example.map(([name]) => name);
-  expect(required.filter((name) => !offered.includes(name as string))).toEqual([]);
+test("the example offers every variable that compose reads, and no other, without values", () => {
+  const read = new Set([...text.matchAll(/\$\{(\w+)/g)].map(([, name = ""]) => name));
+  expect(offered.filter((name) => !read.has(name))).toEqual([]);
+  expect([...read].filter((name) => !offered.includes(name))).toEqual([]);
+  expect(new Set(offered).size).toBe(offered.length);
   expect(example.filter(([, value]) => value !== "")).toEqual([]);
 });
 
-test("the files that the image copies and starts exist", () => {
+test("every service has a health check and restarts, and waits for healthy stores", () => {
+  for (const [name, { healthcheck, restart }] of Object.entries(compose.services))
+    expect([name, healthcheck?.test[0], restart]).toEqual([name, "CMD", "unless-stopped"]);
+  const healthy = { condition: "service_healthy" };
+  for (const [, service] of ours) expect(service.depends_on).toEqual({ redis: healthy, mongo: healthy, s3: healthy });
+});
+
+test("a process has time to drain before it is killed", () => {
+  const graceMs = environment.shape.SHUTDOWN_GRACE_MS.parse(undefined);
+  const settleMs = 20_000;
+  for (const [, { stop_grace_period = "" }] of ours)
+    expect(Number.parseInt(resolve(stop_grace_period, {}), 10) * 1_000).toBeGreaterThan(graceMs + settleMs);
+});
+
+test("Redis evicts nothing and writes every change to disk", () => {
+  const command = compose.services["redis"]?.command?.join(" ");
+  expect(command).toContain("--appendonly yes");
+  expect(command).toContain("--maxmemory-policy noeviction");
+});
+
+test("the secrets of the override are defined, and mounted where their variables are read", () => {
+  const override = composeOf("docker-compose.secrets.yml");
+  const defined = Object.keys(override.secrets ?? {});
+  const mounted = Object.entries(override.services).map(([name, service]) => [name, service.secrets ?? []] as const);
+  expect(new Set(mounted.flatMap(([, names]) => names))).toEqual(new Set(defined));
+  for (const [name, names] of mounted.filter(([name]) => name !== "s3"))
+    expect(names.filter((each) => !givenTo(name).includes(`${each.toUpperCase()}_FILE`))).toEqual([]);
+});
+
+test("the files that the image copies and starts exist, and it does not run as root", () => {
   const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
   const copied = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files]) => (files as string).split(" "));
-  const started = Object.values(compose.services).flatMap(({ command }) =>
-    command?.[0] === "node" ? [command[1] as string] : [],
-  );
+  const started = [...new Set(ours.map(([, { command }]) => command?.[1] as string))];
   expect(started).toEqual(["api/main.ts", "workers/main.ts"]);
   expect([...copied, ...started].filter((file) => !existsSync(file))).toEqual([]);
+  expect(dockerfile).toMatch(/^USER node$/m);
 });

@@ -18,12 +18,13 @@
 import type { Catalog } from "#catalog";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import type { Environment } from "#platform/secret-files";
 import type { Counting } from "../counting/index.ts";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { AttemptRecord, Candidate, Target, UpstreamAttempt } from "./attempt.ts";
 import { failedCall, failover, logFailure, type UpstreamRequest } from "./failover.ts";
 import { createSpeeds } from "./speeds.ts";
-import { type Environment, openUpstream, type UpstreamState } from "./upstream.ts";
+import { openUpstream, type UpstreamState } from "./upstream.ts";
 
 export type { AttemptRecord, Candidate, Target } from "./attempt.ts";
 

@@ -1,12 +1,11 @@
 import type { Upstream } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { ConfigError } from "#platform/config";
+import type { Environment } from "#platform/secret-files";
 import type { Counting } from "../counting/index.ts";
 import { providers } from "../providers/index.ts";
 import { type Breaker, createBreaker } from "./breaker.ts";
 import { createSlots } from "./slots.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** One upstream, for the life of the process. Undefined for one whose key or address is not in the environment. */
 export function openUpstream(

@@ -1,0 +1,136 @@
+import { type Catalog, CatalogError, loadCatalog, upstreamVariables } from "#catalog";
+import { buybackConfig, settlerOf, x402Config } from "#payments";
+import { systemClock } from "#platform/clock";
+import { type Config, ConfigError, environment, loadConfig, secretVariables } from "#platform/config";
+import { createProcessLogger } from "#platform/logger";
+import { type Environment, fileVariable, withSecretFiles } from "#platform/secret-files";
+import { maxTypos, typosBetween } from "../../shared/typos.ts";
+import { createCounting } from "../../workers/counting/index.ts";
+import { createExecutor } from "../../workers/executors/index.ts";
+import { poolsOf } from "../../workers/pool.ts";
+import { openUpstream } from "../../workers/upstreams/upstream.ts";
+import { startEnvironment } from "./start-config.ts";
+
+export const processes = ["api", "worker"] as const;
+export type ProcessName = (typeof processes)[number];
+
+export interface ConfigReport {
+  readonly ok: boolean;
+  /** In the order of docs/configuration.md. `value` is masked if it is a secret, `file` where it comes from one. */
+  readonly set: readonly { readonly name: string; readonly value: string; readonly file?: string }[];
+  /** `key`: the variable of its key, null for an upstream without one. */
+  readonly upstreams: readonly {
+    readonly id: string;
+    readonly state: "ready" | "no key";
+    readonly key: string | null;
+  }[];
+  /** Variables that nothing reads, whose name is one typo from a name that is read. */
+  readonly unknown: readonly { readonly name: string; readonly did_you_mean: string }[];
+  readonly faults: readonly string[];
+}
+
+/** Of the commands, beside what the service itself reads. */
+const commandVariables = ["ADMIN_URL", ...Object.keys(startEnvironment.shape)];
+/** Undefined if it throws what stops a start. A fault that follows from one that was found is not another. */
+type Attempt = <T>(work: () => T | Promise<T>) => Promise<T | undefined>;
+const mask = "***";
+const firstVariable = /^[A-Z][A-Z0-9_]+/;
+
+/** Loads the configuration as these processes do at their start, up to the first connection. */
+export async function checkConfig(env: Environment, asked: readonly ProcessName[]): Promise<ConfigReport> {
+  const faults = new Set<string>();
+  const faulty = new Set<string>();
+  const attempt: Attempt = async (work) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof ConfigError || error instanceof CatalogError)) throw error;
+      const found = error instanceof ConfigError ? error.faults : [error.message];
+      for (const fault of found) if (!faulty.has(firstVariable.exec(fault)?.[0] ?? "")) faults.add(fault);
+      return undefined;
+    }
+  };
+  /** The environment with the secret's file, if it has one that can be read. */
+  async function withFile(given: Environment, name: string): Promise<Environment> {
+    const read = await attempt(() => withSecretFiles(given, [name]));
+    if (!read) faulty.add(name);
+    return read ?? { ...given, [name]: undefined };
+  }
+
+  let given = env;
+  for (const name of secretVariables) given = await withFile(given, name);
+  await attempt(() => loadConfig(given));
+  const config = soundPart(given, faulty);
+  const catalog = await attempt(() => loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY));
+  const variables = catalog ? upstreamVariables(catalog) : [];
+
+  await attempt(() => void buybackConfig(config));
+  const x402 = await attempt(() => x402Config(config));
+  if (asked.includes("api") && x402) await attempt(() => settlerOf(x402));
+  let upstreams: ConfigReport["upstreams"] = [];
+  if (asked.includes("worker")) {
+    const pools = await attempt(() => poolsOf(config));
+    if (pools?.includes("maintenance"))
+      await attempt(async () => (await createExecutor({ config, clock: systemClock })).close());
+    for (const { name, secret } of variables) if (secret) given = await withFile(given, name);
+    if (catalog) upstreams = await stateUpstreams(catalog, given, attempt);
+  }
+
+  const secrets = [...secretVariables, ...variables.flatMap(({ name, secret }) => (secret ? [name] : []))];
+  const names = [...Object.keys(environment.shape), ...variables.map(({ name }) => name)];
+  return {
+    ok: faults.size === 0,
+    set: names.flatMap((name) => {
+      const value = env[name];
+      const file = secrets.includes(name) ? env[fileVariable(name)] : undefined;
+      if (!value && !file) return [];
+      const shown = secrets.includes(name) ? mask : (value ?? "").replace(/\/\/[^/?#]*@/, `//${mask}@`);
+      return [{ name, value: shown, ...(file && { file }) }];
+    }),
+    upstreams,
+    unknown: unknownVariables(env, [...names, ...secrets.map(fileVariable), ...commandVariables]),
+    faults: [...faults],
+  };
+}
+
+/** The values that are valid, and defaults for the rest, so that the checks after the first still run. */
+function soundPart(given: Environment, faulty: Set<string>): Config {
+  const values = Object.entries(environment.shape).map(([name, schema]) => {
+    const parsed = schema.safeParse(given[name] || undefined);
+    if (!parsed.success) faulty.add(name);
+    return [name, parsed.success ? parsed.data : schema.safeParse(undefined).data];
+  });
+  return Object.fromEntries(values) as Config;
+}
+
+/** Whether each has its key and address. Throws nothing: `attempt` collects the faults. */
+async function stateUpstreams(
+  catalog: Catalog,
+  env: Environment,
+  attempt: Attempt,
+): Promise<ConfigReport["upstreams"]> {
+  const counting = createCounting({ clock: systemClock, log: createProcessLogger("config", "silent") });
+  const states: ConfigReport["upstreams"][number][] = [];
+  for (const upstream of catalog.upstreams.values()) {
+    const opened = await attempt(() => openUpstream(upstream, env, { clock: systemClock, counting }));
+    await opened?.provider.close();
+    states.push({ id: upstream.id, state: opened ? "ready" : "no key", key: upstream.apiKeyEnv ?? null });
+  }
+  await counting.close();
+  return states;
+}
+
+const plain = (name: string): string => name.toLowerCase().replaceAll("_", "");
+
+function unknownVariables(env: Environment, known: readonly string[]): ConfigReport["unknown"] {
+  return Object.keys(env).flatMap((name) => {
+    if (!env[name] || known.includes(name)) return [];
+    const wanted = plain(name);
+    const limit = maxTypos(wanted);
+    const near = known
+      .map((each) => ({ each, typos: typosBetween(wanted, plain(each), limit) }))
+      .filter(({ typos }) => typos <= limit)
+      .toSorted((one, other) => one.typos - other.typos)[0];
+    return near ? [{ name, did_you_mean: near.each }] : [];
+  });
+}

@@ -1,0 +1,37 @@
+import { Command, Option } from "commander";
+import { aligned } from "./admin-print.ts";
+import { type ConfigReport, checkConfig, type ProcessName, processes } from "./config-check.ts";
+
+/** `npm run config -- check`: what a start would say of this environment, without a start. */
+const program = new Command("config")
+  .description("Checks the environment variables of the service.")
+  .helpCommand(false)
+  .showHelpAfterError("Add --help for the usage.");
+
+function show({ set, upstreams, unknown }: ConfigReport): string {
+  const parts = [
+    set.length > 0
+      ? aligned([["VARIABLE", "VALUE", "FILE"], ...set.map(({ name, value, file }) => [name, value, file ?? ""])])
+      : "No variable of the service is set.\n",
+    upstreams.length > 0
+      ? aligned([["UPSTREAM", "STATE", "KEY"], ...upstreams.map(({ id, state, key }) => [id, state, key ?? ""])])
+      : "",
+    unknown.map(({ name, did_you_mean }) => `Nothing reads ${name}. Did you mean ${did_you_mean}?\n`).join(""),
+  ];
+  return parts.filter((part) => part !== "").join("\n");
+}
+
+program
+  .command("check")
+  .description("shows what is set, with secrets masked, and which upstreams have keys; exit code 1 if there are faults")
+  .addOption(new Option("--process <process>", "only what this kind of process checks").choices(processes))
+  .option("--json", "print the result as JSON")
+  .action(async (options: { process?: ProcessName; json?: true }) => {
+    const report = await checkConfig(process.env, options.process ? [options.process] : processes);
+    process.stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : show(report));
+    if (report.ok) return;
+    process.exitCode = 1;
+    if (!options.json) process.stderr.write(`\nThe configuration is not valid.\n  ${report.faults.join("\n  ")}\n`);
+  });
+
+await program.parseAsync();

@@ -1,0 +1,34 @@
+import { readFileSync } from "node:fs";
+import { configError } from "./config.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const fileVariable = (name: string): string => `${name}_FILE`;
+
+/**
+ * The environment with the content of the file that `NAME_FILE` names as NAME, for these names only: `CATALOG_FILE` is a
+ * path by itself. Call it once, at the start. One newline at the end is no part of a secret. Throws ConfigError with a line
+ * for each fault, which never shows a secret.
+ */
+export function withSecretFiles(env: Environment, names: Iterable<string>): Environment {
+  const read: Record<string, string | undefined> = {};
+  const faults: string[] = [];
+  for (const name of names) {
+    const variable = fileVariable(name);
+    const path = env[variable];
+    if (!path) continue;
+    read[variable] = undefined;
+    if (env[name]) {
+      faults.push(`${name} and ${variable} are both set: set one of them`);
+      continue;
+    }
+    try {
+      read[name] = readFileSync(path, "utf8").replace(/\r?\n$/, "");
+      if (read[name] === "") faults.push(`${variable}: ${path} is empty`);
+    } catch (error) {
+      faults.push(`${variable}: ${path} cannot be read: ${(error as NodeJS.ErrnoException).code ?? "unknown error"}`);
+    }
+  }
+  if (faults.length > 0) throw configError(...faults);
+  return { ...env, ...read };
+}

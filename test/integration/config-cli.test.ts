@@ -1,0 +1,146 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ConfigReport, checkConfig } from "../../infra/cli/config-check.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "config-cli-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+type Env = Readonly<Record<string, string>>;
+
+async function run(args: readonly string[], env: Env) {
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [[code], out, err] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
+  return { code: code as number, out, err };
+}
+const check = (env: Env, ...options: string[]) => run(["infra/cli/config.ts", "check", ...options], env);
+
+/** Nothing answers there: the check connects to nothing. */
+const stores = {
+  REDIS_URL: "redis://:hunter2@127.0.0.1:1",
+  MONGODB_URI: "mongodb://user:hunter2@127.0.0.1:1/none",
+  S3_ENDPOINT: "http://127.0.0.1:1",
+  S3_ACCESS_KEY_ID: "hunter2",
+  S3_SECRET_ACCESS_KEY: "hunter2",
+};
+
+test("shows what is set, where from, which upstreams have keys, and likely typos, without a secret", async () => {
+  const FAL_KEY_FILE = join(folder, "fal");
+  await writeFile(FAL_KEY_FILE, "hunter2-fal\n");
+  const typos = { OPENAI_APIKEY: "hunter2", X402_FEE_PAYER_KEYS: "hunter2", REDIS_URI: "hunter2", HOSTNAME: "box" };
+  const env = {
+    ...stores,
+    ...typos,
+    PORT: "1234",
+    LOG_LEVEL: "",
+    OPENAI_API_KEY: "",
+    GEMINI_API_KEY: "hunter2",
+    GEMINI_BASE_URL: "https://user:hunter2@gemini.test/v1",
+    FAL_KEY_FILE,
+  };
+  const { code, out, err } = await check(env);
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).not.toContain("hunter2");
+  const lines = out.split("\n").map((line) => line.trim().split(/ {2,}/));
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      ["REDIS_URL", "***"],
+      ["S3_ENDPOINT", "http://127.0.0.1:1"],
+      ["PORT", "1234"],
+      ["GEMINI_BASE_URL", "https://***@gemini.test/v1"],
+      ["FAL_KEY", "***", FAL_KEY_FILE],
+      ["openai", "no key", "OPENAI_API_KEY"],
+      ["gemini", "ready", "GEMINI_API_KEY"],
+      ["fal", "ready", "FAL_KEY"],
+      ["local", "ready"],
+      ["Nothing reads OPENAI_APIKEY. Did you mean OPENAI_API_KEY?"],
+    ]),
+  );
+  expect(out).not.toContain("LOG_LEVEL");
+  const json = await check(env, "--json");
+  const report = JSON.parse(json.out) as ConfigReport;
+  expect([json.code, report.ok]).toEqual([0, true]);
+  expect(report.unknown).toEqual([
+    { name: "OPENAI_APIKEY", did_you_mean: "OPENAI_API_KEY" },
+    { name: "X402_FEE_PAYER_KEYS", did_you_mean: "X402_FEE_PAYER_KEY" },
+    { name: "REDIS_URI", did_you_mean: "REDIS_URL" },
+  ]);
+  expect(report.upstreams.filter(({ state }) => state === "ready").map(({ id }) => id)).toEqual([
+    "local",
+    "gemini",
+    "fal",
+  ]);
+});
+
+/** Each is refused by a start, by the check of a later step than the one before. */
+const faulty: readonly [what: string, change: Env, api: string[], worker: string[]][] = [
+  ["a missing store", { REDIS_URL: "" }, ["REDIS_URL is missing"], ["REDIS_URL is missing"]],
+  [
+    "a secret's file that is missing",
+    { ADMIN_TOKEN_FILE: "/nowhere", MONGODB_URI: "", MONGODB_URI_FILE: "/nowhere" },
+    ["MONGODB_URI_FILE: /nowhere cannot be read", "ADMIN_TOKEN_FILE: /nowhere cannot be read"],
+    ["MONGODB_URI_FILE: /nowhere cannot be read", "ADMIN_TOKEN_FILE: /nowhere cannot be read"],
+  ],
+  ["a catalog that is missing", { CATALOG_FILE: "/nowhere" }, ["The catalog /nowhere"], ["The catalog /nowhere"]],
+  [
+    "payments that nobody settles",
+    { X402_PAY_TO: "11111111111111111111111111111111", SOLANA_RPC_URL: "https://rpc.test" },
+    ["X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing"],
+    [],
+  ],
+  ["a pool that does not exist", { WORKER_POOLS: "chat,cats" }, [], ["WORKER_POOLS: there is no pool 'cats'"]],
+  [
+    "a buyback without its wallet",
+    { BUYBACK_EXECUTOR: "jupiter", BUYBACK_BPS: "100", WORKER_POOLS: "maintenance" },
+    ["BUYBACK_TOKEN is missing"],
+    ["BUYBACK_TOKEN is missing", "BUYBACK_WALLET_KEY is missing"],
+  ],
+  [
+    "upstreams' keys and addresses",
+    { GROQ_API_KEY_FILE: "/nowhere", XAI_API_KEY: "x", XAI_BASE_URL: "ftp://x", FAL_KEY: "x", FAL_BASE_URL: "x" },
+    [],
+    ["GROQ_API_KEY_FILE: /nowhere cannot be read", "XAI_BASE_URL: not an http", "FAL_BASE_URL: not an http"],
+  ],
+];
+
+test.each(faulty)("finds %s, for the processes that refuse it", async (_, change, api, worker) => {
+  const beginningWith = (faults: string[]) => faults.map((fault) => expect.stringContaining(fault) as string);
+  const env = { ...stores, ...change };
+  expect((await checkConfig(env, ["api"])).faults).toEqual(beginningWith(api));
+  expect((await checkConfig(env, ["worker"])).faults).toEqual(beginningWith(worker));
+});
+
+test("finds all faults at once, and none that only follows from another", async () => {
+  const invalid = { S3_ENDPOINT: "s3", PORT: "many", X402_PAY_TO: "me", WORKER_POOLS: "chat,cats", XAI_API_KEY: "x" };
+  const { code, out, err } = await check({ ...stores, ...invalid, XAI_BASE_URL: "x", SOLANA_RPC_URL: "x" });
+  expect([code, out]).toEqual([1, expect.stringContaining("VARIABLE")]);
+  const [, head, ...faults] = err.trimEnd().split("\n");
+  expect(head).toBe("The configuration is not valid.");
+  expect(faults.map((fault) => fault.trim().split(":")[0])).toEqual([
+    "S3_ENDPOINT",
+    "PORT",
+    "X402_PAY_TO",
+    "SOLANA_RPC_URL",
+    "WORKER_POOLS",
+    "XAI_BASE_URL",
+  ]);
+});
+
+test.each(["api/main.ts", "workers/main.ts"] as const)(
+  "%s refuses to start in the words of the check",
+  async (main) => {
+    const env = { ...stores, ADMIN_TOKEN_FILE: "/nowhere" };
+    const [started, checked] = [await run([main], env), await check(env)];
+    expect([started.code, started.err]).toEqual([1, checked.err.trimStart()]);
+  },
+);
