@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { dataAddress, pdf } from "../support/media-files.ts";
 import { type MockAnthropic, startMockAnthropic } from "../support/mock-anthropic.ts";
-import { type MockGemini, startMockGemini } from "../support/mock-gemini.ts";
+import { type MockGemini, mockGeminiError, startMockGemini } from "../support/mock-gemini.ts";
 import { mockChunk } from "../support/mock-openai.ts";
 import type { MockProvider, ProviderAnswer } from "../support/mock-provider.ts";
 import {
@@ -243,4 +243,29 @@ test("a document that holds more than its size allows is 400 before the provider
   expect(served.provider.requests).toEqual([]);
   await served.service.settled();
   expect(await customer.available()).toBe("200.00");
+});
+
+test("a document is counted by the rules of each model: it goes to none whose hold it exceeds", async () => {
+  const customer = await served.service.account("200");
+  const sparse = pdf(
+    Array.from({ length: 100 }, () => ""),
+    { objectStreams: true },
+  );
+  // Five pages a kilobyte: less than is held for Gemini's small pages, and twice what is held for Claude's.
+  const dense = Buffer.concat([sparse, Buffer.alloc(20_480 - sparse.length, " ")]);
+  const file = { filename: "a.pdf", file_data: dataAddress("application/pdf", dense) };
+  const ask = async (models: readonly string[]) => {
+    const response = await customer.post("/v1/chat/completions", {
+      models,
+      max_tokens: 10,
+      messages: [{ role: "user", content: [{ type: "file", file }] }],
+    });
+    return { status: response.status, answer: await response.json() };
+  };
+  const [gemini, claude] = ["google/gemini-2.5-flash", "anthropic/claude-haiku-4-5"];
+  served.gemini.always(mockGeminiError(400, "no"));
+  expect(await ask([gemini, claude])).toMatchObject({ status: 400, answer: { error: { message: "no" } } });
+  expect(served.anthropic.requests).toEqual([]);
+  served.gemini.reset();
+  expect(await ask([claude, gemini])).toMatchObject({ status: 200, answer: { model: gemini } });
 });

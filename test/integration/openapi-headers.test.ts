@@ -18,7 +18,7 @@ function hintsOf(path: string, body: Body): Body {
 
 /** The model of an example, which Gemini's paths have. */
 const modelOf = (path: string, { model }: Body): unknown =>
-  model ?? (path.toLowerCase().includes("embed") ? "local/embeddings" : "local/chat");
+  model ?? (/embedContent/i.test(path) ? "local/embeddings" : "local/chat");
 
 /** What only other circumstances bring. */
 const testedElsewhere = ["504 x-should-retry"];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { mockError, mockText } from "../support/mock-openai.ts";
-import { post, routingService } from "../support/routing-setup.ts";
+import { failingMs, post, routingService } from "../support/routing-setup.ts";
 import { eventually } from "../support/service.ts";
 import { asking, nanoUsd } from "../support/service-setup.ts";
 
@@ -186,6 +186,33 @@ describe("a list of models", () => {
     expect(alpha.requests.length + beta.requests.length).toBe(16);
     await service.settled();
     expect(await customer.available()).toBe("10.00");
+  });
+
+  test.each([
+    ["an answer", "acme/queued", {}],
+    ["a stream", "acme/queued", { stream: true }],
+    ["a stream that hides its reasoning", "acme/hidden", { stream: true }],
+  ])("a caller who disconnects from %s while it waits for the next upstream pays nothing", async (_, model, more) => {
+    const { service, alpha, gamma, isWaiting } = running;
+    const [busy, customer] = await Promise.all([service.account("1"), service.account("1")]);
+    const gate = Promise.withResolvers<void>();
+    gamma.respond({ beforeHeaders: gate.promise });
+    const blocking = busy.post(chat, { ...asking(model), provider: { only: ["narrow"] } });
+    await gamma.request(0);
+    alpha.respond(mockError(500, "oops"));
+    const leaving = new AbortController();
+    const answer = customer.post(chat, { ...asking(model), ...more }, { signal: leaving.signal });
+    await alpha.request(0);
+    await eventually(() => !isWaiting(failingMs) && !isWaiting(failingMs - 1));
+    leaving.abort();
+    await expect(answer).rejects.toThrow("abort");
+    expect(await eventually(async () => (await customer.ledger("usage"))[0])).toMatchObject({
+      amount_usd: "0.00",
+      request: { status: "cancelled", attempts: [{ upstream: "failing", outcome: "failed" }] },
+    });
+    gate.resolve();
+    expect((await blocking).status).toBe(200);
+    expect(gamma.requests).toHaveLength(1);
   });
 
   test("a repeat with the same Idempotency-Key gets the answer of the model that answered", async () => {

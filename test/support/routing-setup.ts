@@ -4,11 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { imageModel, type Json } from "./catalog-fixture.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
-import { movableClock } from "./movable-clock.ts";
+import { type MovableClock, movableClock } from "./movable-clock.ts";
 import { ofFile } from "./of-file.ts";
 import { testStores } from "./servers.ts";
 import { type Client, type Customer, startService } from "./service.ts";
 import { entryOf } from "./service-setup.ts";
+
+/** For an answer of the upstream `failing`: so long waits nothing else. */
+export const failingMs = 599_001;
 
 const names = ["alpha", "beta", "gamma"] as const;
 type Name = (typeof names)[number];
@@ -67,6 +70,8 @@ const models = [
     at("gamma"),
   ]),
   ...Array.from({ length: 20 }, (_, index) => text(`acme/copy-${index}`, "10", "40", [at("alpha"), at("beta")])),
+  text("acme/queued", "10", "40", [at("failing"), at("narrow")]),
+  text("acme/hidden", "10", "40", [at("failing"), at("narrow")], { hidden_reasoning: true }),
   vectors("acme/vectors", "2", "alpha"),
   vectors("acme/other-vectors", "0.5", "gamma"),
   {
@@ -84,6 +89,8 @@ function catalogFile(mocks: Readonly<Record<Name, MockOpenai>>): string {
   });
   const upstreams = {
     ...Object.fromEntries(names.map((name) => [name, upstream(mocks[name].url)])),
+    failing: { ...upstream(mocks.alpha.url), first_byte_timeout_ms: failingMs },
+    narrow: { ...upstream(mocks.gamma.url), concurrency: 1 },
     // Nothing listens on this port.
     dead: upstream("http://127.0.0.1:9"),
     keyless: upstream("http://127.0.0.1:9", "KEYLESS"),
@@ -95,7 +102,8 @@ function catalogFile(mocks: Readonly<Record<Name, MockOpenai>>): string {
 
 interface Routed extends Record<Name, MockOpenai> {
   readonly service: Client;
-  readonly advance: (ms: number) => void;
+  readonly advance: MovableClock["advance"];
+  readonly isWaiting: MovableClock["isWaiting"];
 }
 
 /** A service whose models are behind three mock providers, which are reset before each test. */

@@ -120,6 +120,8 @@ test.each<[what: string, fields: object, features: object]>([
   ["web search", { web_search_options: {} }, { web_search: "web_search_options" }],
   ["web search as others take it", { enable_search: true }, { web_search: "enable_search" }],
   ["no web search", { enable_search: false }, {}],
+  ["a search as OpenRouter's plugin", { plugins: [{ id: "web" }] }, { web_search: "plugins" }],
+  ["no plugins", { plugins: [] }, {}],
   ["a service tier", { service_tier: "priority" }, { service_tier: "service_tier" }],
   ["any service tier", { service_tier: "auto" }, {}],
   ["the default service tier", { service_tier: "default" }, {}],

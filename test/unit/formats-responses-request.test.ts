@@ -74,7 +74,7 @@ test.each([
   expect(parse(ask(fields)).features.get(feature)).toBe(field);
 });
 
-test.each([{ text: { format: { type: "text" } } }, { service_tier: "auto" }, { top_logprobs: 0 }])(
+test.each([{ text: { format: { type: "text" } } }, { service_tier: "auto" }, { top_logprobs: 0 }, { plugins: [] }])(
   "%j needs no feature",
   (fields) => {
     expect(parse(ask(fields)).features.size).toBe(0);

@@ -98,10 +98,10 @@ async function countDelivered(
   await call.reply.flush().catch(() => undefined);
   const delivered = call.reply.delivered();
   const cause = reason instanceof Aborted ? reason.cause : undefined;
+  // An upstream that failed before a stream began has nothing to be paid for.
+  const wasAtWork = stream !== undefined || call.record.attempts.at(-1)?.outcome === "cancelled";
   const isCharged =
-    delivered > 0 ||
-    (cause === "disconnected" && call.record.attempts.length > 0) ||
-    (cause === "deadline" && stream !== undefined);
+    delivered > 0 || (cause === "disconnected" && wasAtWork) || (cause === "deadline" && stream !== undefined);
   if (!isCharged) return undefined;
   const output = estimateTokens(delivered);
   const reported = tokenUsage(stream?.usage());

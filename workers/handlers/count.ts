@@ -3,7 +3,7 @@ import { countAnswer, countedRequest, type Format } from "#formats";
 import { converters, convertRequest } from "../conversion/index.ts";
 import { type JsonObject, type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
-import type { Candidate } from "../upstreams/index.ts";
+import type { Candidate, Target } from "../upstreams/index.ts";
 import { type ConvertedCall, callerConverter, callerFormat, chatRequestOf, upstreamFormat } from "./convert.ts";
 import { withUploads } from "./uploads.ts";
 
@@ -35,13 +35,17 @@ export async function countInput(call: CallContext): Promise<{ readonly tokens: 
 
 /**
  * A document can hold more pages and text than its size suggests, and would then be billed beyond what is held: the call goes
- * to the models for which it is not. Throws 400 naming it where there are none, before any provider is called.
+ * to the models for which it is not, by the rules of each one's provider. Throws 400 naming it where there are none, before
+ * any provider is called.
  */
 export async function withoutDenseFiles(call: CallContext): Promise<CallContext> {
   const { fileBound } = call.payload;
   if (!fileBound) return call;
-  const tokens = await estimate(call);
-  const targets = call.targets.filter((target) => tokens <= (target.fileBound ?? fileBound).tokens);
+  const targets: Target[] = [];
+  for (const target of call.targets) {
+    const tokens = await estimate({ ...call, model: target.model });
+    if (tokens <= (target.fileBound ?? fileBound).tokens) targets.push(target);
+  }
   if (targets.length > 0) return { ...call, targets };
   const { param } = fileBound;
   throw invalidValue(

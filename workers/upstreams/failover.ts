@@ -33,7 +33,7 @@ export async function failover<R>(
   clock: Clock,
   run: (attempt: UpstreamAttempt) => Promise<R>,
 ): Promise<R> {
-  const { signal, record, log, targets } = request;
+  const { signal, disconnected, record, log, targets } = request;
   // Each x402 payment opens an account, so accounts do not tell those callers apart.
   const account = isPaymentAccount(request.account) ? "x402" : request.account;
   const blockedForMs = ({ upstream, model }: Candidate) =>
@@ -49,14 +49,14 @@ export async function failover<R>(
     for (const each of untried) if (each.target === target) untried.delete(each);
   };
   for (;;) {
-    signal.throwIfAborted();
-    if (failed.size > 0) request.disconnected?.throwIfAborted();
+    const waiting = failed.size > 0 && disconnected ? AbortSignal.any([signal, disconnected]) : signal;
+    waiting.throwIfAborted();
     if (record.attempts.length >= maxAttempts) untried.clear();
     const ready = [...untried].filter(isReady);
     if (ready.length === 0) break;
-    const candidate = await takeFirstSlot(ready, signal);
+    const candidate = await takeFirstSlot(ready, waiting);
     // While the call waited for a slot, it may have been aborted or the breaker may have opened.
-    if (signal.aborted || !isReady(candidate)) {
+    if (waiting.aborted || !isReady(candidate)) {
       candidate.upstream.slots.release();
       continue;
     }

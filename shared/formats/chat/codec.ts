@@ -63,6 +63,13 @@ type ChatRequest = z.infer<typeof chatRequest>;
 /** Chat fields by which providers accept a web search. */
 export const searchFields: readonly string[] = ["web_search_options", "search_parameters", "enable_search", "plugins"];
 
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+export function noteSearch(request: JsonObject, features: Map<Feature, string>): void {
+  for (const field of searchFields)
+    if (request[field] && !isEmptyList(request[field])) features.set("web_search", field);
+}
+
 export function chatUpload(part: JsonObject, at: string): UploadRef | undefined {
   switch (part["type"]) {
     case "image_url":
@@ -148,7 +155,7 @@ function featuresOf(request: ChatRequest): Map<Feature, string> {
   if (Array.isArray(modalities) && modalities.includes("audio")) features.set("audio_output", "modalities");
   if (Array.isArray(modalities) && modalities.some((each) => each !== "text" && each !== "audio"))
     throw invalidValue("modalities", "modalities: only text and audio are supported.");
-  for (const field of searchFields) if (request[field]) features.set("web_search", field);
+  noteSearch(request, features);
   if (service_tier != null && service_tier !== "auto" && service_tier !== "default")
     features.set("service_tier", "service_tier");
   return features;

@@ -1,5 +1,5 @@
 import { type ServiceError } from "#errors";
-import { chatCodec, searchFields } from "../chat/codec.ts";
+import { chatCodec, noteSearch } from "../chat/codec.ts";
 import { validate } from "../errors.ts";
 import { type JsonObject, refuseDeep, text } from "../json.ts";
 import { measuredCall, newMeasure } from "../measure.ts";
@@ -28,7 +28,7 @@ function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   if (request.text?.format && request.text.format.type !== "text") features.set("json", "text.format");
   if (request.top_logprobs) features.set("logprobs", "top_logprobs");
   if (request.include?.includes(logprobsInclude)) features.set("logprobs", "include");
-  for (const field of searchFields) if (request[field]) features.set("web_search", field);
+  noteSearch(request, features);
   const { service_tier } = request;
   if (service_tier != null && service_tier !== "auto" && service_tier !== "default")
     features.set("service_tier", "service_tier");
