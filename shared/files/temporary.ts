@@ -2,7 +2,7 @@ import type { MediaType } from "./media-types.ts";
 import { fileLifetimeMs, newRecord, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
 import type { UploadDeps } from "./upload-view.ts";
 
-interface TemporaryFile {
+export interface TemporaryFile {
   readonly type: MediaType;
   readonly bytes: number;
   readonly body: AsyncIterable<Buffer>;

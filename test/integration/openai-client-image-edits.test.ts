@@ -335,7 +335,7 @@ describe("as JSON", () => {
 
   test.each([
     [edits, "local/chat", "/v1/chat/completions"],
-    [edits, kontext, images],
+    [variations, kontext, images],
     [variations, providerImages, images],
   ])("%s refuses %s, which is a model of %s", async (path, model, endpoint) => {
     const customer = await running.service.account("1");
@@ -433,6 +433,20 @@ describe("a form", () => {
     await expectUntouched(running.service, customer, "1.00");
     expect(await charges(customer)).toEqual([]);
     expect(running.provider.requests).toEqual([]);
+  });
+
+  test("is answered again under its key when nothing of the balance remains", async () => {
+    const customer = await running.service.account("0.012");
+    const headers = { "Idempotency-Key": "k1" };
+    const body = { model: imageModel, prompt: "x", image: await file() };
+    const edited = async () => (await customer.openai.images.edit(body, { headers })).data?.[0]?.url;
+    const url = await edited();
+    await running.service.settled();
+    expect(await customer.available()).toBe("0.00");
+    expect(url).toBeDefined();
+    expect(await edited()).toBe(url);
+    await expect(customer.openai.images.edit({ ...body, prompt: "y" })).rejects.toMatchObject({ status: 402 });
+    expect(await charges(customer)).toHaveLength(1);
   });
 
   test("sixteen images reach a provider, however they are named and declared", async () => {
