@@ -12,8 +12,8 @@ import {
   type Admitted,
   type AdmittedTarget,
   admit,
-  checkUnstored,
-  type UnstoredCall,
+  type CallWithFiles,
+  checkBeforeFiles,
 } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
@@ -89,7 +89,7 @@ function createReservation(deps: CallDeps, requestId: string) {
               req,
               res,
               caller,
-              refusalOf: (unstored, files) => refusalOf(deps, { route, caller, body: unstored, files }),
+              refusalOf: (draft, files) => refusalOf(deps, { route, caller, body: draft, files }),
             })
           : await deps.readBody(req, res, caller ?? "anonymous");
       return body;
@@ -129,10 +129,10 @@ const parseBody = ({ job, codec }: PaidRoute, { value, bytes }: RouteBody): Pars
 
 async function refusalOf(
   deps: CallDeps,
-  { route, body, ...rest }: { route: PaidRoute; body: RouteBody } & Omit<UnstoredCall, "call" | "route">,
+  { route, body, ...rest }: { route: PaidRoute; body: RouteBody } & Omit<CallWithFiles, "call" | "route">,
 ): Promise<ServiceError | undefined> {
   try {
-    await checkUnstored(deps, { ...rest, route, call: parseBody(route, body) });
+    await checkBeforeFiles(deps, { ...rest, route, call: parseBody(route, body) });
     return undefined;
   } catch (error) {
     if (error instanceof ServiceError) return error;

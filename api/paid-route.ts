@@ -1,13 +1,12 @@
 import type { Request, Response } from "express";
 import type { Model } from "#catalog";
 import type { ServiceError } from "#errors";
-import type { Files, TemporaryFile } from "#files";
+import type { FileSizes, Files, TemporaryFile } from "#files";
 import type { Codec, Format } from "#formats";
 import type { PaidJobName } from "#jobs";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
-import type { FileSizes } from "./admission/admit.ts";
 import type { BodyReader, JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 
@@ -55,9 +54,9 @@ export async function bodyWithFiles(
   jsonOf: (ids: readonly string[]) => object,
   rest: Pick<RouteBody, "release" | "identity">,
 ): Promise<RouteBody> {
-  const unstored = files.map(({ bytes, type: { kind } }, index) => [`upl_${index}`, { bytes, kind }] as const);
-  const body = jobBody(jsonOf(unstored.map(([id]) => id)), rest);
-  const refusal = await refusalOf(body, new Map(unstored));
+  const sizes = files.map(({ bytes, type: { kind } }, index) => [`upl_${index}`, { bytes, kind }] as const);
+  const body = jobBody(jsonOf(sizes.map(([id]) => id)), rest);
+  const refusal = await refusalOf(body, new Map(sizes));
   if (refusal) return { ...body, refusal };
   const ids = await temporary.store({ ...caller, requestId: localsOf(res).requestId }, files);
   return jobBody(jsonOf(ids), { ...rest, cleanUp: () => temporary.delete(ids) });

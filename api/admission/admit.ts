@@ -1,6 +1,6 @@
 import type { Bound } from "#catalog";
 import { accountFrozen, insufficientBalance } from "#errors";
-import type { Files, MediaType } from "#files";
+import type { FileSizes, Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import type { Caller, Keys, Slot } from "#keys";
 import { type CallHold, formatUsd, type Leased, type LeaseRequest, type Leases, type Money } from "#money";
@@ -87,16 +87,16 @@ export async function check(
 }
 
 /** A call whose files have not been stored. */
-export interface UnstoredCall extends Pick<AdmissionRequest, "call" | "route"> {
+export interface CallWithFiles extends Pick<AdmissionRequest, "call" | "route"> {
   readonly caller: Pick<Caller, "account" | "tier" | "frozen">;
   /** By the ids that stand for them. */
   readonly files: FileSizes;
 }
 
 /** Throws if the call could not be admitted whatever its files are. Takes nothing. */
-export async function checkUnstored(
+export async function checkBeforeFiles(
   deps: Omit<AdmissionDeps, "keys">,
-  { call, caller, route, files }: UnstoredCall,
+  { call, caller, route, files }: CallWithFiles,
 ): Promise<void> {
   const [target] = findTargets(deps, route, call);
   if (caller.frozen) throw accountFrozen();
@@ -159,8 +159,6 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
 }
 
 type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;
-/** Of uploads and of files that are not stored yet, by their ids. */
-export type FileSizes = ReadonlyMap<string, Pick<MediaType, "kind"> & { readonly bytes: number }>;
 
 /** A part that names an upload, with the upload's type and size. */
 function withUpload(part: MediaPart, uploads: FileSizes): MediaPart {

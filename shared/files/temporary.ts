@@ -8,6 +8,9 @@ export interface TemporaryFile {
   readonly body: AsyncIterable<Buffer>;
 }
 
+/** By id, of uploads and of files that are not stored yet. */
+export type FileSizes = ReadonlyMap<string, Pick<MediaType, "kind"> & Pick<TemporaryFile, "bytes">>;
+
 /**
  * Files of one call each: uploads that cost nothing and that no caller knows of. They are deleted when their call has ended,
  * or by expiry if the process dies.

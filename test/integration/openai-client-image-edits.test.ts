@@ -414,6 +414,7 @@ describe("a form", () => {
     ["a field of 10 MB", [...fields, image, ["user", "x".repeat(10 * mebi)]], invalid("user", /limit/)],
     ["too many fields", [...fields, image, ...many(40, ["x", "1"])], invalid(null, /too many/)],
     ["no model", [["prompt", "x"], image], invalid("model")],
+    ["two models", [["model", "local/nothing"], ...fields, image], invalid("model", /twice/)],
     ["no prompt", [["model", imageModel], image], invalid("prompt")],
     ["n that is no number", [...fields, image, ["n", "two"]], invalid("n", /number/)],
     ["n of 5", [...fields, image, ["n", "5"]], invalid("n", /4/)],
