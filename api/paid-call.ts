@@ -1,13 +1,20 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import { invalidValue, type ServiceError, toServiceError } from "#errors";
+import { invalidValue, ServiceError, toServiceError } from "#errors";
 import { type ParsedCall, parseRouted } from "#formats";
 import type { ClaimRequest } from "#idempotency";
 import { type CallTarget, isTextPool, jobCatalog, type PaidCall } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
 import { formatUsd } from "#money";
 import type { Background } from "#platform/background";
-import { type AdmissionDeps, type Admitted, type AdmittedTarget, admit } from "./admission/admit.ts";
+import {
+  type AdmissionDeps,
+  type Admitted,
+  type AdmittedTarget,
+  admit,
+  type CallWithFiles,
+  checkBeforeFiles,
+} from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
 import { bodyTimeoutMs, type JsonBody } from "./http/body.ts";
@@ -73,11 +80,18 @@ function createReservation(deps: CallDeps, requestId: string) {
       slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyMs + deps.callTimeoutMs + slotMarginMs });
       return slot;
     },
-    async readBody({ readBody }: PaidRoute, req: Request, res: Response): Promise<RouteBody & Partial<JsonBody>> {
+    async readBody(route: PaidRoute, req: Request, res: Response): Promise<RouteBody & Partial<JsonBody>> {
+      const { readBody } = route;
+      const caller = slot?.caller;
       body =
-        readBody && slot
-          ? await readBody(deps, { req, res, caller: slot.caller })
-          : await deps.readBody(req, res, slot?.caller ?? "anonymous");
+        readBody && caller
+          ? await readBody(deps, {
+              req,
+              res,
+              caller,
+              refusalOf: (draft, files) => refusalOf(deps, { route, caller, body: draft, files }),
+            })
+          : await deps.readBody(req, res, caller ?? "anonymous");
       return body;
     },
     async claimKey(request: ClaimRequest, waiting: { answerBy: number; res: Response }): Promise<Claimed> {
@@ -110,6 +124,22 @@ function createReservation(deps: CallDeps, requestId: string) {
   };
 }
 
+const parseBody = ({ job, codec }: PaidRoute, { value, bytes }: RouteBody): ParsedCall =>
+  parseRouted(codec, value, bytes, isTextPool(jobCatalog[job].pool));
+
+async function refusalOf(
+  deps: CallDeps,
+  { route, body, ...rest }: { route: PaidRoute; body: RouteBody } & Omit<CallWithFiles, "call" | "route">,
+): Promise<ServiceError | undefined> {
+  try {
+    await checkBeforeFiles(deps, { ...rest, route, call: parseBody(route, body) });
+    return undefined;
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+}
+
 /** The steps of every call. Those that take something take it through the reservation. */
 async function submitCall(
   deps: CallDeps,
@@ -129,8 +159,7 @@ async function submitCall(
   const body = await reservation.readBody(route, req, res);
   // The time of the call counts from the end of its body.
   const acceptedAt = deps.clock.now();
-  const takesModels = isTextPool(jobCatalog[job].pool);
-  const parse = () => parseRouted(codec, body.value, body.bytes, takesModels);
+  const parse = () => parseBody(route, body);
   // Before anything is measured: what is held and sent on covers the whole input.
   const stored =
     route.refersToStored && keyOwner && isReplaceable(body)
@@ -158,6 +187,7 @@ async function submitCall(
     return answerAgain(deps, route, res, call, claim);
   }
 
+  if (body.refusal) throw body.refusal;
   // A payment has one call at a time: what is still held on its account was held for a call that died.
   if (!keySlot) await deps.money.releaseAll(account);
   const endsEarly = route.endsAtSyncTimeout && !claim && !call.stream;

@@ -1,12 +1,14 @@
 import type { Request, Response } from "express";
 import type { Model } from "#catalog";
-import type { Files } from "#files";
+import type { ServiceError } from "#errors";
+import type { FileSizes, Files, TemporaryFile } from "#files";
 import type { Codec, Format } from "#formats";
 import type { PaidJobName } from "#jobs";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { BodyReader, JsonBody } from "./http/body.ts";
+import { localsOf } from "./http/headers.ts";
 
 export interface RouteBodyDeps {
   readonly readBody: BodyReader;
@@ -19,6 +21,11 @@ export interface RouteRequest {
   readonly req: Request;
   readonly res: Response;
   readonly caller: Caller;
+  /**
+   * What would refuse the call, whose files are not stored yet: `files` has their sizes, by the ids that stand for them in
+   * its JSON.
+   */
+  readonly refusalOf: (body: RouteBody, files: FileSizes) => Promise<ServiceError | undefined>;
 }
 
 /** What a route read from a request: the JSON of its job. */
@@ -29,12 +36,30 @@ export interface RouteBody extends Pick<JsonBody, "bytes" | "text" | "value"> {
   readonly identity?: string;
   /** Deletes what the job reads beside the text, when the call has ended. */
   readonly cleanUp?: () => Promise<void>;
+  /** Refuses the call, for which nothing was stored, unless it is answered again under its `Idempotency-Key`. */
+  readonly refusal?: ServiceError;
 }
 
 /** The body of a route that made the JSON of its job itself. */
 export function jobBody(value: object, rest: Pick<RouteBody, "release" | "identity" | "cleanUp">): RouteBody {
   const json = JSON.stringify(value);
   return { ...rest, value, text: json, bytes: Buffer.byteLength(json) };
+}
+
+/** The body of a call whose files came with its request: they become files of the call alone. `jsonOf` puts in their ids. */
+export async function bodyWithFiles(
+  { files: { temporary } }: RouteBodyDeps,
+  { res, caller, refusalOf }: RouteRequest,
+  files: readonly TemporaryFile[],
+  jsonOf: (ids: readonly string[]) => object,
+  rest: Pick<RouteBody, "release" | "identity">,
+): Promise<RouteBody> {
+  const sizes = files.map(({ bytes, type: { kind } }, index) => [`upl_${index}`, { bytes, kind }] as const);
+  const body = jobBody(jsonOf(sizes.map(([id]) => id)), rest);
+  const refusal = await refusalOf(body, new Map(sizes));
+  if (refusal) return { ...body, refusal };
+  const ids = await temporary.store({ ...caller, requestId: localsOf(res).requestId }, files);
+  return jobBody(jsonOf(ids), { ...rest, cleanUp: () => temporary.delete(ids) });
 }
 
 /** The answer of a job, for a route that does not answer with the job's JSON. */

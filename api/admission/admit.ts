@@ -1,5 +1,6 @@
 import type { Bound } from "#catalog";
-import type { Files } from "#files";
+import { accountFrozen, insufficientBalance } from "#errors";
+import type { FileSizes, Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import type { Caller, Keys, Slot } from "#keys";
 import { type CallHold, formatUsd, type Leased, type LeaseRequest, type Leases, type Money } from "#money";
@@ -85,6 +86,27 @@ export async function check(
   return { targets, bound: dearest(targets.map(({ bound }) => bound)) };
 }
 
+/** A call whose files have not been stored. */
+export interface CallWithFiles extends Pick<AdmissionRequest, "call" | "route"> {
+  readonly caller: Pick<Caller, "account" | "tier" | "frozen">;
+  /** By the ids that stand for them. */
+  readonly files: FileSizes;
+}
+
+/** Throws if the call could not be admitted whatever its files are. Takes nothing. */
+export async function checkBeforeFiles(
+  deps: Omit<AdmissionDeps, "keys">,
+  { call, caller, route, files }: CallWithFiles,
+): Promise<void> {
+  const [target] = findTargets(deps, route, call);
+  if (caller.frozen) throw accountFrozen();
+  const bound = boundOf(deps, caller.tier, target, call, files);
+  // Not what is available: a lease or a running call may give back what it does not need.
+  const balances = await deps.money.balances([caller.account]);
+  const balanceNanoUsd = balances.get(caller.account) ?? 0n;
+  if (balanceNanoUsd < bound.minNanoUsd) throw insufficientBalance(insufficientText(bound, balanceNanoUsd));
+}
+
 /** Covers each of them. A refusal for the balance is explained by the one whose smallest hold is the largest. */
 function dearest(bounds: readonly Bound[]): Bound {
   const demanding = bounds.reduce((most, each) => (each.minNanoUsd > most.minNanoUsd ? each : most));
@@ -139,7 +161,7 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
 type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;
 
 /** A part that names an upload, with the upload's type and size. */
-function withUpload(part: MediaPart, uploads: CheckedUploads): MediaPart {
+function withUpload(part: MediaPart, uploads: FileSizes): MediaPart {
   const upload = part.upload === undefined ? undefined : uploads.get(part.upload);
   return upload ? { ...part, content: upload.kind, bytes: upload.bytes } : part;
 }
@@ -150,7 +172,7 @@ function boundOf(
   tier: Caller["tier"],
   { model, input }: Target,
   call: ParsedCall,
-  uploads: CheckedUploads,
+  uploads: FileSizes,
 ): Bound {
   if (!input) {
     const parts = call.size.parts.map((part) => withUpload(part, uploads));

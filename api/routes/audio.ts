@@ -5,9 +5,15 @@ import { audioCodec, audioType, type JsonObject, list, object, speechCall, text,
 import { answerJson } from "../http/answer.ts";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
-import { localsOf } from "../http/headers.ts";
 import { prepend, readStored } from "../http/read-stored.ts";
-import { jobBody, type PaidRoute, type RouteAnswer, type RouteBodyDeps, type RouteRequest } from "../paid-route.ts";
+import {
+  bodyWithFiles,
+  jobBody,
+  type PaidRoute,
+  type RouteAnswer,
+  type RouteBodyDeps,
+  type RouteRequest,
+} from "../paid-route.ts";
 
 /** OpenAI's routes for audio. Their jobs are those of `/v1/media/generations`. */
 export const audioRoutes: readonly PaidRoute[] = [
@@ -54,12 +60,9 @@ export const audioRoutes: readonly PaidRoute[] = [
 const recordingLimitBytes = 25 * 1024 * 1024;
 const recordingForm = { fileBytes: recordingLimitBytes, formBytes: recordingLimitBytes, files: { file: 1 } };
 
-/** The recording of a form becomes a file of the call alone: storing it costs nothing. */
-async function readRecording(
-  { files, spoolBudget, clock }: RouteBodyDeps,
-  { req, res, caller }: RouteRequest,
-  own: JsonObject = {},
-) {
+async function readRecording(deps: RouteBodyDeps, request: RouteRequest, own: JsonObject = {}) {
+  const { req, res, caller } = request;
+  const { spoolBudget, clock } = deps;
   sendContinue(req, res);
   const share = spoolBudget.share(caller.account);
   return withFileForm(req, { rules: recordingForm, share, clock }, async ({ fields, files: [file] }) => {
@@ -67,11 +70,9 @@ async function readRecording(
     const type = file && (await detect(file.head));
     if (!type) throw unsupportedFile("file");
     if (type.kind === "image") throw invalidValue("file", "file: is an image, not a recording.");
-    const { requestId } = localsOf(res);
-    const ids = await files.temporary.store({ ...caller, requestId }, [{ ...file, type }]);
-    const of = (id = "") => ({ ...call, input: { ...input, file: id } });
-    const cleanUp = () => files.temporary.delete(ids);
-    return jobBody(of(ids[0]), { release: () => {}, identity: JSON.stringify(of(file.hash)), cleanUp });
+    const jsonOf = ([id = ""]: readonly string[]) => ({ ...call, input: { ...input, file: id } });
+    const rest = { release: () => {}, identity: JSON.stringify(jsonOf([file.hash])) };
+    return bodyWithFiles(deps, request, [{ ...file, type }], jsonOf, rest);
   });
 }
 

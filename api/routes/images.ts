@@ -17,9 +17,8 @@ import {
 } from "#formats";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
-import { localsOf } from "../http/headers.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
-import { jobBody, type PaidRoute, type RouteBody, type RouteBodyDeps, type RouteRequest } from "../paid-route.ts";
+import { bodyWithFiles, type PaidRoute, type RouteBody, type RouteBodyDeps, type RouteRequest } from "../paid-route.ts";
 
 const takes = ({ task, media }: Model, field: string): boolean =>
   task === "images" && Object.hasOwn(object(media?.schema["properties"]), field);
@@ -31,7 +30,7 @@ export const imageRoutes: readonly PaidRoute[] = [
     job: "image",
     codec: imagesCodec,
     endsAtSyncTimeout: true,
-    serves: (model) => takes(model, "image"),
+    serves: (model) => takes(model, "image") || takes(model, "image_url"),
     readBody: (deps, request) =>
       readImages(deps, request, {
         ofJson: imageEditCall,
@@ -102,10 +101,9 @@ interface ImageFile {
 
 type GivenImage = NamedImage & ({ readonly address: string } | { readonly file: ImageFile });
 
-/** The images that came with the request become files of the call alone: storing them costs nothing. */
 async function bodyOf(
-  { files }: RouteBodyDeps,
-  { res, caller }: RouteRequest,
+  deps: RouteBodyDeps,
+  request: RouteRequest,
   call: JsonObject,
   images: readonly GivenImage[],
   rest: Pick<RouteBody, "release" | "identity">,
@@ -117,9 +115,10 @@ async function bodyOf(
     if (type?.kind !== "image") throw invalidValue(image.param, `${image.param}: is not an image file.`);
     sent.push({ ...image.file, type });
   }
-  const ids = await files.temporary.store({ ...caller, requestId: localsOf(res).requestId }, sent);
-  const unused = [...ids];
-  const addresses = images.map((image) => ("file" in image ? (unused.shift() ?? "") : image.address));
-  const cleanUp = () => files.temporary.delete(ids);
-  return jobBody(withImages(call, images, addresses), { ...rest, cleanUp });
+  const jsonOf = (ids: readonly string[]) => {
+    const unused = [...ids];
+    const addresses = images.map((image) => ("file" in image ? (unused.shift() ?? "") : image.address));
+    return withImages(call, images, addresses);
+  };
+  return bodyWithFiles(deps, request, sent, jsonOf, rest);
 }

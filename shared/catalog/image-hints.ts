@@ -22,6 +22,14 @@ export const withoutHints = (schema: JsonSchema, body: Input): Input =>
     Object.entries(body).filter(([field, value]) => !isHint(schema, field) && !isOmitted(schema, field, value)),
   );
 
+/** Some models of one image name its field `image_url`; on the routes it is `image`. */
+export function withOwnImageField(schema: JsonSchema, body: Input): Input {
+  const { image, ...others } = body;
+  const isOwn = fieldSchema(schema, "image") !== undefined || fieldSchema(schema, "image_url") === undefined;
+  if (image === undefined || isOwn || isSet(body["image_url"])) return body;
+  return { ...others, image_url: Array.isArray(image) && image.length === 1 ? (image[0] as unknown) : image };
+}
+
 /** The fields of the body that have no effect on this model's images, for `x-ignored-params`. */
 export const ignoredHints = (schema: JsonSchema, body: Input): readonly string[] =>
   [...hints.filter((field) => isHint(schema, field)), "user"].filter((field) => isSet(body[field]));

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ServiceError } from "#errors";
 import { invalidFrom, type ModelInput } from "#formats";
-import { ignoredHints, withoutHints } from "./image-hints.ts";
+import { ignoredHints, withOwnImageField, withoutHints } from "./image-hints.ts";
 import { countOf, fieldSchema, type Input, type JsonSchema, valueOf } from "./input.ts";
 import type { Model } from "./model.ts";
 import { costAt } from "./prices.ts";
@@ -44,7 +44,7 @@ function invalid(error: z.ZodError, schema: JsonSchema, at: ModelInput["at"]): S
  */
 export function checkInput(model: Model, { value, at }: ModelInput): Input {
   const { check, schema } = mediaOf(model);
-  const parsed = check.safeParse(at === "" ? withoutHints(schema, value) : value);
+  const parsed = check.safeParse(at === "" ? withoutHints(schema, withOwnImageField(schema, value)) : value);
   if (!parsed.success) throw invalid(parsed.error, schema, at);
   return parsed.data as Input;
 }

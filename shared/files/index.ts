@@ -38,6 +38,7 @@ import { createUploads } from "./uploads.ts";
 export type { ProviderJob } from "./generated.ts";
 export { detect, type MediaType, unsupportedFile } from "./media-types.ts";
 export { fileLifetimeMs } from "./records.ts";
+export type { FileSizes, TemporaryFile } from "./temporary.ts";
 export type { Upload } from "./upload-view.ts";
 
 export type Files = ReturnType<typeof createFiles>;

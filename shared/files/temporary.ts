@@ -2,11 +2,14 @@ import type { MediaType } from "./media-types.ts";
 import { fileLifetimeMs, newRecord, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
 import type { UploadDeps } from "./upload-view.ts";
 
-interface TemporaryFile {
+export interface TemporaryFile {
   readonly type: MediaType;
   readonly bytes: number;
   readonly body: AsyncIterable<Buffer>;
 }
+
+/** By id, of uploads and of files that are not stored yet. */
+export type FileSizes = ReadonlyMap<string, Pick<MediaType, "kind"> & Pick<TemporaryFile, "bytes">>;
 
 /**
  * Files of one call each: uploads that cost nothing and that no caller knows of. They are deleted when their call has ended,

@@ -30,6 +30,11 @@ export const rerankRequest = z
 
 type RerankRequest = z.infer<typeof rerankRequest>;
 
+/** Documents are checked one by one, because the schema would copy all of their fields. */
+const checkedRequest = rerankRequest.extend({ documents: z.array(z.unknown()).min(1).max(maxDocuments) });
+const isDocument = (value: unknown): value is string | JsonObject =>
+  typeof value === "string" || (typeof value === "object" && value !== null && !Array.isArray(value));
+
 const known: ReadonlySet<string> = new Set(Object.keys(rerankRequest.shape));
 
 const imageFields = ["image", "image_url"];
@@ -38,10 +43,10 @@ const isScalar = (value: unknown) => ["string", "number", "boolean"].includes(ty
 /** The text of a document that is ranked. */
 function textOf(document: string | JsonObject, at: string, fields: RerankRequest["rank_fields"]): string {
   if (typeof document === "string") return document.trim() === "" ? refuse(at, "must not be empty") : document;
-  const named = fields ?? ["text"];
+  const named = new Set(fields ?? ["text"]);
   const image = (fields ?? imageFields).find((field) => imageFields.includes(field) && isSet(document[field]));
   if (image) throw invalidValue(`${at}.${image}`, `${at}.${image}: images cannot be ranked; send texts.`);
-  const values = named.flatMap((field) => (isScalar(document[field]) ? [String(document[field])] : []));
+  const values = [...named].flatMap((field) => (isScalar(document[field]) ? [String(document[field])] : []));
   const text = values.join("\n");
   if (text.trim() === "") refuse(fields ? at : `${at}.text`, fields ? "has none of the rank_fields" : "must be a text");
   return text;
@@ -63,8 +68,11 @@ export interface Rerank {
 /** A checked body. Throws `invalidValue` naming the field at fault. */
 export function rerankOf(body: unknown): Rerank & { readonly model: string } {
   refuseDeep(body);
-  const request = validate(rerankRequest, body);
-  const { model, query, documents, top_n, return_documents, rank_fields, max_tokens_per_doc } = request;
+  const request = validate(checkedRequest, body);
+  const documents = request.documents.map((each, index) =>
+    isDocument(each) ? each : refuse(`documents[${index}]`, "Invalid input: expected string or object"),
+  );
+  const { model, query, top_n, return_documents, rank_fields, max_tokens_per_doc } = request;
   return {
     model,
     query,

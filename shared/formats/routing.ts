@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { invalidValue } from "#errors";
 import { refuse, validate } from "./errors.ts";
 import { isSet, object } from "./json.ts";
 import type { Codec, ParsedCall } from "./types.ts";
@@ -52,11 +53,21 @@ export const modelOrModels = ({ jsonSchema }: Described): void => {
 
 const routing = z.object(routingFields);
 
+/** More than any format has. Copying an object of a million fields takes seconds, and so does validating one. */
+const maxFields = 1_000;
+
+function refuseManyFields(body: object): void {
+  let fields = 0;
+  for (const _ in body)
+    if (++fields > maxFields) throw invalidValue(undefined, `The body has more than ${maxFields} fields.`);
+}
+
 /**
  * Parses a request and its routing fields. `takesModels`: whether the endpoint tries other models; where it does, the first of
  * `models` stands in for a missing `model`.
  */
 export function parseRouted(codec: Codec, body: unknown, bodyBytes: number, takesModels: boolean): ParsedCall {
+  refuseManyFields(object(body));
   const { models: given, provider: preferred, ...request } = object(body);
   if (given == null && preferred == null) return codec.parse(body, bodyBytes);
   if (!takesModels && given != null) refuse("models", "this endpoint takes one model");

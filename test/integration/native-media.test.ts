@@ -1,3 +1,4 @@
+import { toFile } from "openai";
 import { describe, expect, test } from "vitest";
 import { fileAt, type ImageAnswer, type MediaAnswer, paid, pngOf, uploaded } from "../support/generation-setup.ts";
 import { mockMp3, mockMp4, mockPng } from "../support/mock-openai-media.ts";
@@ -147,6 +148,22 @@ describe("images", () => {
     }));
     for (const { body } of posted(running.gemini))
       expect(body).toMatchObject({ contents: [{ role: "user", parts: [...data, { text: "make it night" }] }] });
+  });
+
+  test("edited by fal as a form: the image is sent in the model's own field", async () => {
+    const customer = await running.service.account("1");
+    const image = await toFile(pngOf(30, 20), "image.png");
+    for (const images of [image, [image]]) {
+      const body = { model: kontext, prompt: "make it night", image: images, response_format: "url" } as const;
+      const { data, response } = await customer.openai.images.edit(body).withResponse();
+      await expectFiles(data.data as never, "image/png", mockPng);
+      expect(nanoUsd(response.headers.get("x-xm-cost-usd") ?? "")).toBe(costOf(shipped(kontext), { image: 1 }));
+    }
+    const image_url = `data:image/png;base64,${pngOf(30, 20).toString("base64")}`;
+    expect(posted(running.fal).map(({ body }) => body)).toEqual(Array(2).fill({ prompt: "make it night", image_url }));
+    await expect(
+      customer.openai.images.edit({ model: kontext, prompt: "x", image: [image, image] }),
+    ).rejects.toMatchObject({ status: 400, param: "image_url" });
   });
 
   test("edited by fal: the upload's bytes are sent", async () => {

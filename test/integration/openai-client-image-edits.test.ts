@@ -335,7 +335,7 @@ describe("as JSON", () => {
 
   test.each([
     [edits, "local/chat", "/v1/chat/completions"],
-    [edits, kontext, images],
+    [variations, kontext, images],
     [variations, providerImages, images],
   ])("%s refuses %s, which is a model of %s", async (path, model, endpoint) => {
     const customer = await running.service.account("1");
@@ -414,6 +414,7 @@ describe("a form", () => {
     ["a field of 10 MB", [...fields, image, ["user", "x".repeat(10 * mebi)]], invalid("user", /limit/)],
     ["too many fields", [...fields, image, ...many(40, ["x", "1"])], invalid(null, /too many/)],
     ["no model", [["prompt", "x"], image], invalid("model")],
+    ["two models", [["model", "local/nothing"], ...fields, image], invalid("model", /twice/)],
     ["no prompt", [["model", imageModel], image], invalid("prompt")],
     ["n that is no number", [...fields, image, ["n", "two"]], invalid("n", /number/)],
     ["n of 5", [...fields, image, ["n", "5"]], invalid("n", /4/)],
@@ -433,6 +434,20 @@ describe("a form", () => {
     await expectUntouched(running.service, customer, "1.00");
     expect(await charges(customer)).toEqual([]);
     expect(running.provider.requests).toEqual([]);
+  });
+
+  test("is answered again under its key when nothing of the balance remains", async () => {
+    const customer = await running.service.account("0.012");
+    const headers = { "Idempotency-Key": "k1" };
+    const body = { model: imageModel, prompt: "x", image: await file() };
+    const edited = async () => (await customer.openai.images.edit(body, { headers })).data?.[0]?.url;
+    const url = await edited();
+    await running.service.settled();
+    expect(await customer.available()).toBe("0.00");
+    expect(url).toBeDefined();
+    expect(await edited()).toBe(url);
+    await expect(customer.openai.images.edit({ ...body, prompt: "y" })).rejects.toMatchObject({ status: 402 });
+    expect(await charges(customer)).toHaveLength(1);
   });
 
   test("sixteen images reach a provider, however they are named and declared", async () => {

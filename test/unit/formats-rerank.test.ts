@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { rerankCodec, rerankOf, rerankSize } from "#formats";
+import { parseRouted, rerankCodec, rerankOf, rerankSize } from "#formats";
 import { rerank } from "../support/local-setup.ts";
 
 const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 3_000 }).filter((each) => each.trim() !== "");
@@ -42,6 +42,25 @@ test("the local model ranks the document with the rare words of the query first"
   expect(results.map(({ index }) => index)).toEqual([1, 0, 2, 3]);
   expect(results.at(-1)?.relevance_score).toBe(0);
   expect((await rerank({ query: "fox", documents, top_n: 1 })).results).toHaveLength(1);
+});
+
+test("the local model reads 4,096 tokens of a query, so that its words times the documents are bounded", async () => {
+  const words = Array.from({ length: 6_000 }, (_, at) => `w${at}`).join(" ");
+  const { results } = await rerank({ query: `w0 ${words} fox`, documents: ["fox", "w1"], top_n: 2 });
+  expect(results).toMatchObject([{ index: 1 }, { index: 0, relevance_score: 0 }]);
+});
+
+test("a field that rank_fields names a hundred times is ranked once", () => {
+  const body = { model: "m", query: "q", documents: [{ text: "a", title: "b" }] };
+  expect(rerankOf({ ...body, rank_fields: [...Array(99).fill("text"), "title"] }).texts).toEqual(["a\nb"]);
+});
+
+test("a body of more fields than any format has is refused before it is copied", () => {
+  const more = (fields: number) => Object.fromEntries(Array.from({ length: fields }, (_, at) => [`f${at}`, 1]));
+  const parse = (fields: number) =>
+    parseRouted(rerankCodec, { model: "m", query: "q", documents: ["a"], ...more(fields) }, 0, true);
+  expect(parse(997)).toMatchObject({ model: "m" });
+  expect(() => parse(998)).toThrow(/more than 1000 fields/);
 });
 
 test("triggers of the local model", async () => {

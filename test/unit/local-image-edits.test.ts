@@ -104,6 +104,17 @@ test.each<readonly [what: string, draw: Draw, shape: Shape]>([
   expect(await pixelsOf(pngFile(23, 17, draw, shape), 23, 17)).toEqual(drawn(draw, 23, 17));
 });
 
+test("a PNG file that would block the event loop is not decoded: of one long row, or of a million chunks", () => {
+  const small = pngFile(16, 20, colorful);
+  const long = Buffer.from(small);
+  long.writeUInt32BE(4096 * 4096, 16);
+  long.writeUInt32BE(1, 20);
+  expect(readPng(long)).toBeUndefined();
+  const empty = Array<Buffer>(1_000_000).fill(chunk("IDAT", Buffer.alloc(0)));
+  expect(readPng(Buffer.concat([small.subarray(0, 33), ...empty, small.subarray(33)]))).toBeUndefined();
+  expect(readPng(small)).toBeDefined();
+});
+
 const png = (id: string, bytes: Buffer, param = "image") => upload("image/png", bytes, { id, param });
 const opaque: Draw = (x, y) => [x * 10, y * 10, 99, 255];
 const image = png("upl_image", pngFile(16, 20, opaque));

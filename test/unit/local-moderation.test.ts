@@ -19,6 +19,19 @@ test.each([
   expect(await flagged(text)).toEqual([categories]);
 });
 
+test("phrases are found wherever the text is cut into pieces, and accents without end cost no time", async () => {
+  const endless = "\u0301\u0316".repeat(250_000);
+  expect(await flagged(`k${endless}ill`)).toEqual([["violence"]]);
+  const around = Array.from(
+    { length: 40 },
+    (_, at) => `${"x".repeat(8_170 + at)} shut -- up, idiot ${"y".repeat(9_000)}`,
+  );
+  const results = (await moderate({ input: around })).results.map(
+    ({ category_scores }) => category_scores["harassment"],
+  );
+  expect(results).toEqual(around.map(() => 0.75));
+});
+
 test("texts have a result each, the parts of an input one together", async () => {
   expect(await flagged(["murder", "hello", ""])).toEqual([["violence"], [], []]);
   const parts = ["murder", "you moron"].map((text) => ({ type: "text", text }));

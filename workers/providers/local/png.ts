@@ -57,6 +57,10 @@ async function* strips({ width, height, fill }: Rows): AsyncGenerator<Buffer> {
 
 /** Larger ones would take seconds to unfilter. */
 const maxPixels = 4096 * 4096;
+/** A row is unfiltered at once. */
+const maxWidth = 16 * 1024;
+/** Encoders write at least some kilobytes into each. */
+const maxChunks = 16 * 1024;
 
 /** By color type. */
 const channelsOf: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
@@ -73,8 +77,7 @@ interface Header extends Size {
 }
 
 /**
- * Undefined: not a PNG file, or one that is not decoded: interlaced, with less than 8 bits a channel, or of more than
- * `maxPixels`.
+ * Undefined: not a PNG file, or one that is not decoded: interlaced, with less than 8 bits a channel, or over a limit.
  */
 export function readPng(file: Buffer): Header | undefined {
   if (!file.subarray(0, 8).equals(signature) || file.length < 33) return undefined;
@@ -82,11 +85,13 @@ export function readPng(file: Buffer): Header | undefined {
   const [depth = 0, colorType = 0, , , interlace] = file.subarray(24, 29);
   const channels = channelsOf[colorType];
   if (channels === undefined || interlace !== 0 || (depth !== 8 && (depth !== 16 || colorType === 3))) return undefined;
-  if (width === 0 || height === 0 || width * height > maxPixels) return undefined;
+  if (width === 0 || height === 0 || width > maxWidth || width * height > maxPixels) return undefined;
   const data: Buffer[] = [];
   let palette: Buffer = Buffer.alloc(0);
   let alphas: Buffer = Buffer.alloc(0);
+  let chunks = 0;
   for (let at = 8; at + 12 <= file.length; ) {
+    if (++chunks > maxChunks) return undefined;
     const type = file.toString("latin1", at + 4, at + 8);
     const content = file.subarray(at + 8, at + 8 + file.readUInt32BE(at));
     if (type === "IDAT") data.push(content);

@@ -24,7 +24,8 @@ export async function rerank(clock: Clock, { body, signal }: UpstreamCall): Prom
   const { model, query, documents, top_n, max_tokens_per_doc } = parseRequest(request, body);
   const { delayMs } = triggerOf(query, "query");
   if (delayMs) await sleep(clock, delayMs, signal);
-  const queryTokens = tokenize(query, contextTokens).length;
+  const queryRead = tokenize(query, contextTokens);
+  const queryTokens = queryRead.length;
   const limit = Math.min(contextTokens, max_tokens_per_doc ?? contextTokens);
   const read: ReadonlyMap<string, number>[] = [];
   let tokens = 0;
@@ -37,7 +38,7 @@ export async function rerank(clock: Clock, { body, signal }: UpstreamCall): Prom
     await setImmediate();
     signal.throwIfAborted();
   }
-  const results = scores([...countWords(query).keys()], read)
+  const results = (await scores([...countWords(queryRead.join("")).keys()], read, signal))
     .map((score, index) => ({ index, relevance_score: score / (score + 1) }))
     .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
     .slice(0, top_n);
@@ -60,18 +61,32 @@ function countWords(text: string): ReadonlyMap<string, number> {
 const saturation = 1.2;
 const lengthWeight = 0.75;
 
-function scores(words: readonly string[], documents: readonly ReadonlyMap<string, number>[]): readonly number[] {
+async function scores(
+  words: readonly string[],
+  documents: readonly ReadonlyMap<string, number>[],
+  signal: AbortSignal,
+): Promise<readonly number[]> {
   const lengths = documents.map((document) => [...document.values()].reduce((sum, count) => sum + count, 0));
   const average = lengths.reduce((sum, length) => sum + length, 0) / documents.length || 1;
-  const weights = words.map((word) => {
-    const having = documents.filter((document) => document.has(word)).length;
-    return Math.log(1 + (documents.length - having + 0.5) / (having + 0.5));
-  });
-  return documents.map((document, at) => {
+  const having = new Map(words.map((word) => [word, 0]));
+  for (const document of documents) {
+    for (const word of words) if (document.has(word)) having.set(word, (having.get(word) ?? 0) + 1);
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+  const weightOf = (count: number) => Math.log(1 + (documents.length - count + 0.5) / (count + 0.5));
+  const weights = words.map((word) => weightOf(having.get(word) ?? 0));
+  const scored: number[] = [];
+  for (const [at, document] of documents.entries()) {
     const penalty = saturation * (1 - lengthWeight + (lengthWeight * (lengths[at] ?? 0)) / average);
-    return words.reduce((sum, word, w) => {
-      const count = document.get(word) ?? 0;
-      return sum + ((weights[w] ?? 0) * count * (saturation + 1)) / (count + penalty);
-    }, 0);
-  });
+    scored.push(
+      words.reduce((sum, word, w) => {
+        const count = document.get(word) ?? 0;
+        return sum + ((weights[w] ?? 0) * count * (saturation + 1)) / (count + penalty);
+      }, 0),
+    );
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+  return scored;
 }
