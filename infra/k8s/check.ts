@@ -5,17 +5,17 @@
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { loadConfig } from "#platform/config";
+import { cacheDirOf } from "../embedded/index.ts";
 import { createValidator } from "./strict-schemas.ts";
 
 const helmVersion = "v3.22.0";
 const kubernetesVersion = "v1.37.2";
 const chart = "infra/k8s/chart";
 const values = "infra/k8s/values";
-const cache = join(homedir(), ".cache/inference-service", `helm-${helmVersion}`);
+const cache = join(cacheDirOf(process.env), `helm-${helmVersion}`);
 const helm = join(cache, "helm");
 
 interface Variable {
