@@ -5,6 +5,7 @@ import { formats } from "#formats";
 import { environment, secretVariables } from "#platform/config";
 import { metricList } from "#platform/metrics";
 import { startEnvironment } from "../infra/cli/start-config.ts";
+import { valuesSchema } from "../infra/k8s/values-schema.ts";
 import { rows as conversions } from "../test/support/conversion-rows.ts";
 import { type Cell, cellOf } from "../test/support/conversions.ts";
 
@@ -174,6 +175,7 @@ ${metrics()}
 | \`sum by (code) (rate(inference_calls_total{status=~"5.."}[5m]))\` | failures that callers see, by their [code](../errors.md) |
 | \`absent(inference_store_ping_seconds{store="mongodb"})\` | no process reaches MongoDB |
 `,
+  "../infra/k8s/chart/values.schema.json": `${JSON.stringify(valuesSchema, null, 2)}\n`,
 });
 
 if (import.meta.main) for (const [name, text] of Object.entries(pages())) writeFileSync(new URL(name, folder), text);

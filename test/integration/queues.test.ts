@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { type Job, Queue, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { createQueues, type PaidCall, payloadsOf } from "#jobs";
@@ -177,6 +178,19 @@ test("the backlog counts what waits in its own pool, not what runs", async () =>
   const { taken } = await work(stores, "embeddings", 2);
   await eventually(() => taken.length === 2);
   expect(await queues.backlog("embeddings")).toBe(1);
+});
+
+test("the key by which the chart's pools are scaled has the jobs that wait", async () => {
+  const stores = await testStores();
+  const queues = await open(stores);
+  const template = readFileSync("infra/k8s/chart/templates/keda.yaml", "utf8");
+  const keyOf = (pool: string) => /listName: (.*)/.exec(template)?.[1]?.replace("{{ $pool }}", pool) ?? "";
+  await queues.enqueue("embeddings", paidCall("req_1"), 0);
+  await queues.enqueue("media", paidCall("req_2"), 0);
+  await queues.enqueue("media", paidCall("req_3"), 20);
+  const redis = await connect(stores, "waiting");
+  const jobs = await Promise.all(["chat", "embeddings", "media"].map((pool) => redis.zcard(keyOf(pool))));
+  expect(jobs).toEqual([0, 1, 2]);
 });
 
 test("schedules are registered once, by any number of workers, and registering again does not postpone them", async () => {

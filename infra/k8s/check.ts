@@ -1,0 +1,152 @@
+/**
+ * `npm run check:chart`: lints and renders the chart with Helm for each file in `infra/k8s/values`, validates every object against
+ * the schemas of Kubernetes, KEDA and the Prometheus operator, and starts the service's configuration from the environment of
+ * every container. Needs Go, which builds Helm and fetches the schemas once, into its own cache and ours.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { loadConfig } from "#platform/config";
+import { cacheDirOf } from "../embedded/index.ts";
+import { createValidator } from "./strict-schemas.ts";
+
+const helmVersion = "v3.22.0";
+const kubernetesVersion = "v1.37.2";
+const chart = "infra/k8s/chart";
+const values = "infra/k8s/values";
+const cache = join(cacheDirOf(process.env), `helm-${helmVersion}`);
+const helm = join(cache, "helm");
+
+interface Variable {
+  readonly name: string;
+  readonly value?: string;
+}
+interface Labelled {
+  readonly matchLabels: Readonly<Record<string, string>>;
+}
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly spec?: {
+    readonly selector?: Labelled | Readonly<Record<string, string>>;
+    readonly podSelector?: Labelled;
+    readonly scaleTargetRef?: { readonly name: string };
+    readonly template?: {
+      readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+      readonly spec: { readonly containers: readonly { readonly env: readonly Variable[] }[] };
+    };
+  };
+}
+
+const go = (args: readonly string[], env = {}) =>
+  execFileSync("go", args, {
+    encoding: "utf8",
+    env: { ...process.env, GOFLAGS: "-mod=mod", ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+
+function moduleFolder(module: string): string {
+  return (JSON.parse(go(["mod", "download", "-json", module])) as { Dir: string }).Dir;
+}
+
+function validator() {
+  const keda = join(moduleFolder("github.com/kedacore/keda/v2@v2.21.0"), "config/crd/bases");
+  const operator = moduleFolder("github.com/prometheus-operator/prometheus-operator@v0.85.0");
+  return createValidator(
+    join(moduleFolder(`k8s.io/kubernetes@${kubernetesVersion}`), "api", "openapi-spec", "swagger.json"),
+    [
+      join(keda, "keda.sh_scaledobjects.yaml"),
+      join(keda, "keda.sh_triggerauthentications.yaml"),
+      join(operator, "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml"),
+    ],
+  );
+}
+
+const render = (args: readonly string[]) =>
+  spawnSync(helm, ["template", "test", chart, "--namespace", "test", "--kube-version", kubernetesVersion, ...args], {
+    encoding: "utf8",
+  });
+
+/** What a variable that a Secret holds might be. */
+const secretValues: Readonly<Record<string, string>> = {
+  REDIS_URL: "redis://redis:6379",
+  MONGODB_URI: "mongodb://mongo/inference",
+  SOLANA_RPC_URL: "https://rpc.example.com",
+};
+
+/** Objects that select or scale pods which the chart does not have, and environments with which the service does not start. */
+function faultsAmong(manifests: readonly Manifest[]): string[] {
+  const pods = manifests.flatMap(({ spec }) => spec?.template ?? []);
+  const config = manifests.find(({ kind }) => kind === "ConfigMap")?.data;
+  return manifests.flatMap(({ kind, metadata, spec }) => {
+    const faults: string[] = [];
+    const name = `${kind} ${metadata.name}`;
+    const selector = spec?.podSelector ?? (kind === "ServiceMonitor" ? undefined : spec?.selector);
+    const labels = Object.entries((selector && "matchLabels" in selector ? selector.matchLabels : selector) ?? {});
+    if (!pods.some((pod) => labels.every(([label, value]) => pod.metadata.labels[label] === value)))
+      faults.push(`${name} selects no pod`);
+    const target = spec?.scaleTargetRef?.name;
+    if (target && !manifests.some((each) => each.kind === "Deployment" && each.metadata.name === target))
+      faults.push(`${name} scales no Deployment`);
+    for (const { env } of spec?.template?.spec.containers ?? []) {
+      const names = env.map((variable) => variable.name);
+      if (new Set(names).size < names.length) faults.push(`${name} sets a variable twice`);
+      const given = env.map((variable) => [
+        variable.name,
+        variable.value ?? secretValues[variable.name] ?? "x".repeat(16),
+      ]);
+      try {
+        loadConfig({ ...config, ...Object.fromEntries(given) });
+      } catch (error) {
+        faults.push(`${name}: ${(error as Error).message}`);
+      }
+    }
+    return faults;
+  });
+}
+
+/** Values that must be refused, and what the refusal names. */
+const refused = [
+  { set: "config.SHUTDOWN_GRACE=1", names: "SHUTDOWN_GRACE" },
+  { set: "config.OPENAI_API_KEY=sk-1", names: "OPENAI_API_KEY" },
+  { set: "secrets.api.BUYBACK_WALLET_KEY.name=a", names: "BUYBACK_WALLET_KEY" },
+  { set: "secrets.all.REDIS_URL=redis://redis", names: "REDIS_URL" },
+  { set: "config.S3_ENDPOINT=null", names: "S3_ENDPOINT" },
+  { set: "image.repository=", names: "repository" },
+  { set: "pools.maintenance=null", names: "maintenance" },
+  { set: "pools.video.concurrency=1", names: "video" },
+  { set: "worker.autoscaling.minReplicas=0", names: "minReplicas" },
+  { set: "keda.enabled=true", names: "serverAddress" },
+];
+
+if (!existsSync(helm)) go(["install", `helm.sh/helm/v3/cmd/helm@${helmVersion}`], { GOBIN: cache });
+const validate = validator();
+const faults: string[] = [];
+for (const file of readdirSync(values)) {
+  const from = ["--values", join(values, file)];
+  const lint = spawnSync(helm, ["lint", "--strict", chart, "--kube-version", kubernetesVersion, ...from], {
+    encoding: "utf8",
+  });
+  if (lint.status !== 0) faults.push(`${file}: ${lint.stdout}${lint.stderr}`);
+  const rendered = render(from);
+  if (rendered.status !== 0) faults.push(`${file}: ${rendered.stderr}`);
+  const manifests = parseAllDocuments(rendered.stdout).map((document) => document.toJS() as Manifest);
+  const found = [
+    ...manifests.flatMap((manifest) =>
+      validate(manifest, manifest).map((fault) => `${manifest.kind} ${manifest.metadata.name}: ${fault}`),
+    ),
+    ...faultsAmong(manifests),
+  ];
+  faults.push(...found.map((fault) => `${file}: ${fault}`));
+  process.stdout.write(`${file}: ${manifests.length} objects\n`);
+}
+for (const { set, names } of refused) {
+  const { status, stderr } = render(["--values", join(values, "minimal.yaml"), "--set", set]);
+  if (status === 0 || !stderr.includes(names)) faults.push(`--set ${set} is not refused by name: ${stderr}`);
+}
+for (const fault of faults) process.stderr.write(`${fault}\n`);
+process.stdout.write(`${faults.length} faults\n`);
+process.exit(faults.length > 0 ? 1 : 0);

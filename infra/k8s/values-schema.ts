@@ -1,0 +1,110 @@
+/** `infra/k8s/chart/values.schema.json`, made from the configuration and the catalog by `npm run docs`. Helm refuses other values. */
+import { loadCatalog } from "#catalog";
+import { pools } from "#jobs";
+import { environment, secretVariables } from "#platform/config";
+
+const catalog = loadCatalog(undefined);
+const upstreams = [...catalog.upstreams.values()];
+const named = (names: readonly (string | undefined)[]) => [...new Set(names.filter((name) => name !== undefined))];
+
+/** Of the variables that only a Secret may hold, those that not every process reads. */
+const ofSome = {
+  api: ["ADMIN_TOKEN", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"],
+  workers: named(upstreams.map(({ apiKeyEnv }) => apiKeyEnv)),
+  maintenance: ["BUYBACK_WALLET_KEY", "JUPITER_API_KEY"],
+} as const;
+const inAll = secretVariables.filter((name) => !Object.values<readonly string[]>(ofSome).flat().includes(name));
+const secrets: Readonly<Record<"all" | keyof typeof ofSome, readonly string[]>> = { all: inAll, ...ofSome };
+/** Variables that the templates set. */
+const ofTemplates = /^((METRICS_)?PORT|CATALOG_(FILE|OVERLAY)|WORKER_(POOLS|CONCURRENCY_\w+))$/;
+/** Settings of the templates, too. */
+const integers = ["SHUTDOWN_GRACE_MS", "UPLOAD_BUDGET_BYTES"];
+
+const variables = Object.entries(environment.shape);
+const required = variables.filter(([, schema]) => !schema.safeParse(undefined).success).map(([name]) => name);
+const requiredOf = (names: readonly string[]) => names.filter((name) => required.includes(name));
+const inConfig = [...variables.map(([name]) => name), ...named(upstreams.map(({ baseUrlEnv }) => baseUrlEnv))].filter(
+  (name) => !ofTemplates.test(name) && !Object.values(secrets).flat().includes(name),
+);
+
+type Schema = Readonly<Record<string, unknown>>;
+const object = (properties: Readonly<Record<string, Schema>>, names: readonly string[] = []): Schema => ({
+  type: "object",
+  additionalProperties: false,
+  ...(names.length > 0 && { required: names }),
+  properties,
+});
+const fromEntries = (names: readonly string[], of: (name: string) => Schema) =>
+  Object.fromEntries(names.map((name) => [name, of(name)]));
+const map: Schema = { type: "object" };
+const list: Schema = { type: "array" };
+const text: Schema = { type: "string" };
+const someText: Schema = { type: "string", minLength: 1 };
+const flag: Schema = { type: "boolean" };
+const atLeast = (minimum: number): Schema => ({ type: "integer", minimum });
+const percent: Schema = { type: "integer", minimum: 1, maximum: 100 };
+
+const secretsFrom = (names: readonly string[]) =>
+  object(
+    fromEntries(names, () => object({ name: someText, key: someText }, ["name", "key"])),
+    requiredOf(names),
+  );
+const variable = (name: string): Schema =>
+  integers.includes(name) ? atLeast(1) : { type: ["string", "number", "boolean"] };
+
+const replicas = { minReplicas: atLeast(1), maxReplicas: atLeast(1) };
+const worker = {
+  replicas: atLeast(1),
+  autoscaling: object({ enabled: flag, ...replicas, busyPercent: percent, waitingJobs: atLeast(1) }),
+  resources: map,
+  tmpSize: someText,
+};
+const pool: Schema = { ...object({ ...worker, concurrency: atLeast(1) }), type: ["object", "null"] };
+
+export const valuesSchema: Schema = {
+  $schema: "http://json-schema.org/draft-07/schema#",
+  title: "Values of the chart: written by `npm run docs`, do not edit",
+  ...object({
+    global: map,
+    image: object({ repository: someText, tag: text, digest: text, pullPolicy: text }),
+    imagePullSecrets: list,
+    config: object(fromEntries(inConfig, variable), [...requiredOf(inConfig), ...integers]),
+    secrets: object(
+      Object.fromEntries(Object.entries(secrets).map(([of, names]) => [of, secretsFrom(names)])),
+      Object.keys(secrets),
+    ),
+    extraEnv: list,
+    catalog: object({ configMap: text, file: text, overlay: text }),
+    podAnnotations: map,
+    nodeSelector: map,
+    tolerations: list,
+    topologyKeys: { ...list, items: someText },
+    serviceAccount: object({ name: text, annotations: map }),
+    api: object({
+      replicas: atLeast(1),
+      autoscaling: object({ enabled: flag, ...replicas, cpuPercent: percent }),
+      preStopSeconds: atLeast(1),
+      resources: map,
+      service: object({ type: text, port: atLeast(1), annotations: map }),
+    }),
+    ingress: object({ enabled: flag, className: text, host: text, tlsSecret: text, annotations: map }),
+    worker: object(worker),
+    pools: object(
+      fromEntries(pools, (name) => (name === "maintenance" ? { ...pool, type: "object" } : pool)),
+      ["maintenance"],
+    ),
+    keda: object({
+      enabled: flag,
+      pollingSeconds: atLeast(1),
+      prometheus: object({ serverAddress: text, selector: text, authentication: text, authModes: text }),
+      redis: object({
+        address: text,
+        database: atLeast(0),
+        tls: flag,
+        secret: object({ name: text, usernameKey: text, passwordKey: text }),
+      }),
+    }),
+    prometheus: object({ enabled: flag, intervalSeconds: atLeast(1), labels: map }),
+    networkPolicy: object({ enabled: flag, callers: list, prometheus: list, stores: list, extraEgress: list }),
+  }),
+};
