@@ -54,7 +54,7 @@ export const modelOrModels = ({ jsonSchema }: Described): void => {
 const routing = z.object(routingFields);
 
 /** More than any format has. Copying an object of a million fields takes seconds, and so does validating one. */
-const maxFields = 1_000;
+const maxFields = 2_000;
 
 function refuseManyFields(body: object): void {
   let fields = 0;
@@ -68,10 +68,11 @@ function refuseManyFields(body: object): void {
  */
 export function parseRouted(codec: Codec, body: unknown, bodyBytes: number, takesModels: boolean): ParsedCall {
   refuseManyFields(object(body));
-  const { models: given, provider: preferred, ...request } = object(body);
+  const { models: given, provider: preferred } = object(body);
   if (given == null && preferred == null) return codec.parse(body, bodyBytes);
   if (!takesModels && given != null) refuse("models", "this endpoint takes one model");
   const { models: list, provider: preferences } = validate(routing, { models: given, provider: preferred });
+  const { models: _, provider: __, ...request } = object(body);
   const call = codec.parse(list && !isSet(request["model"]) ? { ...request, model: list[0] } : request, bodyBytes);
   const listed = (list ?? []).map((name, at) => ({ name, param: `models[${at}]` }));
   const isFirst = listed[0]?.name === call.model && !isSet(request["model"]);

@@ -150,8 +150,8 @@ export function createWorkerRegistry({
       return pools.map((pool) => {
         const loads = workers.flatMap((worker) => worker.pools[pool] ?? []);
         const running = loads.reduce((sum, load) => sum + load.running, 0);
-        const { waiting = 0, free = 0 } = backlogs.get(pool) ?? {};
-        return { pool, workers: loads.length, running, free, waiting };
+        const free = loads.reduce((sum, load) => sum + load.free, 0);
+        return { pool, workers: loads.length, running, free, waiting: backlogs.get(pool)?.waiting ?? 0 };
       });
     },
     /** This instance's catalog, how many workers have which, and whether one has another. */
