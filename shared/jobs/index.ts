@@ -25,5 +25,5 @@ export type { Frame, Outcome } from "./frames.ts";
 export { createQueues, type QueuedJob, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";
-export type { Speeds } from "./speeds.ts";
+export { type Speeds, speedKey } from "./speeds.ts";
 export { createWorkerRegistry, registerWorker, type WorkerRecord, type WorkerRegistry } from "./worker-registry.ts";

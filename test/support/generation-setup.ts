@@ -1,6 +1,6 @@
-import { crc32, deflateSync } from "node:zlib";
+import { deflateSync } from "node:zlib";
 import { expect } from "vitest";
-import { wav } from "./media-files.ts";
+import { pngChunk, wav } from "./media-files.ts";
 import type { Client, Customer } from "./service.ts";
 import { type Entry, entryOf, nanoUsd } from "./service-setup.ts";
 
@@ -102,19 +102,17 @@ export function pngSize(bytes: Buffer): string {
 
 /** A PNG of one color. */
 export function pngOf(width: number, height: number): Buffer<ArrayBuffer> {
-  const chunk = (type: string, data: Buffer) => {
-    const body = Buffer.concat([Buffer.from(type), data]);
-    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
-    length.writeUInt32BE(data.length);
-    sum.writeUInt32BE(crc32(body));
-    return Buffer.concat([length, body, sum]);
-  };
   const header = Buffer.from([0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0]);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   const rows = deflateSync(Buffer.alloc((1 + width * 3) * height));
   const signature = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
-  return Buffer.concat([signature, chunk("IHDR", header), chunk("IDAT", rows), chunk("IEND", Buffer.alloc(0))]);
+  return Buffer.concat([
+    signature,
+    pngChunk("IHDR", header),
+    pngChunk("IDAT", rows),
+    pngChunk("IEND", Buffer.alloc(0)),
+  ]);
 }
 
 /** A WAV of silence: 8,000 samples a second of 16 bits. */

@@ -3,7 +3,7 @@ import { wavHeader } from "../../workers/providers/recording.ts";
 
 /** Small files with the right first bytes and a known number of pages, pixels or seconds. */
 
-const chunk = (type: string, data: Buffer): Buffer => {
+export const pngChunk = (type: string, data: Buffer): Buffer => {
   const body = Buffer.concat([Buffer.from(type, "latin1"), data]);
   const ends = Buffer.alloc(8);
   ends.writeUInt32BE(data.length);
@@ -19,7 +19,7 @@ export function png(width = 1, height = 1): Buffer {
   header.writeUInt8(8, 8);
   const rows = deflateSync(Buffer.alloc(Math.min(10_000, (width + 1) * height)));
   const mark = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
-  return Buffer.concat([mark, chunk("IHDR", header), chunk("IDAT", rows), chunk("IEND", Buffer.alloc(0))]);
+  return Buffer.concat([mark, pngChunk("IHDR", header), pngChunk("IDAT", rows), pngChunk("IEND", Buffer.alloc(0))]);
 }
 
 /** 16 bits, one channel. */

@@ -1,18 +1,11 @@
-import { crc32, deflateSync } from "node:zlib";
+import { deflateSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { decodePng, readPng } from "../../workers/providers/local/png.ts";
 import { begin, generate, upload } from "../support/local-media-setup.ts";
+import { pngChunk } from "../support/media-files.ts";
 
 type Pixel = readonly [red: number, green: number, blue: number, alpha: number];
 type Draw = (x: number, y: number) => Pixel;
-
-const chunk = (type: string, data: Buffer): Buffer => {
-  const body = Buffer.concat([Buffer.from(type, "latin1"), data]);
-  const ends = Buffer.alloc(8);
-  ends.writeUInt32BE(data.length);
-  ends.writeUInt32BE(crc32(body), 4);
-  return Buffer.concat([ends.subarray(0, 4), body, ends.subarray(4)]);
-};
 
 interface Shape {
   readonly colorType?: number;
@@ -57,17 +50,17 @@ function pngFile(width: number, height: number, draw: Draw, shape: Shape = {}): 
   header.writeUInt32BE(height, 4);
   const data = deflateSync(Buffer.from(raw));
   const colors = [
-    chunk("PLTE", Buffer.from(palette.flatMap((each) => each.slice(0, 3)))),
-    chunk("tRNS", Buffer.from(palette.map(([, , , alpha]) => alpha))),
+    pngChunk("PLTE", Buffer.from(palette.flatMap((each) => each.slice(0, 3)))),
+    pngChunk("tRNS", Buffer.from(palette.map(([, , , alpha]) => alpha))),
   ];
   return Buffer.concat([
     Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
-    chunk("IHDR", header),
+    pngChunk("IHDR", header),
     ...(colorType === 3 ? colors : []),
     // In several parts, as most files have them.
-    chunk("IDAT", data.subarray(0, 7)),
-    chunk("IDAT", data.subarray(7)),
-    chunk("IEND", Buffer.alloc(0)),
+    pngChunk("IDAT", data.subarray(0, 7)),
+    pngChunk("IDAT", data.subarray(7)),
+    pngChunk("IEND", Buffer.alloc(0)),
   ]);
 }
 
@@ -110,7 +103,7 @@ test("a PNG file that would block the event loop is not decoded: of one long row
   long.writeUInt32BE(4096 * 4096, 16);
   long.writeUInt32BE(1, 20);
   expect(readPng(long)).toBeUndefined();
-  const empty = Array<Buffer>(1_000_000).fill(chunk("IDAT", Buffer.alloc(0)));
+  const empty = Array<Buffer>(1_000_000).fill(pngChunk("IDAT", Buffer.alloc(0)));
   expect(readPng(Buffer.concat([small.subarray(0, 33), ...empty, small.subarray(33)]))).toBeUndefined();
   expect(readPng(small)).toBeDefined();
 });
@@ -198,7 +191,7 @@ test("an image that is not decoded is represented by colors made from its bytes"
 
 const damaged = pngFile(16, 20, colorful, { filter: () => 7 });
 const cutOff = Buffer.concat([pngFile(400, 300, colorful).subarray(0, 5_000)]);
-const noPixels = Buffer.concat([pngFile(16, 20, opaque).subarray(0, 33), chunk("IEND", Buffer.alloc(0))]);
+const noPixels = Buffer.concat([pngFile(16, 20, opaque).subarray(0, 33), pngChunk("IEND", Buffer.alloc(0))]);
 
 test.each<readonly [what: string, input: object, files: readonly ReturnType<typeof png>[], param: string]>([
   ["a mask without an image", { image: undefined, mask: mask.id }, [mask], "image"],

@@ -5,7 +5,8 @@ import { dayMs } from "#platform/clock";
 import { type GeneratedFile, imageResponse, mediaResponse } from "../conversion/index.ts";
 import type { JsonObject } from "../providers/index.ts";
 import { type Answer, type CallContext, FailedWork, failureReason } from "../run-call/context.ts";
-import { holdIn, inInput, noMemory, prepare, withJob } from "./generation.ts";
+import { headersOf } from "./convert.ts";
+import { inInput, noMemory, prepare, withJob } from "./generation.ts";
 import { streamSpeech } from "./speech.ts";
 
 /** A minute of the best video that providers sell has some hundred megabytes. */
@@ -21,7 +22,7 @@ export async function image(call: CallContext, memory: ByteShare): Promise<Answe
   const { request, model, catalog } = call;
   const parsed = imagesCodec.parse(request, 0);
   const ignored = catalog.ignoredInput(model, request);
-  const headers = ignored.length > 0 ? { headers: { "x-ignored-params": ignored.join(", ") } } : {};
+  const headers = headersOf(call, ignored);
   if ((request["response_format"] ?? model.defaultResponseFormat) === "b64_json") {
     const { files, output, ...rest } = await generate(call, parsed, inlineImages(call, memory), memory);
     return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call), files, output)) };
@@ -54,45 +55,27 @@ interface FileSink<T> {
 }
 
 async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink<T>, memory: ByteShare) {
-  const { payload, upstreams, disconnected, log, files, job } = call;
-  const { input, task, uploads } = await prepare(call, parsed);
+  const { upstreams, files } = call;
+  const { input, ask, isResumable } = await prepare(call, parsed, memory);
   // Otherwise the provider would be paid for what cannot be stored.
   await files.ping().catch((error: unknown) => {
     throw noCapacity("Storage for generated files is unavailable; nothing was charged.", 5, error);
   });
   let generated: T[] = [];
-  let isResumable = job !== undefined;
   try {
-    const { output, usage } = await upstreams.once(withJob(call), async ({ upstream, model }, signal) => {
+    const { output, usage } = await upstreams.once(withJob(call), async (candidate, signal) => {
       await sink.discard(generated);
       generated = [];
-      // No provider starts work for a disconnected caller.
-      if (!job) disconnected.throwIfAborted();
-      return upstream.provider.generate({
-        task,
-        model,
-        input,
-        uploads,
-        job: job?.job,
-        async remember(id) {
-          await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
-          isResumable = true;
-        },
-        async store(body, about = {}) {
-          generated.push(await sink.store(body, about, signal));
-        },
-        hold: holdIn(memory),
-        signal,
-        disconnected,
-        log,
+      return ask(candidate, signal, async (body, about = {}) => {
+        generated.push(await sink.store(body, about, signal));
       });
     });
     if (Object.values(usage).every((count) => !count)) throw upstreamError("The upstream generated nothing.");
-    return { files: generated as readonly T[], output, usage, estimated: false, input, isResumable };
+    return { files: generated as readonly T[], output, usage, estimated: false, input, isResumable: isResumable() };
   } catch (error) {
     await sink.discard(generated);
     const named = parsed.input?.at === "input" ? inInput(error) : error;
-    throw new FailedWork(failureReason(call.signal, named), { isResumable });
+    throw new FailedWork(failureReason(call.signal, named), { isResumable: isResumable() });
   }
 }
 

@@ -4,15 +4,49 @@ import type { Model } from "#catalog";
 import { invalidValue, noCapacity, ServiceError } from "#errors";
 import { type JsonObject, object, type ParsedCall } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
+import type { Generated, GenerationCall } from "../providers/index.ts";
 import type { CallContext } from "../run-call/context.ts";
+import type { Candidate } from "../upstreams/index.ts";
 
-export async function prepare({ payload, catalog, model, files, signal }: CallContext, parsed: ParsedCall) {
+/** The input and uploads of the call, checked; and what asks an upstream to generate from them. */
+export async function prepare(call: CallContext, parsed: ParsedCall, memory: ByteShare) {
+  const { payload, catalog, model, files, signal, disconnected, log, job } = call;
   // With the model's defaults, so that what is priced is what is requested.
   const input = parsed.input ? withoutOnlyFormat(model, catalog.checkInput(model, parsed.input)) : {};
   const { task } = model;
   if (!task) throw new TypeError(`the model '${model.id}' generates no files`);
   const uploads = await files.uploads.resolve(payload.account, parsed.uploads, signal);
-  return { input, task, uploads };
+  let isResumable = job !== undefined;
+
+  /** Files go to `store`. */
+  const ask = async (
+    { upstream, model }: Candidate,
+    signal: AbortSignal,
+    store: GenerationCall["store"],
+  ): Promise<Generated> => {
+    // No provider starts work for a disconnected caller.
+    if (!job) disconnected.throwIfAborted();
+    return upstream.provider.generate({
+      task,
+      model,
+      input,
+      uploads,
+      job: job?.job,
+      async remember(id) {
+        await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
+        isResumable = true;
+      },
+      store,
+      hold: (bytes) => {
+        if (!memory.take(bytes)) throw noMemory();
+      },
+      signal,
+      disconnected,
+      log,
+    });
+  };
+
+  return { input, ask, isResumable: () => isResumable };
 }
 
 /** The only format that a model has is named by OpenAI's clients, and unknown to its provider. */
@@ -22,10 +56,6 @@ function withoutOnlyFormat({ media }: Model, input: JsonObject): JsonObject {
   const { format: _, ...rest } = input;
   return rest;
 }
-
-export const holdIn = (memory: ByteShare) => (bytes: number) => {
-  if (!memory.take(bytes)) throw noMemory();
-};
 
 /** Only the upstream that has the job can go on with it. */
 export const withJob = (call: CallContext): CallContext => {

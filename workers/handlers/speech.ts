@@ -5,39 +5,19 @@ import type { ByteShare } from "#platform/byte-budget";
 import type { Generated, GenerationCall } from "../providers/index.ts";
 import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
 import { isHandedOver } from "../running.ts";
-import { holdIn, inInput, prepare, withJob } from "./generation.ts";
+import { inInput, prepare, withJob } from "./generation.ts";
 
 /** Speech that is sent while it is generated, as bytes or as events. Nothing is stored. */
 export async function streamSpeech(call: CallContext, memory: ByteShare): Promise<Answer> {
-  const { payload, request, model, catalog, upstreams, disconnected, reply, files, log, job } = call;
+  const { request, model, catalog, upstreams, disconnected, reply } = call;
   const parsed = mediaCodec.parse(request, 0);
-  const { input, task, uploads } = await prepare(call, parsed);
-  let isResumable = job !== undefined;
+  const { input, ask, isResumable } = await prepare(call, parsed, memory);
   let generated: Generated | undefined;
   let bytes = 0;
   try {
-    const items = await upstreams.stream(withJob(call), async ({ upstream, model }, signal) => {
-      // No provider starts work for a disconnected caller.
-      if (!job) disconnected.throwIfAborted();
-      return piecesOf((store) =>
-        upstream.provider.generate({
-          task,
-          model,
-          input,
-          uploads,
-          job: job?.job,
-          async remember(id) {
-            await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
-            isResumable = true;
-          },
-          store,
-          hold: holdIn(memory),
-          signal,
-          disconnected,
-          log,
-        }),
-      );
-    });
+    const items = await upstreams.stream(withJob(call), async (candidate, signal) =>
+      piecesOf((store) => ask(candidate, signal, store)),
+    );
     const { type, open } = writers[request["stream"] as SpeechStream];
     const writer = open();
     for await (const item of items) {
@@ -53,13 +33,19 @@ export async function streamSpeech(call: CallContext, memory: ByteShare): Promis
       }
     }
     if (!generated || bytes === 0) throw upstreamError("The upstream generated nothing.");
-    return { usage: generated.usage, estimated: false, input, text: writer.end(String(input["text"])), isResumable };
+    return {
+      usage: generated.usage,
+      estimated: false,
+      input,
+      text: writer.end(String(input["text"])),
+      isResumable: isResumable(),
+    };
   } catch (error) {
     const named = parsed.input?.at === "input" ? inInput(error) : error;
     await reply.flush().catch(() => undefined);
     const isBegun = reply.delivered() > 0 || (disconnected.aborted && bytes > 0);
     const counted = isBegun && !isHandedOver(call.signal) ? inputOf(catalog.units(model, input, new Map())) : undefined;
-    throw new FailedWork(failureReason(call.signal, named), { counted, isResumable: isResumable && !isBegun });
+    throw new FailedWork(failureReason(call.signal, named), { counted, isResumable: isResumable() && !isBegun });
   }
 }
 

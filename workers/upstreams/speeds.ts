@@ -1,4 +1,4 @@
-import type { Speeds } from "#jobs";
+import { type Speeds, speedKey } from "#jobs";
 import type { Clock } from "#platform/clock";
 
 /** The weight of the newest call in an average. */
@@ -26,7 +26,7 @@ export function createSpeeds(clock: Clock) {
   const entries = new Map<string, { served: Served; calls: number; averages: Averages; at: number }>();
   return {
     note(served: Served): void {
-      const key = `${served.upstream} ${served.model}`;
+      const key = speedKey(served.upstream, served.model);
       const { averages = {}, calls = 0 } = entries.get(key) ?? {};
       const next: Averages = { ...averages };
       for (const [name, value] of Object.entries(served.measured) as [Average, number][]) {
