@@ -12,7 +12,11 @@ import type { PaidRoute, RouteBody } from "./paid-route.ts";
 export interface PayPerCallDeps extends AdmissionDeps, Pick<IdempotencyDeps, "idempotency" | "isAlive"> {
   readonly payments: Pick<Payments, "x402" | "buyback">;
   readonly publicUrl: () => string;
+  readonly observePayment: (outcome: PaymentOutcome) => void;
 }
+
+/** Of a request that pays by x402. `repeated`: with a payment that was settled before. */
+export type PaymentOutcome = "quoted" | "settled" | "repeated" | "refused" | "failed";
 
 /** The account that pays for a call, and the key under which its answer is stored. */
 export interface PaidBy {
@@ -53,8 +57,24 @@ async function priceOf(deps: PayPerCallDeps, route: PaidRoute, call: ParsedCall)
 export async function payPerCall(
   deps: PayPerCallDeps,
   route: PaidRoute,
-  { req, res, body, call }: { req: Request; res: Response; body: RouteBody; call: ParsedCall },
+  request: { req: Request; res: Response; body: RouteBody; call: ParsedCall },
 ): Promise<PaidBy | undefined> {
+  const hasPayment = request.req.get("payment-signature") !== undefined;
+  try {
+    const { paidBy, outcome } = await takePayment(deps, route, request);
+    deps.observePayment(outcome);
+    return paidBy;
+  } catch (error) {
+    if (hasPayment) deps.observePayment("failed");
+    throw error;
+  }
+}
+
+async function takePayment(
+  deps: PayPerCallDeps,
+  route: PaidRoute,
+  { req, res, body, call }: { req: Request; res: Response; body: RouteBody; call: ParsedCall },
+): Promise<{ paidBy?: PaidBy; outcome: PaymentOutcome }> {
   const { x402 } = deps.payments;
   if (!x402) throw new TypeError("payments are switched off");
   const requestHash = hashOf(req, route, body);
@@ -77,9 +97,12 @@ export async function payPerCall(
       const quoted = await x402.quote(request, payment?.reason);
       res.status(402).set(quoted.headers);
       answerJson(res, JSON.stringify(quoted.body));
-      return undefined;
+      return { outcome: payment ? "refused" : "quoted" };
     }
   }
   const { account, key, buybackToken } = payment;
-  return { caller: deps.keys.payer(account, buybackToken), idempotency: { key, hash: requestHash } };
+  return {
+    paidBy: { caller: deps.keys.payer(account, buybackToken), idempotency: { key, hash: requestHash } },
+    outcome: found?.kind === "open" ? "settled" : "repeated",
+  };
 }

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { createGathered } from "#gathered";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys } from "#keys";
@@ -12,10 +13,11 @@ import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
+import { observeBudgets } from "../shared/process-metrics.ts";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
-import { createCallObserver, observe } from "./metrics.ts";
+import { createCallObserver, createPaymentObserver, observe } from "./metrics.ts";
 import { createOpenCalls } from "./open-calls/index.ts";
 
 const startTimeoutMs = 10_000;
@@ -48,12 +50,13 @@ export async function startApi(deps: ProcessDeps) {
     },
     uploads: { perMinute: config.RATE_LIMIT_UPLOADS_PER_MINUTE, concurrent: config.RATE_LIMIT_CONCURRENT_UPLOADS },
     addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
+    observeLimits: common.writes.limits,
   });
   await keys.prepare();
   await payments.x402?.start();
   await Promise.all([redis, blocking, subscriber].map(startRedis));
 
-  const queues = createQueues({ redis, log });
+  const queues = createQueues({ redis, observe: common.writes.jobs, log });
   const registry = createWorkerRegistry({ redis, queues, catalog: common.catalog.hash, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
   // Without an offline queue a connection that drops right after it was opened fails its first command.
@@ -69,7 +72,7 @@ export async function startApi(deps: ProcessDeps) {
 
   const services = { ...common, registry, queues, reader, keys, leases };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
-  const observeCall = createCallObserver(metrics);
+  const observeCall = createCallObserver(metrics, common.catalog);
   const openCalls = createOpenCalls({
     ...services,
     background,
@@ -82,7 +85,10 @@ export async function startApi(deps: ProcessDeps) {
     { clock, metrics },
     { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() },
   );
-  observe({ metrics, registry, queues, openCalls, catalog: common.catalog, clock });
+  const spoolBudget = createByteBudget(config.UPLOAD_BUDGET_BYTES);
+  const gathered = createGathered({ redis, clock });
+  observe({ metrics, registry, queues, openCalls, reader, gathered, catalog: common.catalog, clock });
+  observeBudgets(metrics, { body: bodyBudget, upload: spoolBudget });
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
     instance === reader.instance ||
     (await reader.instanceLives(instance)) ||
@@ -96,7 +102,8 @@ export async function startApi(deps: ProcessDeps) {
     observeCall,
     background,
     bodyBudget,
-    spoolBudget: createByteBudget(config.UPLOAD_BUDGET_BYTES),
+    spoolBudget,
+    observePayment: createPaymentObserver(metrics),
     bodyLimitBytes: config.BODY_LIMIT_BYTES,
     readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),
     instance: reader.instance,

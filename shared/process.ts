@@ -13,6 +13,7 @@ import { connectMongo } from "#platform/mongo";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
 import { onShutdown, type Step } from "#platform/shutdown";
 import { createStoredResponses } from "#stored-responses";
+import { createProcessObservers } from "./process-metrics.ts";
 
 export interface ProcessDeps {
   readonly config: Config;
@@ -47,8 +48,9 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
 export async function createServices({ config, clock, log, metrics }: ProcessDeps) {
   const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY);
   metrics.gauge("inference_catalog_info", () => [[{ hash: catalog.hash }, 1]]);
+  const { writes, money: observer } = createProcessObservers(metrics, catalog);
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
-  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
+  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, observer, clock, log });
   const payments = createPayments({ config, mongo, money, clock, log });
   await Promise.all([money.prepare(), payments.prepare()]);
   const files = createFiles({ config, mongo, money, clock, log });
@@ -58,5 +60,5 @@ export async function createServices({ config, clock, log, metrics }: ProcessDep
   const background = createBackground({ log });
   /** Work that is under way; without MongoDB it may never end. */
   const settled = () => Promise.all([background.settled(), money.settled()]);
-  return { catalog, mongo, money, payments, files, idempotency, responses, background, settled, clock, log };
+  return { catalog, writes, mongo, money, payments, files, idempotency, responses, background, settled, clock, log };
 }

@@ -9,7 +9,7 @@ import { type CallDeps, type Delivery, FailedWork, failureReason, type Work } fr
 import { charge, failureOf, ledgerFields, upstreamCostOf } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
-import type { AttemptRecord, Target } from "./upstreams/index.ts";
+import { type AttemptRecord, providerMs, type Target } from "./upstreams/index.ts";
 
 /** The delivery ends without a decision: the next one goes on with the provider's job. */
 export class HandedOver extends Error {
@@ -120,7 +120,7 @@ async function runWork(
     return {
       decision: { ...fields(), status: "succeeded", ...charged, ...upstreamCostOf(record, charged.usage) },
       isStored: storesAnswer(payload),
-      notify: (cost) => reply.final(text, { cost: String(cost), tokens }),
+      notify: (cost) => reply.final(text, { cost: String(cost), tokens, providerMs: providerMs(record, clock.now()) }),
     };
   } catch (thrown) {
     const { cause, details } = thrown instanceof FailedWork ? thrown : new FailedWork(failureReason(signal, thrown));
@@ -141,7 +141,8 @@ async function runWork(
     const outcome = { tokens: counted ? totalTokens(counted) : 0, ...(closing && { ending: closing }) };
     return {
       decision: { ...fields(), status, error, ...charged, ...upstreamCostOf(record, charged.usage) },
-      notify: (cost) => reply.error(answer, { ...outcome, cost: String(cost) }),
+      notify: (cost) =>
+        reply.error(answer, { ...outcome, cost: String(cost), providerMs: providerMs(record, clock.now()) }),
     };
   }
 }

@@ -1,9 +1,9 @@
 import { withUpstreamKeys } from "#catalog";
+import { createGathered } from "#gathered";
 import { createCancellations, createQueues, createReplies, type Pool, registerWorker } from "#jobs";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
-import { upstreamStates } from "#platform/metrics";
 import { type Health, serveMetrics } from "#platform/metrics-server";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
@@ -12,6 +12,7 @@ import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
 import { createWorkerHealth, type WorkerHealth } from "./health.ts";
+import { createAttemptObserver, observe } from "./metrics.ts";
 import { poolsOf, startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
 import { createUpstreams } from "./upstreams/index.ts";
@@ -43,7 +44,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   await Promise.all([redis, queueRedis, subscriber].map(startRedis));
 
   const queues = createQueues({ redis: queueRedis, log });
-  const replies = createReplies({ redis, clock });
+  const replies = createReplies({ redis, observe: common.writes.frames, clock });
   const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
   const counting = createCounting({ clock, log });
@@ -52,7 +53,9 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     env: withUpstreamKeys(env, common.catalog),
     clock,
     counting,
+    observeAttempts: createAttemptObserver(metrics),
   });
+  const memory = createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES);
   const ending = new AbortController();
   const handlerDeps = {
     ...common,
@@ -62,7 +65,8 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     running,
     counting,
     queues,
-    memory: createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES),
+    memory,
+    gathered: createGathered({ redis, clock }),
     executor,
     ending: ending.signal,
   };
@@ -98,9 +102,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   });
   await registration.write();
   const probes = createProbes({ clock, metrics }, { mongodb: () => mongo.ping(), redis: () => pingRedis(redis) });
-  metrics.gauge("inference_upstream_state", () =>
-    Object.entries(upstreams.states()).map(([upstream, state]) => [{ upstream }, upstreamStates[state]]),
-  );
+  observe({ metrics, upstreams, payload: memory });
   const watch = createWorkerHealth({ pools: started, queues, probes, clock, log });
   health = watch;
 

@@ -19,6 +19,7 @@ import type { Redis } from "ioredis";
 import { invalidApiKey, noCapacity, notFound, rateLimited } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
+import type { ObserveWrite } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { createEpoch } from "./epoch.ts";
@@ -60,11 +61,12 @@ export function createKeys(deps: {
   uploads: { readonly perMinute: number; readonly concurrent: number };
   /** Of one address, without a key. */
   addressRequestsPerMinute: number;
+  observeLimits?: ObserveWrite;
 }) {
   const { money, clock, log, defaults, addressRequestsPerMinute } = deps;
   const store = createKeyStore(deps);
   const epoch = createEpoch(deps);
-  const limits = createLimits(deps.redis);
+  const limits = createLimits(deps.redis, deps.observeLimits);
   const lookUp = createLookups<CachedKey>({ clock, epoch });
 
   async function read(by: { hash: string } | { _id: string }, currentEpoch: string): Promise<CachedKey | undefined> {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Redis } from "ioredis";
-import { groupCommit } from "#platform/group-commit";
+import { groupCommit, type ObserveWrite } from "#platform/group-commit";
 import { epochKey } from "./epoch.ts";
 
 /** Limits of one API key: two token buckets that refill continuously, and the calls in flight. */
@@ -131,10 +131,11 @@ interface Item {
 
 type Verdict = readonly [verdict: "taken" | NonNullable<LimitCheck["reached"]>, ...numbers: (string | number)[]];
 
-export function createLimits(redis: Redis) {
+export function createLimits(redis: Redis, observe?: ObserveWrite) {
   /** What comes for a quota in one turn, or while its script is under way, goes into one script. */
   const commit = groupCommit<Item, { epoch: string; verdict: Verdict | null }>({
     limit: maxGroup,
+    observe,
     async write(_, group) {
       const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = (group[0] as Item).quota;
       const keys = [`limits:${name}:buckets`, `limits:${name}:running`, epochKey];

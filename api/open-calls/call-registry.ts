@@ -72,7 +72,7 @@ export function createCallRegistry(
       if (call.cleanUp && !workContinues) background("deleting the file of a call", call, call.cleanUp());
       const totalMs = clock.now() - acceptedAt;
       const firstEventMs = call.firstEventAt === undefined ? undefined : call.firstEventAt - acceptedAt;
-      observeCall({ endpoint, admitted: { model, totalMs, firstEventMs }, status, code });
+      observeCall({ endpoint, admitted: { model, totalMs, firstEventMs, providerMs: call.providerMs }, status, code });
       const outcome = { status, code, disconnected: !call.res.writableFinished, totalMs };
       log.info({ requestId, account, key: keyId, endpoint, model, stream, ...outcome }, "call");
       resolveIfIdle();

@@ -63,6 +63,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.nextSeq++;
     }
     const { data, outcome } = frame;
+    call.providerMs = outcome?.providerMs ?? call.providerMs;
     if (outcome?.cost !== undefined) call.leased?.end(BigInt(outcome.cost));
     if (outcome?.headers && !call.res.headersSent) call.res.set(outcome.headers);
     switch (frame.kind) {
@@ -229,6 +230,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
   return {
     arrive: open.arrive,
     count: open.count,
+    values: open.values,
 
     /** Puts the work on its queue, and answers the caller when it is done. Nothing holds the body once this resolves. */
     async submit(submission: Submission, body: { readonly text: string; readonly bytes: number }): Promise<void> {

@@ -27,6 +27,8 @@ export interface EndedCall {
     readonly model: string;
     readonly totalMs: number;
     readonly firstEventMs: number | undefined;
+    /** Undefined: no worker reported it. */
+    readonly providerMs: number | undefined;
   };
   readonly status: number;
   readonly code: string | undefined;
@@ -110,6 +112,7 @@ export const openCall = (submission: Submission, memory: ByteBudget, now: number
   /** The job that carries it, once that is added. From here on the registry counts the call, and a worker may have it. */
   queuedJob: undefined as Promise<QueuedJob> | undefined,
   usedTokens: 0,
+  providerMs: undefined as number | undefined,
 });
 
 export type OpenCall = ReturnType<typeof openCall>;

@@ -47,7 +47,16 @@ export type { Input } from "./input.ts";
 export type { Model, Upstream } from "./model.ts";
 export { noQuirks, type Quirks } from "./quirks.ts";
 export { type CatalogEntries, readCatalog } from "./read-catalog.ts";
-export { type Bound, CatalogError, modalities, type PriceKey, type Task, type Tier, type Usage } from "./types.ts";
+export {
+  type Bound,
+  CatalogError,
+  modalities,
+  type PriceKey,
+  type Task,
+  type Tier,
+  tokenKeys,
+  type Usage,
+} from "./types.ts";
 
 export type Catalog = ReturnType<typeof loadCatalog>;
 

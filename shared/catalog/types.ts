@@ -6,6 +6,7 @@ export type Tier = "standard" | "elite";
 /** Price keys that count input tokens, and those that count output tokens: unit `1M_tokens`. */
 export const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h", "audio_input"] as const;
 export const outputKeys = ["output", "audio_output"] as const;
+export const tokenKeys = [...inputKeys, ...outputKeys] as const;
 /** Price keys that count pieces: units of the same names, except that the unit of `input_image` is `image`. */
 const pieceKeys = ["image", "input_image", "second", "character", "minute", "request", "search"] as const;
 export const priceKeys = [...inputKeys, ...outputKeys, ...pieceKeys] as const;

@@ -74,7 +74,14 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
     return { expired, removed };
   }
 
-  return { cleanUp, run };
+  /** Since when the record has been due that is due first; undefined if none is. */
+  async function dueSince(): Promise<number | undefined> {
+    const options = { sort: { dueAt: 1 }, projection: { _id: 0, dueAt: 1 } } as const;
+    const first = await fromMongo(collection.findOne({ dueAt: { $lte: new Date(clock.now()) } }, options));
+    return first?.dueAt?.getTime();
+  }
+
+  return { cleanUp, run, dueSince };
 }
 
 /** Aborts multipart uploads that can no longer be completed, one page of storage's list per call. */

@@ -81,6 +81,16 @@ export function createFiles(deps: {
     uploads: createUploads({ records, storage, lifecycle, links, providersReachLinks, toUpload, clock, log }),
     temporary: createTemporary({ records, storage, lifecycle, links, toUpload, clock }),
     generated,
+    /** For metrics: uploads by state, and since when the file that is due first has been due. */
+    async counts() {
+      const [uploads, ...due] = await Promise.all([
+        records.count(),
+        lifecycle.expiry.dueSince(),
+        files.expiry.dueSince(),
+      ]);
+      const since = due.flatMap((at) => at ?? []);
+      return { uploads, dueSince: since.length > 0 ? Math.min(...since) : undefined };
+    },
     /** One run of expiry, of bounded length. Safe in many workers at once. */
     async expire() {
       // All three run to their end, whichever fails.

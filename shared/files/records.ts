@@ -54,10 +54,15 @@ const schema = new Schema(definition, { collection: "uploads", strict: "throw", 
 schema.index({ account: 1, createdAt: -1, _id: -1 });
 schema.index({ requestId: 1 }, { unique: true });
 schema.index({ dueAt: 1 }, { sparse: true });
+/** Small: only of those that are being sent. */
+const pendingIndex = { status: 1, dueAt: 1 } as const;
+schema.index(pendingIndex, { partialFilterExpression: { status: "pending" } });
 schema.index(
   { key: 1, "multipart.slot": 1 },
   { unique: true, partialFilterExpression: { status: "pending", "multipart.slot": { $exists: true } } },
 );
+
+const countLimit = 100_000;
 
 export type StoredUpload = InferRawDocType<typeof definition>;
 export type StoredObject = InferRawDocType<typeof objectFields>;
@@ -212,6 +217,20 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
 
   const findByRequest = (account: string, requestId: string) => findOne({ requestId, account, announced: true });
 
+  /** Up to `countLimit` each, from indexes: a record of an upload stays forever. */
+  async function count() {
+    const now = new Date(clock.now());
+    const counted = (filter: object, hint: object) =>
+      fromMongo(objects.countDocuments(filter, { limit: countLimit, hint: hint as mongo.Hint }));
+    const later = { dueAt: { $gt: now } };
+    const [pending, due, notDue] = await Promise.all([
+      counted({ status: "pending", ...later }, pendingIndex),
+      counted({ dueAt: { $lte: now } }, { dueAt: 1 }),
+      counted(later, { dueAt: 1 }),
+    ]);
+    return { pending, active: notDue - Math.min(pending, notDue), due };
+  }
+
   function findAll(ids: readonly string[]): Promise<StoredUpload[]> {
     const found = model.find({ _id: { $in: [...ids] } });
     return fromMongo(found.lean<StoredUpload[]>().exec());
@@ -232,5 +251,6 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     list,
     findByRequest,
     findAll,
+    count,
   };
 }

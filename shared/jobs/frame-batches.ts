@@ -1,3 +1,4 @@
+import type { ObserveWrite } from "#platform/group-commit";
 import { limitUnits } from "./frames.ts";
 
 /** A frame that waits to be written. */
@@ -43,7 +44,10 @@ function takeBatch(outboxes: Set<Outbox>): { outbox: Outbox; frame: Unsent }[] {
  * One write to an instance is in progress at a time, so that the order of a call's frames holds with repeated writes; what
  * comes meanwhile joins the next. `write` resolves with false when the instance is gone.
  */
-export function createFrameBatches(write: (replyTo: string, fields: readonly string[]) => Promise<boolean>) {
+export function createFrameBatches(
+  write: (replyTo: string, fields: readonly string[]) => Promise<boolean>,
+  observe?: ObserveWrite,
+) {
   const waiting = new Map<string, Set<Outbox>>();
 
   async function drain(replyTo: string, outboxes: Set<Outbox>): Promise<void> {
@@ -56,6 +60,7 @@ export function createFrameBatches(write: (replyTo: string, fields: readonly str
           outbox.failed(reason);
         }
       };
+      const startedAt = performance.now();
       const fields = batch.flatMap(({ frame }) => frame.field);
       try {
         if (await write(replyTo, fields)) for (const { outbox, frame } of batch) outbox.written(frame);
@@ -63,6 +68,7 @@ export function createFrameBatches(write: (replyTo: string, fields: readonly str
       } catch (error) {
         fail({ error });
       }
+      observe?.(batch.length, (performance.now() - startedAt) / 1_000);
     }
     waiting.delete(replyTo);
   }

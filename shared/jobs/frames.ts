@@ -20,6 +20,8 @@ export interface Outcome {
   readonly cost?: string;
   /** Tokens that count against the key's limit. */
   readonly tokens?: number;
+  /** How long attempts at upstreams took together. */
+  readonly providerMs?: number;
   /** The call was charged, but its answer was lost with its worker: the API refunds it. */
   readonly answerLost?: true;
   /** The worker could not read the call: the API decides it. */

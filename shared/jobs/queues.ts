@@ -1,6 +1,7 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
+import type { ObserveWrite } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import { isTextPool, jobCatalog, type PaidCall, type PaidJobName, type Pool, pools, textPools } from "./catalog.ts";
 
@@ -36,7 +37,7 @@ const scheduledRun = /^repeat:.*:(\d+)$/;
 
 const callsOf = (id: string) => Number(/-(\d+)$/.exec(id)?.[1] ?? 1);
 
-export function createQueues(deps: { redis: Redis; log: Logger }) {
+export function createQueues(deps: { redis: Redis; observe?: ObserveWrite; log: Logger }) {
   /** Those that still take calls. */
   const batches = new Map<string, Batch>();
   let batchesMade = 0;
@@ -61,7 +62,9 @@ export function createQueues(deps: { redis: Redis; log: Logger }) {
 
   async function add(name: PaidJobName, { id, calls }: { id: string; calls: number }, data: object, priority: number) {
     const { pool } = jobCatalog[name];
+    const startedAt = performance.now();
     await queues[pool].add(name, data, { jobId: id, priority });
+    deps.observe?.(calls, (performance.now() - startedAt) / 1_000);
     return { pool, id, calls };
   }
 

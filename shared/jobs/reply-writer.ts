@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import type { ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
+import type { ObserveWrite } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
 import { retry } from "#platform/retry";
 import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
@@ -20,7 +21,7 @@ const freshMs = 900;
 /** The reply key is missing, but Redis has not been back for long. */
 class KeyMissing extends Error {}
 
-export function createReplies(deps: { redis: Redis; clock: Clock }) {
+export function createReplies(deps: { redis: Redis; observe?: ObserveWrite; clock: Clock }) {
   const { redis, clock } = deps;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
   redis.on("ready", () => {
@@ -48,7 +49,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
     });
   }
 
-  const send = createFrameBatches(add);
+  const send = createFrameBatches(add, deps.observe);
 
   /** The calls that gather text: what sends it. One timer for all, so that their frames go together. */
   const gathering = new Set<() => void>();

@@ -30,7 +30,16 @@ export function createCheck(deps: {
 }) {
   const { mongo, accounts, ledger, checkpoints, clock, log } = deps;
 
-  return async function check({ full = false }: { full?: boolean } = {}) {
+  /** Goes on after an account, for at most so many pages. `next`: where the following run begins; undefined at the end. */
+  async function check({
+    full = false,
+    after: from = "",
+    maxPages = Number.POSITIVE_INFINITY,
+  }: {
+    full?: boolean;
+    after?: string;
+    maxPages?: number;
+  } = {}) {
     const now = clock.now();
     const totals = {
       accounts: 0,
@@ -106,9 +115,13 @@ export function createCheck(deps: {
     const client = mongo.connection.getClient();
     const compareFrom = (after: string) =>
       client.withSession({ snapshot: true }, (session) => comparePage(after, session));
-    for (let after: string | undefined = ""; after !== undefined; ) after = await compareFrom(after);
-    return { ok: faults === 0, ...totals, oldestOpenHoldSeconds: Math.round((now - oldestHeldAt) / 1_000) };
-  };
+    let next: string | undefined = from;
+    for (let pages = 0; next !== undefined && pages < maxPages; pages++) next = await compareFrom(next);
+    const oldestOpenHoldSeconds = Math.round((now - oldestHeldAt) / 1_000);
+    return { ok: faults === 0, faults, next, ...totals, oldestOpenHoldSeconds };
+  }
+
+  return check;
 }
 
 const rangeOf = (after: string, upTo: string | undefined): Range => ({

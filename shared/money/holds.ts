@@ -7,6 +7,7 @@ import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount, StoredHold } from "./accounts.ts";
 import { assertRequestId } from "./ledger.ts";
 import { isPaymentAccount, unitNanoUsd } from "./movements.ts";
+import type { MoneyObserver } from "./observer.ts";
 import { createRefusedAccounts } from "./refused-accounts.ts";
 import type { Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 import { assertAmount } from "./usd.ts";
@@ -109,10 +110,11 @@ export function createHold(deps: {
   mongo: Mongo;
   release: (call: ReleasedCall, reason: ReleaseReason) => Promise<unknown>;
   background: Background;
+  observer?: MoneyObserver | undefined;
   clock: Clock;
   log: Logger;
 }) {
-  const { accounts, mongo, release, background, clock, log } = deps;
+  const { accounts, mongo, release, background, observer, clock, log } = deps;
 
   /** Writes all of them or none. */
   async function write(account: string, sized: readonly SizedHold[]): Promise<boolean> {
@@ -173,7 +175,11 @@ export function createHold(deps: {
     return group.map((hold) => results.get(hold) as HoldResult | Error);
   }
 
-  const commit = groupCommit<Hold, HoldResult>({ limit: groupLimit, write: writeGroup });
+  const commit = groupCommit<Hold, HoldResult>({
+    limit: groupLimit,
+    observe: observer?.writes.holds,
+    write: writeGroup,
+  });
 
   /** Throws `HoldUnknown` if the write may or may not have taken effect; 503, with nothing held, while MongoDB is unavailable. */
   async function hold(request: Hold): Promise<HoldResult> {

@@ -23,6 +23,8 @@ import { createLeaseClosing } from "./lease-closing.ts";
 import { createLeases, type Recalls, type Registration } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
+import type { MoneyObserver } from "./observer.ts";
+import { createOpenHolds } from "./open-holds.ts";
 import { pendingCosts } from "./pending-costs.ts";
 import {
   createApply,
@@ -43,6 +45,7 @@ export { decidableMs } from "./lease-closing.ts";
 export type { Leased, LeaseRequest, Leases, Recalls, Registration } from "./leases.ts";
 export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
+export type { MoneyObserver } from "./observer.ts";
 export { createRecalls } from "./recalls.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
@@ -53,20 +56,22 @@ export function createMoney(deps: {
   mongo: Mongo;
   /** Absent: nothing accrues. */
   buyback?: BuybackTerms | undefined;
+  observer?: MoneyObserver | undefined;
   clock: Clock;
   log: Logger;
 }) {
-  const { mongo, buyback, clock, log } = deps;
+  const { mongo, buyback, observer, clock, log } = deps;
   const background = createBackground({ log });
   const accounts = createAccounts({ mongo, clock });
   const ledger = createLedger({ mongo });
   const checkpoints = createCheckpoints({ mongo, ledger });
-  const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
-  const { apply, applyOnce } = createApply({ accounts, clock, log });
+  const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, observer, clock, log });
+  const { apply, applyOnce } = createApply({ accounts, observer, clock, log });
   const { closeLease, closeOwnLease, applyLateCosts, ...closing } = createLeaseClosing({
     mongo,
     accounts,
     ledger,
+    observer,
     clock,
     log,
   });
@@ -89,7 +94,7 @@ export function createMoney(deps: {
     async prepare() {
       await Promise.all([accounts, ledger, checkpoints, closing].map(({ prepare }) => prepare()));
     },
-    ...createHold({ accounts, mongo, release, background, clock, log }),
+    ...createHold({ accounts, mongo, release, background, observer, clock, log }),
     decide,
     apply,
     settle,
@@ -107,7 +112,7 @@ export function createMoney(deps: {
     applyLateCosts,
     /** For an API instance: the holds of its text calls. */
     createLeases: (instance: { readonly registration: Registration; readonly recalls: Recalls }) =>
-      createLeases({ ...instance, accounts, ledger, mongo, closeOwnLease, clock, log }),
+      createLeases({ ...instance, accounts, ledger, mongo, closeOwnLease, observer, clock, log }),
     /** By account: credits less decided costs. */
     balances: async (ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> => {
       const found = await accounts.holdsOf(ids);
@@ -116,6 +121,7 @@ export function createMoney(deps: {
         Object.keys(holds).reduce((sum, id) => sum + (costs.get(id) ?? 0n), 0n);
       return new Map(found.map((each) => [each._id, each.available + each.held - pending(each)]));
     },
+    openHolds: createOpenHolds({ accounts, ledger, clock }),
     check: createCheck({ mongo, accounts, ledger, checkpoints, clock, log }),
     checkpoint: checkpoints.checkpoint,
     /** Resolves once no release is running in the background: wait for it before MongoDB closes. At most two minutes. */

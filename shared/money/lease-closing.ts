@@ -6,6 +6,7 @@ import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
 import type { Ledger } from "./ledger.ts";
+import type { MoneyObserver } from "./observer.ts";
 
 const definition = {
   /** The id of the lease. */
@@ -37,10 +38,11 @@ export function createLeaseClosing(deps: {
   mongo: Mongo;
   accounts: Accounts;
   ledger: Ledger;
+  observer?: MoneyObserver | undefined;
   clock: Clock;
   log: Logger;
 }) {
-  const { mongo, accounts, ledger, clock, log } = deps;
+  const { mongo, accounts, ledger, observer, clock, log } = deps;
   const { collection: swept, prepare } = openCollection<StoredLease>(mongo, "sweptLeases", schema);
 
   const transact = <Result>(work: (session: ClientSession) => Promise<Result>): Promise<Result> =>
@@ -133,6 +135,7 @@ export function createLeaseClosing(deps: {
       batch = [];
     }
     if (batch.length > 0) await applyAll(batch);
+    if (late > 0) observer?.late(late);
     return late;
   }
 

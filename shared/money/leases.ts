@@ -9,6 +9,7 @@ import { type CallHold, unavailable } from "./holds.ts";
 import type { LeaseClosing } from "./lease-closing.ts";
 import { growth } from "./lease-growth.ts";
 import type { Ledger } from "./ledger.ts";
+import type { MoneyObserver } from "./observer.ts";
 import { createRefusedAccounts } from "./refused-accounts.ts";
 import { createSpending } from "./spending.ts";
 import { assertAmount } from "./usd.ts";
@@ -121,10 +122,11 @@ export function createLeases(deps: {
   closeOwnLease: LeaseClosing["closeOwnLease"];
   registration: Registration;
   recalls: Recalls;
+  observer?: MoneyObserver | undefined;
   clock: Clock;
   log: Logger;
 }) {
-  const { accounts, ledger, mongo, closeOwnLease, registration, recalls, clock, log } = deps;
+  const { accounts, ledger, mongo, closeOwnLease, registration, recalls, observer, clock, log } = deps;
   const { collection } = accounts;
   const { instance } = registration;
   const books = new Map<string, Book>();
@@ -318,7 +320,11 @@ export function createLeases(deps: {
     );
   }
 
-  const commit = groupCommit<LeaseRequest, Leased>({ limit: groupLimit, write: holdGroup });
+  const commit = groupCommit<LeaseRequest, Leased>({
+    limit: groupLimit,
+    observe: observer?.writes.leases,
+    write: holdGroup,
+  });
 
   /** Returns what the lease does not need. If the write is lost, closing the lease returns it. */
   function giveBack(account: string, lease: Lease): void {

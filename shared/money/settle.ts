@@ -17,6 +17,7 @@ import {
   type StoredEntry,
   toEntry,
 } from "./ledger.ts";
+import type { MoneyObserver } from "./observer.ts";
 import { assertAmount } from "./usd.ts";
 
 /** How a call ended and what it really cost. */
@@ -89,8 +90,14 @@ function mayBeTooLarge(decision: AnyDecision): boolean {
 }
 
 /** Decisions: the first insert into the ledger under a request id wins. */
-export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | undefined; clock: Clock; log: Logger }) {
-  const { ledger, buyback, clock, log } = deps;
+export function createDecide(deps: {
+  ledger: Ledger;
+  buyback?: BuybackTerms | undefined;
+  observer?: MoneyObserver | undefined;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { ledger, buyback, observer, clock, log } = deps;
   let shortfalls = 0;
 
   /** For each entry the one that counts, or why there is none yet. */
@@ -113,6 +120,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
     limit: groupLimit,
     // An insert waits for the journal, which takes most of a quick call's time.
     pacing: { many: 10, spacingMs: 4, writers: 2 },
+    observe: observer?.writes.ledger,
     write: (_, group) =>
       insertGroup(group).catch((error: unknown) => {
         log.warn({ err: error, entries: group.length }, "ledger entries are not written yet");
@@ -171,6 +179,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
       const entry = await commit("all accounts", inserted._id, inserted);
       const won = entry.decider === inserted.decider;
       const shortfallNanoUsd = inserted.request?.shortfall ?? 0n;
+      if (won) observer?.decided(decision, { chargedNanoUsd: -inserted.amount, shortfallNanoUsd });
       if (won && shortfallNanoUsd > 0n) {
         shortfalls += 1;
         const { account, requestId, model } = decision;
@@ -201,7 +210,13 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
 }
 
 /** Applications: each ends one hold on its account, once, by its filter. */
-export function createApply({ accounts, clock, log }: { accounts: Accounts; clock: Clock; log: Logger }) {
+export function createApply(deps: {
+  accounts: Accounts;
+  observer?: MoneyObserver | undefined;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { accounts, observer, clock, log } = deps;
   /** Applies all of them or none. */
   async function write(account: string, group: readonly Application[]): Promise<boolean> {
     const open: Record<`holds.${string}.amount`, bigint> = {};
@@ -233,7 +248,11 @@ export function createApply({ accounts, clock, log }: { accounts: Accounts; cloc
     return outcomes;
   }
 
-  const commit = groupCommit<Application, boolean>({ limit: groupLimit, write: writeGroup });
+  const commit = groupCommit<Application, boolean>({
+    limit: groupLimit,
+    observe: observer?.writes.applications,
+    write: writeGroup,
+  });
 
   function assertValid({ requestId, heldNanoUsd, costNanoUsd }: Application): void {
     assertRequestId(requestId);

@@ -18,7 +18,7 @@ type IsPending = (requestId: string) => Promise<boolean>;
 /** Whether the instance lives or has jobs in a queue, or may have had some that Redis lost since then. */
 type IsServing = (instance: string, since: Date) => Promise<boolean>;
 
-interface OpenHold {
+export interface OpenHold {
   readonly account: string;
   readonly requestId: string;
   readonly hold: StoredHold;
@@ -128,12 +128,13 @@ export function createSweep(deps: {
 const mayBeOverdue = (now: Date) => ({ ...withOpenHolds, holdsExpireAt: { $not: { $gte: now } } });
 
 /** The server sends only the holds that are overdue. */
-const findOverdue = ({ collection }: Accounts, now: Date) =>
+export const findOverdue = ({ collection }: Accounts, now: Date, limit?: number) =>
   collection.aggregate<OpenHold>([
     { $match: mayBeOverdue(now) },
     { $project: { holds: { $objectToArray: "$holds" } } },
     { $unwind: "$holds" },
     { $match: { "holds.v.expiresAt": { $lt: now } } },
+    ...(limit === undefined ? [] : [{ $limit: limit }]),
     { $project: { _id: 0, account: "$_id", requestId: "$holds.k", hold: "$holds.v" } },
   ]);
 

@@ -60,6 +60,7 @@ export type ListedBatch = Omit<StoredBatch, "chunks" | "chunk" | "lease" | "look
 
 const leaseMs = 120_000;
 const retryDelayMs = 30_000;
+const countLimit = 10_000;
 
 export type Batches = ReturnType<typeof createBatches>;
 
@@ -146,5 +147,16 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     return answered(collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection }).toArray());
   }
 
-  return { prepare, open, openOf, beginChunk, endChunk, close, lease, recordSent, postpone, finish, list };
+  /** Those that are not done; bounded, should an executor fail for long. */
+  async function countOpen() {
+    const count = (filter: driver.Filter<StoredBatch>) =>
+      answered(collection.countDocuments(filter, { limit: countLimit }));
+    const [open, due] = await Promise.all([
+      count({ state: "open", token: { $gt: "" } }),
+      count({ state: "due", lookAt: { $exists: true } }),
+    ]);
+    return { open, due };
+  }
+
+  return { prepare, countOpen, open, openOf, beginChunk, endChunk, close, lease, recordSent, postpone, finish, list };
 }

@@ -12,6 +12,7 @@ export function createByteBudget(limitBytes: number) {
   const owners = new Map<string, number>();
   let heldBytes = 0;
   return {
+    limitBytes,
     get heldBytes(): number {
       return heldBytes;
     },

@@ -2,6 +2,9 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
   readonly item: Item;
 }
 
+/** Learns of each write: how many items it had, and how long it took. */
+export type ObserveWrite = (items: number, seconds: number) => void;
+
 /** Waits for further items of this turn of the event loop: half the writes, measured with 200 callers. */
 const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -36,6 +39,7 @@ export function groupCommit<Item, Result>(options: {
   /** The maximum number of items in one write. */
   readonly limit: number;
   readonly pacing?: Pacing;
+  readonly observe?: ObserveWrite | undefined;
   write(key: string, group: readonly Item[]): Promise<readonly (Result | Error)[]>;
 }): (key: string, id: string, item: Item) => Promise<Result> {
   const { many, spacingMs, writers } = options.pacing ?? { many: Number.POSITIVE_INFINITY, spacingMs: 0, writers: 1 };
@@ -51,6 +55,7 @@ export function groupCommit<Item, Result>(options: {
       const group = ids.map((id) => waiting.get(id) as Waiting<Item, Result>);
       for (const id of ids) waiting.delete(id);
       pending.items = group.length;
+      const startedAt = performance.now();
       const spacing = group.length < many ? undefined : pause(spacingMs);
       try {
         const outcomes = await options.write(
@@ -65,6 +70,7 @@ export function groupCommit<Item, Result>(options: {
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
+      options.observe?.(group.length, (performance.now() - startedAt) / 1_000);
       await spacing;
     }
     pending.writers--;

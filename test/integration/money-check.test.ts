@@ -21,6 +21,8 @@ test("open holds, decided or not, are counted, and the check passes", async () =
   clock.later(30_000);
   expect(await money.check()).toEqual({
     ok: true,
+    faults: 0,
+    next: undefined,
     accounts: 2,
     differenceNanoUsd: 0n,
     openHolds: 3,

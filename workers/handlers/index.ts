@@ -1,5 +1,6 @@
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
+import type { Gathered } from "#gathered";
 import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } from "#jobs";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
@@ -11,6 +12,7 @@ import { chat } from "./chat.ts";
 import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
 import { expireBodies, expireFiles } from "./expire.ts";
+import { checkLedger, countStored } from "./gather.ts";
 import { image, media } from "./generate.ts";
 import { moderation } from "./moderation.ts";
 import { rerank } from "./rerank.ts";
@@ -18,6 +20,7 @@ import { rerank } from "./rerank.ts";
 export interface HandlerDeps extends CallDeps {
   readonly queues: Queues;
   readonly payments: Payments;
+  readonly gathered: Gathered;
   /** For uploads inside requests and files inside answers. */
   readonly memory: ByteBudget;
   /** Only where maintenance is served: no other worker needs its key. */
@@ -99,6 +102,8 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   "checkpoint-ledger": async ({ money, ending }) => {
     await money.checkpoint(ending);
   },
+  "check-ledger": checkLedger,
+  "count-stored": countStored,
   "expire-files": expireFiles,
   "expire-bodies": expireBodies,
   "reconcile-payments": async ({ payments, log }) => {

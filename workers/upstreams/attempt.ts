@@ -43,6 +43,10 @@ interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "c
   code?: string | undefined;
 }
 
+/** How long all attempts took together until now. */
+export const providerMs = ({ attempts }: AttemptRecord, now: number): number =>
+  attempts.reduce((sum, { startedAt, endedAt = now }) => sum + endedAt - startedAt, 0);
+
 const outcomes: Partial<Record<FailureKind, AttemptOutcome>> = {
   refused: "refused",
   busy: "busy",
@@ -85,6 +89,14 @@ export function startAttempt(
     connection.end(connected);
     response.end(outcome);
     upstream.slots.release();
+    const { outcome: noted = outcomeOf(signal.reason).outcome, endedAt = clock.now() } = made;
+    const seconds = (endedAt - made.startedAt) / 1_000;
+    upstream.observeAttempts?.ended({
+      upstream: upstream.id,
+      model: candidate.target.model.id,
+      outcome: noted,
+      seconds,
+    });
   };
   // An abort between two items releases the slot and the connection at once.
   signal.addEventListener("abort", () => end(caller.aborted ? "unknown" : "failed"), { once: true });
@@ -98,6 +110,7 @@ export function startAttempt(
       made.firstAt = clock.now();
       connection.markResponding();
       response.markResponding();
+      upstream.observeAttempts?.firstEvent(upstream.id, (made.firstAt - made.startedAt) / 1_000);
     },
     succeed(): void {
       note({ outcome: "succeeded" });

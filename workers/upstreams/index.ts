@@ -24,9 +24,10 @@ import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { AttemptRecord, Candidate, Target, UpstreamAttempt } from "./attempt.ts";
 import { failedCall, failover, logFailure, type UpstreamRequest } from "./failover.ts";
 import { createSpeeds } from "./speeds.ts";
-import { openUpstream, type UpstreamState } from "./upstream.ts";
+import { type AttemptObserver, openUpstream, type UpstreamState } from "./upstream.ts";
 
-export type { AttemptRecord, Candidate, Target } from "./attempt.ts";
+export { type AttemptRecord, type Candidate, providerMs, type Target } from "./attempt.ts";
+export type { AttemptObserver } from "./upstream.ts";
 
 /** Calls one upstream. Called again for the next one after a failure. */
 type Work<T> = (candidate: Candidate, signal: AbortSignal) => Promise<T>;
@@ -36,6 +37,7 @@ export function createUpstreams(deps: {
   env: Environment;
   clock: Clock;
   counting: Counting;
+  observeAttempts?: AttemptObserver;
 }) {
   const { catalog, clock } = deps;
   const states = new Map<string, UpstreamState>();
@@ -79,6 +81,8 @@ export function createUpstreams(deps: {
           return [id, upstream === undefined ? "no key" : isOpen(upstream) ? "open" : "ready"] as const;
         }),
       ),
+    /** The attempts that run, and the calls that wait for a slot, by upstream. */
+    loads: () => [...states.values()].map(({ id, slots }) => ({ upstream: id, ...slots.load() })),
     /** How fast they served lately: for the worker's record. */
     speeds: () => speeds.recent(),
     /** Measures the upstream that answered, with so many tokens of output. */

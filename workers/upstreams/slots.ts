@@ -6,6 +6,7 @@ export function createSlots(limit: number) {
   return {
     /** For `takeFirstSlot`. */
     queue,
+    load: () => ({ running: limit - free, waiting: queue.size }),
     take(): boolean {
       if (free === 0) return false;
       free--;

@@ -1,4 +1,5 @@
 import type { Upstream } from "#catalog";
+import type { AttemptOutcome } from "#money";
 import type { Clock } from "#platform/clock";
 import { ConfigError } from "#platform/config";
 import type { Environment } from "#platform/secret-files";
@@ -7,11 +8,21 @@ import { providers } from "../providers/index.ts";
 import { type Breaker, createBreaker } from "./breaker.ts";
 import { createSlots } from "./slots.ts";
 
+/** Learns of every attempt that ended. The model is that of the catalog; the first event came only from a stream. */
+export interface AttemptObserver {
+  ended(attempt: { upstream: string; model: string; outcome: AttemptOutcome; seconds: number }): void;
+  firstEvent(upstream: string, seconds: number): void;
+}
+
 /** One upstream, for the life of the process. Undefined for one whose key or address is not in the environment. */
 export function openUpstream(
   upstream: Upstream,
   env: Environment,
-  { clock, counting }: { clock: Clock; counting: Counting },
+  {
+    clock,
+    counting,
+    observeAttempts,
+  }: { clock: Clock; counting: Counting; observeAttempts?: AttemptObserver | undefined },
 ) {
   const { id, provider, concurrency, formats, storesAnswers, quirks, baseUrlEnv, apiKeyEnv } = upstream;
   const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
@@ -42,6 +53,7 @@ export function openUpstream(
     },
     quirks,
     deadlines: upstream.deadlines,
+    observeAttempts,
     /** By model: until when the upstream asked not to be called. Unix milliseconds. */
     cooldowns: new Map<string, number>(),
   };

@@ -1,0 +1,65 @@
+/**
+ * What a maintenance worker has counted in the stores, for the metrics of all API instances: one of the workers asks MongoDB,
+ * not every process at every scrape. Owns the Redis hash `gathered`. Without Redis, or after it lost its data, the values
+ * are absent until the next run. Times are Unix milliseconds, amounts decimal strings of nano-USD.
+ */
+import type { Redis } from "ioredis";
+import { z } from "zod";
+import type { Clock } from "#platform/clock";
+
+const key = "gathered";
+/** Scrapes ask for one value after the other. */
+const freshMs = 500;
+
+const holds = z.object({ open: z.number(), oldestAt: z.number().optional() });
+const found = z.object({ differenceNanoUsd: z.string(), faults: z.number() });
+
+const shapes = {
+  counts: z.object({
+    at: z.number(),
+    holds,
+    leases: holds,
+    undecided: z.number(),
+    uploads: z.record(z.string(), z.number()),
+    dueSince: z.number().optional(),
+    buybacks: z.record(z.string(), z.number()),
+  }),
+  /** Of the ledger: the last check of all accounts, and the one under way, which begins after the account `after`. */
+  check: z.object({
+    complete: found.extend({ at: z.number() }).optional(),
+    current: found.extend({ after: z.string() }).optional(),
+  }),
+};
+
+export type GatheredCounts = z.infer<typeof shapes.counts>;
+export type GatheredCheck = z.infer<typeof shapes.check>;
+interface GatheredValues {
+  readonly counts?: GatheredCounts | undefined;
+  readonly check?: GatheredCheck | undefined;
+}
+
+export type Gathered = ReturnType<typeof createGathered>;
+
+export function createGathered({ redis, clock }: { redis: Redis; clock: Clock }) {
+  let last: { readonly at: number; readonly values: Promise<GatheredValues> } | undefined;
+
+  async function readNow(): Promise<GatheredValues> {
+    const stored = await redis.hgetall(key);
+    // Another version of the worker may have written it.
+    const parse = <T>(shape: z.ZodType<T>, text: string | undefined): T | undefined =>
+      text === undefined ? undefined : shape.safeParse(JSON.parse(text)).data;
+    return { counts: parse(shapes.counts, stored["counts"]), check: parse(shapes.check, stored["check"]) };
+  }
+
+  return {
+    /** Rejects while Redis is unavailable. */
+    read(): Promise<GatheredValues> {
+      const at = clock.now();
+      if (!last || at - last.at >= freshMs) last = { at, values: readNow() };
+      return last.values;
+    },
+    async write(values: GatheredValues): Promise<void> {
+      for (const [name, value] of Object.entries(values)) await redis.hset(key, name, JSON.stringify(value));
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import type { Files } from "#files";
+import type { Gathered } from "#gathered";
+import type { Money } from "#money";
+import type { Payments } from "#payments";
+import type { Clock } from "#platform/clock";
+
+interface Deps {
+  readonly money: Pick<Money, "check" | "openHolds">;
+  readonly files: Pick<Files, "counts">;
+  readonly payments: Pick<Payments, "countBuybacks">;
+  readonly gathered: Gathered;
+  readonly clock: Clock;
+}
+
+/** Pages of 1,000 accounts: two thousandths of a second for each account that has nothing new. */
+const pagesInARun = 20;
+
+/** Counts what is stored, for metrics. */
+export async function countStored({ money, files, payments, gathered, clock }: Deps): Promise<void> {
+  const [holds, { uploads, dueSince }, buybacks] = await Promise.all([
+    money.openHolds(),
+    files.counts(),
+    payments.countBuybacks(),
+  ]);
+  await gathered.write({ counts: { at: clock.now(), ...holds, uploads, dueSince, buybacks } });
+}
+
+/** Compares some accounts with the ledger, and goes on with the following ones in the next run. A difference is shown at once. */
+export async function checkLedger({ money, gathered, clock }: Deps): Promise<void> {
+  const { check = {} } = await gathered.read();
+  const { after = "", differenceNanoUsd: before = "0", faults: faultsBefore = 0 } = check.current ?? {};
+  const { next, ...checked } = await money.check({ after, maxPages: pagesInARun });
+  const found = {
+    differenceNanoUsd: String(BigInt(before) + checked.differenceNanoUsd),
+    faults: faultsBefore + checked.faults,
+  };
+  const { complete } = check;
+  await gathered.write({
+    check:
+      next === undefined
+        ? { complete: { ...found, at: clock.now() } }
+        : { ...(complete && { complete }), current: { ...found, after: next } },
+  });
+}

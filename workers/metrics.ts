@@ -1,0 +1,39 @@
+import type { ByteBudget } from "#platform/byte-budget";
+import { type Metrics, upstreamStates } from "#platform/metrics";
+import { observeBudgets } from "../shared/process-metrics.ts";
+import type { AttemptObserver, Upstreams } from "./upstreams/index.ts";
+
+/** Measures attempts at upstreams: its labels are the catalog's. */
+export function createAttemptObserver(metrics: Metrics): AttemptObserver {
+  const count = metrics.counter("inference_upstream_attempts_total");
+  const observeDuration = metrics.histogram("inference_upstream_attempt_seconds");
+  const observeFirst = metrics.histogram("inference_upstream_first_byte_seconds");
+  return {
+    ended({ upstream, model, outcome, seconds }) {
+      count({ upstream, model, outcome });
+      // Failures are quick or wait for a deadline: they would hide how fast the upstream is.
+      if (outcome === "succeeded") observeDuration({ upstream }, seconds);
+    },
+    firstEvent: (upstream, seconds) => observeFirst({ upstream }, seconds),
+  };
+}
+
+/** What a worker knows of its upstreams and its memory. */
+export function observe({
+  metrics,
+  upstreams,
+  payload,
+}: {
+  metrics: Metrics;
+  upstreams: Upstreams;
+  payload: ByteBudget;
+}) {
+  metrics.gauge("inference_upstream_state", () =>
+    Object.entries(upstreams.states()).map(([upstream, state]) => [{ upstream }, upstreamStates[state]]),
+  );
+  for (const value of ["running", "waiting"] as const)
+    metrics.gauge(`inference_upstream_${value}`, () =>
+      upstreams.loads().map((load) => [{ upstream: load.upstream }, load[value]]),
+    );
+  observeBudgets(metrics, { payload });
+}
