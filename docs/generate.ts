@@ -63,13 +63,15 @@ const errors = () =>
 const metrics = () =>
   table(
     ["metric", "type", "labels", "processes", "what it is"],
-    Object.entries(metricList).map(([name, { type, labels, of, help }]) => [
-      code(name),
-      type,
-      labels.map(code).join(", "),
-      of.join(", "),
-      cell(help),
-    ]),
+    Object.entries(metricList)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([name, { type, labels, of, help }]) => [
+        code(name),
+        type,
+        labels.map(code).join(", "),
+        of.join(", "),
+        cell(help),
+      ]),
   );
 
 function mark(cell: Cell): string {
@@ -157,10 +159,24 @@ scrape_configs:
 
 ${metrics()}
 
+## How to read them
+
 - Every API instance sees all workers and queues: for \`inference_pool_...\` take the \`max\` over instances, not the sum.
+- The same holds for what is stored: \`inference_holds_...\`, \`inference_lease...\`, \`inference_ledger_...\`, \`inference_uploads\`,
+  \`inference_file_expiry_lag_seconds\`, \`inference_buyback_batches\`, \`inference_undecided_calls\`. A worker that serves the
+  \`maintenance\` pool counts it every 15 s, with bounds, and every API instance shows that. Without such a worker they are
+  absent after two minutes ([why](../adr/0015-gathered-metrics.md)).
+- The ledger is checked from its checkpoints, 20,000 accounts every 30 s, over and over. A difference shows as soon as it is
+  found and until a later pass over all accounts finds none. Which accounts: \`npm run admin -- ledger check\`, and the log.
+- \`inference_call_duration_seconds\` = \`inference_overhead_seconds\` + time at upstreams. If a call is slow, compare
+  the overhead with \`inference_upstream_first_byte_seconds\` and \`inference_upstream_attempt_seconds\`; within the overhead
+  with \`inference_queue_wait_seconds\`, \`inference_group_write_seconds\` and \`nodejs_eventloop_lag_p99_seconds\`.
+- \`inference_charged_nanousd_total\` is what calls were charged; refunds are not taken off. The ledger has the exact sums.
+- A group of 1 is a quiet service; groups grow with the load, so that a store is asked less often for each call.
 - Values are gathered when they are scraped. Scrapes that come together share one gathering. What a store has to say is
   absent while the store does not answer; the rest of the scrape is not.
-- Labels have values from fixed lists and the catalog only, so callers cannot add series.
+- Labels have values from fixed lists and the catalog only, else \`other\`, so callers cannot add series. The largest metric,
+  \`inference_call_duration_seconds\`, has 15 series for each model at each endpoint that was used.
 - Node's own metrics (\`process_...\`, \`nodejs_...\`: processor time, memory, event loop delay, garbage collection) have the
   names of the [Prometheus client](https://github.com/prometheus/client_js), so that the usual dashboards work.
 
@@ -173,6 +189,16 @@ ${metrics()}
 | \`max by (pool) (inference_pool_workers) == 0\` | nobody serves the pool |
 | \`max by (upstream) (inference_upstream_state) == 1\` for 5 minutes | an upstream fails for everyone |
 | \`sum by (code) (rate(inference_calls_total{status=~"5.."}[5m]))\` | failures that callers see, by their [code](../errors.md) |
+| \`max(inference_ledger_difference_usd) > 0 or max(inference_ledger_faults) > 0\` | a balance does not match the ledger: stop payouts, find out why |
+| \`max(inference_ledger_check_age_seconds) > 3600\` or absent | the ledger is not checked: no maintenance worker, or too many accounts for one |
+| \`increase(inference_shortfall_nanousd_total[1h]) > 0\` | calls cost more than was held: a price or a bound of the catalog is wrong |
+| \`increase(inference_late_entries_total[1h]) > 0\` | an API instance was taken for dead and its calls went on |
+| \`max(inference_undecided_calls) > 0\` for 10 minutes | holds that nothing decides |
+| \`max(inference_file_expiry_lag_seconds) > 600\` | files are not deleted in time: object storage, or no maintenance worker |
+| \`histogram_quantile(0.95, sum by (le) (rate(inference_overhead_seconds_bucket[5m])))\` | what the service itself adds to a call |
+| \`sum by (upstream, outcome) (rate(inference_upstream_attempts_total[5m]))\` | how upstreams answer |
+| \`sum by (model) (rate(inference_charged_nanousd_total[5m])) / 1e9\` | USD a second by model |
+| \`inference_memory_budget_used_bytes / inference_memory_budget_limit_bytes > 0.9\` | large requests are about to be refused |
 | \`absent(inference_store_ping_seconds{store="mongodb"})\` | no process reaches MongoDB |
 `,
   "../infra/k8s/chart/values.schema.json": `${JSON.stringify(valuesSchema, null, 2)}\n`,

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { Leased, LeaseRequest, Leases, Money } from "../../shared/money/index.ts";
+import { createMoney, type Leased, type LeaseRequest, type Leases, type Money } from "../../shared/money/index.ts";
+import { log } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { brokenWire, type Command } from "../support/money-proxy.ts";
 import {
@@ -181,7 +182,7 @@ test("the first growth of a lease was lost: the sweeper returns what it took", a
 });
 
 test("an instance dies: its leases are closed once no job of it remains, and a late decision is charged once", async () => {
-  const { money, account, clock } = await startBank();
+  const { money, mongo, account, clock } = await startBank();
   const leases = leasesOf(money, "api_dead");
   await spend(money, leases, leaseRequestOf(account, 300n), 120n);
   const running = leaseRequestOf(account, 400n);
@@ -206,18 +207,24 @@ test("an instance dies: its leases are closed once no job of it remains, and a l
   expect(await money.applyLateCosts()).toBe(0);
 
   await money.decide(leasedDecision(running, leased, 150n));
-  expect(await money.applyLateCosts()).toBe(1);
-  expect(await money.applyLateCosts()).toBe(0);
+  const late: number[] = [];
+  const ignore = () => {};
+  const writes = { ledger: ignore, holds: ignore, applications: ignore, leases: ignore };
+  const observer = { decided: ignore, late: (count: number) => void late.push(count), writes };
+  const maintenance = createMoney({ mongo, observer, clock, log });
+  expect(await maintenance.applyLateCosts()).toBe(1);
+  expect(await maintenance.applyLateCosts()).toBe(0);
+  expect(late).toEqual([1]);
   await expectClosed(money, account, 730n);
 
   // No balance is negative: what the account has spent meanwhile is written off.
   const other = leasesOf(money, "api_other");
   const second = leaseRequestOf(account, 400n);
-  const late = await other.hold(second);
+  const lateOne = await other.hold(second);
   clock.later(2 * minuteMs);
   expect(await sweep()).toEqual({ applied: 1, decided: 0 });
   await money.credit(account, { amountNanoUsd: -700n, idempotencyKey: "spent" });
-  await money.decide(leasedDecision(second, late, 100n));
+  await money.decide(leasedDecision(second, lateOne, 100n));
   expect(await money.applyLateCosts()).toBe(1);
   await expectClosed(money, account, 0n);
 });

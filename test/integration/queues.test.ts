@@ -206,8 +206,8 @@ test("schedules are registered once, by any number of workers, and registering a
   const before = await runs();
   const scheduled = {
     "apply-late-costs": 300_000,
-    "checkpoint-ledger": 30_000,
     "check-ledger": 30_000,
+    "checkpoint-ledger": 30_000,
     "count-stored": 15_000,
     "execute-buybacks": 30_000,
     "expire-bodies": 3_600_000,

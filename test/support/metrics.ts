@@ -20,7 +20,9 @@ export function samplesOf(text: string) {
   const byName = new Map(families.parse(parse(text)).map((family) => [family.name, family]));
   // The parser drops the labels of histograms. Without their types it reads `..._count` and `..._sum` as they are.
   const untyped = families.parse(parse(text.replace(/^#.*\n/gm, "")));
-  const samples = new Map(untyped.map(({ name, metrics }) => [name, metrics]));
+  // The counts of a histogram with several labels do not follow each other: to the parser they are several metrics.
+  const byFamily = Map.groupBy(untyped, ({ name }) => name);
+  const samples = new Map([...byFamily].map(([name, found]) => [name, found.flatMap(({ metrics }) => metrics)]));
   return {
     names: [...byName.keys()],
     help: (name: string) => byName.get(name)?.help,

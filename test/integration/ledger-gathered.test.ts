@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import { createGathered } from "#gathered";
+import { connectRedis, startRedis } from "#platform/redis";
+import { checkSome, countStored } from "../../workers/handlers/gather.ts";
+import { log } from "../support/jobs-setup.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { held, holdOf, minuteMs, openAccount, startBank } from "../support/money-setup.ts";
+import { testStores } from "../support/servers.ts";
+
+async function start() {
+  const bank = await startBank();
+  const redis = connectRedis((await testStores()).REDIS_URL, "waiting", log);
+  await startRedis(redis);
+  const time = createManualClock();
+  const files = { counts: async () => ({ uploads: { pending: 0, active: 0, due: 0 }, dueSince: undefined }) };
+  const payments = { countBuybacks: async () => ({ open: 0, due: 0 }) };
+  const deps = { ...bank, files, payments, gathered: createGathered({ redis, clock: time }), clock: bank.clock };
+  const read = async () => {
+    time.advance(minuteMs);
+    return deps.gathered.read();
+  };
+  return { ...bank, deps, read, end: () => redis.disconnect() };
+}
+
+test("the ledger is checked part by part, and a difference shows before all accounts are checked and until they are again", async () => {
+  const { money, mongo, deps, read, end } = await start();
+  const accounts = mongo.connection.collection<{ _id: string; available: bigint }>("accounts");
+  const [template] = await accounts.find().toArray();
+  const many = Array.from({ length: 1_000 }, (_, at) => ({ ...template, _id: `acct_~${at}`, available: 0n }));
+  await accounts.insertMany(many as never);
+  const wrong = await openAccount(money, 1_000n);
+  await accounts.updateOne({ _id: wrong }, { $inc: { available: 3n } });
+
+  await checkSome(deps, 1);
+  expect((await read()).check).toMatchObject({ current: { differenceNanoUsd: "3", faults: 1 } });
+  expect((await read()).check?.complete).toBeUndefined();
+  await checkSome(deps, 1);
+  expect((await read()).check).toEqual({ complete: { differenceNanoUsd: "3", faults: 1, at: expect.any(Number) } });
+
+  await accounts.updateOne({ _id: wrong }, { $inc: { available: -3n } });
+  await checkSome(deps, 1);
+  expect((await read()).check).toMatchObject({ complete: { differenceNanoUsd: "3" }, current: { faults: 0 } });
+  await checkSome(deps, 1);
+  expect((await read()).check).toMatchObject({ complete: { differenceNanoUsd: "0", faults: 0 } });
+  end();
+});
+
+test("open holds are counted with their age, and those that nothing decides once they have expired", async () => {
+  const { money, account, clock, deps, read, end } = await start();
+  await countStored(deps);
+  expect((await read()).counts).toMatchObject({ holds: { open: 0 }, leases: { open: 0 }, undecided: 0 });
+  const heldAt = clock.now();
+  await held(money, holdOf(account, 100n, { expiresAt: heldAt + minuteMs }));
+  await held(money, holdOf(account, 100n, { expiresAt: heldAt + 60 * minuteMs }));
+  clock.later(2 * minuteMs);
+  await countStored(deps);
+  const { counts } = await read();
+  expect(counts).toMatchObject({ holds: { open: 2 }, leases: { open: 0 }, undecided: 1 });
+  expect(counts?.holds.oldestAt).toBeGreaterThanOrEqual(heldAt);
+  expect(counts?.holds.oldestAt).toBeLessThan(heldAt + minuteMs);
+  end();
+});

@@ -1,0 +1,115 @@
+import { expect, onTestFinished, test } from "vitest";
+import { metricList } from "#platform/metrics";
+import { scrape } from "../support/metrics.ts";
+import { mockError } from "../support/mock-openai.ts";
+import { eventually } from "../support/service.ts";
+import { asking, startWithProvider } from "../support/service-setup.ts";
+import { buy, drawing, startPaid } from "../support/x402-setup.ts";
+
+type Samples = Awaited<ReturnType<typeof scrape>>;
+
+const model = "mock/chat";
+const chat = "/v1/chat/completions";
+const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
+
+/** It moves only where a worker decides after its instance was taken for dead: leases.test.ts. */
+const seldom = ["inference_late_entries_total"];
+
+/** The series of a metric, by what tells them apart; of a histogram its counts. */
+function moved(samples: Samples, name: keyof typeof metricList): boolean {
+  const { type } = metricList[name];
+  const counted = type === "histogram" ? `${name}_count` : name;
+  return samples.labels(counted).some((labels) => type === "gauge" || (samples.value(counted, labels) ?? 0) > 0);
+}
+
+test("after a few calls every metric has moved", async () => {
+  const world = await startPaid();
+  const { service, provider } = world;
+  const customer = await service.account("5");
+  const call = async (more: object = {}) => {
+    const response = await customer.post(chat, { ...asking(model), ...more });
+    await response.text();
+    return response.status;
+  };
+  expect(await call()).toBe(200);
+  expect(await call({ stream: true })).toBe(200);
+  provider.respond(mockError(500, "broken"));
+  expect(await call()).toBe(502);
+  // More than can have been held for it.
+  const usage = { prompt_tokens: 10, completion_tokens: 1_000_000, total_tokens: 1_000_010 };
+  provider.respond({ usage });
+  expect(await call({ max_tokens: 10 })).toBe(200);
+  expect((await buy(world, service, drawing())).response.status).toBe(200);
+  const uploaded = await fetch(`${service.baseUrl}/v1/uploads`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/octet-stream" },
+    body: png,
+  });
+  expect(uploaded.status).toBe(200);
+
+  let opened: () => void = () => {};
+  const gate = new Promise<void>((resolve) => {
+    opened = resolve;
+  });
+  provider.respond({ beforeHeaders: gate });
+  const open = call();
+  const missing = await eventually(async () => {
+    const [api, worker] = await Promise.all([scrape(service.metrics.api), scrape(service.metrics.worker)]);
+    const names = Object.keys(metricList) as (keyof typeof metricList)[];
+    const still = names.filter((name) => !seldom.includes(name) && !moved(api, name) && !moved(worker, name));
+    const [active] = [api.value("inference_uploads", { state: "active" })];
+    return still.length === 0 && active === 1 ? { api, worker } : undefined;
+  });
+  opened();
+  expect(await open).toBe(200);
+
+  const { api, worker } = missing;
+  expect(api.value("inference_ledger_difference_usd")).toBe(0);
+  expect(api.value("inference_ledger_faults")).toBe(0);
+  expect(api.value("inference_endpoint_open_calls", { endpoint: chat })).toBe(1);
+  const paid = (outcome: string) => api.value("inference_x402_payments_total", { outcome });
+  expect([paid("quoted"), paid("settled"), paid("refused")]).toEqual([1, 1, undefined]);
+  const attempts = (outcome: string) =>
+    worker.value("inference_upstream_attempts_total", { upstream: "mock", model, outcome });
+  expect([attempts("succeeded"), attempts("failed")]).toEqual([3, 1]);
+  expect(worker.value("inference_tokens_total", { model, kind: "output" })).toBeGreaterThan(1_000_000);
+  expect(worker.value("inference_charged_nanousd_total", { model: "mock/image" })).toBe(40_000_000);
+  expect(worker.value("inference_shortfalls_total")).toBe(1);
+  expect(worker.value("inference_shortfall_nanousd_total")).toBeGreaterThan(1_900_000_000);
+  // Three calls that succeeded, one that failed at its provider, and the image.
+  const overhead = (endpoint: string) => api.value("inference_overhead_seconds_count", { endpoint });
+  expect([overhead(chat), overhead("/v1/images/generations")]).toEqual([4, 1]);
+  const sum = (name: string) => api.value(`${name}_sum`, { endpoint: chat }) ?? Number.NaN;
+  expect(sum("inference_overhead_seconds")).toBeLessThan(sum("inference_call_duration_seconds"));
+});
+
+test("a thousand calls with random models and keys add no series", async () => {
+  const { service, provider } = await startWithProvider();
+  onTestFinished(() => provider.close());
+  const customer = await service.account("5");
+  const unknown = ["no-such", "openai/", 'local/chat"}', "\n", "a".repeat(500)];
+  const send = async (at: number) => {
+    const headers = at % 2 === 0 ? {} : { authorization: `Bearer sk-random-${at}` };
+    const body = asking(`${unknown[at % unknown.length]}${at}`);
+    const response = await customer.post(at % 3 === 0 ? "/v1/messages" : chat, body, { headers });
+    await response.text();
+    expect(response.status).toBeGreaterThanOrEqual(400);
+  };
+  const series = async () => {
+    const all = await Promise.all([scrape(service.metrics.api), scrape(service.metrics.worker)]);
+    return all.flatMap((samples) =>
+      samples.names.flatMap((name) => samples.labels(name).map((labels) => `${name} ${JSON.stringify(labels)}`)),
+    );
+  };
+  const sendAll = async (from: number, to: number) => {
+    for (let at = from; at < to; at += 30)
+      await Promise.all(Array.from({ length: Math.min(30, to - at) }, (_, i) => send(at + i)));
+  };
+  await sendAll(0, 30);
+  const calls = () => scrape(service.metrics.api).then((samples) => samples.labels("inference_calls_total"));
+  const before = await calls();
+  await sendAll(30, 1_030);
+  expect(await calls()).toEqual(before);
+  expect(new Set(before.map((labels) => labels["model"]))).toEqual(new Set(["other"]));
+  for (const each of await series()) expect(each).not.toMatch(/no-such|sk-random|aaaa|acct_|key_|req_/);
+});
