@@ -1,13 +1,14 @@
 import { once } from "node:events";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
-import { createKeys } from "#keys";
+import { createKeys, keysSchema } from "#keys";
 import { createRecalls } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
 import { listen } from "#platform/listen";
 import { serveMetrics } from "#platform/metrics-server";
+import { checkSchema } from "#platform/migrations";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
@@ -30,6 +31,7 @@ export async function startApi(deps: ProcessDeps) {
   const { config, clock, log, metrics } = deps;
   const metricsServer = await serveMetrics({ config, metrics, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
+  await checkSchema(mongo, [keysSchema]);
   const { money, payments } = common;
   const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
   const blocking = connectRedis(config.REDIS_URL, "blocking", log);
@@ -49,7 +51,6 @@ export async function startApi(deps: ProcessDeps) {
     uploads: { perMinute: config.RATE_LIMIT_UPLOADS_PER_MINUTE, concurrent: config.RATE_LIMIT_CONCURRENT_UPLOADS },
     addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
   });
-  await keys.prepare();
   await payments.x402?.start();
   await Promise.all([redis, blocking, subscriber].map(startRedis));
 

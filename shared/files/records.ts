@@ -51,13 +51,6 @@ const definition = {
   multipart: { type: multipart, _id: false },
 } as const;
 const schema = new Schema(definition, { collection: "uploads", strict: "throw", versionKey: false });
-schema.index({ account: 1, createdAt: -1, _id: -1 });
-schema.index({ requestId: 1 }, { unique: true });
-schema.index({ dueAt: 1 }, { sparse: true });
-schema.index(
-  { key: 1, "multipart.slot": 1 },
-  { unique: true, partialFilterExpression: { status: "pending", "multipart.slot": { $exists: true } } },
-);
 
 export type StoredUpload = InferRawDocType<typeof definition>;
 export type StoredObject = InferRawDocType<typeof objectFields>;
@@ -126,7 +119,7 @@ export type Records = ReturnType<typeof createRecords>;
 
 /** The collection `uploads`. Every change of state is a compare-and-set of one document. */
 export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { model, collection, prepare } = openCollection<StoredUpload>(mongo, "uploads", schema);
+  const { model, collection } = openCollection<StoredUpload>(mongo, "uploads", schema);
   const objects = collection as unknown as Collection<StoredObject>;
 
   async function insert(record: StoredUpload): Promise<void> {
@@ -219,7 +212,6 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
 
   return {
     objects,
-    prepare,
     insert,
     insertInSlot,
     takenSlots,

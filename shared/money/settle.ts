@@ -97,7 +97,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
   async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
     const refusals = await ledger.insert(group);
     if (refusals.size === 0) return [...group];
-    const existing = await ledger.readCommitted(group.filter((_, at) => refusals.has(at)).map(({ _id }) => _id));
+    const existing = await ledger.readCommitted(group.filter((_, at) => refusals.has(at)));
     return group.map((entry, at) => {
       const refusal = refusals.get(at);
       if (!refusal) return entry;
@@ -144,7 +144,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
         endpoint,
         model,
         upstream,
-        attempts: storedAttempts(attempts, { upstream, model, status }),
+        attempts: storedAttempts(attempts, { upstream, model }),
         status,
         error,
         usage,

@@ -21,6 +21,8 @@ import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { createQuota, type Quota } from "./quota.ts";
 
+export { responsesSchema } from "./migrations.ts";
+
 export interface StoredResponse {
   readonly input: readonly JsonObject[];
   /** The answer as its caller received it. */
@@ -56,11 +58,8 @@ const maxIdLength = 200;
 const maxSearched = 100;
 const defaultQuota: Quota = { responses: 50_000, bytes: 512 * 1024 * 1024 };
 
-// Documents are written by the driver, which casts nothing: the schema is for the indexes alone.
+// Documents are written by the driver, which casts nothing: the schema has no fields.
 const schema = new Schema({}, { collection: "responses", strict: "throw", versionKey: false });
-schema.index({ account: 1, items: 1, createdAt: -1 });
-schema.index({ account: 1, expiresAt: 1, bytes: 1 });
-schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
 
 const documentId = (account: string, id: string) =>
   createHash("sha256")
@@ -81,7 +80,7 @@ export function createStoredResponses(deps: {
   quota?: Quota;
 }) {
   const { mongo, files, clock, log, quota = defaultQuota } = deps;
-  const { collection, prepare } = openCollection<Stored>(mongo, "responses", schema);
+  const { collection } = openCollection<Stored>(mongo, "responses", schema);
   const living = () => ({ expiresAt: { $gt: new Date(clock.now()) } });
 
   async function count(account: string): Promise<Quota> {
@@ -182,7 +181,6 @@ export function createStoredResponses(deps: {
   }
 
   return {
-    prepare,
     put,
     find,
     findItems,

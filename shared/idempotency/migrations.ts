@@ -1,0 +1,11 @@
+import { createCollections } from "#platform/migration-steps";
+import type { ModuleSchema } from "#platform/migrations";
+
+export const idempotencySchema = {
+  module: "idempotency",
+  migrations: [
+    createCollections("idempotency", [
+      { collection: "idempotency", indexes: [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }] },
+    ]),
+  ],
+} satisfies ModuleSchema;

@@ -1,0 +1,26 @@
+import { createCollections } from "#platform/migration-steps";
+import type { ModuleSchema } from "#platform/migrations";
+
+export const paymentsSchema = {
+  module: "payments",
+  migrations: [
+    createCollections("quotes and buybacks", [
+      {
+        collection: "quotes",
+        indexes: [
+          { key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+          { key: { messageHash: 1 }, unique: true, partialFilterExpression: { messageHash: { $exists: true } } },
+          { key: { lookAt: 1 }, sparse: true },
+        ],
+      },
+      {
+        collection: "buybacks",
+        indexes: [
+          { key: { token: 1 }, unique: true, partialFilterExpression: { state: "open" } },
+          { key: { lookAt: 1 }, sparse: true },
+          { key: { createdAt: -1, _id: -1 } },
+        ],
+      },
+    ]),
+  ],
+} satisfies ModuleSchema;
