@@ -3,6 +3,7 @@ import type { ModuleSchema } from "#platform/migrations";
 
 export const keysSchema = {
   module: "keys",
+  unsharded: { keys: "few, cached by the API, and unique by the hash of their secret" },
   migrations: [
     createCollections("keys", [
       {

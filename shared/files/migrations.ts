@@ -5,6 +5,9 @@ const pendingSlot = { status: "pending", "multipart.slot": { $exists: true } };
 
 export const filesSchema = {
   module: "files",
+  shardKeys: { files: "_id", generations: "_id" },
+  unsharded: { uploads: "found by id alone, and unique by account and request: bounded by the upload limits of keys" },
+  scatter: { expiry: "scheduled: files that are due, by a sparse index" },
   migrations: [
     createCollections("uploads, files and generations", [
       {

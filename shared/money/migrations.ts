@@ -22,6 +22,16 @@ const attemptsFromNumber = {
 /** Ids of accounts are random, so ranges of them are as even as hashes, and the check of the ledger asks one shard for each. */
 export const moneySchema = {
   module: "money",
+  shardKeys: { accounts: "_id", ledger: "account", checkpoints: "_id" },
+  unsharded: { sweptLeases: "only the leases of instances that died within two days" },
+  scatter: {
+    operator: "an operator's search: by a request id alone, or all accounts",
+    sweep: "scheduled: holds that are overdue, by a partial index",
+    check: "the check of the ledger: ranges of accounts, which are on one shard or a few",
+    checkpoint: "scheduled: entries without a mark, by a partial index",
+    buyback: "scheduled: accruals in no batch, by a partial index, and the entries of a batch by their ids",
+    "unused payments": "scheduled, or an operator's: payment accounts",
+  },
   migrations: [
     createCollections("accounts, ledger, checkpoints and swept leases", [
       {

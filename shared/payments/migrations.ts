@@ -3,6 +3,10 @@ import type { ModuleSchema } from "#platform/migrations";
 
 export const paymentsSchema = {
   module: "payments",
+  unsharded: {
+    quotes: "a message hash is unique over all quotes, and the chain takes fewer payments than one shard",
+    buybacks: "a few batches for each token",
+  },
   migrations: [
     createCollections("quotes and buybacks", [
       {

@@ -1,5 +1,6 @@
 /** Steps of migrations. Each can be stopped at any point and repeated, and is safe beside processes of the version before. */
 import { mongo as driver } from "mongoose";
+import { scatter } from "./collection.ts";
 import { type Migration, MigrationError, type Step } from "./migrations.ts";
 import { isDuplicate } from "./mongo.ts";
 
@@ -78,10 +79,15 @@ export const backfill = (
   async run({ db, cursor, save }: Step) {
     const documents = db.collection<{ _id: string }>(collection);
     for (let after = cursor ?? ""; ; ) {
-      const options = { projection: { _id: 1 }, sort: { _id: 1 }, skip: pageSize - 1 } as const;
+      const options = {
+        projection: { _id: 1 },
+        sort: { _id: 1 },
+        skip: pageSize - 1,
+        ...scatter("migration"),
+      } as const;
       const end = (await documents.findOne({ _id: { $gt: after } }, options))?._id;
       const range = end === undefined ? { $gt: after } : { $gt: after, $lte: end };
-      const { modifiedCount } = await documents.updateMany({ ...filter, _id: range }, update);
+      const { modifiedCount } = await documents.updateMany({ ...filter, _id: range }, update, scatter("migration"));
       await save(end ?? after, modifiedCount);
       if (end === undefined) return;
       after = end;

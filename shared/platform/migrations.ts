@@ -35,6 +35,12 @@ export interface Migration {
 /** What a module declares of its collections. */
 export interface ModuleSchema {
   readonly module: string;
+  /** In a sharded cluster: the field by which each collection is sharded (docs/operations/scaling-mongodb.md). */
+  readonly shardKeys?: Readonly<Record<string, string>>;
+  /** Why the others are on one shard. */
+  readonly unsharded?: Readonly<Record<string, string>>;
+  /** Operations that ask every shard, by the name in their comment (`scatter`), and why. */
+  readonly scatter?: Readonly<Record<string, string>>;
   /** In order; only ever appended to. The schema's number is their count. */
   readonly migrations: readonly Migration[];
 }

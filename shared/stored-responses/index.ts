@@ -97,7 +97,7 @@ export function createStoredResponses(deps: {
     limit: maxGroup,
     async write(_, group) {
       const replacements = group.map((stored) => ({
-        replaceOne: { filter: { _id: stored._id }, replacement: stored, upsert: true },
+        replaceOne: { filter: { account: stored.account, _id: stored._id }, replacement: stored, upsert: true },
       }));
       await collection.bulkWrite(replacements, { ordered: false });
       return group.map(() => true as const);
@@ -111,7 +111,7 @@ export function createStoredResponses(deps: {
 
   async function find(account: string, id: string, reserve?: Reserve): Promise<StoredResponse | undefined> {
     if (!isId(id)) return undefined;
-    const filter = { _id: documentId(account, id), ...living() };
+    const filter = { account, _id: documentId(account, id), ...living() };
     const stored = await answered(collection.findOne(filter, { promoteBuffers: true })).catch(unavailable);
     if (!stored) return undefined;
     reserve?.(stored.textBytes);
@@ -134,7 +134,7 @@ export function createStoredResponses(deps: {
     for (const { _id, items, textBytes } of candidates) {
       if (!items.some((id) => wanted.has(id))) continue;
       reserve(textBytes);
-      const stored = await answered(collection.findOne({ _id }, { promoteBuffers: true })).catch(unavailable);
+      const stored = await answered(collection.findOne({ account, _id }, { promoteBuffers: true })).catch(unavailable);
       if (!stored) continue;
       const { input, response } = await read(stored).catch(unavailable);
       for (const item of [...input, ...list(response["output"])].toReversed()) {
@@ -187,7 +187,7 @@ export function createStoredResponses(deps: {
     /** False: there is none. */
     async delete(account: string, id: string): Promise<boolean> {
       if (!isId(id)) return false;
-      const filter = { _id: documentId(account, id), ...living() };
+      const filter = { account, _id: documentId(account, id), ...living() };
       const stored = await answered(collection.findOneAndDelete(filter, { projection: { zstd: 0 } })).catch(
         unavailable,
       );

@@ -3,6 +3,7 @@ import type { ModuleSchema } from "#platform/migrations";
 
 export const responsesSchema = {
   module: "responses",
+  shardKeys: { responses: "account" },
   migrations: [
     createCollections("responses", [
       {
