@@ -45,7 +45,7 @@ export function violationOf(name: string, command: Document): string | undefined
   const without = filtersOf(name, command).find((filter) => !isEquality(filter[key]));
   return (
     without &&
-    `${name} on ${collection} without its shard key ${key}: ${Object.keys(without).join(", ")} ${comment ?? ""}`
+    `${name} on ${String(collection)} without its shard key ${key}: ${Object.keys(without).join(", ")} ${JSON.stringify(comment ?? "")}`
   );
 }
 
@@ -55,14 +55,15 @@ const state = globalThis as { shardKeyViolations?: Set<string> };
 function watch(): Set<string> {
   const violations = new Set<string>();
   const { MongoClient, Collection } = mongoose.mongo;
-  const { connect } = MongoClient.prototype;
-  MongoClient.prototype.connect = function (this: mongoose.mongo.MongoClient) {
+  const client = MongoClient.prototype as unknown as { connect: (this: object) => unknown };
+  const original = client.connect;
+  client.connect = function (this: mongoose.mongo.MongoClient) {
     Object.assign(this, { monitorCommands: true });
     this.on("commandStarted", ({ commandName, command }) => {
       const violation = violationOf(commandName, command as Document);
       if (violation !== undefined) violations.add(violation);
     });
-    return connect.call(this);
+    return original.call(this);
   };
   // Who calls is known only while the call is made: before the first `await` of the driver.
   const isTests = () => {

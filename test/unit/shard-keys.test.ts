@@ -44,7 +44,5 @@ test.each([
   ["insert", { insert: "ledger", documents: [{ account: "a" }] }, undefined],
   ["find", { find: "quotes", filter: {} }, undefined],
 ])("a %s is held against the shard key: %o", (name, command, fault) => {
-  const violation = violationOf(name, command);
-  if (fault === undefined) expect(violation).toBeUndefined();
-  else expect(violation).toContain(fault);
+  expect(violationOf(name, command) ?? "none").toContain(fault ?? "none");
 });
