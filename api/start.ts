@@ -2,13 +2,14 @@ import { once } from "node:events";
 import { createGathered } from "#gathered";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
-import { createKeys } from "#keys";
+import { createKeys, keysSchema } from "#keys";
 import { createRecalls } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
 import { listen } from "#platform/listen";
 import { serveMetrics } from "#platform/metrics-server";
+import { checkSchema } from "#platform/migrations";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
@@ -32,6 +33,7 @@ export async function startApi(deps: ProcessDeps) {
   const { config, clock, log, metrics } = deps;
   const metricsServer = await serveMetrics({ config, metrics, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
+  await checkSchema(mongo, [keysSchema]);
   const { money, payments } = common;
   const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
   const blocking = connectRedis(config.REDIS_URL, "blocking", log);
@@ -52,7 +54,6 @@ export async function startApi(deps: ProcessDeps) {
     addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
     observeLimits: common.writes.limits,
   });
-  await keys.prepare();
   await payments.x402?.start();
   await Promise.all([redis, blocking, subscriber].map(startRedis));
 

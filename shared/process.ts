@@ -9,10 +9,12 @@ import { type Clock, systemClock } from "#platform/clock";
 import { type Config, ConfigError, loadConfig, secretVariables } from "#platform/config";
 import { createProcessLogger, type Logger } from "#platform/logger";
 import { createMetrics, type Metrics } from "#platform/metrics";
+import { checkSchema, MigrationError } from "#platform/migrations";
 import { connectMongo } from "#platform/mongo";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
 import { onShutdown, type Step } from "#platform/shutdown";
 import { createStoredResponses } from "#stored-responses";
+import { sharedSchemas } from "./migrations.ts";
 import { createProcessObservers } from "./process-metrics.ts";
 
 export interface ProcessDeps {
@@ -38,25 +40,25 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
     onShutdown(log, started.shutdown);
     logStarted(log, started);
   } catch (error) {
-    const known = error instanceof ConfigError || error instanceof CatalogError;
-    process.stderr.write(`${known ? error.message : (error as Error).stack}\n`);
+    const isKnown = [ConfigError, CatalogError, MigrationError].some((kind) => error instanceof kind);
+    const { message, stack } = error as Error;
+    process.stderr.write(`${isKnown ? message : stack}\n`);
     process.exit(1);
   }
 }
 
-/** Connects to MongoDB and prepares everything that both kinds of process build on it. */
+/** Connects to MongoDB, whose schema must fit, and makes everything that both kinds of process build on it. */
 export async function createServices({ config, clock, log, metrics }: ProcessDeps) {
   const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY);
   metrics.gauge("inference_catalog_info", () => [[{ hash: catalog.hash }, 1]]);
   const { writes, money: observer } = createProcessObservers(metrics, catalog);
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
+  await checkSchema(mongo, sharedSchemas);
   const money = createMoney({ mongo, buyback: buybackConfig(config).terms, observer, clock, log });
   const payments = createPayments({ config, mongo, money, clock, log });
-  await Promise.all([money.prepare(), payments.prepare()]);
   const files = createFiles({ config, mongo, money, clock, log });
   const idempotency = createIdempotencyStore({ mongo, money, files, clock });
   const responses = createStoredResponses({ mongo, files, clock, log });
-  await Promise.all([files.prepare(), idempotency.prepare(), responses.prepare()]);
   const background = createBackground({ log });
   /** Work that is under way; without MongoDB it may never end. */
   const settled = () => Promise.all([background.settled(), money.settled()]);

@@ -29,6 +29,7 @@ import { type Caller, createSlots } from "./slots.ts";
 import { createKeyStore, type KeyPatch, type KeyRecord, secretHash } from "./store.ts";
 
 export type { Limits, RateLimits } from "./limits.ts";
+export { keysSchema } from "./migrations.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
 export type { KeyPatch, KeyRecord } from "./store.ts";
 
@@ -111,8 +112,6 @@ export function createKeys(deps: {
   }
 
   return {
-    prepare: store.prepare,
-
     async authenticate(secret: string | undefined): Promise<Caller> {
       const hash = secretHash(secret);
       if (hash === undefined) throw invalidApiKey();

@@ -47,8 +47,6 @@ const definition = {
   revokedAt: { type: Date },
 } as const;
 const schema = new Schema(definition, { collection: "keys", strict: "throw", versionKey: false });
-schema.index({ hash: 1 }, { unique: true });
-schema.index({ account: 1, createdAt: -1, _id: -1 });
 
 type Stored = InferRawDocType<typeof definition>;
 
@@ -93,7 +91,7 @@ function updateOf({ name, limits = {} }: KeyPatch) {
 
 /** The collection `keys`. It holds no secret, only the hash of one. */
 export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { model, prepare } = openCollection<Stored>(mongo, "keys", schema);
+  const { model } = openCollection<Stored>(mongo, "keys", schema);
   const now = () => new Date(clock.now());
 
   async function change(id: string, update: object): Promise<KeyRecord> {
@@ -105,8 +103,6 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
   }
 
   return {
-    prepare,
-
     async insert(account: string, { name, limits = {} }: KeyPatch) {
       const secret = newSecret();
       const created = await model.create({

@@ -5,7 +5,16 @@ import { fileURLToPath } from "node:url";
 import { systemClock } from "#platform/clock";
 import { loadConfig, secretVariables } from "#platform/config";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
-import { createProgram, expectOk, freePort, isFree, type Program, startEmbedded, until } from "../embedded/index.ts";
+import {
+  createProgram,
+  expectOk,
+  freePort,
+  isFree,
+  type Program,
+  spawnGuarded,
+  startEmbedded,
+  until,
+} from "../embedded/index.ts";
 import { startSolana } from "../embedded/solana/server.ts";
 import { ensureDemo, storedAdminToken } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
@@ -69,6 +78,8 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   for (let n = 1; n <= WORKERS; n++)
     workers.push(await node(n === 1 ? "worker" : `worker_${n}`, `Worker ${n}`, "workers/main.ts"));
   programs.unshift(api, ...workers);
+  // No other process runs on a MongoDB that was started here.
+  await migrateDatabase(processEnv, env.MONGODB_URI ? [] : ["--offline"], terminal, quit);
 
   await duringStart(programs, quit, async (signal) => {
     await Promise.all([api, ...workers].map((program) => program.start()));
@@ -79,6 +90,22 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   for (const program of programs) supervise(program, { clock: systemClock, log: terminal.log, signal: quit });
   terminal.ready(demo, DATA_DIR);
   if (!quit.aborted) await once(quit, "abort");
+}
+
+/** Runs `npm run migrate` to its end. */
+async function migrateDatabase(
+  env: Environment,
+  options: readonly string[],
+  terminal: Terminal,
+  quit: AbortSignal,
+): Promise<void> {
+  const args = [join(root, "infra/cli/migrate.ts"), ...options];
+  const { child, ended } = spawnGuarded({ command: process.execPath, args, env, output: terminal.line });
+  const stop = () => child.kill("SIGTERM");
+  quit.addEventListener("abort", stop, { once: true });
+  const reason = await ended;
+  quit.removeEventListener("abort", stop);
+  if (reason !== "exit code 0") throw new Error("The database could not be prepared.");
 }
 
 /** Whether payments are configured, so that the demo's chain is not needed. */

@@ -17,7 +17,7 @@ import type { Server } from "./server.ts";
 export { findBinaries, MissingServerError } from "./binaries.ts";
 export type { Progress } from "./fetch.ts";
 export { startMongo } from "./mongo.ts";
-export { createProgram, expectOk, type Program, until } from "./program.ts";
+export { createProgram, expectOk, type Program, spawnGuarded, until } from "./program.ts";
 export { startRedis } from "./redis.ts";
 export { startS3 } from "./s3.ts";
 export { freePort, isFree, type Server } from "./server.ts";

@@ -80,6 +80,7 @@ export const valuesSchema: Schema = {
     tolerations: list,
     topologyKeys: { ...list, items: someText },
     serviceAccount: object({ name: text, annotations: map }),
+    migrate: object({ enabled: flag, retries: atLeast(0), resources: map }),
     api: object({
       replicas: atLeast(1),
       autoscaling: object({ enabled: flag, ...replicas, cpuPercent: percent }),

@@ -1,5 +1,6 @@
 import type { Collection, mongo } from "mongoose";
 import { type Clock, dayMs } from "#platform/clock";
+import { scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import { fromMongo, type StoredObject } from "./records.ts";
 import type { MultipartMarker, Storage } from "./storage.ts";
@@ -46,7 +47,7 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
   }
 
   async function findDue(filter: mongo.Filter<StoredObject>, now: Date) {
-    const due = collection.find({ ...filter, dueAt: { $lte: now } }, { projection: { _id: 1 } });
+    const due = collection.find({ ...filter, dueAt: { $lte: now } }, { projection: { _id: 1 }, ...scatter("expiry") });
     const page = await fromMongo(due.sort({ dueAt: 1 }).limit(batchSize).toArray());
     return page.map(({ _id }) => _id);
   }

@@ -19,7 +19,6 @@ const fileFields = {
   etag: { type: String },
 } as const;
 const fileSchema = new Schema(fileFields, { collection: "files", strict: "throw", versionKey: false });
-fileSchema.index({ dueAt: 1 }, { sparse: true });
 type StoredFile = InferRawDocType<typeof fileFields>;
 
 const jobFields = {
@@ -31,7 +30,6 @@ const jobFields = {
   expiresAt: { type: Date, required: true },
 } as const;
 const jobSchema = new Schema(jobFields, { collection: "generations", strict: "throw", versionKey: false });
-jobSchema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
 type StoredJob = InferRawDocType<typeof jobFields>;
 export type ProviderJob = Pick<StoredJob, "upstream" | "job">;
 
@@ -149,7 +147,7 @@ export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: C
     },
   };
 
-  return { generated, expiry, prepare: () => Promise.all([files.prepare(), jobs.prepare()]) };
+  return { generated, expiry };
 }
 
 /** Writes the body to the spool. Returns its length. */

@@ -37,6 +37,7 @@ import { createUploads } from "./uploads.ts";
 
 export type { ProviderJob } from "./generated.ts";
 export { detect, type MediaType, unsupportedFile } from "./media-types.ts";
+export { filesSchema } from "./migrations.ts";
 export { fileLifetimeMs } from "./records.ts";
 export type { FileSizes, TemporaryFile } from "./temporary.ts";
 export type { Upload } from "./upload-view.ts";
@@ -71,10 +72,6 @@ export function createFiles(deps: {
   const abortAbandoned = createMultipartCleanup({ storage, clock, prefix: uploadKey("") });
 
   return {
-    /** Creates collections and indexes. Any number of processes may do it at once. */
-    async prepare(): Promise<void> {
-      await Promise.all([records.prepare(), files.prepare()]);
-    },
     /** Sets lifecycle rules and CORS of the bucket, where the server supports them. Logs what it does not. Never throws. */
     prepareBucket: () => prepareBucket({ s3, bucket, log }),
     ...createBodies({ s3, bucket, clock }),

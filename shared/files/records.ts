@@ -51,17 +51,9 @@ const definition = {
   multipart: { type: multipart, _id: false },
 } as const;
 const schema = new Schema(definition, { collection: "uploads", strict: "throw", versionKey: false });
-schema.index({ account: 1, createdAt: -1, _id: -1 });
-schema.index({ requestId: 1 }, { unique: true });
-schema.index({ dueAt: 1 }, { sparse: true });
-/** Small: only of those that are being sent. */
-const pendingIndex = { status: 1, dueAt: 1 } as const;
-schema.index(pendingIndex, { partialFilterExpression: { status: "pending" } });
-schema.index(
-  { key: 1, "multipart.slot": 1 },
-  { unique: true, partialFilterExpression: { status: "pending", "multipart.slot": { $exists: true } } },
-);
 
+/** Small: only of those that are being sent. */
+export const pendingIndex = { status: 1, dueAt: 1 } as const;
 const countLimit = 100_000;
 
 export type StoredUpload = InferRawDocType<typeof definition>;
@@ -131,7 +123,7 @@ export type Records = ReturnType<typeof createRecords>;
 
 /** The collection `uploads`. Every change of state is a compare-and-set of one document. */
 export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { model, collection, prepare } = openCollection<StoredUpload>(mongo, "uploads", schema);
+  const { model, collection } = openCollection<StoredUpload>(mongo, "uploads", schema);
   const objects = collection as unknown as Collection<StoredObject>;
 
   async function insert(record: StoredUpload): Promise<void> {
@@ -238,7 +230,6 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
 
   return {
     objects,
-    prepare,
     insert,
     insertInSlot,
     takenSlots,

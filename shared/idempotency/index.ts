@@ -37,6 +37,8 @@ export interface ClaimRequest extends Owner {
 /** Whether some process may still end the request that has a key. */
 type IsAlive = (owner: Owner) => Promise<boolean>;
 
+export { idempotencySchema } from "./migrations.ts";
+
 /** The request that has a key. */
 export interface Owner {
   readonly requestId: string;
@@ -81,9 +83,8 @@ interface Stored extends Owner {
 /** The compressed text is absent if it is in object storage. */
 type StoredAnswer = Partial<Omit<StoredCall, "text"> & { readonly upload: string; readonly zstd: Buffer }>;
 
-// Documents are written by the driver, which casts nothing: the schema is for the index alone.
+// Documents are written by the driver, which casts nothing: the schema has no fields.
 const schema = new Schema({}, { collection: "idempotency", strict: "throw", versionKey: false });
-schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
 
 const idOf = (account: string, key: string) =>
   createHash("sha256")
@@ -97,7 +98,7 @@ export function createIdempotencyStore(deps: {
   clock: Clock;
 }) {
   const { mongo, money, files, clock } = deps;
-  const { collection, prepare } = openCollection<Stored>(mongo, "idempotency", schema);
+  const { collection } = openCollection<Stored>(mongo, "idempotency", schema);
 
   const newClaim = ({ account, requestId, instance, pool, hash }: ClaimRequest) => ({
     account,
@@ -146,15 +147,15 @@ export function createIdempotencyStore(deps: {
 
   /** Of the request that has the key: the cost if it was answered. */
   async function stateOf(
-    { requestId, instance, pool, answer }: Stored,
+    { account, requestId, instance, pool, answer }: Stored,
     isAlive: IsAlive,
   ): Promise<{ readonly costNanoUsd: bigint } | "running" | "free" | "changed"> {
     if (answer?.upload !== undefined) return { costNanoUsd: 0n };
-    const entry = await money.entry(requestId);
+    const entry = await money.entry(account, requestId);
     if (!entry) {
       if (await isAlive({ requestId, instance, pool })) return "running";
       // The request may have ended between the two reads.
-      return (await money.entry(requestId)) ? "changed" : "free";
+      return (await money.entry(account, requestId)) ? "changed" : "free";
     }
     return answer && entry.request?.status === "succeeded" ? { costNanoUsd: entry.costNanoUsd } : "free";
   }
@@ -208,8 +209,6 @@ export function createIdempotencyStore(deps: {
   }
 
   return {
-    prepare,
-
     async claim(request: ClaimRequest, isAlive: IsAlive): Promise<Claim> {
       const { account, key, requestId } = request;
       if (key.length < 1 || key.length > 255)

@@ -2,7 +2,7 @@ import { type InferRawDocType, Schema } from "mongoose";
 import type { Tier } from "#catalog";
 import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
-import { olderThan, openCollection } from "#platform/collection";
+import { olderThan, openCollection, scatter } from "#platform/collection";
 import { newId } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 
@@ -46,10 +46,8 @@ const definition = {
   createdAt: { type: Date, required: true },
 } as const;
 const schema = new Schema(definition, { collection: "accounts", strict: "throw", versionKey: false, minimize: false });
-schema.index({ createdAt: -1, _id: -1 });
 /** The filter of the sweeper's index, which has only accounts with open holds. */
 export const withOpenHolds = { openHolds: { $gt: 0 } };
-schema.index({ holdsExpireAt: 1 }, { partialFilterExpression: withOpenHolds });
 
 export type StoredAccount = InferRawDocType<typeof definition>;
 export type StoredHold = StoredAccount["holds"][string];
@@ -73,7 +71,7 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 /** The collection `accounts`. The operations of every call use `collection`, which does not cast. */
 export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { model, collection, prepare } = openCollection<StoredAccount>(mongo, "accounts", schema);
+  const { model, collection } = openCollection<StoredAccount>(mongo, "accounts", schema);
   // An account may have thousands of holds.
   const summary = { holds: 0 } as const;
 
@@ -106,7 +104,7 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
     const older = last && olderThan(last.id, last.createdAt);
     const stored = await model
-      .find({ _id: /^acct_/, ...older }, summary)
+      .find({ _id: /^acct_/, ...older }, summary, scatter("operator"))
       .sort({ createdAt: -1, _id: -1 })
       .limit(limit)
       .lean();
@@ -127,5 +125,5 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return toAccount(stored);
   }
 
-  return { model, collection, prepare, opened, create, find, list, holdsOf, update };
+  return { model, collection, opened, create, find, list, holdsOf, update };
 }

@@ -1,4 +1,5 @@
 import type { mongo } from "mongoose";
+import { scatter } from "#platform/collection";
 import { answered } from "#platform/mongo";
 import type { Ledger, StoredEntry } from "./ledger.ts";
 
@@ -40,12 +41,15 @@ const unclaimedOfAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mo
 export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
   /** By token, the accruals that are in no batch. */
   async function accrued(): Promise<Accrued[]> {
-    const sums = collection.aggregate<Accrued>([
-      { $match: unclaimedOfAnyToken },
-      { $group: { _id: "$buyback.token", nanoUsd: { $sum: "$buyback.nanoUsd" }, entries: { $sum: 1 } } },
-      { $sort: { _id: 1 } },
-      { $project: { _id: 0, token: "$_id", nanoUsd: 1, entries: 1 } },
-    ]);
+    const sums = collection.aggregate<Accrued>(
+      [
+        { $match: unclaimedOfAnyToken },
+        { $group: { _id: "$buyback.token", nanoUsd: { $sum: "$buyback.nanoUsd" }, entries: { $sum: 1 } } },
+        { $sort: { _id: 1 } },
+        { $project: { _id: 0, token: "$_id", nanoUsd: 1, entries: 1 } },
+      ],
+      scatter("buyback"),
+    );
     return (await answered(sums.toArray())).map((sum) => ({ ...sum, entries: Number(sum.entries) }));
   }
 
@@ -53,7 +57,7 @@ export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
   async function claimable(token: string, limit: number): Promise<Claimable> {
     const found = collection.find(
       { ...unclaimed, "buyback.token": token },
-      { projection: { buyback: 1 }, limit, readConcern: { level: "majority" } },
+      { projection: { buyback: 1 }, limit, readConcern: { level: "majority" }, ...scatter("buyback") },
     );
     const entries = await answered(found.toArray());
     return {
@@ -65,7 +69,7 @@ export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
   /** Puts entries that are in no batch into this one; a second claim changes nothing. */
   async function claim(ids: readonly string[], batch: string): Promise<void> {
     const these = { ...unclaimed, _id: { $in: [...ids] } } as mongo.Filter<StoredEntry>;
-    await answered(collection.updateMany(these, { $set: { "buyback.batch": batch } }));
+    await answered(collection.updateMany(these, { $set: { "buyback.batch": batch } }, scatter("buyback")));
   }
 
   return { accrued, claimable, claim };

@@ -21,24 +21,22 @@ export interface Attempt {
 }
 
 interface StoredAttempt {
-  /** Upstream and model, if they are not the entry's. */
-  readonly u?: string | undefined;
+  /** Upstream and model, if they are not the entry's. Null: unknown. */
+  readonly u?: string | null | undefined;
   readonly m?: string | undefined;
-  readonly s: number | undefined;
-  readonly d: number | undefined;
+  readonly s?: number | undefined;
+  readonly d?: number | undefined;
   /** Absent: succeeded. */
   readonly o?: AttemptOutcome | undefined;
   readonly h?: number | undefined;
   readonly c?: string | undefined;
 }
 
-/** A number, in entries that were written before attempts were recorded. */
-export type StoredAttempts = number | readonly StoredAttempt[];
+export type StoredAttempts = readonly StoredAttempt[];
 
 interface Entry {
   readonly upstream?: string | null | undefined;
   readonly model?: string | null | undefined;
-  readonly status: "succeeded" | "failed" | "cancelled";
 }
 
 export const storedAttempts = (attempts: readonly Attempt[], entry: Entry): StoredAttempts =>
@@ -52,17 +50,10 @@ export const storedAttempts = (attempts: readonly Attempt[], entry: Entry): Stor
     c: code,
   }));
 
-/** Of a number is known that all attempts but the last failed, and that the last one ended as the call did. */
 export function attemptsOf(stored: StoredAttempts, entry: Entry): readonly Attempt[] {
   const upstream = entry.upstream ?? undefined;
-  if (typeof stored === "number")
-    return Array.from({ length: stored }, (_, at) => ({
-      startedMs: undefined,
-      durationMs: undefined,
-      ...(at === stored - 1 ? { upstream, outcome: entry.status } : { upstream: undefined, outcome: "failed" }),
-    }));
   return stored.map(({ u = upstream, m, s, d, o = "succeeded", h, c }) => ({
-    upstream: u,
+    upstream: u ?? undefined,
     ...(m !== undefined && { model: m }),
     startedMs: s,
     durationMs: d,

@@ -1,5 +1,5 @@
 import { type ClientSession, type mongo as driver, type InferRawDocType, Schema } from "mongoose";
-import { openCollection } from "#platform/collection";
+import { openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { accountIndex, type Ledger, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
 
@@ -47,17 +47,25 @@ export type Checkpoints = ReturnType<typeof createCheckpoints>;
  * same entry, one has its transaction aborted.
  */
 export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Ledger }) {
-  const { collection, prepare } = openCollection<StoredCheckpoint>(mongo, "checkpoints", schema);
+  const { collection } = openCollection<StoredCheckpoint>(mongo, "checkpoints", schema);
 
   async function countSome(session: ClientSession): Promise<number> {
     const { filter, hint } = sinceCheckpoint;
     const entries = await ledger.collection
-      .find(filter, { session, hint, limit: batchSize, projection: { account: 1, amount: 1 } })
+      .find(filter, {
+        session,
+        hint,
+        limit: batchSize,
+        projection: { account: 1, amount: 1 },
+        ...scatter("checkpoint"),
+      })
       .toArray();
     if (entries.length === 0) return 0;
     const ids = entries.map(({ _id }) => _id);
     const mark = { $set: { checkpointed: true } };
-    const { modifiedCount } = await ledger.collection.updateMany({ ...filter, _id: { $in: ids } }, mark, { session });
+    const account = { $in: [...new Set(entries.map((entry) => entry.account))] };
+    const these = { ...filter, account, _id: { $in: ids } };
+    const { modifiedCount } = await ledger.collection.updateMany(these, mark, { session, hint: { _id: 1 } });
     if (modifiedCount !== ids.length) throw new Error(`only ${modifiedCount} of ${ids.length} entries could be marked`);
     const sums: Sums = new Map();
     for (const { account, amount } of entries) add(sums, account, amount);
@@ -91,7 +99,7 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
         { $group: { _id: "$account", amount: { $sum: "$amount" } } },
         { $match: { amount: { $ne: 0n } } },
       ],
-      { session, hint, allowDiskUse: true },
+      { session, hint, allowDiskUse: true, ...scatter("check") },
     );
     return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, amount]));
   }
@@ -99,12 +107,12 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
   /** The checkpoints plus the entries since. */
   async function sumCheckpoints(range: Range, session: ClientSession): Promise<Sums> {
     const sums = await sumEntries(sinceCheckpoint, range, session);
-    for await (const { _id, amount } of collection.find({ _id: range }, { session })) add(sums, _id, amount);
+    for await (const { _id, amount } of collection.find({ _id: range }, { session, ...scatter("check") }))
+      add(sums, _id, amount);
     return sums;
   }
 
   return {
-    prepare,
     checkpoint,
     sumCheckpoints,
     sumEveryEntry: (range: Range, session: ClientSession) => sumEntries(everyEntry, range, session),
@@ -117,7 +125,8 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
       session: ClientSession,
     ): Promise<string | undefined> {
       const { filter, hint } = full ? everyEntry : sinceCheckpoint;
-      const options = { session, hint, skip, sort: { account: 1 }, projection: { _id: 0, account: 1 } } as const;
+      const projection = { _id: 0, account: 1 } as const;
+      const options = { session, hint, skip, sort: { account: 1 }, projection, ...scatter("check") } as const;
       return (await ledger.collection.findOne({ ...filter, account }, options))?.account;
     },
   };

@@ -44,6 +44,7 @@ export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.
 export { decidableMs } from "./lease-closing.ts";
 export type { Leased, LeaseRequest, Leases, Recalls, Registration } from "./leases.ts";
 export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
+export { moneySchema } from "./migrations.ts";
 export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
 export type { MoneyObserver } from "./observer.ts";
 export { createRecalls } from "./recalls.ts";
@@ -67,7 +68,7 @@ export function createMoney(deps: {
   const checkpoints = createCheckpoints({ mongo, ledger });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, observer, clock, log });
   const { apply, applyOnce } = createApply({ accounts, observer, clock, log });
-  const { closeLease, closeOwnLease, applyLateCosts, ...closing } = createLeaseClosing({
+  const { closeLease, closeOwnLease, applyLateCosts } = createLeaseClosing({
     mongo,
     accounts,
     ledger,
@@ -90,10 +91,6 @@ export function createMoney(deps: {
   const release = (call: ReleasedCall, reason: ReleaseReason) => settle(releaseDecision(call, reason));
 
   return {
-    /** Makes collections and indexes. Any number of processes may do it at once. */
-    async prepare() {
-      await Promise.all([accounts, ledger, checkpoints, closing].map(({ prepare }) => prepare()));
-    },
     ...createHold({ accounts, mongo, release, background, observer, clock, log }),
     decide,
     apply,
@@ -108,6 +105,7 @@ export function createMoney(deps: {
     updateAccount: accounts.update,
     ledger: ledger.list,
     entry: ledger.entry,
+    findEntry: ledger.findEntry,
     ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce, closeLease }),
     applyLateCosts,
     /** For an API instance: the holds of its text calls. */

@@ -17,7 +17,7 @@ const definition = {
   closedAt: { type: Date, required: true },
 } as const;
 const schema = new Schema(definition, { collection: "sweptLeases", strict: "throw", versionKey: false });
-schema.index({ closedAt: 1 }, { expireAfterSeconds: (2 * dayMs) / 1_000 });
+export const sweptLifetimeSeconds = (2 * dayMs) / 1_000;
 type StoredLease = InferRawDocType<typeof definition>;
 
 const prefix = "lease:";
@@ -43,7 +43,7 @@ export function createLeaseClosing(deps: {
   log: Logger;
 }) {
   const { mongo, accounts, ledger, observer, clock, log } = deps;
-  const { collection: swept, prepare } = openCollection<StoredLease>(mongo, "sweptLeases", schema);
+  const { collection: swept } = openCollection<StoredLease>(mongo, "sweptLeases", schema);
 
   const transact = <Result>(work: (session: ClientSession) => Promise<Result>): Promise<Result> =>
     mongo.connection.withSession((session) => session.withTransaction(() => work(session), options));
@@ -60,7 +60,7 @@ export function createLeaseClosing(deps: {
    * the ledger agrees with the costs that this instance knows. False: it was closed before.
    */
   async function closeOwnLease(account: string, lease: string, knownNanoUsd: bigint): Promise<boolean> {
-    const cost = (await answered(ledger.sumLeases([lease]))).get(lease) ?? 0n;
+    const cost = (await answered(ledger.sumLeases([{ _id: lease, account }]))).get(lease) ?? 0n;
     if (cost !== knownNanoUsd) return closeLease(account, lease);
     const filter = { _id: account, [`holds.${lease}`]: { $exists: true } };
     const end = [{ $set: { openHolds: { $subtract: ["$openHolds", 1] } } }, ...endOf(lease, cost)];
@@ -77,7 +77,7 @@ export function createLeaseClosing(deps: {
       // The account is written first: in the other order the transaction starves beside running calls.
       const { matchedCount } = await accounts.collection.updateOne(filter, { $inc: { openHolds: -1 } }, { session });
       if (matchedCount === 0) return false;
-      const cost = (await ledger.sumLeases([lease], session)).get(lease) ?? 0n;
+      const cost = (await ledger.sumLeases([{ _id: lease, account }], session)).get(lease) ?? 0n;
       await accounts.collection.updateOne(filter, endOf(lease, cost), { session });
       const closed = { _id: lease, account, cost, closedAt: new Date(clock.now()) };
       if (isSwept) await swept.insertOne(closed, { session });
@@ -121,7 +121,7 @@ export function createLeaseClosing(deps: {
         log.error({ account, lease: _id, lateNanoUsd }, "calls were decided after their lease was closed");
       });
     const applyAll = async (leases: readonly StoredLease[]) => {
-      const costs = await ledger.sumLeases(leases.map(({ _id }) => _id));
+      const costs = await ledger.sumLeases(leases);
       for (const lease of leases) {
         const cost = costs.get(lease._id) ?? 0n;
         if (cost !== lease.cost) await applyDifference(lease, cost);
@@ -139,5 +139,5 @@ export function createLeaseClosing(deps: {
     return late;
   }
 
-  return { prepare, closeLease, closeOwnLease, applyLateCosts };
+  return { closeLease, closeOwnLease, applyLateCosts };
 }

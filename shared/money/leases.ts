@@ -412,10 +412,12 @@ export function createLeases(deps: {
     const asked = [...(account === undefined ? books.values() : [books.get(account)])].filter(
       (book) => book !== undefined,
     );
-    const open = asked.flatMap(({ current, draining }) => [...(current ? [current] : []), ...draining]);
-    const ids = open.flatMap(({ openCalls }) => [...openCalls.keys()]);
-    const decided = ids.length > 0 ? await ledger.readCommitted(ids) : new Map<string, never>();
-    for (const { openCalls } of open)
+    const openOf = ({ current, draining }: Book) => [...(current ? [current] : []), ...draining];
+    const keysOf = (book: Book) =>
+      openOf(book).flatMap(({ openCalls }) => [...openCalls.keys()].map((_id) => ({ account: book.account, _id })));
+    const keys = asked.flatMap(keysOf);
+    const decided = keys.length > 0 ? await ledger.readCommitted(keys) : new Map<string, never>();
+    for (const { openCalls } of asked.flatMap(openOf))
       for (const [requestId, end] of openCalls) {
         const entry = decided.get(requestId);
         if (entry) end(-entry.amount);

@@ -1,7 +1,7 @@
 import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
-import { olderThan, openCollection } from "#platform/collection";
+import { olderThan, openCollection, scatter } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import { type Attempt, attemptsOf, type StoredAttempts } from "./attempts.ts";
@@ -64,16 +64,11 @@ const definition = {
 } as const;
 const schema = new Schema(definition, { collection: "ledger", strict: "throw", versionKey: false });
 export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
-schema.index(accountIndex);
 /** Has the costs of leases, so that their sums read no entry. */
-const leaseIndex = { lease: 1, amount: 1 } as const;
-schema.index(leaseIndex, { partialFilterExpression: { lease: { $exists: true } } });
-/** The accruals that are in no batch. */
-schema.index({ "buyback.token": 1 }, { partialFilterExpression: { "buyback.batch": { $type: "null" } } });
+export const leaseIndex = { lease: 1, account: 1, amount: 1 } as const;
 /** The entries that no checkpoint counts. */
 export const uncounted = { checkpointed: null };
 export const uncountedIndex = { account: 1 } as const;
-schema.index(uncountedIndex, { partialFilterExpression: uncounted });
 
 export type StoredEntry = InferRawDocType<typeof definition>;
 type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "attempts" | "usage" | "shortfall" | "upstreamCost">;
@@ -141,11 +136,19 @@ interface InsertAnswer {
   readonly writeConcernError?: { readonly errmsg: string };
 }
 
+/** An entry, and the account that says which shard has it. */
+export type EntryKey = Pick<StoredEntry, "_id" | "account">;
+/** The same of a lease. */
+type LeaseKey = EntryKey;
+
+/** Of the indexes that begin with the account none is better for an id. */
+const byId = { _id: 1 } as const;
+
 export type Ledger = ReturnType<typeof createLedger>;
 
 /** The collection `ledger`: append-only. `insert` and `collection` do not cast. */
 export function createLedger({ mongo }: { mongo: Mongo }) {
-  const { model, collection, prepare } = openCollection<StoredEntry>(mongo, "ledger", schema);
+  const { model, collection } = openCollection<StoredEntry>(mongo, "ledger", schema);
 
   /**
    * Inserts what can be inserted, and returns the refusals by their index. Throws when nothing is known of any entry. A
@@ -164,31 +167,50 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return new Map(writeErrors.map((refusal) => [refusal.index, refusal]));
   }
 
+  /** The ids of one account or of several: the shards of these accounts are asked. */
+  const among = (keys: readonly EntryKey[]) => ({
+    account: { $in: [...new Set(keys.map(({ account }) => account))] },
+    _id: { $in: keys.map(({ _id }) => _id) },
+  });
+
   /** By id. Reads only what no failover can roll back. */
-  async function readCommitted(ids: readonly string[]): Promise<Map<string, StoredEntry>> {
-    const found = collection.find({ _id: { $in: [...ids] } }, { readConcern: { level: "majority" } });
+  async function readCommitted(keys: readonly EntryKey[]): Promise<Map<string, StoredEntry>> {
+    const found = collection.find(among(keys), { hint: byId, readConcern: { level: "majority" } });
     return new Map((await answered(found.toArray())).map((entry) => [entry._id, entry]));
   }
 
+  /** By id, in a transaction. */
+  const readIn = (keys: readonly EntryKey[], session: ClientSession | undefined) =>
+    collection.find(among(keys), { hint: byId, ...(session && { session }) });
+
   /** Sees also an entry that was committed just now, which a majority read may miss. */
-  async function readLatest(id: string): Promise<StoredEntry | undefined> {
-    const found = collection.findOne({ _id: id }, { readConcern: { level: "linearizable" } });
+  async function readLatest({ account, _id }: EntryKey): Promise<StoredEntry | undefined> {
+    const found = collection.findOne({ account, _id }, { hint: byId, readConcern: { level: "linearizable" } });
     return (await answered(found)) ?? undefined;
   }
 
   /** The costs decided so far, by lease. */
-  async function sumLeases(leases: readonly string[], session?: ClientSession): Promise<Map<string, bigint>> {
+  async function sumLeases(leases: readonly LeaseKey[], session?: ClientSession): Promise<Map<string, bigint>> {
+    const account = { $in: [...new Set(leases.map((lease) => lease.account))] };
+    const lease = { $in: leases.map(({ _id }) => _id) };
     const sums = collection.aggregate<{ _id: string; amount: bigint }>(
-      [{ $match: { lease: { $in: [...leases] } } }, { $group: { _id: "$lease", amount: { $sum: "$amount" } } }],
+      [{ $match: { account, lease } }, { $group: { _id: "$lease", amount: { $sum: "$amount" } } }],
       { hint: leaseIndex, ...(session && { session }) },
     );
     return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, -amount]));
   }
 
   /** The entry of one call, once it is decided. */
-  async function entry(id: string): Promise<LedgerEntry | undefined> {
+  async function entry(account: string, id: string): Promise<LedgerEntry | undefined> {
     if (!requestId.test(id)) return undefined;
-    const stored = await model.findById(id).lean();
+    const stored = await model.findOne({ account, _id: id }).hint(byId).lean();
+    return stored ? toEntry(stored) : undefined;
+  }
+
+  /** The same without the account, for operators. */
+  async function findEntry(id: string): Promise<LedgerEntry | undefined> {
+    if (!requestId.test(id)) return undefined;
+    const stored = await model.findOne({ _id: id }, undefined, scatter("operator")).lean();
     return stored ? toEntry(stored) : undefined;
   }
 
@@ -202,5 +224,5 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return stored.map(toEntry);
   }
 
-  return { model, collection, prepare, insert, readCommitted, readLatest, sumLeases, entry, list };
+  return { model, collection, insert, readCommitted, readIn, readLatest, sumLeases, entry, findEntry, list };
 }

@@ -1,9 +1,10 @@
 import type { mongo as driver } from "mongoose";
 import { conflict, invalidValue, noCapacity, notFound, ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
+import { scatter } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import { type Account, type Accounts, type Page, type StoredAccount, toAccount } from "./accounts.ts";
 import { type EntryKind, type Ledger, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
@@ -58,6 +59,8 @@ export const isPaymentAccount = (id: string): boolean => id.startsWith(prefix);
 
 /** For how long conflicts with running calls are retried. */
 const transactionTimeoutMs = 15_000;
+/** Of a refused index key: the collection. */
+const inLedger = /[.]ledger index/;
 const backoff = { firstMs: 20, maxMs: 1_000 };
 const refundable: ReadonlySet<EntryKind> = new Set(["usage", "storage"]);
 
@@ -75,9 +78,11 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
       await transact(entry, opened);
       return { entry: toEntry(entry), created: true };
     } catch (error) {
-      const existing = await ledger.readLatest(entry._id).catch(unavailable);
+      const existing = await ledger.readLatest(entry).catch(unavailable);
       if (existing) return { entry: toEntry(existing), created: existing.decider === entry.decider };
       if (error instanceof ServiceError) throw error;
+      if (isDuplicate(error) && inLedger.test((error as Error).message))
+        throw conflict("Another account has this movement.");
       return unavailable(error);
     }
   }
@@ -127,7 +132,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
    */
   const refund = (account: string, requestId: string): Promise<LedgerEntry> =>
     retry({ clock, backoff, retryIf: (error) => mayRefund(error, { account, requestId }) }, async () => {
-      const call = (await ledger.readCommitted([requestId])).get(requestId);
+      const call = (await ledger.readCommitted([{ _id: requestId, account }])).get(requestId);
       if (!call || !refundable.has(call.kind) || call.account !== account) throw notFound("request");
       const { entry } = await record({
         _id: `refund:${requestId}`,
@@ -151,9 +156,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
     const { memo, messageHash, nanoUsd, transaction, buybackToken } = payment;
     const account = paymentAccount(memo);
     const opened = accounts.opened({ name: account, buybackToken });
-    const movement = await record({ _id: messageHash, kind: "credit", account, amount: nanoUsd, transaction }, opened);
-    if (movement.entry.account !== account) throw conflict("This payment was made for another request.");
-    return movement;
+    return record({ _id: messageHash, kind: "credit", account, amount: nanoUsd, transaction }, opened);
   }
 
   /** Records what was paid back on chain, once for each transaction. 404, 409 for more than is available. */
@@ -179,16 +182,24 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
 
   /** What is available on payment accounts, without amounts too small to be paid back. */
   async function sumUnused(openedBefore: Date) {
-    const sums = accounts.collection.aggregate<{ nanoUsd: bigint; payments: number }>([
-      { $match: unused(openedBefore) },
-      { $group: { _id: null, nanoUsd: { $sum: "$available" }, payments: { $sum: 1 } } },
-    ]);
+    const sums = accounts.collection.aggregate<{ nanoUsd: bigint; payments: number }>(
+      [
+        { $match: unused(openedBefore) },
+        { $group: { _id: null, nanoUsd: { $sum: "$available" }, payments: { $sum: 1 } } },
+      ],
+      scatter("unused payments"),
+    );
     const [sum] = await answered(sums.toArray());
     return { nanoUsd: sum?.nanoUsd ?? 0n, payments: Number(sum?.payments ?? 0) };
   }
 
   async function list(filter: driver.Filter<StoredAccount>, limit: number): Promise<Account[]> {
-    const found = accounts.collection.find(filter, { projection: { holds: 0 }, sort: { _id: 1 }, limit });
+    const found = accounts.collection.find(filter, {
+      projection: { holds: 0 },
+      sort: { _id: 1 },
+      limit,
+      ...scatter("unused payments"),
+    });
     return (await answered(found.toArray())).map(toAccount);
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from "#platform/clock";
+import { scatter } from "#platform/collection";
 import { answered } from "#platform/mongo";
 import { type Accounts, withOpenHolds } from "./accounts.ts";
 import { isLease } from "./lease-closing.ts";
@@ -20,7 +21,9 @@ export function createOpenHolds({ accounts, ledger, clock }: { accounts: Account
   /** Holds that have expired without an entry of their call. */
   async function countUndecided(): Promise<number> {
     const overdue = await answered(findOverdue(accounts, new Date(clock.now()), maxOverdue).toArray());
-    const calls = overdue.map(({ requestId }) => requestId).filter((id) => !isLease(id));
+    const calls = overdue
+      .filter(({ requestId }) => !isLease(requestId))
+      .map(({ account, requestId }) => ({ account, _id: requestId }));
     return calls.length === 0 ? 0 : calls.length - (await ledger.readCommitted(calls)).size;
   }
 
@@ -39,7 +42,7 @@ export function createOpenHolds({ accounts, ledger, clock }: { accounts: Account
           },
         },
       ],
-      { hint: { holdsExpireAt: 1 } },
+      { hint: { holdsExpireAt: 1 }, ...scatter("metrics") },
     );
     const [found, undecided] = await Promise.all([answered(counts.toArray()), countUndecided()]);
     const of = (isOfLeases: boolean) => {

@@ -8,16 +8,15 @@ const pageHolds = 5_000;
 /** By the id of a hold: what is decided and not yet applied. A lease without decided calls is absent, like an undecided call. */
 export async function pendingCosts(
   ledger: Ledger,
-  accounts: readonly Pick<StoredAccount, "holds">[],
+  accounts: readonly Pick<StoredAccount, "_id" | "holds">[],
   session?: ClientSession,
 ): Promise<Map<string, bigint>> {
-  const ids = accounts.flatMap(({ holds }) => Object.keys(holds));
-  const calls = ids.filter((id) => !isLease(id));
-  const leases = ids.filter(isLease);
+  const keys = accounts.flatMap(({ _id: account, holds }) => Object.keys(holds).map((_id) => ({ account, _id })));
+  const calls = keys.filter(({ _id }) => !isLease(_id));
+  const leases = keys.filter(({ _id }) => isLease(_id));
   const costs = new Map<string, bigint>();
   for (let from = 0; from < calls.length; from += pageHolds) {
-    const these = { _id: { $in: calls.slice(from, from + pageHolds) } };
-    for await (const entry of ledger.collection.find(these, session && { session }))
+    for await (const entry of ledger.readIn(calls.slice(from, from + pageHolds), session))
       costs.set(entry._id, toEntry(entry).costNanoUsd);
   }
   for (let from = 0; from < leases.length; from += pageHolds)

@@ -104,7 +104,7 @@ export function createDecide(deps: {
   async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
     const refusals = await ledger.insert(group);
     if (refusals.size === 0) return [...group];
-    const existing = await ledger.readCommitted(group.filter((_, at) => refusals.has(at)).map(({ _id }) => _id));
+    const existing = await ledger.readCommitted(group.filter((_, at) => refusals.has(at)));
     return group.map((entry, at) => {
       const refusal = refusals.get(at);
       if (!refusal) return entry;
@@ -152,7 +152,7 @@ export function createDecide(deps: {
         endpoint,
         model,
         upstream,
-        attempts: storedAttempts(attempts, { upstream, model, status }),
+        attempts: storedAttempts(attempts, { upstream, model }),
         status,
         error,
         usage,

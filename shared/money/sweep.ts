@@ -1,5 +1,6 @@
 import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
+import { scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
@@ -98,7 +99,7 @@ export function createSweep(deps: {
     }
 
     async function endAll(batch: readonly OpenHold[]): Promise<void> {
-      const entries = await ledger.readCommitted(batch.map(({ requestId }) => requestId));
+      const entries = await ledger.readCommitted(batch.map(({ account, requestId }) => ({ account, _id: requestId })));
       const endings = batch.map((overdue) => {
         const { account, requestId } = overdue;
         return end(overdue, entries.get(requestId)).catch((error: unknown) =>
@@ -129,24 +130,31 @@ const mayBeOverdue = (now: Date) => ({ ...withOpenHolds, holdsExpireAt: { $not: 
 
 /** The server sends only the holds that are overdue. */
 export const findOverdue = ({ collection }: Accounts, now: Date, limit?: number) =>
-  collection.aggregate<OpenHold>([
-    { $match: mayBeOverdue(now) },
-    { $project: { holds: { $objectToArray: "$holds" } } },
-    { $unwind: "$holds" },
-    { $match: { "holds.v.expiresAt": { $lt: now } } },
-    ...(limit === undefined ? [] : [{ $limit: limit }]),
-    { $project: { _id: 0, account: "$_id", requestId: "$holds.k", hold: "$holds.v" } },
-  ]);
+  collection.aggregate<OpenHold>(
+    [
+      { $match: mayBeOverdue(now) },
+      { $project: { holds: { $objectToArray: "$holds" } } },
+      { $unwind: "$holds" },
+      { $match: { "holds.v.expiresAt": { $lt: now } } },
+      ...(limit === undefined ? [] : [{ $limit: limit }]),
+      { $project: { _id: 0, account: "$_id", requestId: "$holds.k", hold: "$holds.v" } },
+    ],
+    scatter("sweep"),
+  );
 
 /**
  * Sets a `holdsExpireAt` that has passed to the earliest expiry of the holds that are open now, so that an account is
  * not read again at each sweep. The update computes it from the document, so a hold made meanwhile is not missed.
  */
 const updateEarliestExpiry = ({ collection }: Accounts, now: Date) =>
-  collection.updateMany(mayBeOverdue(now), [
-    {
-      $set: {
-        holdsExpireAt: { $min: { $map: { input: { $objectToArray: "$holds" }, in: "$$this.v.expiresAt" } } },
+  collection.updateMany(
+    mayBeOverdue(now),
+    [
+      {
+        $set: {
+          holdsExpireAt: { $min: { $map: { input: { $objectToArray: "$holds" }, in: "$$this.v.expiresAt" } } },
+        },
       },
-    },
-  ]);
+    ],
+    scatter("sweep"),
+  );

@@ -47,9 +47,6 @@ const definition = {
   doneAt: { type: Date },
 } as const;
 const schema = new Schema(definition, { collection: "buybacks", strict: "throw", versionKey: false });
-schema.index({ token: 1 }, { unique: true, partialFilterExpression: { state: "open" } });
-schema.index({ lookAt: 1 }, { sparse: true });
-schema.index({ createdAt: -1, _id: -1 });
 
 type Fields = InferRawDocType<typeof definition>;
 export type StoredBatch = {
@@ -66,7 +63,7 @@ export type Batches = ReturnType<typeof createBatches>;
 
 /** The collection `buybacks`. Every change is a compare-and-set of one document. */
 export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { collection, prepare } = openCollection<StoredBatch>(mongo, "buybacks", schema);
+  const { collection } = openCollection<StoredBatch>(mongo, "buybacks", schema);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
@@ -158,5 +155,5 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     return { open, due };
   }
 
-  return { prepare, countOpen, open, openOf, beginChunk, endChunk, close, lease, recordSent, postpone, finish, list };
+  return { countOpen, open, openOf, beginChunk, endChunk, close, lease, recordSent, postpone, finish, list };
 }

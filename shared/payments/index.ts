@@ -41,6 +41,7 @@ export type { Execution, SentTransaction } from "./batches.ts";
 export type { Batch, BuybackExecutor, DueBatch } from "./buyback.ts";
 export { connectRpc, type Rpc } from "./chain.ts";
 export { buybackConfig, networkOf, settlerOf, walletOf, x402Config } from "./config.ts";
+export { paymentsSchema } from "./migrations.ts";
 export type { UnusedPayment } from "./unused-payments.ts";
 
 export type Payments = ReturnType<typeof createPayments>;
@@ -53,10 +54,6 @@ export function createPayments(deps: { config: Config; mongo: Mongo; money: Mone
   const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
   const batches = createBatches({ mongo, clock });
   return {
-    /** Makes collections and indexes. Any number of processes may do it at once. */
-    async prepare() {
-      await Promise.all([quotes.prepare(), batches.prepare()]);
-    },
     /** Undefined: switched off, no `X402_PAY_TO`. */
     x402: x402 && createX402({ x402, quotes, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),

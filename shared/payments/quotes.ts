@@ -35,9 +35,6 @@ const definition = {
   paidBackAt: { type: Date },
 } as const;
 const schema = new Schema(definition, { collection: "quotes", strict: "throw", versionKey: false });
-schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
-schema.index({ messageHash: 1 }, { unique: true, partialFilterExpression: { messageHash: { $exists: true } } });
-schema.index({ lookAt: 1 }, { sparse: true });
 
 type Fields = InferRawDocType<typeof definition>;
 export type Quote = { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> } & {
@@ -82,7 +79,7 @@ export const amountNanoUsd = ({ requirements }: Quote): bigint => BigInt(require
 
 /** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable. */
 export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs: number; clock: Clock }) {
-  const { collection, prepare } = openCollection<Quote>(mongo, "quotes", schema);
+  const { collection } = openCollection<Quote>(mongo, "quotes", schema);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
@@ -94,8 +91,6 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
   }
 
   return {
-    prepare,
-
     async open(quote: Pick<Quote, "_id" | "requestHash" | "requirements" | "buybackToken">): Promise<void> {
       const document = { ...quote, state: "open" as const, createdAt: after(0), expiresAt: after(quoteMs) };
       await stored(collection.insertOne(document, { ignoreUndefined: true }));

@@ -2,19 +2,21 @@ import type { Collection, Model } from "mongoose";
 import type { Mongo } from "./mongo.ts";
 
 /**
- * A collection for its owner. Operations of `model` are cast and checked by the schema, those of `collection` are not.
+ * A collection for its owner, whose migrations create it and its indexes. Operations of `model` are cast and checked by the schema, those of `collection` are not.
  * The schema is passed as a plain object and the document type is named, because inferring it from the schema makes the
  * type check instantiate 120,000 types.
  */
 export function openCollection<Stored extends object>({ connection }: Mongo, name: string, schema: object) {
   const model = connection.model(name, schema as never) as unknown as Model<Stored>;
   const collection = model.collection as unknown as Collection<Stored>;
-  async function prepare(): Promise<void> {
-    await model.createCollection();
-    await model.createIndexes();
-  }
-  return { model, collection, prepare };
+  return { model, collection };
 }
+
+/**
+ * For an operation on a sharded collection that every shard has to answer. MongoDB shows the comment in its logs and profiles;
+ * the module's schema says why there is none with the shard key (`ModuleSchema.scatter`), and the tests refuse any other.
+ */
+export const scatter = (name: string) => ({ comment: `scatter: ${name}` });
 
 /** The documents after this one in a list that is ordered newest first. The first condition lets MongoDB use the index. */
 export const olderThan = (id: string, createdAt: Date) => ({

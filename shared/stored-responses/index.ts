@@ -21,6 +21,8 @@ import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { createQuota, type Quota } from "./quota.ts";
 
+export { responsesSchema } from "./migrations.ts";
+
 export interface StoredResponse {
   readonly input: readonly JsonObject[];
   /** The answer as its caller received it. */
@@ -56,11 +58,8 @@ const maxIdLength = 200;
 const maxSearched = 100;
 const defaultQuota: Quota = { responses: 50_000, bytes: 512 * 1024 * 1024 };
 
-// Documents are written by the driver, which casts nothing: the schema is for the indexes alone.
+// Documents are written by the driver, which casts nothing: the schema has no fields.
 const schema = new Schema({}, { collection: "responses", strict: "throw", versionKey: false });
-schema.index({ account: 1, items: 1, createdAt: -1 });
-schema.index({ account: 1, expiresAt: 1, bytes: 1 });
-schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
 
 const documentId = (account: string, id: string) =>
   createHash("sha256")
@@ -81,7 +80,7 @@ export function createStoredResponses(deps: {
   quota?: Quota;
 }) {
   const { mongo, files, clock, log, quota = defaultQuota } = deps;
-  const { collection, prepare } = openCollection<Stored>(mongo, "responses", schema);
+  const { collection } = openCollection<Stored>(mongo, "responses", schema);
   const living = () => ({ expiresAt: { $gt: new Date(clock.now()) } });
 
   async function count(account: string): Promise<Quota> {
@@ -98,7 +97,7 @@ export function createStoredResponses(deps: {
     limit: maxGroup,
     async write(_, group) {
       const replacements = group.map((stored) => ({
-        replaceOne: { filter: { _id: stored._id }, replacement: stored, upsert: true },
+        replaceOne: { filter: { account: stored.account, _id: stored._id }, replacement: stored, upsert: true },
       }));
       await collection.bulkWrite(replacements, { ordered: false });
       return group.map(() => true as const);
@@ -112,7 +111,7 @@ export function createStoredResponses(deps: {
 
   async function find(account: string, id: string, reserve?: Reserve): Promise<StoredResponse | undefined> {
     if (!isId(id)) return undefined;
-    const filter = { _id: documentId(account, id), ...living() };
+    const filter = { account, _id: documentId(account, id), ...living() };
     const stored = await answered(collection.findOne(filter, { promoteBuffers: true })).catch(unavailable);
     if (!stored) return undefined;
     reserve?.(stored.textBytes);
@@ -135,7 +134,7 @@ export function createStoredResponses(deps: {
     for (const { _id, items, textBytes } of candidates) {
       if (!items.some((id) => wanted.has(id))) continue;
       reserve(textBytes);
-      const stored = await answered(collection.findOne({ _id }, { promoteBuffers: true })).catch(unavailable);
+      const stored = await answered(collection.findOne({ account, _id }, { promoteBuffers: true })).catch(unavailable);
       if (!stored) continue;
       const { input, response } = await read(stored).catch(unavailable);
       for (const item of [...input, ...list(response["output"])].toReversed()) {
@@ -182,14 +181,13 @@ export function createStoredResponses(deps: {
   }
 
   return {
-    prepare,
     put,
     find,
     findItems,
     /** False: there is none. */
     async delete(account: string, id: string): Promise<boolean> {
       if (!isId(id)) return false;
-      const filter = { _id: documentId(account, id), ...living() };
+      const filter = { account, _id: documentId(account, id), ...living() };
       const stored = await answered(collection.findOneAndDelete(filter, { projection: { zstd: 0 } })).catch(
         unavailable,
       );

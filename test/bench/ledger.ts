@@ -5,10 +5,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createMoney } from "#money";
+import { createMoney, moneySchema } from "#money";
 import { systemClock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 import { createLogger } from "#platform/logger";
+import { migrate } from "#platform/migrations";
 import { connectMongo, type Mongo } from "#platform/mongo";
 import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
 import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
@@ -78,7 +79,7 @@ async function measure(uri: string, mongod: Measured): Promise<void> {
   const log = createLogger("bench", "error");
   const mongo = await connectMongo(uri, clock, log);
   const money = createMoney({ mongo, clock, log });
-  await money.prepare();
+  await migrate({ mongo, schemas: [moneySchema], clock, log });
   const filled = await time(() => fill(mongo));
   print(`${entries} entries of ${accounts} accounts, ${active} with an open hold: inserted in ${shown(filled)}`);
 

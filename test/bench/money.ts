@@ -3,10 +3,11 @@
  * `node test/bench/money.ts [callers] [open holds] [accounts]`, against MONGODB_URI, a replica set with nothing of worth
  * in it. With several accounts the callers are spread over them.
  */
-import { createMoney } from "#money";
+import { createMoney, moneySchema } from "#money";
 import { systemClock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 import { createLogger } from "#platform/logger";
+import { migrate } from "#platform/migrations";
 import { connectMongo } from "#platform/mongo";
 
 const [callers = 200, openHolds = 0, accounts = 1] = process.argv.slice(2).map(Number);
@@ -18,7 +19,7 @@ const log = createLogger("bench", "warn");
 const mongo = await connectMongo(uri, systemClock, log);
 await mongo.connection.dropDatabase();
 const money = createMoney({ mongo, clock: systemClock, log });
-await money.prepare();
+await migrate({ mongo, schemas: [moneySchema], clock: systemClock, log });
 
 async function openAccount(amountNanoUsd: bigint): Promise<string> {
   const { id } = await money.createAccount({ name: "bench" });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { createAdminClient } from "../../infra/cli/admin-client.ts";
 import { startEmbedded } from "../../infra/embedded/index.ts";
+import { migrateDatabase } from "../support/schema.ts";
 import { cpuMs, freeOrigin, type Measured, measured, residentBytes, startNode } from "./processes.ts";
 
 /**
@@ -161,6 +162,7 @@ try {
     stops.unshift(() => program.stop());
     return measured(name, program);
   };
+  await migrateDatabase(embedded.env["MONGODB_URI"] ?? "");
   await start("worker", "workers/main.ts");
   const api = await start("api", "api/main.ts", `${origin}/readyz`);
   const stores = embedded.servers.map((server) => measured(server.name, server));

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type AdminClient, createAdminClient } from "../../infra/cli/admin-client.ts";
 import { type Program, startEmbedded } from "../../infra/embedded/index.ts";
+import { migrateDatabase } from "../support/schema.ts";
 import { freeOrigin, type Measured, measured, startNode } from "./processes.ts";
 import { connectStores, type Stores } from "./stores.ts";
 import { proveTarget, type Target } from "./workload.ts";
@@ -102,6 +103,7 @@ export async function startService(options: {
       while (apis.length < apiCount) apis.push(await start("api", apis.length));
       return apis.map(({ origin }) => origin);
     };
+    await migrateDatabase(embedded.env["MONGODB_URI"] ?? "");
     const [origin = ""] = await scale(1, 1);
 
     const admin = createAdminClient({ url: origin, token: adminToken });

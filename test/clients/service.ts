@@ -7,6 +7,7 @@ import { createProgram, expectOk, freePort, startEmbedded, until } from "../../i
 import { startMockAnthropic } from "../support/mock-anthropic.ts";
 import { startMockGemini } from "../support/mock-gemini.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
+import { migrateDatabase } from "../support/schema.ts";
 
 /** An API and a worker process on stores of their own. */
 export interface Service {
@@ -72,6 +73,7 @@ export async function startService(options: {
       ends.push(program.stop);
       await program.start();
     };
+    await migrateDatabase(embedded.env["MONGODB_URI"] ?? "");
     await start("worker", "workers/main.ts");
     await start("api", "api/main.ts", `${origin}/readyz`);
     return { url: origin, ...operate(createAdminClient({ url: origin, token })), stop };

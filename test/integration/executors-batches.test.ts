@@ -1,12 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createMoney } from "../../shared/money/index.ts";
-import { createPayments } from "../../shared/payments/index.ts";
+import { createMoney, moneySchema } from "../../shared/money/index.ts";
+import { createPayments, paymentsSchema } from "../../shared/payments/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
 import { createExecutor } from "../../workers/executors/index.ts";
 import { bought, market, received, spent, untouched } from "../support/executors-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { createMovableClock, decisionOf, held, holdOf, minuteMs, openAccount } from "../support/money-setup.ts";
+import { migrated } from "../support/schema.ts";
 import { testStores } from "../support/servers.ts";
 
 /** An account that was charged 120.00999 USD, a tenth of which buys back. */
@@ -20,7 +21,7 @@ async function charged() {
   const money = createMoney({ mongo, buyback: { bps: 1_000, token: given.token }, clock, log });
   const payments = createPayments({ config, mongo, money, clock, log });
   const { buyback } = payments;
-  await Promise.all([money.prepare(), payments.prepare()]);
+  await migrated(mongo, [moneySchema, paymentsSchema]);
   const account = await openAccount(money, 10n ** 12n);
   const hold = await held(money, holdOf(account, 120_000_009_990n));
   await money.settle(decisionOf(hold, 120_000_009_990n));

@@ -25,7 +25,7 @@ test("a deleted pending upload loses its parts and hold at once, and its links s
   await expect(sendParts(started, body)).rejects.toThrow("404");
   await expect(files.uploads.complete(account, started.id)).rejects.toThrow(refused("upload_deleted"));
   await expect(files.uploads.delete(account, started.id)).rejects.toThrow(refused("upload_deleted"));
-  expect(await money.entry(started.requestId)).toMatchObject({
+  expect(await money.findEntry(started.requestId)).toMatchObject({
     kind: "storage",
     costNanoUsd: 0n,
     request: { status: "cancelled", error: "upload_deleted" },

@@ -59,7 +59,10 @@ test("an upload in parts that is never completed expires, and its hold and parts
   archive.clock.later(2 * minutesMs);
   expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
   await archive.expectNothing();
-  expect(await archive.money.entry(requestId)).toMatchObject({ costNanoUsd: 0n, request: { error: "upload_expired" } });
+  expect(await archive.money.findEntry(requestId)).toMatchObject({
+    costNanoUsd: 0n,
+    request: { error: "upload_expired" },
+  });
   await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_expired"));
 });
 

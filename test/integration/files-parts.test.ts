@@ -131,7 +131,7 @@ test("an assembled file of another type is deleted", async () => {
   const complete = () => archive.files.uploads.complete(archive.account, id);
   await expect(complete()).rejects.toThrow(refused("unsupported_media_type"));
   await expect(complete()).rejects.toThrow(refused("upload_deleted"));
-  expect(await archive.money.entry(requestId)).toMatchObject({
+  expect(await archive.money.findEntry(requestId)).toMatchObject({
     kind: "storage",
     costNanoUsd: 0n,
     request: { status: "failed", error: "unsupported_media_type" },

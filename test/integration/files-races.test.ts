@@ -55,7 +55,7 @@ test("a completion concurrent with a deletion is charged only if it came first, 
     expect(deleted).toMatchObject({ status: "fulfilled" });
     if (completed.status === "fulfilled") paid += priceOf(body.length);
     expect(["done", "upload_deleted"]).toContain(outcomeOf(completed));
-    const entry = await archive.money.entry(requestId);
+    const entry = await archive.money.findEntry(requestId);
     expect(entry?.kind).toBe("storage");
     await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_deleted"));
     await archive.expectNothing(paid);

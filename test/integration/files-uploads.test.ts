@@ -41,7 +41,7 @@ test("a file is stored as its bytes are, charged once by its real size, and can 
   expect(answer.headers.get("content-type")).toBe("audio/wav");
   expect(Buffer.from(await answer.arrayBuffer()).equals(body)).toBe(true);
   await archive.expectMoney(cost);
-  expect(await money.entry(ask.requestId)).toMatchObject({
+  expect(await money.findEntry(ask.requestId)).toMatchObject({
     kind: "storage",
     account,
     costNanoUsd: cost,

@@ -67,7 +67,7 @@ test("a hold of unknown outcome is 503, is settled at zero in the background, an
   const ask = callHoldOf(account, 300n);
   await expect(far.holdForCall(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
   await far.settled();
-  const entry = await money.entry(ask.requestId);
+  const entry = await money.findEntry(ask.requestId);
   expect(entry).toMatchObject({
     kind: "storage",
     costNanoUsd: 0n,
@@ -118,6 +118,6 @@ test("a balance that cannot be read is 503, with nothing held and nothing to rel
   const ask = callHoldOf(account, 1_001n);
   await expect(far.holdForCall(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
   await far.settled();
-  expect(await money.entry(ask.requestId)).toBeUndefined();
+  expect(await money.findEntry(ask.requestId)).toBeUndefined();
   expect(await balance(money, account)).toEqual(free(1_000n));
 });

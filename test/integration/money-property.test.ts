@@ -87,7 +87,7 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
     }
     case "apply again": {
       const call = calls.pick(it.pick);
-      const entry = call && (await money.entry(call.requestId));
+      const entry = call && (await money.findEntry(call.requestId));
       if (entry) await money.apply(applicationOf(call, entry.costNanoUsd));
       return;
     }

@@ -26,7 +26,7 @@ test("a hold that has not expired is unchanged, an overdue one whose job is in n
   clock.later(minuteMs + 1);
   expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
   expect(await balance(money, account)).toEqual(free(1_000n));
-  const entry = await money.entry(hold.requestId);
+  const entry = await money.findEntry(hold.requestId);
   expect(entry).toMatchObject({
     costNanoUsd: 0n,
     request: { status: "failed", error: "no_capacity", attempts: { length: 0 } },
@@ -89,7 +89,7 @@ test("a sweep that fails on one hold ends the others, and the next sweep ends th
   expect(await far.sweep(gone)).toEqual({ applied: 1, decided: 0 });
   // A later one could land before the decision of a worker who waited for MongoDB.
   expect(inserts).toBe(1);
-  expect(await money.entry(lost.requestId)).toBeUndefined();
+  expect(await money.findEntry(lost.requestId)).toBeUndefined();
   expect(await balance(money, other)).toEqual(free(7n));
   expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
   expect(await balance(money, account)).toEqual(free(1_000n));

@@ -1,7 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Money } from "../../shared/money/index.ts";
-import { createMoney } from "../../shared/money/index.ts";
-import { type BuybackExecutor, createPayments, type SentTransaction } from "../../shared/payments/index.ts";
+import { createMoney, moneySchema } from "../../shared/money/index.ts";
+import {
+  type BuybackExecutor,
+  createPayments,
+  paymentsSchema,
+  type SentTransaction,
+} from "../../shared/payments/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
@@ -15,6 +20,7 @@ import {
   openAccount,
   times,
 } from "../support/money-setup.ts";
+import { migrated } from "../support/schema.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
@@ -30,7 +36,7 @@ async function open(uri: string, clock: MovableClock, wired: (money: Money) => M
   const money = createMoney({ mongo, buyback: { bps: 250, token: own }, clock, log });
   const config = loadConfig({ ...(await testStores()), ...settings });
   const payments = createPayments({ config, mongo, money: wired(money), clock, log });
-  await Promise.all([money.prepare(), payments.prepare()]);
+  await migrated(mongo, [moneySchema, paymentsSchema]);
   return { mongo, money, ...payments };
 }
 
@@ -63,16 +69,16 @@ function counting(outcome: "recorded" | "pending" = "recorded") {
 
 test("a charge accrues its share, rounded half up, to the chosen token, else to the service's own", async () => {
   const { money, call } = await start();
-  expect((await money.entry(await call(1_000n)))?.buyback).toEqual({ token: own, nanoUsd: 25n, batch: null });
-  expect((await money.entry(await call(1_019n, null)))?.buyback).toEqual({ token: own, nanoUsd: 25n, batch: null });
-  expect((await money.entry(await call(1_020n, chosen)))?.buyback).toEqual({
+  expect((await money.findEntry(await call(1_000n)))?.buyback).toEqual({ token: own, nanoUsd: 25n, batch: null });
+  expect((await money.findEntry(await call(1_019n, null)))?.buyback).toEqual({ token: own, nanoUsd: 25n, batch: null });
+  expect((await money.findEntry(await call(1_020n, chosen)))?.buyback).toEqual({
     token: chosen,
     nanoUsd: 26n,
     batch: null,
   });
-  expect((await money.entry(await call(19n)))?.buyback).toBeUndefined();
-  expect((await money.entry(await call(20n)))?.buyback).toMatchObject({ nanoUsd: 1n });
-  expect((await money.entry(await call(0n)))?.buyback).toBeUndefined();
+  expect((await money.findEntry(await call(19n)))?.buyback).toBeUndefined();
+  expect((await money.findEntry(await call(20n)))?.buyback).toMatchObject({ nanoUsd: 1n });
+  expect((await money.findEntry(await call(0n)))?.buyback).toBeUndefined();
 });
 
 test("only charges accrue, once per request", async () => {
@@ -109,7 +115,7 @@ test("below the minimum entries wait in an open batch; above it the batch is due
   const due = (await buyback.list({ limit: 10 })).filter(({ state }) => state === "due");
   expect(due).toMatchObject([{ token: own, nanoUsd: 1_000n, entries: 3 }]);
   const batches = await Promise.all(
-    [early[0], early[1], late].map(async (id) => (await money.entry(id ?? ""))?.buyback?.batch),
+    [early[0], early[1], late].map(async (id) => (await money.findEntry(id ?? ""))?.buyback?.batch),
   );
   expect(new Set(batches)).toEqual(new Set([due[0]?.id]));
   const { executor, bought } = counting();

@@ -33,7 +33,6 @@ test("without X402_PAY_TO only payments by x402 are off", async () => {
   const { create } = await open({ X402_PAY_TO: "" });
   const payments = create();
   expect(payments.x402).toBeUndefined();
-  await payments.prepare();
   expect(await payments.unused.total()).toEqual({ nanoUsd: 0n, payments: 0 });
 });
 

@@ -8,6 +8,7 @@ import { startWorker } from "../../workers/start.ts";
 import { connect, log, paidCall } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { movableClock } from "../support/movable-clock.ts";
+import { migrateDatabase } from "../support/schema.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { environment, eventually, startService } from "../support/service.ts";
 
@@ -107,6 +108,7 @@ test("a worker whose consumption stopped answers 503 to /livez once a job waits"
   const { clock, advance } = movableClock();
   const env = environment(stores);
   const deps = { config: loadConfig(env), clock, log, env, metrics: createMetrics("worker", clock) };
+  await migrateDatabase(stores.MONGODB_URI);
   const worker = await startWorker(deps);
   onTestFinished(async () => {
     for (const { run } of worker.shutdown) await run();
@@ -138,6 +140,7 @@ test("a worker that drains is live and not ready", async () => {
   const stores = await testStores();
   const env = environment(stores);
   const metrics = createMetrics("worker", systemClock);
+  await migrateDatabase(stores.MONGODB_URI);
   const worker = await startWorker({ config: loadConfig(env), clock: systemClock, log, env, metrics });
   const origin = `http://127.0.0.1:${worker.metricsPort}`;
   for (const { run } of worker.shutdown.slice(0, -1)) await run();

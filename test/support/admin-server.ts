@@ -5,13 +5,14 @@ import { onTestFinished } from "vitest";
 import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
 import { createAdminRouter } from "../../api/routes/admin/index.ts";
-import { createPayments, type Payments } from "../../shared/payments/index.ts";
+import { createPayments, type Payments, paymentsSchema } from "../../shared/payments/index.ts";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { type Instance, startInstance } from "./keys-instance.ts";
 import { leasesOf } from "./money-setup.ts";
+import { migrated } from "./schema.ts";
 import { type Stores, testStores } from "./servers.ts";
 
 export const adminToken = "admin-token-of-the-tests";
@@ -49,7 +50,7 @@ export async function startAdminServer(
   const log = createLogger("test", "silent");
   const given = { mongo: instance.mongo, money: instance.money, clock: systemClock, log };
   const payments = createPayments({ config: loadConfig({ ...own }), ...given });
-  await payments.prepare();
+  await migrated(instance.mongo, [paymentsSchema]);
   const app = express();
   app.disable("etag").set("query parser", "simple");
   app.use(requestId(systemClock));

@@ -43,7 +43,7 @@ export async function startBatches(concurrency: number) {
           body: { json: JSON.stringify(body) },
           ...fields,
         });
-        return { requestId, payload, entry: () => money.entry(requestId), ...collect(reader, requestId) };
+        return { requestId, payload, entry: () => money.findEntry(requestId), ...collect(reader, requestId) };
       }),
     );
     await Promise.all(calls.map(({ payload }) => queues.enqueue("chat", payload, 0)));

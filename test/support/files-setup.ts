@@ -5,7 +5,7 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import { expect, onTestFinished } from "vitest";
-import { createFiles, type Files, type Upload } from "../../shared/files/index.ts";
+import { createFiles, type Files, filesSchema, type Upload } from "../../shared/files/index.ts";
 import type { Money } from "../../shared/money/index.ts";
 import type { Clock } from "../../shared/platform/clock.ts";
 import { newRequestId, randomBase62 } from "../../shared/platform/ids.ts";
@@ -13,6 +13,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import type { Mongo } from "../../shared/platform/mongo.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { balance, createMovableClock, type MovableClock, openAccount, startMoney } from "./money-setup.ts";
+import { migrated } from "./schema.ts";
 import { ownServers, type Stores, testStores } from "./servers.ts";
 
 export const minutesMs = 60_000;
@@ -67,7 +68,7 @@ export async function startArchive(options: { stores?: Stores; env?: Partial<Fil
       log,
     });
   const files = another();
-  await files.prepare();
+  await migrated(mongo, [filesSchema]);
   const account = await openAccount(money, openingNanoUsd);
   const Bucket = stores.S3_BUCKET;
 

@@ -1,18 +1,20 @@
 import { expect } from "vitest";
-import { createFiles } from "../../shared/files/index.ts";
+import { createFiles, filesSchema } from "../../shared/files/index.ts";
 import {
   type ClaimRequest,
   createIdempotencyStore,
   type IdempotencyStore,
+  idempotencySchema,
   type StoredCall,
 } from "../../shared/idempotency/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { createStoredResponses } from "../../shared/stored-responses/index.ts";
+import { createStoredResponses, responsesSchema } from "../../shared/stored-responses/index.ts";
 import { images, providerImages } from "./generation-setup.ts";
 import { decisionOf, held, holdOf, openAccount, startMoney } from "./money-setup.ts";
+import { migrated } from "./schema.ts";
 import { type Stores, testStores } from "./servers.ts";
 import type { Customer } from "./service.ts";
 
@@ -23,7 +25,7 @@ export async function openIdempotency(stores: Stores, clock: Clock = systemClock
   const files = createFiles({ config: loadConfig({ ...stores }), mongo, money, clock, log });
   const idempotency = createIdempotencyStore({ mongo, money, files, clock });
   const responses = createStoredResponses({ mongo, files, clock, log });
-  await Promise.all([files.prepare(), idempotency.prepare(), responses.prepare()]);
+  await migrated(mongo, [filesSchema, idempotencySchema, responsesSchema]);
   return { money, files, idempotency, responses, mongo };
 }
 

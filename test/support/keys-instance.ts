@@ -1,11 +1,12 @@
 import { onTestFinished } from "vitest";
-import { type Caller, createKeys, type Keys, type Limits, type Slot } from "../../api/keys/index.ts";
+import { type Caller, createKeys, type Keys, keysSchema, type Limits, type Slot } from "../../api/keys/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
-import { createMoney, type Money } from "../../shared/money/index.ts";
+import { createMoney, type Money, moneySchema } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
+import { migrated } from "./schema.ts";
 import type { Stores } from "./servers.ts";
 
 export const defaults: Limits = { requestsPerMinute: 1_000, tokensPerMinute: 100_000, concurrentRequests: 100 };
@@ -35,7 +36,7 @@ export async function startInstance(
   });
   const money = createMoney({ mongo, clock, log });
   const keys = createKeys({ mongo, redis, money, clock, log, defaults, uploads, addressRequestsPerMinute: 5 });
-  await Promise.all([money.prepare(), keys.prepare()]);
+  await migrated(mongo, [moneySchema, keysSchema]);
   return { keys, money, mongo, redis };
 }
 

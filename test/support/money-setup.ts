@@ -6,12 +6,14 @@ import {
   type Leased,
   type LeaseRequest,
   type Money,
+  moneySchema,
   type Recalls,
 } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
+import { migrated } from "./schema.ts";
 import { testStores } from "./servers.ts";
 
 /** `later` moves the time of the modules; delays between retries are real, and short. */
@@ -38,7 +40,7 @@ export async function startMoney(uri: string, clock: Clock = systemClock): Promi
   const mongo = await connectMongo(uri, clock, log);
   onTestFinished(() => mongo.close());
   const money = createMoney({ mongo, clock, log });
-  await money.prepare();
+  await migrated(mongo, [moneySchema]);
   return { money, mongo };
 }
 

@@ -10,11 +10,18 @@ import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { expect } from "vitest";
 import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import type { Money } from "../../shared/money/index.ts";
-import { createPayments, type PaidRequest, type Payments, type X402 } from "../../shared/payments/index.ts";
+import {
+  createPayments,
+  type PaidRequest,
+  type Payments,
+  paymentsSchema,
+  type X402,
+} from "../../shared/payments/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import type { Mongo } from "../../shared/platform/mongo.ts";
 import { createMovableClock, type MovableClock, startMoney } from "./money-setup.ts";
+import { migrated } from "./schema.ts";
 import { testStores } from "./servers.ts";
 import { type SolanaChain, testChain } from "./solana.ts";
 
@@ -49,7 +56,7 @@ export async function openPayments(
   const config = loadConfig({ ...stores, ...settings });
   const { money, mongo } = await startMoney(uri, clock);
   const payments = createPayments({ config, mongo, money, clock, log: createLogger("test", "info", unread) });
-  await payments.prepare();
+  await migrated(mongo, [paymentsSchema]);
   if (!payments.x402) throw new Error("payments are off");
   return { payments, x402: payments.x402, money, mongo };
 }

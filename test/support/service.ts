@@ -10,6 +10,7 @@ import { createMetrics } from "../../shared/platform/metrics.ts";
 import type { Step } from "../../shared/platform/shutdown.ts";
 import { startWorker } from "../../workers/start.ts";
 import { checkLine, createTestLogger, forbidSecrets, testLogLevel } from "./logs.ts";
+import { migrateDatabase } from "./schema.ts";
 import type { Stores } from "./servers.ts";
 
 const adminToken = "admin-token-of-the-tests";
@@ -46,6 +47,7 @@ export async function startService(
   const env = environment(stores, options.env);
   const { clock = systemClock } = options;
   const deps = { config: loadConfig(env), clock, log: createTestLogger() };
+  await migrateDatabase(stores.MONGODB_URI);
   const worker = await startWorker({ ...deps, env, metrics: createMetrics("worker", clock) });
   const api = await startApi({ ...deps, metrics: createMetrics("api", clock) });
   (options.onEnd ?? onTestFinished)(async () => {
@@ -123,6 +125,7 @@ export async function spawnApi(
   env: Environment = {},
   cwd?: string,
 ): Promise<ServiceProcess & { client: Client; metrics: string }> {
+  await migrateDatabase(stores.MONGODB_URI);
   const api = run("api", environment(stores, env), cwd);
   const { url, metricsPort } = await api.line(({ msg }) => msg === "listening");
   return { ...api, client: createClient(url as string), metrics: localOrigin(metricsPort as number) };
@@ -134,6 +137,7 @@ export async function spawnWorker(
   env: Environment = {},
   cwd?: string,
 ): Promise<ServiceProcess & { metrics: string }> {
+  await migrateDatabase(stores.MONGODB_URI);
   const worker = run("workers", environment(stores, env), cwd);
   const { metricsPort } = await worker.line(({ msg }) => msg === "taking jobs");
   return { ...worker, metrics: localOrigin(metricsPort as number) };

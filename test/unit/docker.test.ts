@@ -24,7 +24,9 @@ const composeOf = (file: string) => parse(readFileSync(file, "utf8"), { merge: t
 
 const compose = composeOf("docker-compose.yml");
 const text = readFileSync("docker-compose.yml", "utf8");
-const ours = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === "node");
+const programs = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === "node");
+/** What runs on; the rest is one command that ends. */
+const ours = programs.filter(([name]) => name !== "migrate");
 const workers = ours.filter(([, { command }]) => command?.[1] === "workers/main.ts");
 const givenTo = (service: string) => Object.keys(compose.services[service]?.environment ?? {});
 
@@ -114,10 +116,16 @@ test("the example offers every variable that compose reads, and no other, withou
 });
 
 test("every service has a health check and restarts, and waits for healthy stores", () => {
-  for (const [name, { healthcheck, restart }] of Object.entries(compose.services))
+  for (const [name, { healthcheck, restart }] of Object.entries(compose.services).filter(
+    ([name]) => name !== "migrate",
+  ))
     expect([name, healthcheck?.test[0], restart]).toEqual([name, "CMD", "unless-stopped"]);
   const healthy = { condition: "service_healthy" };
-  for (const [, service] of ours) expect(service.depends_on).toEqual({ redis: healthy, mongo: healthy, s3: healthy });
+  const migrate = { condition: "service_completed_successfully" };
+  for (const [, service] of ours)
+    expect(service.depends_on).toEqual({ redis: healthy, mongo: healthy, s3: healthy, migrate });
+  expect(compose.services["migrate"]).toMatchObject({ restart: "on-failure", depends_on: { mongo: healthy } });
+  expect(givenTo("migrate")).toEqual(["MONGODB_URI", "MONGODB_URI_FILE", "LOG_LEVEL"]);
 });
 
 test("a process has time to drain before it is killed", () => {
@@ -145,8 +153,8 @@ test("the secrets of the override are defined, and mounted where their variables
 test("the files that the image copies and starts exist, and it does not run as root", () => {
   const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
   const copied = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files]) => (files as string).split(" "));
-  const started = [...new Set(ours.map(([, { command }]) => command?.[1] as string))];
-  expect(started).toEqual(["api/main.ts", "workers/main.ts"]);
+  const started = [...new Set(programs.map(([, { command }]) => command?.[1] as string))];
+  expect(started).toEqual(["infra/cli/migrate.ts", "api/main.ts", "workers/main.ts"]);
   expect([...copied, ...started].filter((file) => !existsSync(file))).toEqual([]);
   expect(dockerfile).toMatch(/^USER node$/m);
 });

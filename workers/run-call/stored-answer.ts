@@ -19,11 +19,11 @@ const backoff = { firstMs: 500, maxMs: 500 };
 /** Undefined: the call is not to be run, because it is decided or there is nothing to go on with. */
 export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: Delivery): Promise<Earlier | undefined> {
   const { idempotency, money, files, clock, log } = deps;
-  const { requestId, idempotencyKeyId } = payload;
+  const { account, requestId, idempotencyKeyId } = payload;
   if (delivery.count === 1) {
     if (idempotencyKeyId === undefined) return {};
     // If the API instance seemed dead, the next request with the key has ended the call. Without MongoDB the decision tells.
-    return (await money.entry(requestId).catch(() => undefined)) ? undefined : {};
+    return (await money.entry(account, requestId).catch(() => undefined)) ? undefined : {};
   }
   // Wait for MongoDB: what is not found would be lost.
   const retryIf = (error: unknown) => {
@@ -33,7 +33,7 @@ export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: D
   return retry({ clock, backoff, retryIf }, async () => {
     const answer = idempotencyKeyId === undefined ? undefined : await idempotency.stored(idempotencyKeyId, requestId);
     if (answer) return { answer };
-    if (await money.entry(requestId)) return undefined;
+    if (await money.entry(account, requestId)) return undefined;
     const job = await files.generated.findProviderJob(requestId);
     return job && { job };
   });

@@ -25,7 +25,7 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
       const { id } = found(await money.account(req.params.id), "account");
       return renderPage(page, (more) => money.ledger(id, { ...more, kind }), renderEntry);
     },
-    request: async (req) => renderEntry(found(await money.entry(req.params.id), "request")),
+    request: async (req) => renderEntry(found(await money.findEntry(req.params.id), "request")),
     check: async (req) => {
       const { full } = parse(checkQuery, req.query);
       await leases.settleIdle();

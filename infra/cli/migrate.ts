@@ -1,0 +1,85 @@
+import { Command } from "commander";
+import { keysSchema } from "#keys";
+import { systemClock } from "#platform/clock";
+import { ConfigError, configError, environment } from "#platform/config";
+import { createProcessLogger } from "#platform/logger";
+import { MigrationError, migrate, migrationStates } from "#platform/migrations";
+import { connectMongo, type Mongo } from "#platform/mongo";
+import { withSecretFiles } from "#platform/secret-files";
+import { sharedSchemas } from "../../shared/migrations.ts";
+import { aligned } from "./admin-print.ts";
+
+/** `npm run migrate`: prepares MongoDB for this version of the service. Needs MONGODB_URI alone. */
+const schemas = [...sharedSchemas, keysSchema];
+
+const program = new Command("migrate")
+  .description("Creates collections and indexes, and brings stored documents into the shape that this version needs.")
+  .helpCommand(false)
+  .showHelpAfterError("Add --help for the usage.");
+
+const stop = new AbortController();
+for (const name of ["SIGINT", "SIGTERM"] as const)
+  process.once(name, () => stop.abort(new MigrationError("Stopped. Run it again to continue.")));
+
+async function withMongo(
+  work: (mongo: Mongo, log: ReturnType<typeof createProcessLogger>) => Promise<void>,
+): Promise<void> {
+  const env = withSecretFiles(process.env, ["MONGODB_URI"]);
+  const given = environment.pick({ MONGODB_URI: true, LOG_LEVEL: true }).safeParse({
+    MONGODB_URI: env["MONGODB_URI"],
+    LOG_LEVEL: env["LOG_LEVEL"] || undefined,
+  });
+  if (!given.success)
+    throw configError(...given.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`));
+  const log = createProcessLogger("migrate", given.data.LOG_LEVEL);
+  const mongo = await connectMongo(given.data.MONGODB_URI, systemClock, log);
+  try {
+    await work(mongo, log);
+  } finally {
+    await mongo.close();
+  }
+}
+
+async function showStates(mongo: Mongo): Promise<number> {
+  const states = await migrationStates(mongo, schemas);
+  const rows = states.map(({ id, state, appliedAt, changed, what }) => [
+    id,
+    state,
+    appliedAt?.toISOString() ?? "-",
+    `${changed}`,
+    what,
+  ]);
+  process.stdout.write(aligned([["MIGRATION", "STATE", "APPLIED", "CHANGED", "WHAT"], ...rows]));
+  return states.filter(({ state }) => state === "pending" || state === "under way").length;
+}
+
+program
+  .command("run", { isDefault: true })
+  .description("applies what is pending")
+  .option("--dry-run", "show what would be applied")
+  .option("--offline", "no process of the service runs: apply also what those of older versions cannot work with")
+  .action((options: { dryRun?: true; offline?: true }) =>
+    withMongo(async (mongo, log) => {
+      if (options.dryRun) return void (await showStates(mongo));
+      const offline = options.offline === true;
+      const applied = await migrate({ mongo, schemas, clock: systemClock, log, signal: stop.signal, offline });
+      log.info({ applied }, "the schema fits this version");
+    }),
+  );
+
+program
+  .command("status")
+  .description("shows applied and pending migrations; exit code 2 if some are pending")
+  .action(() =>
+    withMongo(async (mongo) => {
+      if ((await showStates(mongo)) > 0) process.exitCode = 2;
+    }),
+  );
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  const known = error instanceof MigrationError || error instanceof ConfigError;
+  process.stderr.write(`${known ? error.message : (error as Error).stack}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,29 @@
+import { createCollections, dropIndexes } from "#platform/migration-steps";
+import type { ModuleSchema } from "#platform/migrations";
+import { pendingIndex } from "./records.ts";
+
+const pendingSlot = { status: "pending", "multipart.slot": { $exists: true } };
+
+export const filesSchema = {
+  module: "files",
+  shardKeys: { files: "_id", generations: "_id" },
+  unsharded: { uploads: "found by id alone, and unique by account and request: bounded by the upload limits of keys" },
+  scatter: { expiry: "scheduled: files that are due, by a sparse index" },
+  migrations: [
+    createCollections("uploads, files and generations", [
+      {
+        collection: "uploads",
+        indexes: [
+          { key: { account: 1, createdAt: -1, _id: -1 } },
+          { key: { account: 1, requestId: 1 }, unique: true },
+          { key: { dueAt: 1 }, sparse: true },
+          { key: pendingIndex, partialFilterExpression: { status: "pending" } },
+          { key: { account: 1, key: 1, "multipart.slot": 1 }, unique: true, partialFilterExpression: pendingSlot },
+        ],
+      },
+      { collection: "files", indexes: [{ key: { dueAt: 1 }, sparse: true }] },
+      { collection: "generations", indexes: [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }] },
+    ]),
+    dropIndexes("unique indexes of uploads without the account", "uploads", ["requestId_1", "key_1_multipart.slot_1"]),
+  ],
+} satisfies ModuleSchema;

@@ -1,0 +1,30 @@
+import { createCollections } from "#platform/migration-steps";
+import type { ModuleSchema } from "#platform/migrations";
+
+export const paymentsSchema = {
+  module: "payments",
+  unsharded: {
+    quotes: "a message hash is unique over all quotes, and the chain takes fewer payments than one shard",
+    buybacks: "a few batches for each token",
+  },
+  migrations: [
+    createCollections("quotes and buybacks", [
+      {
+        collection: "quotes",
+        indexes: [
+          { key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+          { key: { messageHash: 1 }, unique: true, partialFilterExpression: { messageHash: { $exists: true } } },
+          { key: { lookAt: 1 }, sparse: true },
+        ],
+      },
+      {
+        collection: "buybacks",
+        indexes: [
+          { key: { token: 1 }, unique: true, partialFilterExpression: { state: "open" } },
+          { key: { lookAt: 1 }, sparse: true },
+          { key: { createdAt: -1, _id: -1 } },
+        ],
+      },
+    ]),
+  ],
+} satisfies ModuleSchema;
