@@ -11,6 +11,7 @@ import { serveMetrics } from "#platform/metrics-server";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
+import { startTracing } from "#platform/tracing";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
@@ -29,6 +30,7 @@ const lastBytesMs = 1_000;
 export async function startApi(deps: ProcessDeps) {
   const { config, clock, log, metrics } = deps;
   const metricsServer = await serveMetrics({ config, metrics, log });
+  const tracing = await startTracing(config, { process: "api", clock, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
   const { money, payments } = common;
   const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
@@ -94,6 +96,7 @@ export async function startApi(deps: ProcessDeps) {
     isAlive,
     openCalls,
     observeCall,
+    tracing,
     background,
     bodyBudget,
     spoolBudget: createByteBudget(config.UPLOAD_BUDGET_BYTES),
@@ -156,6 +159,7 @@ export async function startApi(deps: ProcessDeps) {
           metricsServer.close();
         },
       },
+      { name: "send traces", run: () => tracing?.close() },
     ],
   };
 }

@@ -8,6 +8,7 @@ import { type Health, serveMetrics } from "#platform/metrics-server";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
 import type { Environment } from "#platform/secret-files";
+import { startTracing } from "#platform/tracing";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
@@ -35,6 +36,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       "/readyz": () => health?.ready() ?? starting,
     },
   });
+  const tracing = await startTracing(config, { process: "worker", clock, log });
   const executor = served.includes("maintenance") ? await createExecutor({ config, clock }) : undefined;
   const { mongo, settled, ...common } = await createServices(deps);
   const redis = connectRedis(config.REDIS_URL, "waiting", log);
@@ -65,6 +67,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     memory: createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES),
     executor,
     ending: ending.signal,
+    tracing,
   };
 
   await cancellations.start();
@@ -140,6 +143,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
           metricsServer.close();
         },
       },
+      { name: "send traces", run: () => tracing?.close() },
     ],
   };
 }
