@@ -220,7 +220,7 @@ export function parseTraceparent(header: string | undefined): Traceparent | unde
 }
 
 /** `name=value,other=value`, percent-encoded, as OTLP headers and resource attributes are written. */
-export function pairsOf(list: string | undefined): Record<string, string> {
+function pairsOf(list: string | undefined): Record<string, string> {
   const pairs = (list ?? "").split(",").flatMap((pair) => {
     const at = pair.indexOf("=");
     if (at < 1) return [];

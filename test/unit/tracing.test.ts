@@ -44,9 +44,11 @@ test("a caller's header counts as far as W3C Trace Context allows it, and has no
 });
 
 test("without a receiver nothing is traced, and the SDK is not even loaded", async () => {
-  const loaded = vi.fn(() => ({}));
+  const loaded = vi.fn<() => object>(() => ({}));
   vi.doMock("@opentelemetry/sdk-trace", loaded);
-  onTestFinished(() => void vi.doUnmock("@opentelemetry/sdk-trace"));
+  onTestFinished(() => {
+    vi.doUnmock("@opentelemetry/sdk-trace");
+  });
   expect(await start({ OTEL_EXPORTER_OTLP_HEADERS: "a=b" })).toBeUndefined();
   expect(loaded).not.toHaveBeenCalled();
 });
