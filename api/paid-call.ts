@@ -7,6 +7,7 @@ import { type CallTarget, isTextPool, jobCatalog, type PaidCall } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
 import { formatUsd } from "#money";
 import type { Background } from "#platform/background";
+import type { Tracing } from "#platform/tracing";
 import {
   type AdmissionDeps,
   type Admitted,
@@ -16,6 +17,7 @@ import {
   checkBeforeFiles,
 } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
+import { beginCallTrace, type CallTrace } from "./call-trace.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
 import { bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { formTimeoutMs } from "./http/file-form.ts";
@@ -28,6 +30,7 @@ import { type ResolveDeps, resolveStored } from "./stored-responses.ts";
 
 export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps, RouteBodyDeps, ResolveDeps {
   readonly openCalls: OpenCalls;
+  readonly tracing: Tracing | undefined;
   readonly observeCall: (call: EndedCall) => void;
   readonly background: Background;
   readonly callTimeoutMs: number;
@@ -43,15 +46,17 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
   const { endpoint, codec } = route;
   return async (req, res) => {
     const { requestId } = localsOf(res);
-    const reservation = createReservation(deps, requestId);
+    const reservation = createReservation(deps, route, req, res);
     try {
       reservation.arrive();
       await submitCall(deps, route, req, res, reservation);
     } catch (thrown) {
       const error = toServiceError(thrown);
-      if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
+      if (error.status >= 500)
+        deps.log.error({ err: thrown, requestId, endpoint, ...reservation.traceIds() }, "a call was not admitted");
       // Before the caller is answered, so that a corrected retry with the same key succeeds.
       await reservation.release(error);
+      reservation.refusedBy(error);
       if (!reservation.isSubmitted()) deps.observeCall({ endpoint, status: error.status, code: error.code });
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
       if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
@@ -65,22 +70,30 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
 const slotMarginMs = 10_000;
 
 /** What a request takes on its way to `submit`, and how all of it is released. */
-function createReservation(deps: CallDeps, requestId: string) {
+function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: Response) {
+  const { requestId } = localsOf(res);
+  const { endpoint } = route;
   let depart = () => {};
   let slot: Slot | undefined;
   let body: RouteBody | undefined;
   let isSubmitted = false;
   let claimId: string | undefined;
+  let trace: CallTrace | undefined;
   return {
     arrive(): void {
       depart = deps.openCalls.arrive();
     },
-    async takeSlot(caller: Caller, { readBody }: PaidRoute): Promise<Slot> {
-      const bodyMs = readBody ? formTimeoutMs : bodyTimeoutMs;
+    async takeSlot(caller: Caller): Promise<Slot> {
+      const bodyMs = route.readBody ? formTimeoutMs : bodyTimeoutMs;
       slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyMs + deps.callTimeoutMs + slotMarginMs });
+      const { tracing } = deps;
+      trace = tracing && beginCallTrace(tracing, { req, res, endpoint, account: caller.account });
+      trace?.passed("slot");
       return slot;
     },
-    async readBody(route: PaidRoute, req: Request, res: Response): Promise<RouteBody & Partial<JsonBody>> {
+    trace: () => trace,
+    traceIds: () => trace?.span.ids,
+    async readBody(): Promise<RouteBody & Partial<JsonBody>> {
       const { readBody } = route;
       const caller = slot?.caller;
       body =
@@ -92,11 +105,13 @@ function createReservation(deps: CallDeps, requestId: string) {
               refusalOf: (draft, files) => refusalOf(deps, { route, caller, body: draft, files }),
             })
           : await deps.readBody(req, res, caller ?? "anonymous");
+      trace?.passed("body");
       return body;
     },
     async claimKey(request: ClaimRequest, waiting: { answerBy: number; res: Response }): Promise<Claimed> {
       const claimed = await claimKey(deps, request, waiting);
       if (claimed.kind === "new") claimId = claimed.id;
+      trace?.passed("idempotency");
       return claimed;
     },
     /** From here on the slot and the claim are released by what answers the call. */
@@ -109,6 +124,10 @@ function createReservation(deps: CallDeps, requestId: string) {
       isSubmitted = true;
     },
     isSubmitted: () => isSubmitted,
+    /** What was submitted is ended by what answers it. */
+    refusedBy({ status, code }: ServiceError): void {
+      if (!isSubmitted) trace?.end(status, code);
+    },
     /** For a request that is refused. */
     async release(refusedBy: ServiceError): Promise<void> {
       if (claimId !== undefined) await releaseKey(deps, claimId, requestId);
@@ -119,6 +138,8 @@ function createReservation(deps: CallDeps, requestId: string) {
       body?.release();
       if (body?.cleanUp && !isSubmitted)
         deps.background.run("deleting the file of a refused call", body.cleanUp(), { requestId });
+      // Answered again from an earlier call.
+      if (!isSubmitted) trace?.end(res.statusCode);
       depart();
     },
   };
@@ -153,10 +174,10 @@ async function submitCall(
 
   // A caller over a limit is refused before a byte of the body is read.
   const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
-  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner, route));
+  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
   if (!keySlot) await countAnonymous(deps, req, res);
 
-  const body = await reservation.readBody(route, req, res);
+  const body = await reservation.readBody();
   // The time of the call counts from the end of its body.
   const acceptedAt = deps.clock.now();
   const parse = () => parseBody(route, body);
@@ -171,7 +192,7 @@ async function submitCall(
     ? paidByKey(route, req, keySlot.caller, body, call)
     : await payPerCall(deps, route, { req, res, body, call });
   if (!paidBy) return;
-  const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller, route));
+  const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller));
   const { account } = slot.caller;
 
   // No caller waits longer than this; only an answer that is stored may come later.
@@ -197,6 +218,8 @@ async function submitCall(
   const isLeased = isTextPool(jobCatalog[job].pool) && !claim;
   const admitted = await admit(deps, { requestId, slot, call, route, deadlineAt, isLeased });
   res.set(limitHeaders(slot.rateLimits));
+  const trace = reservation.trace();
+  trace?.admitted({ model: admitted.targets[0].model.id, stream: call.stream });
 
   const payload = {
     ...payloadOf(deps, route, req, slot, call, admitted),
@@ -204,6 +227,7 @@ async function submitCall(
     deadlineAt,
     ...(stored?.previousResponseId !== undefined && { previousResponseId: stored.previousResponseId }),
     ...(claim && { idempotencyKeyId: claim.id }),
+    ...(trace && { traceparent: trace.span.traceparent }),
   };
   const { maxTokens, leased } = admitted;
   reservation.handOver();
@@ -222,6 +246,7 @@ async function submitCall(
         write: (text: string) => answer(deps, { res, text, format: wanted }),
       }),
     ...(cleanUp && { cleanUp }),
+    ...(trace && { trace }),
   };
   reservation.submitted();
   await deps.openCalls.submit({ job, payload, maxTokens, ...answering }, body);

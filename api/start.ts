@@ -13,6 +13,7 @@ import { checkSchema } from "#platform/migrations";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
+import { startTracing } from "#platform/tracing";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import { createApp } from "./app.ts";
@@ -32,6 +33,7 @@ const lastBytesMs = 1_000;
 export async function startApi(deps: ProcessDeps) {
   const { config, clock, log, metrics } = deps;
   const metricsServer = await serveMetrics({ config, metrics, log });
+  const tracing = await startTracing(config, { process: "api", clock, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
   await checkSchema(mongo, [keysSchema]);
   const { money, payments } = common;
@@ -101,6 +103,7 @@ export async function startApi(deps: ProcessDeps) {
     isAlive,
     openCalls,
     observeCall,
+    tracing,
     background,
     bodyBudget,
     spoolBudget,
@@ -164,6 +167,7 @@ export async function startApi(deps: ProcessDeps) {
           metricsServer.close();
         },
       },
+      { name: "send traces", run: () => tracing?.close() },
     ],
   };
 }

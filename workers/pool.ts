@@ -17,6 +17,7 @@ import { type Config, ConfigError } from "#platform/config";
 import { oneAtATime } from "#platform/one-at-a-time";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 import { endWithoutRunning, HandedOver } from "./run-call.ts";
+import { beginDelivery } from "./tracing/call-trace.ts";
 
 const lockMs = 10_000;
 const renewMs = 2_500;
@@ -92,13 +93,19 @@ export function startPool(
     const { requestId } = payload;
     // The clocks of two machines may differ.
     if (job.attemptsStarted === 1) observeWait(Math.max(0, clock.now() - payload.acceptedAt) / 1_000);
+    const name = job.name as PaidJobName;
+    const delivered = { job: name, pool, payload, count: job.attemptsStarted, enqueuedAt: job.timestamp };
+    const trace = beginDelivery(deps.tracing, { ...delivered, now: clock.now() });
     try {
-      await handlers[job.name as PaidJobName](deps, payload, { count: job.attemptsStarted, isShared });
+      await handlers[name](deps, payload, { count: job.attemptsStarted, isShared, trace });
     } catch (error) {
       if (error instanceof HandedOver) throw error;
       // A handler that threw has decided nothing: the hold and the caller still wait.
-      log.error({ err: error, pool, requestId }, "a call could not be run");
-      await endWithoutRunning(deps, payload, couldNotRun(error));
+      log.error({ err: error, pool, requestId, ...trace?.ids }, "a call could not be run");
+      await endWithoutRunning(deps, payload, couldNotRun(error), trace);
+    } finally {
+      trace?.call?.endAttempts({});
+      trace?.span.end();
     }
   }
 

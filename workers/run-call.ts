@@ -9,6 +9,7 @@ import { type CallDeps, type Delivery, FailedWork, failureReason, type Work } fr
 import { charge, failureOf, ledgerFields, upstreamCostOf } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
+import type { DeliveryTrace } from "./tracing/call-trace.ts";
 import { type AttemptRecord, providerMs, type Target } from "./upstreams/index.ts";
 
 /** The delivery ends without a decision: the next one goes on with the provider's job. */
@@ -25,13 +26,18 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: Deliv
   const { money } = deps;
   const { requestId, account } = payload;
   const earlier = await findEarlier(deps, payload, delivery);
-  if (!earlier) return endWithoutRunning(deps, payload, workerDied());
+  if (!earlier) return endWithoutRunning(deps, payload, workerDied(), delivery.trace);
 
   const call = begin(deps, payload);
   try {
     if (delivery.isShared) await call.noticed;
-    const ending = await runWork(deps, payload, call, earlier, work);
+    const ending = await runWork(deps, payload, { ...call, trace: delivery.trace }, earlier, work);
+    const deciding = delivery.trace?.call?.decides();
     const { won, entry } = await money.decide({ ...ending.decision, until: decidableUntil(payload) });
+    deciding?.end();
+    const { status, usage } = ending.decision;
+    delivery.trace?.call?.endAttempts(usage);
+    delivery.trace?.span.set({ "inference.status": status, "inference.cost_nanousd": Number(entry.costNanoUsd) });
     const isAnswered = won || (ending.isStored && entry.request?.status === "succeeded");
     const delivered = isAnswered
       ? await ending.notify(entry.costNanoUsd)
@@ -74,14 +80,14 @@ interface Ending {
 async function runWork(
   deps: CallDeps,
   payload: PaidCall,
-  call: ReturnType<typeof begin>,
+  call: ReturnType<typeof begin> & Pick<Delivery, "trace">,
   earlier: Earlier,
   work: Work,
 ): Promise<Ending> {
   const { catalog, replies, clock } = deps;
   const { requestId, account, replyTo, tier } = payload;
-  const { signal, record } = call;
-  const log = deps.log.child({ requestId });
+  const { signal, record, trace } = call;
+  const log = deps.log.child({ requestId, ...trace?.ids });
   const onGone = () => {
     if (!storesAnswer(payload)) call.abort("gone");
   };
@@ -99,7 +105,9 @@ async function runWork(
     const model = targets[0]?.model;
     if (!model) throw noCapacity(`This worker does not know the model '${payload.model}'.`);
     const { models: _, provider: __, ...request } = JSON.parse(await bodyOf(deps.files, payload, signal)) as JsonObject;
-    const context = { ...deps, ...call, payload, account, model, targets, request, reply, job: earlier.job, log };
+    trace?.call?.asks(request);
+    const own = { payload, account, model, targets, request, reply, job: earlier.job, log, trace: trace?.call };
+    const context = { ...deps, ...call, ...own };
     const answered = await work(context);
     isResumable ||= answered.isResumable ?? false;
     const { text, headers, usage, estimated } = answered;
@@ -127,6 +135,7 @@ async function runWork(
     if ((isResumable || details.isResumable) && isHandedOver(signal))
       throw new HandedOver("the provider's job goes on");
     const { status, error, answer } = failureOf(cause);
+    markFailed(trace, answer);
     if (answer.code === "internal_error") log.error({ err: cause }, "a call failed by a defect");
     else {
       const { candidate, attempts } = record;
@@ -170,7 +179,12 @@ async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: Abort
 }
 
 /** Ends a call that is not run here: at zero, or with the entry that stands. */
-export async function endWithoutRunning(deps: CallDeps, payload: PaidCall, error: ServiceError): Promise<void> {
+export async function endWithoutRunning(
+  deps: CallDeps,
+  payload: PaidCall,
+  error: ServiceError,
+  trace?: DeliveryTrace,
+): Promise<void> {
   const { money, log, clock } = deps;
   const { requestId } = payload;
   const now = clock.now();
@@ -178,10 +192,15 @@ export async function endWithoutRunning(deps: CallDeps, payload: PaidCall, error
   const call = { ...fields, until: decidableUntil(payload) };
   const { entry } = await money.release(call, { status: "failed", error: error.code });
   const answerLost = entry.costNanoUsd > 0n;
-  log.warn({ requestId, answerLost, code: error.code }, "a call ended without being run here");
+  markFailed(trace, error);
+  log.warn({ requestId, ...trace?.ids, answerLost, code: error.code }, "a call ended without being run here");
   const notified = await notifyDecided(deps, payload, entry, error);
   if (!notified) await refundLost(deps, payload, entry);
 }
+
+/** What the caller did wrong is no error of the span. */
+const markFailed = (trace: DeliveryTrace | undefined, { status, code }: ServiceError) =>
+  status >= 500 ? trace?.span.fail(code) : trace?.span.set({ "error.type": code });
 
 /** From then on the call's lease may be closed: it is not decided any more, and costs nothing. */
 const decidableUntil = ({ lease, deadlineAt }: PaidCall): number | undefined =>

@@ -8,6 +8,7 @@ import { type Health, serveMetrics } from "#platform/metrics-server";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
 import type { Environment } from "#platform/secret-files";
+import { startTracing } from "#platform/tracing";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
@@ -36,6 +37,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       "/readyz": () => health?.ready() ?? starting,
     },
   });
+  const tracing = await startTracing(config, { process: "worker", clock, log });
   const executor = served.includes("maintenance") ? await createExecutor({ config, clock }) : undefined;
   const { mongo, settled, ...common } = await createServices(deps);
   const redis = connectRedis(config.REDIS_URL, "waiting", log);
@@ -69,6 +71,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     gathered: createGathered({ redis, clock }),
     executor,
     ending: ending.signal,
+    tracing,
   };
 
   await cancellations.start();
@@ -142,6 +145,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
           metricsServer.close();
         },
       },
+      { name: "send traces", run: () => tracing?.close() },
     ],
   };
 }

@@ -72,9 +72,11 @@ export function createCallRegistry(
       if (call.cleanUp && !workContinues) background("deleting the file of a call", call, call.cleanUp());
       const totalMs = clock.now() - acceptedAt;
       const firstEventMs = call.firstEventAt === undefined ? undefined : call.firstEventAt - acceptedAt;
+      call.trace?.end(status, code, call.firstEventAt);
       observeCall({ endpoint, admitted: { model, totalMs, firstEventMs, providerMs: call.providerMs }, status, code });
       const outcome = { status, code, disconnected: !call.res.writableFinished, totalMs };
-      log.info({ requestId, account, key: keyId, endpoint, model, stream, ...outcome }, "call");
+      const ids = call.trace?.span.ids;
+      log.info({ requestId, account, key: keyId, endpoint, model, stream, ...outcome, ...ids }, "call");
       resolveIfIdle();
     },
 

@@ -49,7 +49,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, money, files, clock, log } = deps;
 
   const background = (what: string, call: OpenCall, work: Promise<unknown>) =>
-    deps.background.run(what, work, { requestId: call.payload.requestId });
+    deps.background.run(what, work, { requestId: call.payload.requestId, ...call.trace?.span.ids });
 
   const open = createCallRegistry(deps, background);
   const stopPulse = clock.every(Math.min(1_000, deps.pingIntervalMs / 2), pulse);

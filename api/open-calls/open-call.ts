@@ -18,6 +18,7 @@ import type { Background } from "#platform/background";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import type { CallTrace } from "../call-trace.ts";
 
 /** How a call ended, or a request was refused. */
 export interface EndedCall {
@@ -68,6 +69,8 @@ export interface Submission {
   readonly isBinary?: true;
   /** Writes the job's answer, where that is not the text itself. Rejects, before the head is sent, with the error to answer. */
   readonly write?: (text: string) => Promise<void>;
+  /** Absent where nothing is traced. */
+  readonly trace?: CallTrace;
   /** Deletes what the job read beside its body. */
   readonly cleanUp?: () => Promise<void>;
 }

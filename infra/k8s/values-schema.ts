@@ -106,6 +106,13 @@ export const valuesSchema: Schema = {
       }),
     }),
     prometheus: object({ enabled: flag, intervalSeconds: atLeast(1), labels: map }),
-    networkPolicy: object({ enabled: flag, callers: list, prometheus: list, stores: list, extraEgress: list }),
+    networkPolicy: object({
+      enabled: flag,
+      callers: list,
+      prometheus: list,
+      stores: list,
+      traces: list,
+      extraEgress: list,
+    }),
   }),
 };

@@ -62,6 +62,8 @@ export const paidCall = z.object({
   idempotencyKeyId: z.string().optional(),
   /** The stored response that the body's input continues, as the caller named it. */
   previousResponseId: z.string().optional(),
+  /** W3C Trace Context of the call in the API. Absent where nothing is traced. */
+  traceparent: z.string().optional(),
   /** The mint for the buyback of its charge: the account's, or the caller's choice. */
   buybackToken: z.string().optional(),
   body: z.union([

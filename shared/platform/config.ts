@@ -14,6 +14,21 @@ const text = z.string().min(1);
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be an address on Solana");
 const usd = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/, "must be a decimal amount of USD");
 const address = z.url({ protocol: /^https?$/ });
+/** As the specification of OpenTelemetry writes lists of names and values. */
+const pairs = z
+  .string()
+  .regex(/^\s*[\w.!#$&'*+^`|~-]+\s*=([^,%]|%[0-9A-Fa-f]{2})*(,\s*[\w.!#$&'*+^`|~-]+\s*=([^,%]|%[0-9A-Fa-f]{2})*)*$/, {
+    error: "must be name=value,name=value with percent-encoded values",
+  });
+/** The standard values of OTEL_TRACES_SAMPLER. */
+const samplers = [
+  "always_on",
+  "always_off",
+  "traceidratio",
+  "parentbased_always_on",
+  "parentbased_always_off",
+  "parentbased_traceidratio",
+] as const;
 const secret = { secret: true };
 
 export const environment = z.object({
@@ -64,6 +79,33 @@ export const environment = z.object({
     .enum(["trace", "debug", "info", "warn", "error", "silent"])
     .default("info")
     .describe("Lowest level that is logged"),
+  OTEL_EXPORTER_OTLP_ENDPOINT: address
+    .optional()
+    .describe("Receiver of traces by OTLP over HTTP, without `/v1/traces`. Without it nothing is traced"),
+  OTEL_EXPORTER_OTLP_HEADERS: pairs
+    .optional()
+    .describe("Headers for that receiver, `name=value,name=value`, percent-encoded")
+    .meta(secret),
+  OTEL_SERVICE_NAME: text
+    .optional()
+    .describe("Name of the process in traces. Default: `inference-api` or `inference-worker`"),
+  OTEL_RESOURCE_ATTRIBUTES: pairs
+    .optional()
+    .describe("More that is said of the process in traces, such as `deployment.environment.name=production`"),
+  OTEL_TRACES_SAMPLER: z
+    .enum(samplers)
+    .default("parentbased_always_on")
+    .describe("Which calls are traced: OpenTelemetry's samplers, except that a caller cannot cause a trace"),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe("Share of calls that `traceidratio` and `parentbased_traceidratio` trace"),
+  OTEL_CAPTURE_CONTENT: z
+    .stringbool()
+    .default(false)
+    .describe("`on`: traces of text calls have the prompt and the answer, cut to 16,000 characters each"),
   BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
   BODY_BUDGET_BYTES: count(
     "Memory for JSON bodies that one API process is reading or has not queued yet, and for streamed audio that callers have not read; beyond it new calls get 503 and slow readers are disconnected. At least 10 times BODY_LIMIT_BYTES",

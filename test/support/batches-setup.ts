@@ -4,13 +4,13 @@ import { collect, log, openReader, paidCall } from "./jobs-setup.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
 import { held, holdOf, openAccount, startMoney, times } from "./money-setup.ts";
 import { testStores } from "./servers.ts";
-import { startService } from "./service.ts";
+import { type Environment, startService } from "./service.ts";
 import { asking, providerModel } from "./service-setup.ts";
 
 const heldNanoUsd = 1_000_000n;
 
 /** A service whose worker runs so many chat calls at once, and an API instance of the test's own that admits calls. */
-export async function startBatches(concurrency: number) {
+export async function startBatches(concurrency: number, env: Environment = {}) {
   const stores = await testStores();
   const provider = await startMockOpenai();
   onTestFinished(() => provider.close());
@@ -19,6 +19,7 @@ export async function startBatches(concurrency: number) {
       OPENAI_API_KEY: "sk-operator",
       OPENAI_BASE_URL: provider.url,
       WORKER_CONCURRENCY_CHAT: String(concurrency),
+      ...env,
     },
   });
   const { money } = await startMoney(stores.MONGODB_URI);
@@ -29,9 +30,13 @@ export async function startBatches(concurrency: number) {
   onTestFinished(() => queues.close());
 
   /** Admits calls in one turn of the event loop; each asks for its own text. */
-  async function admit(texts: readonly string[], fields: Partial<PaidCall> = {}) {
+  async function admit(
+    texts: readonly string[],
+    fields: Partial<PaidCall> = {},
+    fieldsOf: (index: number) => Partial<PaidCall> = () => ({}),
+  ) {
     const calls = await Promise.all(
-      texts.map(async (text) => {
+      texts.map(async (text, index) => {
         const { requestId } = await held(money, holdOf(account, heldNanoUsd));
         const body = { ...asking(providerModel, text), stream: fields.stream ?? false };
         const payload = paidCall(requestId, {
@@ -42,6 +47,7 @@ export async function startBatches(concurrency: number) {
           outputCap: 100,
           body: { json: JSON.stringify(body) },
           ...fields,
+          ...fieldsOf(index),
         });
         return { requestId, payload, entry: () => money.findEntry(requestId), ...collect(reader, requestId) };
       }),

@@ -59,7 +59,7 @@ test("compose passes every variable of the service to a process, and none that n
 
 test("what compose passes is the variable of the same name, and nothing where that is not set", () => {
   const fixed = ["HOST", "PORT", "METRICS_HOST", "METRICS_PORT", "WORKER_POOLS"];
-  const bundled = ["REDIS_URL", "MONGODB_URI", "S3_ENDPOINT"];
+  const bundled = ["REDIS_URL", "MONGODB_URI", "S3_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
   const shape = (name: string): RegExp => {
     if (fixed.includes(name)) return /^[^$]+$/;
     const initial = bundled.includes(name) ? ":?-.+" : ":-";

@@ -9,6 +9,7 @@ import { storeResponse } from "./store-response.ts";
 
 /** A call that is answered in text, in whatever format the caller speaks. */
 export async function chat(call: CallContext): Promise<Answer> {
+  call.trace?.prompts(() => chatRequestOf(call));
   const fitting = await withoutDenseFiles(call);
   return fitting.payload.stream ? answerStream(fitting) : answerWhole(fitting);
 }
@@ -21,10 +22,11 @@ const atTarget = (call: CallContext): CallContext => {
 
 async function answerWhole(call: CallContext): Promise<Answer> {
   const convert = await convertCall(call);
-  const { converted, answered } = await call.upstreams.once(call, async (candidate, signal) => {
+  const { converted, answered } = await call.upstreams.once(call, async (candidate, signal, span) => {
     const converted = await convert.forCandidate(candidate);
     const { provider } = candidate.upstream;
-    const response = await provider.answer({ ...converted.call, signal, log: call.log });
+    const response = await provider.answer({ ...converted.call, signal, log: call.log, span });
+    call.trace?.answered(converted.call.format, response);
     return { converted, answered: converted.answer(response) };
   });
   const { body, counted } = answered;
@@ -33,7 +35,7 @@ async function answerWhole(call: CallContext): Promise<Answer> {
 }
 
 async function answerStream(call: CallContext): Promise<Answer> {
-  const { upstreams, record, reply, log } = call;
+  const { upstreams, record, reply, log, trace } = call;
   const convert = await convertCall(call);
   let converted: ConvertedCall | undefined;
   let stream: StreamWriter | undefined;
@@ -42,11 +44,11 @@ async function answerStream(call: CallContext): Promise<Answer> {
     () => record.attempts.length > 0 && stream?.usage() === undefined && hidesReasoning(atTarget(call)),
   );
   try {
-    const items = await upstreams.stream({ ...call, signal: interruption.signal }, async (candidate, signal) => {
+    const items = await upstreams.stream({ ...call, signal: interruption.signal }, async (candidate, signal, span) => {
       // No other upstream is tried for a stream that is only read on for its usage.
       if (interruption.reason() !== undefined) throw interruption.reason();
       converted = await convert.forCandidate(candidate);
-      return candidate.upstream.provider.stream({ ...converted.call, signal, log });
+      return candidate.upstream.provider.stream({ ...converted.call, signal, log, span });
     });
     if (!converted) throw new TypeError("a stream of no upstream");
     stream = converted.stream();
@@ -54,7 +56,10 @@ async function answerStream(call: CallContext): Promise<Answer> {
     if (headers) reply.announce(headers);
     for await (const events of items) {
       let text = "";
-      for (const event of events) text += stream.write(event);
+      for (const event of events) {
+        trace?.streamed(converted.call.format, event);
+        text += stream.write(event);
+      }
       if (interruption.reason() !== undefined) {
         if (stream.usage() !== undefined) break;
         continue;

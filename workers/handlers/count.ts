@@ -72,10 +72,10 @@ async function countByProvider(
     supports: (provider: Provider) => provider.count !== undefined,
   };
   try {
-    return await upstreams.once(request, async (candidate, signal) => {
+    return await upstreams.once(request, async (candidate, signal, span) => {
       const body = await requestFor(candidate);
       const { id, provider } = candidate.upstream;
-      return provider.count?.({ ...body, signal, log }).catch((error: unknown) => {
+      return provider.count?.({ ...body, signal, log, span }).catch((error: unknown) => {
         if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
         log.info({ upstream: id, kind: error.kind, reason: error.message }, "the provider did not count");
         throw new Error("the provider did not count", { cause: error });

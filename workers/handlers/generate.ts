@@ -63,10 +63,10 @@ async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink
   });
   let generated: T[] = [];
   try {
-    const { output, usage } = await upstreams.once(withJob(call), async (candidate, signal) => {
+    const { output, usage } = await upstreams.once(withJob(call), async (candidate, signal, span) => {
       await sink.discard(generated);
       generated = [];
-      return ask(candidate, signal, async (body, about = {}) => {
+      return ask(candidate, signal, span, async (body, about = {}) => {
         generated.push(await sink.store(body, about, signal));
       });
     });

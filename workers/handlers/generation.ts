@@ -22,6 +22,7 @@ export async function prepare(call: CallContext, parsed: ParsedCall, memory: Byt
   const ask = async (
     { upstream, model }: Candidate,
     signal: AbortSignal,
+    span: GenerationCall["span"],
     store: GenerationCall["store"],
   ): Promise<Generated> => {
     // No provider starts work for a disconnected caller.
@@ -43,6 +44,7 @@ export async function prepare(call: CallContext, parsed: ParsedCall, memory: Byt
       signal,
       disconnected,
       log,
+      span,
     });
   };
 

@@ -5,6 +5,7 @@ import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } f
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
+import type { Tracing } from "#platform/tracing";
 import type { Executor } from "../executors/index.ts";
 import type { Answer, CallContext, CallDeps, Delivery } from "../run-call/context.ts";
 import { endWithoutRunning, runCall } from "../run-call.ts";
@@ -29,6 +30,7 @@ export interface HandlerDeps extends CallDeps {
   readonly background: Background;
   /** Aborts when this process shuts down. */
   readonly ending: AbortSignal;
+  readonly tracing: Tracing | undefined;
 }
 
 export type Handler<Name extends JobName> = (
@@ -61,6 +63,7 @@ const paid =
           deps,
           payload,
           noCapacity("There is no memory for so large a request right now.", 2),
+          delivery.trace,
         );
       const withMemory = { ...deps, files: { ...files, uploads } };
       await runCall(withMemory, payload, delivery, (call) => work(call, memory));

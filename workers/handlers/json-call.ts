@@ -21,8 +21,8 @@ export const jsonCall =
     const { upstreams, log } = call;
     const { body, ignored, answer } = prepare(call);
     const supports = (provider: Provider) => provider[method] !== undefined;
-    const answered = await upstreams.once({ ...call, supports }, async ({ upstream, model, target }, signal) => {
-      const response = await upstream.provider[method]?.({ model, body: { ...body, model }, signal, log });
+    const answered = await upstreams.once({ ...call, supports }, async ({ upstream, model, target }, signal, span) => {
+      const response = await upstream.provider[method]?.({ model, body: { ...body, model }, signal, log, span });
       return answer(response ?? {}, target.model);
     });
     const params = ignoredParams();

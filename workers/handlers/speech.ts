@@ -15,8 +15,8 @@ export async function streamSpeech(call: CallContext, memory: ByteShare): Promis
   let generated: Generated | undefined;
   let bytes = 0;
   try {
-    const items = await upstreams.stream(withJob(call), async (candidate, signal) =>
-      piecesOf((store) => ask(candidate, signal, store)),
+    const items = await upstreams.stream(withJob(call), async (candidate, signal, span) =>
+      piecesOf((store) => ask(candidate, signal, span, store)),
     );
     const { type, open } = writers[request["stream"] as SpeechStream];
     const writer = open();

@@ -2,6 +2,7 @@ import type { Quirks, Task, Upstream, Usage } from "#catalog";
 import type { ProviderCode } from "#errors";
 import type { Format } from "#formats";
 import type { Logger } from "#platform/logger";
+import type { Span } from "#platform/tracing";
 
 /** An upstream of the catalog, with its address and key from the environment. */
 export interface Target extends Pick<Upstream, "concurrency" | "storesAnswers"> {
@@ -21,6 +22,8 @@ export interface UpstreamCall {
   /** Once aborted, the call rejects with its reason at once and releases everything that it holds. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+  /** The parent of the spans of its HTTP requests. */
+  readonly span?: Span | undefined;
 }
 
 /** A call that is answered in text, in a format that the provider speaks. */
@@ -77,6 +80,7 @@ export interface GenerationCall {
    */
   readonly disconnected: AbortSignal;
   readonly log: Logger;
+  readonly span?: Span | undefined;
 }
 
 export interface Generated {

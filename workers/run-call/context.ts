@@ -9,6 +9,7 @@ import type { Logger } from "#platform/logger";
 import type { StoredResponses } from "#stored-responses";
 import type { Counting } from "../counting/index.ts";
 import { Aborted, type Running } from "../running.ts";
+import type { CallTrace, DeliveryTrace } from "../tracing/call-trace.ts";
 import type { AttemptRecord, Target, Upstreams } from "../upstreams/index.ts";
 
 export interface CallDeps {
@@ -32,6 +33,8 @@ export interface Delivery {
   readonly count: number;
   /** The job carries other calls too: it was not removed if this call was withdrawn while it waited. */
   readonly isShared: boolean;
+  /** Absent where nothing is traced. */
+  readonly trace?: DeliveryTrace | undefined;
 }
 
 /** One delivery of a call, as the work of a job sees it. */
@@ -52,6 +55,8 @@ export interface CallContext
   readonly record: AttemptRecord;
   /** Submitted by an earlier delivery whose worker did not see its end. */
   readonly job: ProviderJob | undefined;
+  /** Absent where the call is not traced. */
+  readonly trace?: CallTrace | undefined;
 }
 
 /** The work of a job. Throws any error, or a `FailedWork` where more than the error is to be known. */

@@ -4,6 +4,7 @@ import type { Format } from "#formats";
 import type { CallTarget } from "#jobs";
 import type { Attempt, AttemptOutcome } from "#money";
 import type { Clock } from "#platform/clock";
+import type { Span } from "#platform/tracing";
 import { Aborted, type FailureKind, UpstreamFailure } from "../providers/provider.ts";
 import type { Outcome } from "./breaker.ts";
 import { startDeadlines } from "./deadlines.ts";
@@ -31,7 +32,7 @@ export interface AttemptRecord {
   candidate?: Candidate;
 }
 
-interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "code"> {
+export interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "code"> {
   /** Unix milliseconds. */
   readonly startedAt: number;
   /** Of the first event of a stream. */
@@ -46,6 +47,11 @@ interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "c
 /** How long all attempts took together until now. */
 export const providerMs = ({ attempts }: AttemptRecord, now: number): number =>
   attempts.reduce((sum, { startedAt, endedAt = now }) => sum + endedAt - startedAt, 0);
+
+/** Ends the spans that it starts by itself, from what was noted of the attempts. */
+export interface AttemptTracer {
+  startAttempt(made: MadeAttempt, candidate: Candidate): Span;
+}
 
 const outcomes: Partial<Record<FailureKind, AttemptOutcome>> = {
   refused: "refused",
@@ -68,13 +74,18 @@ function outcomeOf(reason: unknown): Pick<MadeAttempt, "outcome" | "status" | "c
 export function startAttempt(
   candidate: Candidate,
   account: string,
-  { signal: caller, record }: { readonly signal: AbortSignal; readonly record: AttemptRecord },
+  {
+    signal: caller,
+    record,
+    trace,
+  }: { readonly signal: AbortSignal; readonly record: AttemptRecord; readonly trace?: AttemptTracer | undefined },
   clock: Clock,
 ) {
   const { upstream, model } = candidate;
   const made: MadeAttempt = { upstream: upstream.id, model: candidate.target.model.id, startedAt: clock.now() };
   record.attempts.push(made);
   record.candidate = candidate;
+  const span = trace?.startAttempt(made, candidate);
   const note = (ending: Pick<MadeAttempt, "outcome" | "status" | "code">) => {
     if (made.outcome === undefined) Object.assign(made, ending, { endedAt: clock.now() });
   };
@@ -104,6 +115,7 @@ export function startAttempt(
   return {
     candidate,
     signal,
+    span,
     within,
     /** The first item has arrived. */
     markResponding(): void {

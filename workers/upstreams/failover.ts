@@ -3,7 +3,14 @@ import { isPaymentAccount } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
-import { type AttemptRecord, type Candidate, startAttempt, type Target, type UpstreamAttempt } from "./attempt.ts";
+import {
+  type AttemptRecord,
+  type AttemptTracer,
+  type Candidate,
+  startAttempt,
+  type Target,
+  type UpstreamAttempt,
+} from "./attempt.ts";
 import { takeFirstSlot } from "./slots.ts";
 
 /** A provider may work, unpaid, on each attempt that fails. */
@@ -19,6 +26,7 @@ export interface UpstreamRequest {
   readonly disconnected?: AbortSignal;
   readonly record: AttemptRecord;
   readonly log: Logger;
+  readonly trace?: AttemptTracer | undefined;
   /** Leaves out upstreams whose provider lacks what the call needs. */
   readonly supports?: (provider: Provider) => boolean;
 }

@@ -19,6 +19,7 @@ import type { Catalog } from "#catalog";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Environment } from "#platform/secret-files";
+import type { Span } from "#platform/tracing";
 import type { Counting } from "../counting/index.ts";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { AttemptRecord, Candidate, Target, UpstreamAttempt } from "./attempt.ts";
@@ -30,7 +31,7 @@ export { type AttemptRecord, type Candidate, providerMs, type Target } from "./a
 export type { AttemptObserver } from "./upstream.ts";
 
 /** Calls one upstream. Called again for the next one after a failure. */
-type Work<T> = (candidate: Candidate, signal: AbortSignal) => Promise<T>;
+type Work<T> = (candidate: Candidate, signal: AbortSignal, span: Span | undefined) => Promise<T>;
 
 export function createUpstreams(deps: {
   catalog: Pick<Catalog, "upstreams" | "list">;
@@ -101,7 +102,7 @@ export function createUpstreams(deps: {
     },
     once: <T>(request: UpstreamRequest, work: Work<T>): Promise<T> =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
-        const value = await attempt.within("firstByteMs", work(attempt.candidate, attempt.signal));
+        const value = await attempt.within("firstByteMs", work(attempt.candidate, attempt.signal, attempt.span));
         attempt.succeed();
         return value;
       }),
@@ -109,7 +110,7 @@ export function createUpstreams(deps: {
     stream: <T>(request: UpstreamRequest, work: Work<AsyncIterable<T>>): Promise<AsyncIterableIterator<T>> =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
         const open = async () => {
-          const source = (await work(attempt.candidate, attempt.signal))[Symbol.asyncIterator]();
+          const source = (await work(attempt.candidate, attempt.signal, attempt.span))[Symbol.asyncIterator]();
           return { source, first: await source.next() };
         };
         const { source, first } = await attempt.within("firstByteMs", open());

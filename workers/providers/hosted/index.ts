@@ -33,7 +33,7 @@ export function createHosted(host: Host, client: ProviderClient, clock: Clock): 
 
   const run = (call: GenerationCall) => {
     const send = (request: ProviderRequest, signal = call.signal) =>
-      client.sendForJson(request, { signal, log: call.log });
+      client.sendForJson(request, { signal, log: call.log, span: call.span });
     const cancel = (id: string, signal: AbortSignal) => send(host.cancel(id), signal);
     let seconds: Promise<number> | undefined;
     const recorded = () => (seconds ??= recordedSeconds(call));

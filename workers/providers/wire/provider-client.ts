@@ -28,7 +28,7 @@ interface ProviderEndpoint {
   readonly failureOf?: typeof failureOf;
 }
 
-type CallContext = Pick<UpstreamCall, "signal" | "log">;
+type CallContext = Pick<UpstreamCall, "signal" | "log" | "span">;
 
 const answerLimitBytes = 64 * 1024 * 1024;
 
@@ -57,25 +57,42 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
   };
 
   /** Rejects unless the status is a success. */
-  const send = async (request: ProviderRequest, { signal, log }: CallContext): Promise<HttpAnswer> => {
+  const send = async (request: ProviderRequest, { signal, log, span: parent }: CallContext): Promise<HttpAnswer> => {
     const { method, path, json, form, accept = "application/json", headers } = request;
     // As bytes, because the text takes up to twice the memory and would be held until the answer arrives.
     const body = json ? Buffer.from(writeJson(json)) : form?.parts;
     const contentHeaders = json ? { "content-type": "application/json" } : form?.headers;
+    const verb = method ?? (body ? "POST" : "GET");
+    // Without the query, which may hold a key.
+    const span = parent?.child(verb, {
+      kind: "client",
+      attributes: {
+        "http.request.method": verb,
+        "server.address": base.hostname,
+        "server.port": Number(base.port) || (base.protocol === "https:" ? 443 : 80),
+        "url.full": `${base.origin}${root}${path.split("?", 1)[0]}`,
+      },
+    });
     const answer = await http
       .send({
-        method: method ?? (body ? "POST" : "GET"),
+        method: verb,
         path: root + withQuery(path),
         headers: { ...common, accept, ...headers, ...contentHeaders },
         ...(body && { body }),
         signal,
       })
       .catch((error: unknown) => {
+        span?.fail(error instanceof NotConnected ? (error.code ?? "not connected") : "no answer");
+        span?.end();
         if (!(error instanceof NotConnected)) return throwFailure(error, signal);
         const { code, message, cause } = error;
         throw new UpstreamFailure("unavailable", code ?? message, { unreachable: true, cause });
       });
     const upstreamRequestId = answer.headers["x-request-id"] ?? answer.headers["request-id"];
+    // To the head of the answer: its body is a part of the attempt.
+    span?.set({ "http.response.status_code": answer.status });
+    if (answer.status > 399) span?.fail(String(answer.status));
+    span?.end();
     log.debug({ status: answer.status, upstreamRequestId }, "upstream answered");
     if (answer.status < 200 || answer.status > 299) throw await failureFrom(answer, signal);
     return answer;

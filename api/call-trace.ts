@@ -1,0 +1,64 @@
+import type { Request, Response } from "express";
+import type { Span, Tracing } from "#platform/tracing";
+import { localsOf } from "./http/headers.ts";
+
+/** The spans of one paid call in this process: the call, from its first byte to the last of its answer, and its admission. */
+export interface CallTrace {
+  readonly span: Span;
+  /** A step of the admission is done. */
+  passed(step: "slot" | "body" | "idempotency"): void;
+  admitted(attributes: { readonly model: string; readonly stream: boolean }): void;
+  /** Only the first end counts. `status`: 499 if the caller disconnected. */
+  end(status: number, code?: string, firstEventAt?: number): void;
+}
+
+/**
+ * Begun once the caller has a slot of its key, or has paid, so that requests which anybody can send cost no span. It starts at
+ * the arrival all the same.
+ */
+export function beginCallTrace(
+  tracing: Tracing,
+  { req, res, endpoint, account }: { req: Request; res: Response; endpoint: string; account: string },
+): CallTrace {
+  const { requestId, arrivedAt } = localsOf(res);
+  const span = tracing.begin(`POST ${endpoint}`, {
+    kind: "server",
+    at: arrivedAt,
+    traceparent: req.get("traceparent"),
+    attributes: {
+      "http.request.method": "POST",
+      "http.route": endpoint,
+      "inference.request_id": requestId,
+      "inference.account": account,
+    },
+  });
+  const admission = span.child("admission", { at: arrivedAt });
+  let isAdmitted = false;
+  let hasEnded = false;
+
+  return {
+    span,
+    passed: (step) => admission.event(step),
+    admitted({ model, stream }) {
+      isAdmitted = true;
+      span.set({ "inference.model": model, "inference.stream": stream });
+      admission.end();
+    },
+    end(status, code, firstEventAt) {
+      if (hasEnded) return;
+      hasEnded = true;
+      if (!isAdmitted) {
+        if (code !== undefined) admission.fail(code);
+        admission.end();
+      }
+      if (firstEventAt !== undefined) span.event("first event", firstEventAt);
+      const sent = res.headersSent ? res.statusCode : status;
+      if (status === 499) span.set({ "inference.disconnected": true });
+      else span.set({ "http.response.status_code": sent });
+      // A server's span of a 4xx is no error: the request was the caller's.
+      if (status >= 500) span.fail(code ?? String(status));
+      else if (code !== undefined) span.set({ "error.type": code });
+      span.end();
+    },
+  };
+}

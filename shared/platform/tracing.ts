@@ -1,0 +1,259 @@
+import { randomUUID } from "node:crypto";
+import type { Context, Span as SdkSpan, SpanContext, SpanKind } from "@opentelemetry/api";
+import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace";
+import serviceManifest from "../../package.json" with { type: "json" };
+import { atMost, type Clock } from "./clock.ts";
+import type { Config } from "./config.ts";
+import type { Logger } from "./logger.ts";
+
+/**
+ * Traces in OpenTelemetry's model, sent by OTLP over HTTP (protobuf). Without OTEL_EXPORTER_OTLP_ENDPOINT there is no
+ * `Tracing` and the SDK is not loaded: every use is `span?.set(...)`, whose arguments are then not even evaluated. Spans are
+ * passed on explicitly, never found in an AsyncLocalStorage, which costs at each promise of each call.
+ */
+export interface Tracing {
+  /** The first span of a call here. `traceparent` is the caller's header, which may be anything. */
+  begin(name: string, options: SpanOptions & { readonly traceparent: string | undefined }): Span;
+  /** A span whose parent is in another of our processes. Undefined: it was not traced. */
+  join(name: string, options: SpanOptions & { readonly traceparent: string | undefined }): Span | undefined;
+  /** Whether prompts and answers are recorded. */
+  readonly capturesContent: boolean;
+  /** Sends what is waiting, for a limited time. */
+  close(): Promise<void>;
+}
+
+/** An attribute that is undefined is absent. */
+export type Attributes = Readonly<Record<string, string | number | boolean | string[] | undefined>>;
+
+export interface SpanOptions {
+  readonly kind?: Lowercase<keyof typeof SpanKind>;
+  /** Unix milliseconds; default: now. */
+  readonly at?: number | undefined;
+  readonly attributes?: Attributes;
+}
+
+export interface Span {
+  /** For the payload of a job. */
+  readonly traceparent: string;
+  /** For log lines. */
+  readonly ids: { readonly trace_id: string; readonly span_id: string };
+  /** False: nothing is recorded, and each child is the span itself. */
+  readonly isSampled: boolean;
+  child(name: string, options?: SpanOptions): Span;
+  set(attributes: Attributes): void;
+  event(name: string, at?: number): void;
+  /** The span ended in an error, of one of few types. */
+  fail(type: string): void;
+  end(at?: number): void;
+}
+
+/** Spans beyond it are dropped, so that an unavailable receiver costs a bounded amount of memory. */
+const maxQueuedSpans = 2_048;
+const maxBatchSpans = 512;
+const batchDelayMs = 2_000;
+const exportTimeoutMs = 5_000;
+/** How long a shutdown waits for the receiver. */
+const lastExportMs = 2_000;
+const warnEveryMs = 60_000;
+/** Of one attribute, in characters. Prompts are cut to less before (`workers/tracing/messages.ts`). */
+const maxAttributeLength = 20_000;
+
+type TracingConfig = Pick<
+  Config,
+  | "OTEL_EXPORTER_OTLP_ENDPOINT"
+  | "OTEL_EXPORTER_OTLP_HEADERS"
+  | "OTEL_SERVICE_NAME"
+  | "OTEL_RESOURCE_ATTRIBUTES"
+  | "OTEL_TRACES_SAMPLER"
+  | "OTEL_TRACES_SAMPLER_ARG"
+  | "OTEL_CAPTURE_CONTENT"
+>;
+
+/** Undefined where no receiver is configured. */
+export async function startTracing(
+  config: TracingConfig,
+  deps: { process: "api" | "worker"; clock: Clock; log: Logger; random?: () => number },
+): Promise<Tracing | undefined> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = config;
+  if (endpoint === undefined) return undefined;
+  const { clock, random = Math.random } = deps;
+  const [api, sdk, { OTLPTraceExporter }, resources] = await Promise.all([
+    import("@opentelemetry/api"),
+    import("@opentelemetry/sdk-trace"),
+    import("@opentelemetry/exporter-trace-otlp-proto"),
+    import("@opentelemetry/resources"),
+  ]);
+  const exporter = new OTLPTraceExporter({
+    url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
+    headers: pairsOf(config.OTEL_EXPORTER_OTLP_HEADERS),
+    timeoutMillis: exportTimeoutMs,
+    keepAlive: true,
+  });
+  const provider = new sdk.TracerProvider({
+    resource: resources.defaultResource().merge(
+      resources.resourceFromAttributes({
+        "service.version": serviceManifest.version,
+        "service.instance.id": randomUUID(),
+        ...pairsOf(config.OTEL_RESOURCE_ATTRIBUTES),
+        "service.name": config.OTEL_SERVICE_NAME ?? `inference-${deps.process}`,
+      }),
+    ),
+    // Decided in `begin`, and by the parent from then on.
+    sampler: new sdk.ParentBasedSampler({ root: new sdk.AlwaysOnSampler() }),
+    spanLimits: { attributeValueLengthLimit: maxAttributeLength },
+    spanProcessors: [
+      new sdk.BatchSpanProcessor({
+        exporter: reportingLosses(exporter, deps),
+        maxQueueSize: maxQueuedSpans,
+        maxExportBatchSize: maxBatchSpans,
+        scheduledDelayMillis: batchDelayMs,
+        // The exporter's own limit comes first.
+        exportTimeoutMillis: exportTimeoutMs + 1_000,
+      }),
+    ],
+  });
+  const tracer = provider.getTracer("inference-service", serviceManifest.version);
+  const kinds: Readonly<Record<Lowercase<keyof typeof SpanKind>, SpanKind>> = {
+    internal: api.SpanKind.INTERNAL,
+    server: api.SpanKind.SERVER,
+    client: api.SpanKind.CLIENT,
+    producer: api.SpanKind.PRODUCER,
+    consumer: api.SpanKind.CONSUMER,
+  };
+  const contextOf = (parent: SpanContext): Context => api.trace.setSpanContext(api.ROOT_CONTEXT, parent);
+
+  const start = (name: string, { kind = "internal", at, attributes = {} }: SpanOptions, parent?: Context): Span =>
+    wrap(
+      tracer.startSpan(
+        name,
+        { kind: kinds[kind], startTime: at ?? clock.now(), attributes: defined(attributes) },
+        parent ?? api.ROOT_CONTEXT,
+      ),
+    );
+
+  function wrap(span: SdkSpan): Span {
+    const own = span.spanContext();
+    let asParent: Context | undefined;
+    return {
+      traceparent: `00-${own.traceId}-${own.spanId}-01`,
+      ids: { trace_id: own.traceId, span_id: own.spanId },
+      isSampled: true,
+      child: (name, options = {}) => start(name, options, (asParent ??= contextOf(own))),
+      set: (attributes) => void span.setAttributes(defined(attributes)),
+      event: (name, at = clock.now()) => void span.addEvent(name, at),
+      fail: (type) => void span.setAttribute("error.type", type).setStatus({ code: api.SpanStatusCode.ERROR }),
+      end: (at = clock.now()) => span.end(at),
+    };
+  }
+
+  const ratios: Partial<Record<Config["OTEL_TRACES_SAMPLER"], number>> = {
+    always_on: 1,
+    parentbased_always_on: 1,
+    always_off: 0,
+    parentbased_always_off: 0,
+  };
+  const ratio = ratios[config.OTEL_TRACES_SAMPLER] ?? config.OTEL_TRACES_SAMPLER_ARG;
+  const isParentBased = config.OTEL_TRACES_SAMPLER.startsWith("parentbased_");
+  const ids = new sdk.RandomIdGenerator();
+
+  return {
+    capturesContent: config.OTEL_CAPTURE_CONTENT,
+    begin(name, { traceparent, ...options }) {
+      const caller = parseTraceparent(traceparent);
+      // By chance and not by the trace id, which is the caller's to choose. The caller's flag can only reduce the share.
+      const isSampled = (!isParentBased || caller?.isSampled !== false) && random() < ratio;
+      if (!isSampled) return unsampled(caller?.traceId ?? ids.generateTraceId(), ids.generateSpanId());
+      return start(name, options, caller && contextOf({ ...remote(caller), traceFlags: api.TraceFlags.SAMPLED }));
+    },
+    join(name, { traceparent, ...options }) {
+      const parent = parseTraceparent(traceparent);
+      if (!parent) return undefined;
+      if (!parent.isSampled) return unsampled(parent.traceId, parent.spanId);
+      return start(name, options, contextOf({ ...remote(parent), traceFlags: api.TraceFlags.SAMPLED }));
+    },
+    close: () =>
+      atMost(
+        clock,
+        lastExportMs,
+        provider.shutdown().catch(() => {}),
+      ),
+  };
+}
+
+const remote = ({ traceId, spanId }: Traceparent) => ({ traceId, spanId, isRemote: true });
+
+/** It has ids for the log and for the next process, and nothing else. */
+function unsampled(traceId: string, spanId: string): Span {
+  const span: Span = {
+    traceparent: `00-${traceId}-${spanId}-00`,
+    ids: { trace_id: traceId, span_id: spanId },
+    isSampled: false,
+    child: () => span,
+    set() {},
+    event() {},
+    fail() {},
+    end() {},
+  };
+  return span;
+}
+
+const defined = (attributes: Attributes) =>
+  Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+
+interface Traceparent {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly isSampled: boolean;
+}
+
+/** A later version may have more after its flags. */
+const traceparentForm = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const maxTraceparentLength = 256;
+
+/** W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/). Undefined: it is absent or invalid. */
+export function parseTraceparent(header: string | undefined): Traceparent | undefined {
+  if (header === undefined || header.length > maxTraceparentLength) return undefined;
+  const [, version, traceId, spanId, flags, rest] = traceparentForm.exec(header) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  if (version === "00" && rest !== undefined) return undefined;
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}
+
+/** `name=value,other=value`, percent-encoded, as OTLP headers and resource attributes are written. */
+function pairsOf(list: string | undefined): Record<string, string> {
+  const pairs = (list ?? "").split(",").flatMap((pair) => {
+    const at = pair.indexOf("=");
+    if (at < 1) return [];
+    return [[pair.slice(0, at).trim(), decode(pair.slice(at + 1).trim())] as const];
+  });
+  return Object.fromEntries(pairs);
+}
+
+function decode(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}
+
+/** Logs that spans were lost, at most once a minute. The receiver's answer is not logged: it may quote what was sent. */
+function reportingLosses(exporter: SpanExporter, { clock, log }: { clock: Clock; log: Logger }): SpanExporter {
+  let lost = 0;
+  let warnAfter = 0;
+  return {
+    export(spans: ReadableSpan[], done) {
+      exporter.export(spans, (result) => {
+        done(result);
+        if (result.code === 0) return;
+        lost += spans.length;
+        if (clock.now() < warnAfter) return;
+        warnAfter = clock.now() + warnEveryMs;
+        log.warn({ err: result.error?.message, spans: lost }, "spans were not accepted by the receiver of traces");
+        lost = 0;
+      });
+    },
+    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+    shutdown: () => exporter.shutdown(),
+  };
+}

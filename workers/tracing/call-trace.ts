@@ -1,0 +1,130 @@
+import { type Format, object } from "#formats";
+import type { PaidCall, PaidJobName, Pool } from "#jobs";
+import type { Decision } from "#money";
+import type { Span, Tracing } from "#platform/tracing";
+import { converters } from "../conversion/index.ts";
+import type { JsonObject } from "../providers/index.ts";
+import type { Candidate, MadeAttempt } from "../upstreams/attempt.ts";
+import { answerAttributes, contentAttributes, inferenceSpan, usageAttributes } from "./gen-ai.ts";
+import { type AnswerReader, createAnswerReader, inputMessages } from "./messages.ts";
+
+interface TracedAttempt {
+  readonly made: MadeAttempt;
+  readonly span: Span;
+  readonly reader: AnswerReader;
+  /** Chat chunks from the events of the stream, where they are read. */
+  chunks?: { write(event: JsonObject): readonly JsonObject[] };
+}
+
+/** The spans of one delivery of a call. What is not sampled has none: see `DeliveryTrace`. */
+export type CallTrace = ReturnType<typeof createCallTrace>;
+
+export interface DeliveryTrace {
+  /** For log lines. */
+  readonly ids: Span["ids"];
+  /** Absent: the call is not sampled. */
+  readonly call: CallTrace | undefined;
+  readonly span: Span;
+}
+
+/** Undefined: nothing is traced. A later delivery joins the same trace. */
+export function beginDelivery(
+  tracing: Tracing | undefined,
+  delivered: { job: PaidJobName; pool: Pool; payload: PaidCall; count: number; enqueuedAt: number; now: number },
+): DeliveryTrace | undefined {
+  const { job, pool, payload, count, enqueuedAt, now } = delivered;
+  const { traceparent } = payload;
+  if (!tracing || traceparent === undefined) return undefined;
+  const span = tracing.join(`process ${pool}`, {
+    kind: "consumer",
+    traceparent,
+    at: now,
+    attributes: {
+      "messaging.system": "bullmq",
+      "messaging.operation.name": "process",
+      "messaging.operation.type": "process",
+      "messaging.destination.name": pool,
+      "inference.request_id": payload.requestId,
+      "inference.delivery": count,
+    },
+  });
+  if (!span) return undefined;
+  if (!span.isSampled) return { ids: span.ids, call: undefined, span };
+  // The clocks of two machines may differ.
+  if (count === 1) tracing.join(`queue ${pool}`, { traceparent, at: Math.min(enqueuedAt, now) })?.end(now);
+  return { ids: span.ids, call: createCallTrace(span, job, payload, tracing.capturesContent), span };
+}
+
+/** An answer or event as it came: its id and model, and the rest if it is in chat's format. */
+function factsOf(answer: JsonObject): JsonObject {
+  const { responseId, modelVersion, choices, message, response } = answer;
+  const { id = responseId, model = modelVersion } = object(message ?? response ?? answer);
+  return { id, model, choices };
+}
+
+function createCallTrace(span: Span, job: PaidJobName, payload: PaidCall, capturesContent: boolean) {
+  const attempts: TracedAttempt[] = [];
+  let request: JsonObject = {};
+  let prompt: () => JsonObject | undefined = () => undefined;
+
+  function endAttempt({ made, span, reader }: TracedAttempt): void {
+    const { startedAt, firstAt, endedAt, outcome, status, code } = made;
+    const firstChunkMs = firstAt === undefined ? undefined : firstAt - startedAt;
+    span.set({ ...answerAttributes({ ...reader.facts(), firstChunkMs }), "inference.outcome": outcome ?? "cancelled" });
+    if (firstAt !== undefined) span.event("first chunk", firstAt);
+    const isError = outcome !== undefined && outcome !== "succeeded" && outcome !== "cancelled";
+    if (isError) span.fail(code ?? (status === undefined ? outcome : String(status)));
+    span.end(endedAt);
+  }
+
+  return {
+    /** The caller's request, parsed. */
+    asks(parsed: JsonObject): void {
+      request = parsed;
+    },
+    /** How to convert the prompt to chat, for a call that is answered in text. */
+    prompts(toChat: () => JsonObject | undefined): void {
+      prompt = toChat;
+    },
+    startAttempt(made: MadeAttempt, { upstream, model, target }: Candidate): Span {
+      const { name, attributes } = inferenceSpan({
+        job,
+        payload,
+        upstream: upstream.id,
+        model,
+        task: target.model.task,
+        outputCap: target.outputCap,
+        request,
+      });
+      const kind = upstream.id === "local" ? "internal" : "client";
+      const own = { "inference.upstream": upstream.id, "inference.model": made.model };
+      const started = span.child(name, { kind, at: made.startedAt, attributes: { ...attributes, ...own } });
+      attempts.push({ made, span: started, reader: createAnswerReader({ hasContent: capturesContent }) });
+      return started;
+    },
+    /** The provider's whole answer, in this format. */
+    answered(format: Format, answer: JsonObject): void {
+      const reader = attempts.at(-1)?.reader;
+      if (capturesContent && format !== "chat") reader?.add(converters[format].responseToChat(answer));
+      else reader?.add(factsOf(answer));
+    },
+    /** An event of the provider's stream, in this format. */
+    streamed(format: Format, event: JsonObject): void {
+      const attempt = attempts.at(-1);
+      if (!attempt) return;
+      if (!capturesContent) return attempt.reader.add(factsOf(event));
+      attempt.chunks ??= converters[format].streamToChat();
+      for (const chunk of attempt.chunks.write(event)) attempt.reader.add(chunk);
+    },
+    decides: (): Span => span.child("decide"),
+    /** Ends the spans of all attempts. The last one has the usage, which is known only when the call is over. */
+    endAttempts(usage: Decision["usage"]): void {
+      const last = attempts.at(-1);
+      last?.span.set(usageAttributes(usage));
+      const chat = capturesContent && last && prompt();
+      if (chat) last.span.set(contentAttributes(inputMessages(chat), last.reader.messages()));
+      for (const attempt of attempts) endAttempt(attempt);
+      attempts.length = 0;
+    },
+  };
+}
