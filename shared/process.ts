@@ -11,7 +11,7 @@ import { createProcessLogger, type Logger } from "#platform/logger";
 import { createMetrics, type Metrics } from "#platform/metrics";
 import { connectMongo } from "#platform/mongo";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
-import { onShutdown, type Step } from "#platform/shutdown";
+import type { Signals, Step } from "#platform/shutdown";
 import { createStoredResponses } from "#stored-responses";
 
 export interface ProcessDeps {
@@ -24,6 +24,7 @@ export interface ProcessDeps {
 /** Configures a process from the environment, and runs it until a signal stops it. */
 export async function runProcess<Started extends { readonly shutdown: readonly Step[] }>(
   name: "api" | "worker",
+  signals: Signals,
   start: (deps: ProcessDeps & { readonly env: Environment }) => Promise<Started>,
   logStarted: (log: Logger, started: Started) => void,
 ): Promise<void> {
@@ -34,8 +35,8 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
     const metrics = createMetrics(name, systemClock);
     metrics.addRuntime();
     const started = await start({ config, env, clock: systemClock, log, metrics });
-    onShutdown(log, started.shutdown);
     logStarted(log, started);
+    void signals.shutDown(log, started.shutdown);
   } catch (error) {
     const known = error instanceof ConfigError || error instanceof CatalogError;
     process.stderr.write(`${known ? error.message : (error as Error).stack}\n`);
