@@ -136,7 +136,7 @@ export async function measureConnections(service: Service) {
   };
 }
 
-const kibi = (bytes: number) => (bytes / 1024).toFixed(1);
+const inKb = (bytes: number) => (bytes / 1024).toFixed(1);
 
 export function renderHeld(results: {
   readonly readings: readonly Reading[];
@@ -174,8 +174,8 @@ ${table(
   [
     [
       "memory, KB",
-      ...names.map((name) => kibi(slope((each) => each.residentBytes[name] ?? 0))),
-      kibi(slope((each) => each.redisBytes)),
+      ...names.map((name) => inKb(slope((each) => each.residentBytes[name] ?? 0))),
+      inKb(slope((each) => each.redisBytes)),
     ],
     ["descriptors", ...names.map((name) => slope((each) => each.sockets[name] ?? 0).toFixed(2)), ""],
   ],

@@ -74,7 +74,7 @@ const atRest = { ...systemClock, every: () => () => {} };
 
 const rows: string[][] = [];
 for (const { workers, apis } of fleets) {
-  await redis.flushall();
+  await redis.flushdb();
   const commands = connectRedis(embedded.env["REDIS_URL"] ?? "", "waiting", log);
   await startRedis(commands);
   const registrations = Array.from({ length: workers }, () =>
