@@ -20,6 +20,8 @@ import { uploadRoutes } from "./routes/uploads.ts";
 
 export interface AppDeps extends CallDeps {
   readonly config: Pick<Config, "ADMIN_TOKEN">;
+  /** A shutdown has begun. */
+  readonly draining: () => boolean;
   readonly bodyBudget: ByteBudget;
   readonly spoolBudget: ByteBudget;
   readonly money: Money;

@@ -9,7 +9,8 @@ export interface IdempotencyDeps {
   readonly idempotency: IdempotencyStore;
   /** Whether some process may still end the request. */
   readonly isAlive: (owner: Owner) => Promise<boolean>;
-  readonly draining: () => boolean;
+  /** The shutdown is about to end what is open. */
+  readonly ending: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -28,7 +29,7 @@ const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 
 /** Claims an `Idempotency-Key` for this request, or waits for the answer of the one that has it. */
 export async function claimKey(
-  { idempotency, isAlive, draining, clock }: IdempotencyDeps,
+  { idempotency, isAlive, ending, clock }: IdempotencyDeps,
   request: ClaimRequest,
   /** `answerBy`: unix milliseconds. */
   waiting: { readonly answerBy: number; readonly res: Response },
@@ -38,7 +39,7 @@ export async function claimKey(
     if (claim.kind !== "running") return claim;
     const remainingMs = waiting.answerBy - clock.now();
     if (remainingMs <= 0 || waiting.res.closed) throw generationInProgress();
-    if (draining()) throw noCapacity("This instance is shutting down; repeat the request.", 1);
+    if (ending()) throw noCapacity("This instance is shutting down; repeat the request.", 1);
     await sleep(clock, Math.min(pauseMs, remainingMs));
   }
 }

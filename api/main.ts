@@ -1,7 +1,8 @@
-import { runProcess } from "../shared/process.ts";
-import { startApi } from "./start.ts";
+import { catchSignals } from "#platform/shutdown";
 
 /** The API process. */
-await runProcess("api", startApi, (log, { port, publicUrl, metricsPort }) =>
+const signals = catchSignals();
+const [{ runProcess }, { startApi }] = await Promise.all([import("../shared/process.ts"), import("./start.ts")]);
+await runProcess("api", signals, startApi, (log, { port, publicUrl, metricsPort }) =>
   log.info({ port, url: publicUrl, metricsPort }, "listening"),
 );

@@ -1,11 +1,10 @@
-import { once } from "node:events";
 import { createGathered } from "#gathered";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys, keysSchema } from "#keys";
 import { createRecalls } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
-import { atMost } from "#platform/clock";
+import { atMost, sleep } from "#platform/clock";
 import { newId } from "#platform/ids";
 import { listen } from "#platform/listen";
 import { serveMetrics } from "#platform/metrics-server";
@@ -24,12 +23,14 @@ import { createOpenCalls } from "./open-calls/index.ts";
 
 const startTimeoutMs = 10_000;
 const startBackoff = { firstMs: 100, maxMs: 100 };
+/** Before the grace time ends, what waits for other calls is answered. */
+const lastAnswersMs = 3_000;
 /** While MongoDB is unavailable a settlement does not end: after this the sweeper has to make it. */
 const lastSettlementsMs = 10_000;
 /** Then connections are cut whose last bytes were not read. */
 const lastBytesMs = 1_000;
 
-/** Connects to the stores and listens. Returns the steps of the shutdown: listen -> drain -> flush -> close. */
+/** Connects to the stores and listens. Returns the steps of the shutdown: not ready -> stop listening -> drain -> abort -> flush -> close. */
 export async function startApi(deps: ProcessDeps) {
   const { config, clock, log, metrics } = deps;
   const metricsServer = await serveMetrics({ config, metrics, log });
@@ -96,7 +97,8 @@ export async function startApi(deps: ProcessDeps) {
     instance === reader.instance ||
     (await reader.instanceLives(instance)) ||
     (isPool(pool) && (await queues.isPending(pool, requestId)));
-  const state = { draining: false, publicUrl: "" };
+  const state = { draining: false, endsAt: Number.POSITIVE_INFINITY, publicUrl: "" };
+  const [delayMs, graceMs] = [config.DRAIN_DELAY * 1_000, config.DRAIN_GRACE * 1_000];
   const app = createApp({
     ...services,
     config,
@@ -118,12 +120,12 @@ export async function startApi(deps: ProcessDeps) {
     syncTimeoutMs: config.MEDIA_SYNC_TIMEOUT * 1_000,
     probes,
     draining: () => state.draining,
+    ending: () => clock.now() >= state.endsAt - lastAnswersMs,
     publicUrl: () => state.publicUrl,
   });
 
-  const server = createListener(app, clock);
+  const { server, connections } = createListener(app, clock);
   const port = await listen(server, { variable: "PORT", port: config.PORT, host: config.HOST });
-  const closed = once(server, "close");
   state.publicUrl = config.PUBLIC_URL?.replace(/\/+$/, "") ?? `http://127.0.0.1:${port}`;
 
   return {
@@ -132,14 +134,24 @@ export async function startApi(deps: ProcessDeps) {
     metricsPort: metricsServer.port,
     shutdown: [
       {
-        name: "listen",
-        run: () => {
+        // Whoever routes calls here needs time to notice. Until then they are served as ever, on connections that end.
+        name: "fail readiness",
+        run: async () => {
           state.draining = true;
-          server.close();
-          server.closeIdleConnections();
+          connections.announceClose();
+          if (delayMs > 0) await sleep(clock, delayMs);
         },
       },
-      { name: "drain", run: () => openCalls.drain(config.SHUTDOWN_GRACE_MS) },
+      {
+        name: "stop listening, then drain",
+        run: () => {
+          state.endsAt = clock.now() + graceMs;
+          // Open connections may still bring a call each.
+          const drained = connections.close(delayMs).then(() => openCalls.idle());
+          return atMost(clock, graceMs, drained);
+        },
+      },
+      { name: "abort", run: () => openCalls.abort() },
       {
         name: "settle",
         run: () =>
@@ -153,10 +165,7 @@ export async function startApi(deps: ProcessDeps) {
         name: "close",
         run: async () => {
           registry.stop();
-          server.closeIdleConnections();
-          const cancel = clock.after(lastBytesMs, () => server.closeAllConnections());
-          await closed;
-          cancel();
+          await connections.end(lastBytesMs);
           await reader.stop();
           await queues.close();
           redis.disconnect();

@@ -12,7 +12,7 @@ import { createMetrics, type Metrics } from "#platform/metrics";
 import { checkSchema, MigrationError } from "#platform/migrations";
 import { connectMongo } from "#platform/mongo";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
-import { onShutdown, type Step } from "#platform/shutdown";
+import type { Signals, Step } from "#platform/shutdown";
 import { createStoredResponses } from "#stored-responses";
 import { sharedSchemas } from "./migrations.ts";
 import { createProcessObservers } from "./process-metrics.ts";
@@ -27,6 +27,7 @@ export interface ProcessDeps {
 /** Configures a process from the environment, and runs it until a signal stops it. */
 export async function runProcess<Started extends { readonly shutdown: readonly Step[] }>(
   name: "api" | "worker",
+  signals: Signals,
   start: (deps: ProcessDeps & { readonly env: Environment }) => Promise<Started>,
   logStarted: (log: Logger, started: Started) => void,
 ): Promise<void> {
@@ -37,8 +38,8 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
     const metrics = createMetrics(name, systemClock);
     metrics.addRuntime();
     const started = await start({ config, env, clock: systemClock, log, metrics });
-    onShutdown(log, started.shutdown);
     logStarted(log, started);
+    void signals.shutDown(log, started.shutdown);
   } catch (error) {
     const isKnown = [ConfigError, CatalogError, MigrationError].some((kind) => error instanceof kind);
     const { message, stack } = error as Error;

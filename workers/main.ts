@@ -1,7 +1,8 @@
-import { runProcess } from "../shared/process.ts";
-import { startWorker } from "./start.ts";
+import { catchSignals } from "#platform/shutdown";
 
 /** A worker process. */
-await runProcess("worker", startWorker, (log, { pools, metricsPort }) =>
+const signals = catchSignals();
+const [{ runProcess }, { startWorker }] = await Promise.all([import("../shared/process.ts"), import("./start.ts")]);
+await runProcess("worker", signals, startWorker, (log, { pools, metricsPort }) =>
   log.info({ pools, metricsPort }, "taking jobs"),
 );

@@ -30,8 +30,8 @@ interface TakenJob {
   readonly open: Set<unknown>;
   /** Its lock was lost, so that another worker ends it. */
   isLost: boolean;
-  /** Once its calls are begun: resolves when they have ended and it is acknowledged. */
-  ended: Promise<void>;
+  /** Resolves when its calls have ended and it is acknowledged. */
+  readonly ended: PromiseWithResolvers<void>;
 }
 
 /** The pools that this process serves. */
@@ -69,6 +69,8 @@ export function startPool(
   let isStopped = false;
   let lastTakenAt = clock.now();
   let onFreeSlot = () => {};
+  /** The job that is being handed out. */
+  let asking: Promise<Job | undefined> = Promise.resolve(undefined);
 
   const worker = new Worker(pool, null, {
     connection: redis,
@@ -130,7 +132,7 @@ export function startPool(
     const parts = pool === "maintenance" ? [job.data] : payloadsOf(job.data);
     const open = new Set(parts);
     lastTakenAt = clock.now();
-    const held: TakenJob = { job, token, open, isLost: false, ended: Promise.resolve() };
+    const held: TakenJob = { job, token, open, isLost: false, ended: Promise.withResolvers() };
     taken.add(held);
     const errors: Promise<unknown>[] = [];
     for (const part of parts) {
@@ -149,7 +151,7 @@ export function startPool(
         onFreeSlot();
       });
     }
-    held.ended = end(held, errors);
+    void end(held, errors);
   }
 
   /** Acknowledges the job when all its calls have ended. */
@@ -168,6 +170,7 @@ export function startPool(
       log.warn({ err: (unacknowledged as Error).message, pool, id: job.id }, "a job could not be acknowledged");
     }
     taken.delete(held);
+    held.ended.resolve();
   }
 
   async function takeJobs(): Promise<void> {
@@ -175,7 +178,8 @@ export function startPool(
       await freeSlot();
       const token = `${worker.id}:${tokensMade++}`;
       try {
-        const job = await worker.getNextJob(token);
+        asking = worker.getNextJob(token);
+        const job = await asking;
         if (job) await begin(job, token);
         // Wait for BullMQ's marker before asking again: it is set whenever a job is handed out, and an empty queue is dear to ask.
         Object.assign(worker, { drained: true });
@@ -212,15 +216,20 @@ export function startPool(
     load: () => ({ free: concurrency - slotsTaken, running: slotsTaken }),
     /** Unix milliseconds: when it last took a job, at first when it started. */
     lastTakenAt: () => lastTakenAt,
-    /** Takes no more jobs. */
-    pause(): Promise<void> {
+    /** Takes no more jobs. Resolves when none is being handed out any more: the last one may come after the call. */
+    async pause(): Promise<void> {
       isStopped = true;
-      return worker.close(true);
+      await worker.close(true);
+      await asking.catch(() => undefined);
+    },
+    /** Resolves when all jobs that were taken have ended, also those of whose calls some wait for a slot. */
+    async idle(): Promise<void> {
+      while (taken.size > 0) await Promise.all([...taken].map(({ ended }) => ended.promise));
     },
     /** Waits for running jobs without a limit: abort them first. */
     async close(): Promise<void> {
       await taking;
-      await Promise.all([...taken].map(({ ended }) => ended));
+      await Promise.all([...taken].map(({ ended }) => ended.promise));
       stopRenewing();
     },
   };

@@ -18,7 +18,6 @@ interface BegunCall {
 export function createRunning(deps: { cancellations: Cancellations; replies: Replies; clock: Clock; log: Logger }) {
   const { cancellations, replies, clock, log } = deps;
   const calls = new Map<string, { readonly call: BegunCall; readonly abort: (cause: AbortCause) => void }>();
-  let onEmpty: (() => void) | undefined;
   let stop = () => {};
   let isStopping = false;
 
@@ -40,7 +39,7 @@ export function createRunning(deps: { cancellations: Cancellations; replies: Rep
         notice === "disconnected" ? disconnect() : abort("ended"),
       );
       calls.set(requestId, { call, abort });
-      // BullMQ may hand out one more job while it pauses.
+      // With Redis unavailable BullMQ may hand out a job long after it was paused.
       if (isStopping) abort("shutdown");
       return {
         /** Aborts when the work is to stop, with an `Aborted` that says why. */
@@ -52,21 +51,12 @@ export function createRunning(deps: { cancellations: Cancellations; replies: Rep
         end(): void {
           unwatch();
           calls.delete(requestId);
-          if (calls.size === 0) onEmpty?.();
         },
       };
     },
     abort: (requestId: string, cause: AbortCause) => calls.get(requestId)?.abort(cause),
-    /** Lets calls finish within the grace time, then aborts the others. */
-    async drain(graceMs: number): Promise<void> {
-      if (calls.size > 0)
-        await new Promise<void>((resolve) => {
-          const cancel = clock.after(graceMs, resolve);
-          onEmpty = () => {
-            cancel();
-            resolve();
-          };
-        });
+    /** Aborts all calls, and those that begin later. */
+    abortAll(): void {
       isStopping = true;
       for (const { abort } of calls.values()) abort("shutdown");
     },

@@ -18,12 +18,14 @@ import { poolsOf, startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
 import { createUpstreams } from "./upstreams/index.ts";
 
+/** Without Redis this worker's record expires by itself, and a job may be handed out later than the shutdown waits for it. */
+const maxRedisMs = 2_000;
 /** The shutdown waits so long for decisions: without MongoDB they may never come, and the next worker gets the jobs. */
 const maxDecisionMs = 10_000;
 
 const starting: Health = { ok: false, body: { status: "not ready" } };
 
-/** Connects and starts to take jobs. Returns the steps of the shutdown: stop taking jobs -> finish or abort -> flush -> close. */
+/** Connects and starts to take jobs. Returns the steps of the shutdown: stop taking jobs -> drain -> abort -> flush -> close. */
 export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   const { config, env, clock, log, metrics } = deps;
   const served = poolsOf(config);
@@ -117,7 +119,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
         name: "unregister",
         run: () => {
           watch.drain();
-          return registration.stop();
+          return atMost(clock, maxRedisMs, registration.stop());
         },
       },
       {
@@ -125,10 +127,14 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
         run: () => {
           // Another process goes on with a buyback.
           ending.abort(new Error("this process shuts down"));
-          return Promise.all(started.map((pool) => pool.pause()));
+          return atMost(clock, maxRedisMs, Promise.all(started.map((pool) => pool.pause())));
         },
       },
-      { name: "drain, then abort", run: () => running.drain(config.SHUTDOWN_GRACE_MS) },
+      {
+        name: "drain",
+        run: () => atMost(clock, config.DRAIN_GRACE * 1_000, Promise.all(started.map((pool) => pool.idle()))),
+      },
+      { name: "abort", run: async () => running.abortAll() },
       { name: "finish", run: () => atMost(clock, maxDecisionMs, Promise.all(started.map((pool) => pool.close()))) },
       { name: "settle", run: () => atMost(clock, maxDecisionMs, settled()) },
       {

@@ -1,9 +1,11 @@
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
+import { createServer, type RequestListener } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { headersTooLarge, invalidValue, requestTimeout, type ServiceError } from "#errors";
 import { chatCodec } from "#formats";
 import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
+import { trackConnections } from "./connections.ts";
 
 /** For 95 MB at 80 KB a second. */
 const uploadTimeoutMs = 1_200_000;
@@ -20,20 +22,12 @@ export function createListener(app: RequestListener, clock: Clock) {
   // `Expect: 100-continue` is answered when the body is about to be read, so that a refused one is never sent.
   server.on("checkContinue", app).on("checkExpectation", app);
 
-  /** A connection may carry several requests at once. */
-  const unfinished = new WeakMap<Duplex, Set<ServerResponse>>();
-  const note = ({ socket }: IncomingMessage, res: ServerResponse) => {
-    const answers = unfinished.get(socket) ?? new Set();
-    unfinished.set(socket, answers.add(res));
-    res.once("close", () => answers.delete(res));
-  };
-  for (const event of ["request", "checkContinue", "checkExpectation"]) server.prependListener(event, note);
-
+  const connections = trackConnections(server, clock);
   const ended = new WeakSet<Duplex>();
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (ended.has(socket)) return;
     ended.add(socket);
-    const current = [...(unfinished.get(socket) ?? [])];
+    const current = connections.unfinished(socket as Socket);
     // In the middle of an answer another one would be taken for a part of it.
     const isAnswering = current.some(({ headersSent }) => headersSent);
     const canAnswer = socket.writable && error.code !== "ECONNRESET" && !isAnswering;
@@ -43,7 +37,7 @@ export function createListener(app: RequestListener, clock: Clock) {
     const cancel = clock.after(lingerMs, () => socket.destroy());
     socket.once("close", cancel);
   });
-  return server;
+  return { server, connections };
 }
 
 /** By the codes of Node's HTTP parser. */

@@ -1,5 +1,4 @@
 import { noCapacity } from "#errors";
-import { atMost } from "#platform/clock";
 import { type OpenCall, type OpenCallDeps, poolOf } from "./open-call.ts";
 
 export const shuttingDown = () => noCapacity("This instance is shutting down; repeat the call.", 1);
@@ -11,12 +10,12 @@ export function createCallRegistry(
 ) {
   const calls = new Map<string, OpenCall>();
   const callsByAccount = new Map<string, number>();
-  const idle = Promise.withResolvers<void>();
+  let onIdle: (() => void) | undefined;
   let arriving = 0;
-  let draining = false;
+  let isClosed = false;
 
   function resolveIfIdle(): void {
-    if (draining && arriving === 0 && calls.size === 0) idle.resolve();
+    if (arriving === 0 && calls.size === 0) onIdle?.();
   }
 
   function countCall({ payload: { account } }: OpenCall, change: 1 | -1): void {
@@ -33,10 +32,10 @@ export function createCallRegistry(
 
     /**
      * A request has come in: a drain waits for it until the returned function is called, because it was submitted or
-     * refused. Throws 503 when the drain has begun.
+     * refused. Throws 503 after the drain.
      */
     arrive: (): (() => void) => {
-      if (draining) throw shuttingDown();
+      if (isClosed) throw shuttingDown();
       arriving++;
       return () => {
         arriving--;
@@ -80,11 +79,16 @@ export function createCallRegistry(
       resolveIfIdle();
     },
 
-    /** Resolves when nothing is open or arriving any more, or after `graceMs`. */
-    async drain(graceMs: number): Promise<void> {
-      draining = true;
-      resolveIfIdle();
-      await atMost(clock, graceMs, idle.promise);
+    /** Resolves when nothing is open or arriving. */
+    idle: (): Promise<void> =>
+      new Promise((resolve) => {
+        onIdle = resolve;
+        resolveIfIdle();
+      }),
+
+    /** Refuses what comes from now on. */
+    close(): void {
+      isClosed = true;
     },
   };
 }

@@ -275,9 +275,11 @@ export function createOpenCalls(deps: OpenCallDeps) {
       failLostCalls().catch((error: Error) => log.warn({ err: error.message }, "looking for lost jobs"));
     },
 
-    /** Lets calls finish within the grace time, then fails the others. */
-    async drain(graceMs: number): Promise<void> {
-      await open.drain(graceMs);
+    idle: open.idle,
+
+    /** Refuses further calls, and fails those that are open. */
+    async abort(): Promise<void> {
+      open.close();
       const signal = AbortSignal.timeout(lastDecisionMs);
       const ending = open.values().map(async (call) => {
         const error = shuttingDown();

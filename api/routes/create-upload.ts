@@ -145,14 +145,14 @@ const backoff = { firstMs: 1_000, maxMs: 1_000 };
 
 /** Retries until it succeeds, because the upload is already charged. If the process stops first, the next request recovers it. */
 async function storeAnswer(
-  { idempotency, clock, draining, log }: CreateDeps,
+  { idempotency, clock, ending, log }: CreateDeps,
   id: string,
   requestId: string,
   { upload, hash }: Created,
 ): Promise<void> {
   const retryIf = (error: unknown) => {
     log.warn({ err: (error as Error).message, requestId }, "the idempotency key of an upload could not be stored");
-    return !draining();
+    return !ending();
   };
   try {
     await retry({ clock, backoff, retryIf }, () => idempotency.store(id, requestId, { upload: upload.id }, hash));

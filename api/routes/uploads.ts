@@ -17,7 +17,7 @@ export interface UploadDeps extends CreateDeps {
   readonly keys: Keys;
   readonly bodyBudget: ByteBudget;
   readonly publicUrl: () => string;
-  /** Throws 503 while draining. Otherwise the drain waits until the returned function is called. */
+  /** Throws 503 after the drain. Otherwise the drain waits until the returned function is called. */
   readonly arrive: () => () => void;
 }
 

@@ -23,6 +23,8 @@ import { createTerminal, type Terminal } from "./terminal.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const readyWithinMs = 60_000;
+/** What a process takes at most, beyond its drain, to stop. */
+const settleMs = 25_000;
 /** Wrapped SOL. With it, `BUYBACK_BPS` alone enables the demo's buyback, and callers have a token to choose. */
 const demoToken = "So11111111111111111111111111111111111111112";
 /** A terminal and npm both pass Ctrl-C on: two signals within this time are the same one. */
@@ -31,7 +33,9 @@ const sameSignalMs = 500;
 /** Starts everything, and resolves when the signal aborts. Rejects when something does not start. */
 async function start(env: Environment, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
   const { DATA_DIR, WORKERS } = readStartConfig(env);
-  const config = loadConfig({ ...env, ...placeholderAddresses(env) });
+  // No load balancer has to notice, and Ctrl-C is to end soon.
+  const drain = { DRAIN_DELAY: env.DRAIN_DELAY || "0", DRAIN_GRACE: env.DRAIN_GRACE || "10" };
+  const config = loadConfig({ ...env, ...drain, ...placeholderAddresses(env) });
   // Checked here, before minutes of fetching, and again below: by then another process may have the port.
   await choosePort(env.PORT, config.HOST);
   const dataDir = resolve(DATA_DIR);
@@ -52,6 +56,7 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   const processEnv = {
     ...(chain && { BUYBACK_TOKEN: demoToken }),
     ...env,
+    ...drain,
     ...embedded.env,
     ...chain?.server.env,
     PORT: String(port),
@@ -69,7 +74,7 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
       args: [join(root, file)],
       env: { ...processEnv, METRICS_PORT: String(metricsPort) },
       output: terminal.line,
-      stopTimeoutMs: config.SHUTDOWN_GRACE_MS + 10_000,
+      stopTimeoutMs: (config.DRAIN_DELAY + config.DRAIN_GRACE) * 1_000 + settleMs,
       isReady,
     });
   };

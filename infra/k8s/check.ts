@@ -117,7 +117,8 @@ function faultsAmong(manifests: readonly Manifest[]): string[] {
 
 /** Values that must be refused, and what the refusal names. */
 const refused = [
-  { set: "config.SHUTDOWN_GRACE=1", names: "SHUTDOWN_GRACE" },
+  { set: "config.DRAIN_TIME=1", names: "DRAIN_TIME" },
+  { set: "config.DRAIN_GRACE=null", names: "DRAIN_GRACE" },
   { set: "config.OPENAI_API_KEY=sk-1", names: "OPENAI_API_KEY" },
   { set: "secrets.api.BUYBACK_WALLET_KEY.name=a", names: "BUYBACK_WALLET_KEY" },
   { set: "secrets.all.REDIS_URL=redis://redis", names: "REDIS_URL" },

@@ -18,7 +18,11 @@ const secrets: Readonly<Record<"all" | keyof typeof ofSome, readonly string[]>> 
 /** Variables that the templates set. */
 const ofTemplates = /^((METRICS_)?PORT|CATALOG_(FILE|OVERLAY)|WORKER_(POOLS|CONCURRENCY_\w+))$/;
 /** Settings of the templates, too. */
-const integers = ["SHUTDOWN_GRACE_MS", "UPLOAD_BUDGET_BYTES"];
+const numbers: Readonly<Record<string, Schema>> = {
+  DRAIN_DELAY: { type: "number", minimum: 0 },
+  DRAIN_GRACE: { type: "number", minimum: 0 },
+  UPLOAD_BUDGET_BYTES: { type: "integer", minimum: 1 },
+};
 
 const variables = Object.entries(environment.shape);
 const required = variables.filter(([, schema]) => !schema.safeParse(undefined).success).map(([name]) => name);
@@ -49,8 +53,7 @@ const secretsFrom = (names: readonly string[]) =>
     fromEntries(names, () => object({ name: someText, key: someText }, ["name", "key"])),
     requiredOf(names),
   );
-const variable = (name: string): Schema =>
-  integers.includes(name) ? atLeast(1) : { type: ["string", "number", "boolean"] };
+const variable = (name: string): Schema => numbers[name] ?? { type: ["string", "number", "boolean"] };
 
 const replicas = { minReplicas: atLeast(1), maxReplicas: atLeast(1) };
 const worker = {
@@ -68,7 +71,7 @@ export const valuesSchema: Schema = {
     global: map,
     image: object({ repository: someText, tag: text, digest: text, pullPolicy: text }),
     imagePullSecrets: list,
-    config: object(fromEntries(inConfig, variable), [...requiredOf(inConfig), ...integers]),
+    config: object(fromEntries(inConfig, variable), [...requiredOf(inConfig), ...Object.keys(numbers)]),
     secrets: object(
       Object.fromEntries(Object.entries(secrets).map(([of, names]) => [of, secretsFrom(names)])),
       Object.keys(secrets),
@@ -84,7 +87,6 @@ export const valuesSchema: Schema = {
     api: object({
       replicas: atLeast(1),
       autoscaling: object({ enabled: flag, ...replicas, cpuPercent: percent }),
-      preStopSeconds: atLeast(1),
       resources: map,
       service: object({ type: text, port: atLeast(1), annotations: map }),
     }),

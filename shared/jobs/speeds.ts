@@ -27,7 +27,9 @@ export function mergeSpeeds(all: readonly (Speeds | undefined)[]): ReadonlyMap<s
     for (const [upstream, models] of Object.entries(each ?? {}))
       for (const [model, measured] of Object.entries(models)) {
         const key = speedKey(upstream, model);
-        lists.set(key, [...(lists.get(key) ?? []), measured]);
+        const list = lists.get(key);
+        if (list) list.push(measured);
+        else lists.set(key, [measured]);
       }
   return new Map([...lists].map(([key, list]) => [key, merged(list)]));
 }

@@ -7,7 +7,8 @@ import { type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
 import { mergeSpeeds, type Speed, speedKey, speeds } from "./speeds.ts";
 
-const upstreamState = z.enum(["ready", "open", "no key"]);
+// A worker of a newer version may know other states: none of them is known to be ready.
+const upstreamState = z.enum(["ready", "open", "no key"]).catch("open");
 type UpstreamState = z.infer<typeof upstreamState>;
 // The name of a pool is any string: a worker of a newer version may serve pools that are unknown here.
 const workerRecord = z.object({

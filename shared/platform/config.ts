@@ -134,7 +134,20 @@ export const environment = z.object({
     2 * 1024 * 1024 * 1024,
   ),
   PING_INTERVAL_MS: count("Idle time after which a stream sends a ping", 15_000),
-  SHUTDOWN_GRACE_MS: count("Time for running calls to finish after SIGTERM", 25_000),
+  DRAIN_DELAY: z.coerce
+    .number()
+    .min(0)
+    .max(3_600)
+    .default(10)
+    .describe(
+      "Seconds after SIGTERM in which the API, not ready any more, still takes connections: until load balancers have noticed",
+    ),
+  DRAIN_GRACE: z.coerce
+    .number()
+    .min(0)
+    .max(86_400)
+    .default(900)
+    .describe("Seconds that open calls then get to finish, in a worker from SIGTERM on; default: the longest call"),
   RATE_LIMIT_REQUESTS_PER_MINUTE: count("Requests a minute for a key without limits of its own", 10_000),
   RATE_LIMIT_TOKENS_PER_MINUTE: count("Tokens a minute for a key without limits of its own", 50_000_000),
   RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),

@@ -8,30 +8,47 @@ export interface Step {
 
 /** A terminal and npm both forward Ctrl-C: two signals within this time are one. */
 const duplicateSignalMs = 300;
+/** A process that a signal interrupts while it starts gets this long to be started, and to be shut down in order. */
+const startMs = 5_000;
 
 /**
- * On SIGTERM or SIGINT runs the steps in order and exits 0; a step that fails is logged and the next one runs.
- * A second signal exits at once.
+ * Catches SIGTERM and SIGINT. Call it before anything else is loaded: process 1 of a container ignores signals that it does
+ * not catch, and would then live until it is killed. A second signal exits at once.
  */
-export function onShutdown(log: Logger, steps: readonly Step[]): void {
+export function catchSignals() {
+  const first = Promise.withResolvers<string>();
   let begunAt: number | undefined;
-  const shutDown = async (signal: string) => {
+  let giveUp: NodeJS.Timeout | undefined;
+  const begin = (signal: string) => {
     if (begunAt !== undefined) {
       if (performance.now() - begunAt > duplicateSignalMs) process.exit(1);
       return;
     }
     begunAt = performance.now();
-    log.info({ signal }, "shutting down");
-    for (const { name, run } of steps) {
-      try {
-        await run();
-        log.debug({ step: name }, "shutdown");
-      } catch (error) {
-        log.error({ err: error, step: name }, "shutdown");
-      }
-    }
-    log.info("stopped");
-    process.exit(0);
+    // Nothing was taken yet, so that nothing is lost. A store that is waited for may never come.
+    giveUp = setTimeout(() => process.exit(0), startMs);
+    first.resolve(signal);
   };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => void shutDown(signal));
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, begin);
+
+  return {
+    /** The process has started: at the first signal, which may have come, runs the steps in order and exits 0. A step that fails is logged. */
+    async shutDown(log: Logger, steps: readonly Step[]): Promise<void> {
+      const signal = await first.promise;
+      clearTimeout(giveUp);
+      log.info({ signal }, "shutting down");
+      for (const { name, run } of steps) {
+        try {
+          await run();
+          log.debug({ step: name }, "shutdown");
+        } catch (error) {
+          log.error({ err: error, step: name }, "shutdown");
+        }
+      }
+      log.info("stopped");
+      process.exit(0);
+    },
+  };
 }
+
+export type Signals = ReturnType<typeof catchSignals>;

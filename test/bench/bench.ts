@@ -30,6 +30,7 @@ export interface Bench {
   readonly quick: boolean;
   readonly gateways: readonly Gateway[];
   readonly service: Service | undefined;
+  readonly mockOrigin: string;
   /** Of all scenarios so far. */
   readonly checks: readonly MoneyCheck[];
   /** A scenario's rounds, and the check of the money after it. */
@@ -120,5 +121,5 @@ export async function startBench(options: BenchOptions): Promise<Bench> {
     await checkMoney(scenario.title, rounds);
     return rounds;
   }
-  return { scenarios, quick, gateways, service, checks, run, say };
+  return { scenarios, quick, gateways, service, mockOrigin: mockAt.origin, checks, run, say };
 }

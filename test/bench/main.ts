@@ -5,6 +5,7 @@ import { measureAccounts, noAccounts } from "./accounts.ts";
 import { type Bench, startBench } from "./bench.ts";
 import { renderChart } from "./chart.ts";
 import { measureFormats, renderFormats, writeFormatsCatalog } from "./formats.ts";
+import { measureConnections, measureLedger, measureOpenStreams, renderHeld, withoutBounds } from "./held.ts";
 import { describeMachine } from "./machine.ts";
 import { measureRound } from "./measure.ts";
 import { measureScaling, measureSpeed, measureStreams, warmUp } from "./parts.ts";
@@ -17,13 +18,14 @@ import { measureUploads, renderUploads } from "./uploads.ts";
 
 /**
  * npm run bench -- [--quick] [--parts speed,streams,scaling,accounts] [--gateways direct,portkey,service] [--connections 50]
- * npm run bench -- --uploads | --formats | --profile
+ * npm run bench -- --uploads | --formats | --held | --profile
  *
  * Measures the service beside Portkey's gateway and beside no gateway at all, and writes docs/benchmarks/results.md and its
  * chart; about 25 minutes.
  * `--quick`: few short rounds, printed only. `--parts`: these parts, printed only. `--connections`: this one load, printed only.
  * `--uploads`: ten large uploads at once into the service, written to docs/benchmarks/uploads.md.
  * `--formats`: streams of every caller's format to every provider's, written to docs/benchmarks/conversion.md.
+ * `--held`: what open streams, ledger entries and processes hold, written to docs/benchmarks/held.md.
  * `--profile`: the service alone, with a CPU profile of API and worker; at 50 connections, or as `--connections` says.
  * Whatever is started here ends with this process, also when that is killed.
  */
@@ -33,6 +35,7 @@ const { values: options } = parseArgs({
     profile: { type: "boolean", default: false },
     uploads: { type: "boolean", default: false },
     formats: { type: "boolean", default: false },
+    held: { type: "boolean", default: false },
     parts: { type: "string" },
     gateways: { type: "string" },
     connections: { type: "string" },
@@ -41,7 +44,7 @@ const { values: options } = parseArgs({
 const all = ["speed", "streams", "scaling", "accounts"];
 const parts = new Set(options.parts?.split(",") ?? (options.connections === undefined ? all : ["speed"]));
 for (const part of parts) if (!all.includes(part)) throw new Error(`--parts: ${part} is none of ${all.join(", ")}`);
-const serviceOnly = options.profile || options.uploads || options.formats;
+const serviceOnly = options.profile || options.uploads || options.formats || options.held;
 const wanted = new Set((options.gateways ?? (serviceOnly ? "service" : "direct,portkey,service")).split(","));
 const isWhole =
   !options.quick && [options.parts, options.gateways, options.connections].every((each) => each === undefined);
@@ -109,6 +112,20 @@ async function formats(bench: Bench): Promise<void> {
   if (!options.quick) await writeFile(join(benchmarks, "conversion.md"), text);
 }
 
+/** What scaling is computed from. */
+async function held(bench: Bench): Promise<void> {
+  const service = theService(bench);
+  for (const stream of [false, true]) await bench.run(bench.scenarios.warmUp(stream), bench.gateways);
+  const steps = options.quick ? [200, 400] : [500, 1_000, 2_000];
+  const readings = await measureOpenStreams(service, bench, steps);
+  await expectSettled(service);
+  const connections = await measureConnections(service);
+  const ledger = await measureLedger(service, options.quick ? 20_000 : 200_000);
+  const text = renderHeld({ readings, ledger, connections, command, machine: machineOf(service) });
+  say(`\n${text}`);
+  if (!options.quick) await writeFile(join(benchmarks, "held.md"), text);
+}
+
 /** Where API and worker spend their time. */
 async function profile(bench: Bench): Promise<void> {
   const { inspectors } = theService(bench);
@@ -139,10 +156,13 @@ const stops: (() => Promise<void>)[] = [];
 await rm(dataDir, { recursive: true, force: true });
 await mkdir(dataDir, { recursive: true });
 try {
-  const env = async (mockOrigin: string) =>
-    options.formats ? { CATALOG_FILE: await writeFormatsCatalog(dataDir, mockOrigin) } : {};
+  const env = async (mockOrigin: string) => ({
+    ...(options.formats && { CATALOG_FILE: await writeFormatsCatalog(dataDir, mockOrigin) }),
+    ...(options.held && (await withoutBounds(dataDir))),
+  });
   const bench = await startBench({ wanted, quick: options.quick, inspect: options.profile, dataDir, env, say, stops });
-  await (options.uploads ? uploads : options.formats ? formats : options.profile ? profile : compare)(bench);
+  const { uploads: ofUploads, formats: ofFormats, held: ofHeld, profile: ofProfile } = options;
+  await (ofUploads ? uploads : ofFormats ? formats : ofHeld ? held : ofProfile ? profile : compare)(bench);
 } finally {
   for (const stop of stops) await stop();
 }

@@ -4,7 +4,8 @@ import { jsonContent, pacedGapMs, usage } from "./workload.ts";
 
 /**
  * A mock provider that costs next to nothing: a server on `PORT` whose responses are prepared in advance. It answers as OpenAI
- * does, and streams in every format. `PUT` with a `Behavior` as JSON changes how it answers from then on.
+ * does, and streams in every format. `PUT` with a `Behavior` as JSON changes how it answers from then on, and `GET` answers how many
+ * calls are open.
  */
 export interface Behavior {
   /** How long each answer waits for its first byte. */
@@ -92,19 +93,23 @@ function complete(res: ServerResponse, path: string, { stream }: { readonly stre
   else writeStream(res, path);
 }
 
+let open = 0;
+
 const server = createServer((req, res) => {
   const parts: Buffer[] = [];
   req.on("data", (part: Buffer) => parts.push(part));
   req.on("end", () => {
     const body = Buffer.concat(parts).toString();
     if (req.method === "POST") {
+      open++;
+      res.once("close", () => open--);
       const asked = JSON.parse(body) as { readonly stream?: boolean };
       const path = (req.url ?? "").replace(/\?.*$/, "");
       if (behavior.delayMs === 0) complete(res, path, asked);
       else setTimeout(complete, behavior.delayMs, res, path, asked);
     } else {
       if (req.method === "PUT") behavior = JSON.parse(body) as Behavior;
-      res.end();
+      res.end(String(open));
     }
   });
 });

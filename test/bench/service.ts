@@ -78,6 +78,7 @@ export async function startService(options: {
       ...embedded.env,
       HOST: "127.0.0.1",
       METRICS_PORT: "0",
+      DRAIN_DELAY: "0",
       ADMIN_TOKEN: adminToken,
       LOG_LEVEL: "info",
       OPENAI_API_KEY: "bench",

@@ -15,6 +15,8 @@ export interface Counters {
 export interface Stores {
   readonly counters: () => Promise<Counters>;
   readonly redisMemoryBytes: () => Promise<number>;
+  /** Open ones, the benchmark's own too. */
+  readonly connections: () => Promise<{ readonly redis: number; readonly mongo: number }>;
   /** For what no interface of the service can insert in time. */
   readonly mongo: mongoose.mongo.Db;
   readonly close: () => Promise<void>;
@@ -58,6 +60,10 @@ export async function connectStores(env: Readonly<Record<string, string>>): Prom
     },
     async redisMemoryBytes() {
       return numberOf(await infoOf("memory"), "used_memory");
+    },
+    async connections() {
+      const [clients, status] = await Promise.all([infoOf("clients"), mongo.command({ serverStatus: 1 })]);
+      return { redis: numberOf(clients, "connected_clients"), mongo: Number(status["connections"].current) };
     },
     async close() {
       redis.disconnect();

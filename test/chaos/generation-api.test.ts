@@ -193,7 +193,7 @@ test("a key that is stored long after its caller got an error does not stay take
 });
 
 test("SIGTERM to an API past its grace time: 503 now, and the answer from another instance", async () => {
-  const { provider, api, client, customer, post, postThere } = await startTwo({ api: { SHUTDOWN_GRACE_MS: "200" } });
+  const { provider, api, client, customer, post, postThere } = await startTwo({ api: { DRAIN_GRACE: "0.2" } });
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
   const running = outcomeOf(postThere());

@@ -260,7 +260,7 @@ test("a stored answer stays paid though its caller is gone and MongoDB is unavai
 test("SIGTERM to a worker with a provider's job past its grace time: another one ends it; a call without a job gets an error", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
-  const worker = { SHUTDOWN_GRACE_MS: "200" };
+  const worker = { DRAIN_GRACE: "0.2" };
   const { client, worker: stopping } = await startProcesses(stores, env, { worker });
   const plain = await client.account("1.00");
   const keeping = await client.account("1.00");

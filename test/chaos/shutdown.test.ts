@@ -1,6 +1,8 @@
+import { once } from "node:events";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createCancellations, createReplies } from "#jobs";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
@@ -13,6 +15,7 @@ import {
   callsOf,
   isAnswered,
   isWhole,
+  lost,
   never,
   outcomeOf,
   path,
@@ -22,10 +25,19 @@ import {
   startProvider,
 } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, type ServiceProcess, spawnApi, spawnWorker } from "../support/service.ts";
+import {
+  type Client,
+  type Customer,
+  environment,
+  eventually,
+  type ServiceProcess,
+  spawnApi,
+  spawnProcess,
+  spawnWorker,
+} from "../support/service.ts";
 
 /** Time enough for what can finish, on a busy machine too. */
-const graceful = { SHUTDOWN_GRACE_MS: "4000" };
+const graceful = { DRAIN_GRACE: "4" };
 
 /** Resolves once the process has begun to stop. */
 async function terminate(process: ServiceProcess) {
@@ -105,6 +117,91 @@ test("SIGTERM to an API: what can finish does, the rest is decided 0, aborted an
   expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
 });
 
+/** On a connection of the agent's. Resolves with the answer's head. */
+async function postOn(agent: Agent, { baseUrl }: Client, { key }: Customer, body: object) {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const outgoing = request(`${baseUrl}${path}`, { agent, method: "POST", headers });
+  outgoing.end(JSON.stringify(body));
+  const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+  const { statusCode: status, headers: answered } = incoming;
+  return { status, connection: answered.connection, reused: outgoing.reusedSocket, text: () => text(incoming) };
+}
+
+test("SIGTERM to an API: not ready at once, it still takes connections until the delay is over, and asks for new ones", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  const { client, api } = await startProcesses(stores, env, { api: { DRAIN_DELAY: "3", DRAIN_GRACE: "60" } });
+  const customer = await client.account("1.00");
+  const agents = Array.from({ length: 3 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+  onTestFinished(() => agents.forEach((agent) => agent.destroy()));
+  const [ofStream, ofJson, idle] = agents as [Agent, Agent, Agent];
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+  provider.respond({ beforeEvent: { 4: gates[0].promise } }, { beforeHeaders: gates[1].promise });
+  const stream = await postOn(ofStream, client, customer, ask({ stream: true }));
+  const json = postOn(ofJson, client, customer, ask());
+  await provider.request(1);
+  await (await postOn(idle, client, customer, ask())).text();
+
+  await terminate(api);
+  const ready = await fetch(`${client.baseUrl}/readyz`);
+  expect([ready.status, ready.headers.get("connection")]).toEqual([503, "close"]);
+  const next = await postOn(idle, client, customer, ask());
+  expect(next).toMatchObject({ status: 200, connection: "close", reused: true });
+  await next.text();
+  expect(await outcomeOf(customer.post(path, ask()))).toMatchObject({ status: 200 });
+  gates[1].resolve();
+  // It came before the signal, its head after it.
+  expect(await json).toMatchObject({ status: 200, connection: "close" });
+  await (await json).text();
+  await eventually(() => lost(fetch(`${client.baseUrl}/healthz`)));
+
+  // The head of the stream was out before the signal, so that its caller may come again on this connection.
+  gates[0].resolve();
+  expect(await stream.text()).toContain("[DONE]");
+  const last = await postOn(ofStream, client, customer, ask());
+  expect(last).toMatchObject({ status: 200, connection: "close", reused: true });
+  await last.text();
+  expect(await api.exited).toBe(0);
+  expect(provider.requests.map(({ aborted }) => aborted)).toEqual(Array(6).fill(false));
+  const { client: other } = await spawnApi(stores, env);
+  await other.settled();
+  expect(await availableUsd(other, customer)).toBe(balanceAfter(6));
+});
+
+test("a worker that drains takes no jobs: another one has those that wait at once, and what ran goes on", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  const { client, worker } = await startProcesses(stores, env, {
+    worker: { WORKER_CONCURRENCY_CHAT: "1", DRAIN_GRACE: "60" },
+  });
+  const customer = await client.account("1.00");
+  const redis = redisOf(stores);
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeHeaders: gate.promise });
+  const running = outcomeOf(customer.post(path, ask()));
+  await provider.request(0);
+  const waiting = outcomeOf(customer.post(path, ask()));
+  await eventually(async () => (await callCounts(redis, "chat")).waiting === 1);
+  await terminate(worker);
+  await eventually(async () => (await redis.zcard("worker:index")) === 0);
+  await spawnWorker(stores, env);
+  expect(await waiting).toMatchObject({ status: 200 });
+  expect(worker.child.exitCode).toBeNull();
+  gate.resolve();
+  expect(await running).toMatchObject({ status: 200 });
+  expect(await worker.exited).toBe(0);
+  await client.settled();
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
+});
+
+test.for(["api", "workers"] as const)("SIGTERM to the %s while it starts without MongoDB ends it", async (kind) => {
+  const stores = await testStores();
+  const starting = spawnProcess(kind, environment({ ...stores, MONGODB_URI: "mongodb://127.0.0.1:9/none" }));
+  await starting.line(({ msg }) => msg === "mongodb");
+  starting.kill("SIGTERM");
+  expect(await starting.exited).toBe(0);
+});
+
 test("SIGTERM to an API while a body comes in: the call is still taken and answered", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
@@ -168,7 +265,7 @@ test("SIGTERM to an API under load: every call that was admitted is answered, an
 test.for(["api", "worker"] as const)("a second signal to the %s exits at once", async (kind) => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
-  const processes = await startProcesses(stores, { ...env, SHUTDOWN_GRACE_MS: "60000" });
+  const processes = await startProcesses(stores, { ...env, DRAIN_GRACE: "60" });
   const customer = await processes.client.account("1.00");
   provider.respond({ beforeHeaders: never });
   const call = outcomeOf(customer.post(path, ask())).catch(() => undefined);
@@ -192,7 +289,7 @@ test("a job that a stopping worker takes after its drain is aborted at once", as
   const commands = redisOf(stores);
   const cancellations = createCancellations({ ...deps, subscriber: redisOf(stores), commands });
   const running = createRunning({ ...deps, cancellations, replies: createReplies({ ...deps, redis: commands }) });
-  await running.drain(60_000);
+  running.abortAll();
   const late = running.begin({ requestId: "req_late", replyTo: "api_1", deadlineAt: Number.POSITIVE_INFINITY });
   expect(late.signal.reason).toMatchObject({ name: "Aborted", cause: "shutdown" });
 });

@@ -79,7 +79,7 @@ test("an API killed while parts are completed: completed again elsewhere it is a
 test("SIGTERM to an API past its grace time in the middle of an upload: it ends, and nothing of it stays", async () => {
   const { stores } = await ownServers({ s3: true });
   const [api, { client }] = await Promise.all([
-    spawnApi(stores, { ...uploadEnv, SHUTDOWN_GRACE_MS: "200" }),
+    spawnApi(stores, { ...uploadEnv, DRAIN_GRACE: "0.2" }),
     spawnApi(stores, uploadEnv),
   ]);
   const later = await maintenance(stores);

@@ -140,15 +140,20 @@ test("a worker that died is forgotten after a minute", async () => {
   });
 });
 
-test("a worker of a newer version, with unknown pools, is in the registry", async () => {
+test("a worker of a newer version, with unknown pools and states, is in the registry", async () => {
   const stores = await testStores();
   const { registration } = await openWorker(stores, "wrk_1", {
     ...chatWorker,
     pools: { ...chatWorker.pools, video: { free: 1, running: 0 } },
+    upstreams: { ...chatWorker.upstreams, other: "resting" as never },
   });
   await registration.write();
   const { registry } = await openApi(stores);
-  expect(registry.serving("chat")).toBe(1);
+  expect([registry.serving("chat"), registry.upstream("local"), registry.upstream("other")]).toEqual([
+    1,
+    "ready",
+    "open",
+  ]);
 });
 
 test("what was added is no backlog while a worker has a free slot for it, or when it has ended", async () => {

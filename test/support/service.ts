@@ -25,7 +25,8 @@ export function environment(stores: Stores, env: Environment = {}): Record<strin
     METRICS_PORT: "0",
     ADMIN_TOKEN: adminToken,
     LOG_LEVEL: testLogLevel,
-    SHUTDOWN_GRACE_MS: "2000",
+    DRAIN_DELAY: "0",
+    DRAIN_GRACE: "2",
     ...env,
   };
   forbidSecrets(all);
@@ -71,7 +72,8 @@ export interface ServiceProcess {
   exited: Promise<number | null>;
 }
 
-function run(kind: "api" | "workers", env: Environment, cwd = "."): ServiceProcess {
+/** A process that may not be started yet. */
+export function spawnProcess(kind: "api" | "workers", env: Environment, cwd = "."): ServiceProcess {
   const child = spawn(process.execPath, [`${kind}/main.ts`], {
     cwd,
     env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
@@ -126,7 +128,7 @@ export async function spawnApi(
   cwd?: string,
 ): Promise<ServiceProcess & { client: Client; metrics: string }> {
   await migrateDatabase(stores.MONGODB_URI);
-  const api = run("api", environment(stores, env), cwd);
+  const api = spawnProcess("api", environment(stores, env), cwd);
   const { url, metricsPort } = await api.line(({ msg }) => msg === "listening");
   return { ...api, client: createClient(url as string), metrics: localOrigin(metricsPort as number) };
 }
@@ -138,7 +140,7 @@ export async function spawnWorker(
   cwd?: string,
 ): Promise<ServiceProcess & { metrics: string }> {
   await migrateDatabase(stores.MONGODB_URI);
-  const worker = run("workers", environment(stores, env), cwd);
+  const worker = spawnProcess("workers", environment(stores, env), cwd);
   const { metricsPort } = await worker.line(({ msg }) => msg === "taking jobs");
   return { ...worker, metrics: localOrigin(metricsPort as number) };
 }

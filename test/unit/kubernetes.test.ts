@@ -86,8 +86,8 @@ describe("values", () => {
       defaults[`WORKER_CONCURRENCY_${pool.toUpperCase() as Uppercase<typeof pool>}`],
     ]);
     expect(Object.entries(values.pools).map(([pool, settings]) => [pool, settings.concurrency])).toEqual(concurrency);
-    const { SHUTDOWN_GRACE_MS, UPLOAD_BUDGET_BYTES } = defaults;
-    expect(values.config).toEqual({ SHUTDOWN_GRACE_MS, UPLOAD_BUDGET_BYTES });
+    const { DRAIN_DELAY, DRAIN_GRACE, UPLOAD_BUDGET_BYTES } = defaults;
+    expect(values.config).toEqual({ DRAIN_DELAY, DRAIN_GRACE, UPLOAD_BUDGET_BYTES });
     expect(yaml(join(folder, "Chart.yaml"))["appVersion"]).toBe(serviceManifest.version);
   });
 

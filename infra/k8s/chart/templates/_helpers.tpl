@@ -40,9 +40,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end }}
 
-{{/* The worker's shutdown takes two times 10 seconds beyond the grace, the API's 11; the rest is for starting and closing. */}}
+{{/* Of a worker: it takes 2 seconds to stop taking jobs and two times 10 to settle, the API 11; the rest is for starting and closing. */}}
 {{- define "inference.shutdownSeconds" -}}
-{{- add 25 (divf (float64 .Values.config.SHUTDOWN_GRACE_MS) 1000 | ceil | int64) -}}
+{{- add 30 (float64 .Values.config.DRAIN_GRACE | ceil | int64) -}}
 {{- end }}
 
 {{/* The settings of one pool: those of `worker`, and its own over them. Takes root and pool. */}}
