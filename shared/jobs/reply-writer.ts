@@ -1,7 +1,7 @@
-import type { Redis } from "ioredis";
 import type { ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
+import { onReconnect, type RedisClient } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
 import { type Frame, isUnanswered, type Outcome, replyKey, splitText, toField } from "./frames.ts";
@@ -20,10 +20,10 @@ const freshMs = 900;
 /** The reply key is missing, but Redis has not been back for long. */
 class KeyMissing extends Error {}
 
-export function createReplies(deps: { redis: Redis; clock: Clock }) {
+export function createReplies(deps: { redis: RedisClient; clock: Clock }) {
   const { redis, clock } = deps;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
-  redis.on("ready", () => {
+  onReconnect(redis, () => {
     reconnectedAt = clock.now();
   });
   const isSettled = () => clock.now() - reconnectedAt > settlingMs;
@@ -33,7 +33,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
   const retrying = {
     clock,
     backoff: { firstMs: retryDelayMs, maxMs: retryDelayMs },
-    retryIf: (error: unknown) => error instanceof KeyMissing || isUnanswered(error),
+    retryIf: (error: unknown) => error instanceof KeyMissing || isUnanswered(redis, error),
   };
 
   /**
