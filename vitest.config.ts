@@ -26,7 +26,7 @@ export default defineConfig({
     retry: 0,
     // Nothing happens at an import, so files may share what they have imported: that is half of a file's work.
     isolate: false,
-    setupFiles: ["./test/support/check-logs.ts", "./test/support/shard-keys.ts"],
+    setupFiles: ["./test/support/check-logs.ts", "./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
     reporters: ["default", "./test/support/summary.ts"],
     projects: [
       project("unit", 60_000),

@@ -10,7 +10,7 @@ import { listen } from "#platform/listen";
 import { serveMetrics } from "#platform/metrics-server";
 import { checkSchema } from "#platform/migrations";
 import { createProbes } from "#platform/probe";
-import { connectRedis, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
+import { connectRedis, onReconnect, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { startTracing } from "#platform/tracing";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
@@ -38,9 +38,9 @@ export async function startApi(deps: ProcessDeps) {
   const { mongo, background, settled, ...common } = await createServices(deps);
   await checkSchema(mongo, [keysSchema]);
   const { money, payments } = common;
-  const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
-  const blocking = connectRedis(config.REDIS_URL, "blocking", log);
-  const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
+  const redis = connectRedis(config, "fail-fast", log);
+  const blocking = connectRedis(config, "blocking", log);
+  const subscriber = connectRedis(config, "subscribing", log);
 
   const keys = createKeys({
     mongo,
@@ -60,7 +60,7 @@ export async function startApi(deps: ProcessDeps) {
   await payments.x402?.start();
   await Promise.all([redis, blocking, subscriber].map(startRedis));
 
-  const queues = createQueues({ redis, observe: common.writes.jobs, log });
+  const queues = createQueues({ redis, observe: common.writes.jobs, log, chatShards: config.CHAT_SHARDS });
   const registry = createWorkerRegistry({ redis, queues, catalog: common.catalog.hash, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
   // Without an offline queue a connection that drops right after it was opened fails its first command.
@@ -84,7 +84,7 @@ export async function startApi(deps: ProcessDeps) {
     pingIntervalMs: config.PING_INTERVAL_MS,
     memory: bodyBudget,
   });
-  redis.on("ready", () => openCalls.reconnected());
+  onReconnect(redis, () => openCalls.reconnected());
   const probes = createProbes(
     { clock, metrics },
     { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() },

@@ -20,12 +20,13 @@ const maxGapMs = 2 * lookMs;
 interface WatchedPool {
   readonly pool: Pool;
   readonly load: () => { readonly free: number };
-  readonly lastTakenAt: () => number;
+  /** By queue. */
+  readonly lastTakenAt: () => ReadonlyMap<string, number>;
 }
 
 export function createWorkerHealth(deps: {
   pools: readonly WatchedPool[];
-  queues: Pick<Queues, "oldestWaiting">;
+  queues: Pick<Queues, "oldestIn">;
   probes: Readonly<Record<"mongodb" | "redis", Probe>>;
   clock: Clock;
   log: Logger;
@@ -39,11 +40,15 @@ export function createWorkerHealth(deps: {
   let stuck: readonly Pool[] = [];
   let isDraining = false;
 
-  async function isStuck({ pool, load, lastTakenAt }: WatchedPool): Promise<boolean> {
-    const since = await queues.oldestWaiting(pool);
-    const now = clock.now();
-    const idleMs = now - Math.max(lastTakenAt(), lookingSince);
-    return since !== undefined && now - since >= stuckMs && idleMs >= stuckMs && load().free > 0;
+  /** One of its queues is enough. */
+  async function isStuck({ load, lastTakenAt }: WatchedPool): Promise<boolean> {
+    const looks = [...lastTakenAt()].map(async ([queue, takenAt]) => {
+      const since = await queues.oldestIn(queue);
+      const now = clock.now();
+      const idleMs = now - Math.max(takenAt, lookingSince);
+      return since !== undefined && now - since >= stuckMs && idleMs >= stuckMs && load().free > 0;
+    });
+    return (await Promise.all(looks)).includes(true);
   }
 
   const look = oneAtATime(log, "looking at the queues", async () => {

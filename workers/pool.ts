@@ -1,5 +1,4 @@
 import { type Job, Worker } from "bullmq";
-import type { Redis } from "ioredis";
 import { noCapacity } from "#errors";
 import {
   isPool,
@@ -10,11 +9,13 @@ import {
   paidCall,
   payloadsOf,
   pools,
+  prefixOf,
   replyAddress,
 } from "#jobs";
 import { sleep } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
 import { oneAtATime } from "#platform/one-at-a-time";
+import type { RedisClient } from "#platform/redis";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 import { endWithoutRunning, HandedOver } from "./run-call.ts";
 import { beginDelivery } from "./tracing/call-trace.ts";
@@ -25,6 +26,8 @@ const retryMs = 1_000;
 
 interface TakenJob {
   readonly job: Job;
+  /** Of the queue that it came from. */
+  readonly worker: Worker;
   readonly token: string;
   /** The payloads of its calls that have not ended. */
   readonly open: Set<unknown>;
@@ -32,6 +35,15 @@ interface TakenJob {
   isLost: boolean;
   /** Resolves when its calls have ended and it is acknowledged. */
   readonly ended: PromiseWithResolvers<void>;
+}
+
+interface ServedQueue {
+  readonly worker: Worker;
+  lastTakenAt: number;
+  /** The job that is being handed out. */
+  asking: Promise<Job | undefined>;
+  /** Resolves when no more of its jobs are taken. */
+  taking: Promise<void>;
 }
 
 /** The pools that this process serves. */
@@ -45,8 +57,8 @@ export function poolsOf(config: Pick<Config, "WORKER_POOLS">): Pool[] {
 const couldNotRun = (cause: unknown) => noCapacity("The call could not be run; nothing was charged.", 5, cause);
 
 /**
- * Takes the jobs of one pool, and runs at most `concurrency` of their calls at once. Payloads are parsed again: another
- * version of the API may have written them.
+ * Takes the jobs of one pool, and runs at most `concurrency` of their calls at once, whatever queue they come from. Payloads
+ * are parsed again: another version of the API may have written them.
  *
  * BullMQ's own loop counts jobs, not calls, and when it has enough of them it sleeps until one ends: slots that calls of a
  * batch have freed would stay free while another call of it streams. So jobs are taken one by one here, as soon as a slot
@@ -57,30 +69,43 @@ export function startPool(
   deps: HandlerDeps,
   {
     pool,
+    queueNames,
     concurrency,
     redis,
     observeWait,
-  }: { pool: Pool; concurrency: number; redis: Redis; observeWait: (seconds: number) => void },
+  }: {
+    pool: Pool;
+    queueNames: readonly string[];
+    concurrency: number;
+    redis: RedisClient;
+    observeWait: (seconds: number) => void;
+  },
 ) {
   const { log, running, replies, clock } = deps;
   const taken = new Set<TakenJob>();
   let slotsTaken = 0;
   let tokensMade = 0;
   let isStopped = false;
-  let lastTakenAt = clock.now();
-  let onFreeSlot = () => {};
-  /** The job that is being handed out. */
-  let asking: Promise<Job | undefined> = Promise.resolve(undefined);
+  const served = new Map<string, ServedQueue>();
+  /** Those who wait for a slot. */
+  const onFreeSlot: (() => void)[] = [];
+  /** The last of the queues that take a job in turn. */
+  let turn: Promise<void> = Promise.resolve();
 
-  const worker = new Worker(pool, null, {
-    connection: redis,
-    lockDuration: lockMs,
-    stalledInterval: 5_000,
-    // With the default BullMQ fails a stalled job without calling the processor, and the caller gets no answer.
-    maxStalledCount: 1_000_000,
-    skipVersionCheck: true,
-  });
-  worker.on("error", (error) => log.warn({ err: error.message, pool }, "worker"));
+  function openWorker(queue: string): Worker {
+    const worker = new Worker(queue, null, {
+      connection: redis,
+      prefix: prefixOf(queue),
+      lockDuration: lockMs,
+      stalledInterval: 5_000,
+      // With the default BullMQ fails a stalled job without calling the processor, and the caller gets no answer.
+      maxStalledCount: 1_000_000,
+      skipVersionCheck: true,
+    });
+    worker.on("error", (error) => log.warn({ err: error.message, queue }, "worker"));
+    void worker.startStalledCheckTimer();
+    return worker;
+  }
 
   /** Of the call no more can be read than where its caller waits: it is decided there. */
   async function refuse(data: unknown, error: unknown): Promise<void> {
@@ -119,20 +144,16 @@ export function startPool(
     await (handlers[name] as Handler<JobName>)(deps, payload as never, { count: job.attemptsStarted, isShared: false });
   }
 
-  /** Only the loop waits for slots, so that at most one batch waits in part. */
   async function freeSlot(): Promise<void> {
-    while (slotsTaken >= concurrency)
-      await new Promise<void>((resolve) => {
-        onFreeSlot = resolve;
-      });
+    while (slotsTaken >= concurrency) await new Promise<void>((resolve) => onFreeSlot.push(resolve));
   }
 
   /** Resolves once all calls of the job are begun. */
-  async function begin(job: Job, token: string): Promise<void> {
+  async function begin(queue: ServedQueue, job: Job, token: string): Promise<void> {
     const parts = pool === "maintenance" ? [job.data] : payloadsOf(job.data);
     const open = new Set(parts);
-    lastTakenAt = clock.now();
-    const held: TakenJob = { job, token, open, isLost: false, ended: Promise.withResolvers() };
+    queue.lastTakenAt = clock.now();
+    const held: TakenJob = { job, worker: queue.worker, token, open, isLost: false, ended: Promise.withResolvers() };
     taken.add(held);
     const errors: Promise<unknown>[] = [];
     for (const part of parts) {
@@ -148,7 +169,7 @@ export function startPool(
       errors.push(ended);
       void ended.then(() => {
         slotsTaken--;
-        onFreeSlot();
+        for (const go of onFreeSlot.splice(0)) go();
       });
     }
     void end(held, errors);
@@ -173,26 +194,68 @@ export function startPool(
     held.ended.resolve();
   }
 
-  async function takeJobs(): Promise<void> {
-    while (!isStopped) {
-      await freeSlot();
-      const token = `${worker.id}:${tokensMade++}`;
-      try {
-        asking = worker.getNextJob(token);
-        const job = await asking;
-        if (job) await begin(job, token);
-        // Wait for BullMQ's marker before asking again: it is set whenever a job is handed out, and an empty queue is dear to ask.
-        Object.assign(worker, { drained: true });
-      } catch (error) {
-        log.warn({ err: (error as Error).message, pool }, "taking a job");
-        await sleep(clock, retryMs);
-      }
+  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const before = turn;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    turn = promise;
+    await before;
+    try {
+      return await work();
+    } finally {
+      resolve();
     }
   }
 
-  const renew = oneAtATime(log, "renewing the locks of jobs", async () => {
-    const held = [...taken].filter(({ isLost }) => !isLost);
-    if (held.length === 0) return;
+  /** `block`: waits some seconds for a job. Resolves with whether there was one, once all of its calls are begun. */
+  async function takeJob(queue: ServedQueue, block: boolean): Promise<boolean> {
+    const { worker } = queue;
+    const token = `${worker.id}:${tokensMade++}`;
+    queue.asking = worker.getNextJob(token, { block });
+    const job = await queue.asking;
+    if (job) await begin(queue, job, token);
+    // Wait for BullMQ's marker before asking again: it is set whenever a job is handed out, and an empty queue is dear to ask.
+    Object.assign(worker, { drained: true });
+    return job !== undefined;
+  }
+
+  /**
+   * A job is taken only when a slot is free, so that at most one batch waits in part. Where slots are fewer than queues, these
+   * take a job in turn; one that is empty then waits like the others do, and may take one job more than there are slots.
+   */
+  async function takeNext(queue: ServedQueue): Promise<void> {
+    await freeSlot();
+    const isScarce = concurrency - slotsTaken < served.size;
+    const tryInTurn = async () => {
+      await freeSlot();
+      return isStopped || (await takeJob(queue, false));
+    };
+    if (isScarce && (await inTurn(tryInTurn))) return;
+    if (!isStopped) await takeJob(queue, true);
+  }
+
+  async function takeJobs(name: string, queue: ServedQueue): Promise<void> {
+    while (!isStopped)
+      try {
+        await takeNext(queue);
+      } catch (error) {
+        log.warn({ err: (error as Error).message, queue: name }, "taking a job");
+        await sleep(clock, retryMs);
+      }
+  }
+
+  function serve(name: string): void {
+    if (isStopped || served.has(name)) return;
+    const queue: ServedQueue = {
+      worker: openWorker(name),
+      lastTakenAt: clock.now(),
+      asking: Promise.resolve(undefined),
+      taking: Promise.resolve(),
+    };
+    served.set(name, queue);
+    queue.taking = takeJobs(name, queue);
+  }
+
+  async function renewIn(worker: Worker, held: readonly TakenJob[]): Promise<void> {
     const ids = held.map(({ job }) => job.id as string);
     const tokens = held.map(({ token }) => token);
     const lost = new Set(await worker.extendJobLocks(ids, tokens, lockMs));
@@ -205,22 +268,32 @@ export function startPool(
       else if (open.size > 0 && open.size < payloadsOf(job.data).length)
         await job.updateData({ v: 1, calls: [...open] });
     }
+  }
+
+  const renew = oneAtATime(log, "renewing the locks of jobs", async () => {
+    const held = Map.groupBy(
+      [...taken].filter(({ isLost }) => !isLost),
+      ({ worker }) => worker,
+    );
+    await Promise.all([...held].map(([worker, jobs]) => renewIn(worker, jobs)));
   });
 
   const stopRenewing = clock.every(renewMs, () => void renew());
-  void worker.startStalledCheckTimer();
-  const taking = takeJobs();
+  for (const name of queueNames) serve(name);
 
   return {
     pool,
     load: () => ({ free: concurrency - slotsTaken, running: slotsTaken }),
-    /** Unix milliseconds: when it last took a job, at first when it started. */
-    lastTakenAt: () => lastTakenAt,
+    /** Also takes the jobs of this queue. */
+    serve,
+    /** By queue, in Unix milliseconds: when it last took a job, at first when it began to. */
+    lastTakenAt: (): ReadonlyMap<string, number> =>
+      new Map([...served].map(([name, { lastTakenAt }]) => [name, lastTakenAt])),
     /** Takes no more jobs. Resolves when none is being handed out any more: the last one may come after the call. */
     async pause(): Promise<void> {
       isStopped = true;
-      await worker.close(true);
-      await asking.catch(() => undefined);
+      await Promise.all([...served.values()].map(({ worker }) => worker.close(true)));
+      await Promise.allSettled([...served.values()].map(({ asking }) => asking));
     },
     /** Resolves when all jobs that were taken have ended, also those of whose calls some wait for a slot. */
     async idle(): Promise<void> {
@@ -228,7 +301,7 @@ export function startPool(
     },
     /** Waits for running jobs without a limit: abort them first. */
     async close(): Promise<void> {
-      await taking;
+      await Promise.all([...served.values()].map(({ taking }) => taking));
       await Promise.all([...taken].map(({ ended }) => ended.promise));
       stopRenewing();
     },

@@ -5,6 +5,7 @@ import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
 import { type Health, serveMetrics } from "#platform/metrics-server";
+import { oneAtATime } from "#platform/one-at-a-time";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
 import type { Environment } from "#platform/secret-files";
@@ -22,6 +23,9 @@ import { createUpstreams } from "./upstreams/index.ts";
 const maxRedisMs = 2_000;
 /** The shutdown waits so long for decisions: without MongoDB they may never come, and the next worker gets the jobs. */
 const maxDecisionMs = 10_000;
+
+/** API instances may begin to use more. */
+const shardsMs = 1_000;
 
 const starting: Health = { ok: false, body: { status: "not ready" } };
 
@@ -42,12 +46,12 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   const tracing = await startTracing(config, { process: "worker", clock, log });
   const executor = served.includes("maintenance") ? await createExecutor({ config, clock }) : undefined;
   const { mongo, settled, ...common } = await createServices(deps);
-  const redis = connectRedis(config.REDIS_URL, "waiting", log);
-  const queueRedis = connectRedis(config.REDIS_URL, "blocking", log);
-  const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
+  const redis = connectRedis(config, "waiting", log);
+  const queueRedis = connectRedis(config, "blocking", log);
+  const subscriber = connectRedis(config, "subscribing", log);
   await Promise.all([redis, queueRedis, subscriber].map(startRedis));
 
-  const queues = createQueues({ redis: queueRedis, log });
+  const queues = createQueues({ redis: queueRedis, log, chatShards: config.CHAT_SHARDS });
   const replies = createReplies({ redis, observe: common.writes.frames, clock });
   const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
@@ -76,6 +80,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     tracing,
   };
 
+  await queues.readShards();
   await cancellations.start();
   running.start();
   if (served.includes("maintenance")) {
@@ -88,11 +93,17 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     const concurrency = config[`WORKER_CONCURRENCY_${pool.toUpperCase() as Uppercase<Pool>}`];
     return startPool(handlerDeps, {
       pool,
+      queueNames: queues.namesOf(pool),
       concurrency,
       redis: queueRedis,
       observeWait: (seconds) => observeWait({ pool }, seconds),
     });
   });
+  const followShards = oneAtATime(log, "reading the shards of the chat pool", async () => {
+    await queues.readShards();
+    for (const each of started) for (const name of queues.namesOf(each.pool)) each.serve(name);
+  });
+  const stopFollowing = clock.every(shardsMs, () => void followShards());
   const registration = registerWorker({
     worker: newId("wrk"),
     redis,
@@ -141,6 +152,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
         name: "close",
         run: async () => {
           running.stop();
+          stopFollowing();
           watch.stop();
           await queues.close();
           await Promise.all([upstreams.close(), counting.close(), executor?.close()]);

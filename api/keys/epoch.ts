@@ -1,8 +1,12 @@
-import type { Redis } from "ioredis";
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import type { Clock } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
+import type { RedisClient } from "#platform/redis";
 
-export const epochKey = "limits:epoch";
+/** Expected where a caller was not looked up, or has just been. */
+export const anyEpoch = "any";
+
+const epochKey = "limits:epoch";
 const trustMs = 500;
 
 /**
@@ -11,15 +15,27 @@ const trustMs = 500;
  * Values are random, not counted: one that Redis lost in a crash never comes back with another meaning. While Redis does
  * not answer, each failed read makes a local value, so that nothing cached under the one before outlives it.
  */
-export function createEpoch({ redis, clock }: { redis: Redis; clock: Clock }) {
+export function createEpoch({ redis, clock }: { redis: RedisClient; clock: Clock }) {
   let last = "never observed";
   let knownAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
+  let joined: Promise<string> | undefined;
+
+  const get = async () => (await redis.get(epochKey)) ?? "";
+
+  async function readAfterTurn(): Promise<string> {
+    await endOfTurn();
+    joined = undefined;
+    const sentAt = clock.now();
+    const value = await get();
+    observe(value, sentAt);
+    return value;
+  }
 
   async function read(): Promise<void> {
     const sentAt = clock.now();
     try {
-      observe((await redis.get(epochKey)) ?? "", sentAt);
+      observe(await get(), sentAt);
     } catch {
       last = `unknown since ${sentAt}`;
       knownAt = clock.now();
@@ -35,7 +51,6 @@ export function createEpoch({ redis, clock }: { redis: Redis; clock: Clock }) {
   }
 
   return {
-    observe,
     /** The value last observed, however long ago. */
     last: () => last,
 
@@ -45,6 +60,9 @@ export function createEpoch({ redis, clock }: { redis: Redis; clock: Clock }) {
       reading ??= read();
       await reading;
     },
+
+    /** The value, read after this call. Those who ask in one turn of the event loop share a command. */
+    current: (): Promise<string> => (joined ??= readAfterTurn()),
 
     async replace(): Promise<void> {
       await redis.set(epochKey, randomBase62(16));

@@ -4,7 +4,7 @@
  *
  * A secret is `live_` and 40 random base62 characters (docs/api/inference.md, part 5), shown once and stored as a hash.
  * What a secret stands for is cached in memory until `limits:epoch` has another value. Whoever changes something that a
- * `Caller` carries writes MongoDB first, then the epoch. A paid call compares it in the very script that takes its slot,
+ * `Caller` carries writes MongoDB first, then the epoch. A paid call reads it together with the script that takes its slot,
  * any other call at most 500 ms late; so a revocation can neither be missed nor lost.
  *
  * Limits belong to a key (docs/api/inference.md, part 8); a payment by x402 has the default ones, and a caller with neither
@@ -15,15 +15,15 @@
  * and `noCapacity` while a store that is needed is unavailable.
  */
 import { isIPv6 } from "node:net";
-import type { Redis } from "ioredis";
 import { invalidApiKey, noCapacity, notFound, rateLimited } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { ObserveWrite } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
-import { createEpoch } from "./epoch.ts";
-import { anyEpoch, createLimits, type Limits } from "./limits.ts";
+import type { RedisClient } from "#platform/redis";
+import { anyEpoch, createEpoch } from "./epoch.ts";
+import { createLimits, type Limits } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
 import { type Caller, createSlots } from "./slots.ts";
 import { createKeyStore, type KeyPatch, type KeyRecord, secretHash } from "./store.ts";
@@ -53,7 +53,7 @@ const lastUsedEveryMs = 60_000;
 
 export function createKeys(deps: {
   mongo: Mongo;
-  redis: Redis;
+  redis: RedisClient;
   money: Pick<Money, "account">;
   clock: Clock;
   log: Logger;
@@ -141,10 +141,10 @@ export function createKeys(deps: {
         tokensPerMinute: 1,
         concurrentRequests: Number.MAX_SAFE_INTEGER,
       };
-      const { check } = await limits.enter({ quota, requestId, ttlMs: 1 }).catch((error: unknown) => {
+      const check = await limits.enter({ quota, requestId, ttlMs: 1 }).catch((error: unknown) => {
         throw noCapacity("The limits of calls without a key cannot be checked right now.", 1, error);
       });
-      if (!check?.reached) return;
+      if (!check.reached) return;
       throw rateLimited(
         `Too many requests without a key, limit ${addressRequestsPerMinute} a minute.`,
         check.waitMs / 1000,

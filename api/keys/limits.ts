@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Redis } from "ioredis";
 import { groupCommit, type ObserveWrite } from "#platform/group-commit";
-import { epochKey } from "./epoch.ts";
+import type { RedisClient } from "#platform/redis";
 
 /** Limits of one API key: two token buckets that refill continuously, and the calls in flight. */
 export interface Limits {
@@ -35,12 +34,9 @@ export interface LimitCheck {
   readonly rateLimits: RateLimits;
 }
 
-/** Expected where a caller was not looked up, or has just been. */
-export const anyEpoch = "any";
-
 /**
  * Arguments: the limits, then the operations, each with its kind, the id of its call, and two more: of `enter` the time to
- * live and the expected epoch, of `take` the tokens, of `free` what to add to the requests and tokens. Each has its own answer.
+ * live, of `take` the tokens, of `free` what to add to the requests and tokens. Each has its own answer.
  *
  * Buckets hold what is used, not what remains: an absent bucket is a full one, a changed limit is in force at once, and
  * the key may expire when nothing is used any more. The time is that of the Redis server.
@@ -59,34 +55,31 @@ local stored = redis.call('HMGET', buckets, 'requests', 'tokens', 'at')
 local minutes = math.max(0, now - (tonumber(stored[3]) or now)) / 60000
 local requests = math.max(0, (tonumber(stored[1]) or 0) - minutes * requestsPerMinute)
 local tokens = math.max(0, (tonumber(stored[2]) or 0) - minutes * tokensPerMinute)
-local epoch, taken
+local taken
 local answers, changed = {}, false
 for i = 4, #ARGV, 4 do
   local kind, id, first, second = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local verdict, wait
   local inFlight = 0
   if kind == 'enter' then
-    if not epoch then
-      epoch = redis.call('GET', KEYS[3]) or ''
+    if not taken then
       redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
       taken = redis.call('ZCARD', running)
     end
-    if second == '${anyEpoch}' or second == epoch then
-      verdict, wait, inFlight = 'taken', 0, taken
-      if not redis.call('ZSCORE', running, id) then
-        if taken >= slots then verdict, wait = 'concurrent', 1000 end
-        local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
-        if forRequest > wait then verdict, wait = 'requests', forRequest end
-        local forTokens = (tokens - tokensPerMinute) / tokensPerMinute * 60000
-        if forTokens > wait then verdict, wait = 'tokens', forTokens end
-        if verdict == 'taken' then
-          local deadline = math.ceil(now + tonumber(first))
-          redis.call('ZADD', running, deadline, id)
-          if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
-          requests = requests + 1
-          taken = taken + 1
-          changed = true
-        end
+    verdict, wait, inFlight = 'taken', 0, taken
+    if not redis.call('ZSCORE', running, id) then
+      if taken >= slots then verdict, wait = 'concurrent', 1000 end
+      local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
+      if forRequest > wait then verdict, wait = 'requests', forRequest end
+      local forTokens = (tokens - tokensPerMinute) / tokensPerMinute * 60000
+      if forTokens > wait then verdict, wait = 'tokens', forTokens end
+      if verdict == 'taken' then
+        local deadline = math.ceil(now + tonumber(first))
+        redis.call('ZADD', running, deadline, id)
+        if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
+        requests = requests + 1
+        taken = taken + 1
+        changed = true
       end
     end
   elseif kind == 'take' then
@@ -109,7 +102,7 @@ if changed then
   redis.call('HSET', buckets, 'requests', requests, 'tokens', tokens, 'at', now)
   redis.call('PEXPIRE', buckets, math.ceil(math.max(requests / requestsPerMinute, tokens / tokensPerMinute) * 60000) + 1)
 end
-return {epoch or '', unpack(answers)}
+return answers
 `;
 const sha1 = createHash("sha1").update(source).digest("hex");
 
@@ -122,7 +115,7 @@ interface Call {
 }
 
 type Kind = "enter" | "take" | "free";
-type Operation = readonly [kind: Kind, requestId: string, first: number, second: number | string];
+type Operation = readonly [kind: Kind, requestId: string, first: number, second: number];
 
 interface Item {
   readonly quota: Quota;
@@ -131,22 +124,21 @@ interface Item {
 
 type Verdict = readonly [verdict: "taken" | NonNullable<LimitCheck["reached"]>, ...numbers: (string | number)[]];
 
-export function createLimits(redis: Redis, observe?: ObserveWrite) {
+export function createLimits(redis: RedisClient, observe?: ObserveWrite) {
   /** What comes for a quota in one turn, or while its script is under way, goes into one script. */
-  const commit = groupCommit<Item, { epoch: string; verdict: Verdict | null }>({
+  const commit = groupCommit<Item, Verdict | null>({
     limit: maxGroup,
     observe,
     async write(_, group) {
       const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = (group[0] as Item).quota;
-      const keys = [`limits:${name}:buckets`, `limits:${name}:running`, epochKey];
+      const keys = [`limits:${name}:buckets`, `limits:${name}:running`];
       const operations = group.flatMap(({ operation }) => operation);
       const args = [...keys, requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];
       const answer = await redis.evalsha(sha1, keys.length, ...args).catch((error: Error) => {
         if (!error.message.startsWith("NOSCRIPT")) throw error;
         return redis.eval(source, keys.length, ...args);
       });
-      const [epoch, ...verdicts] = answer as [string, ...(Verdict | null)[]];
-      return verdicts.map((verdict) => ({ epoch, verdict }));
+      return answer as (Verdict | null)[];
     },
   });
   let made = 0;
@@ -157,17 +149,14 @@ export function createLimits(redis: Redis, observe?: ObserveWrite) {
   };
 
   return {
-    /** Counts a request and takes a slot; `ttlMs` later it is free in any case. Without a check the epoch is another one. */
-    async enter(call: Call & { ttlMs: number; expectedEpoch?: string }) {
-      const { requestId, ttlMs, expectedEpoch = anyEpoch } = call;
-      const { epoch, verdict } = await run(call, "enter", requestId, ttlMs, expectedEpoch);
-      return { epoch, check: verdict ? toCheck(call.quota, verdict) : undefined };
+    /** Counts a request and takes a slot; `ttlMs` later it is free in any case. */
+    async enter(call: Call & { ttlMs: number }): Promise<LimitCheck> {
+      return toCheck(call.quota, (await run(call, "enter", call.requestId, call.ttlMs, 0)) as Verdict);
     },
 
     /** Counts the tokens of a call that has a slot. */
     async takeTokens(call: Call & { tokens: number }): Promise<LimitCheck> {
-      const { verdict } = await run(call, "take", call.requestId, call.tokens, "");
-      return toCheck(call.quota, verdict as Verdict);
+      return toCheck(call.quota, (await run(call, "take", call.requestId, call.tokens, 0)) as Verdict);
     },
 
     /** Adds to what is used, or subtracts from it, if the call still has its slot. */

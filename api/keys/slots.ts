@@ -1,10 +1,10 @@
-import type { Redis } from "ioredis";
 import type { Tier } from "#catalog";
 import { accountFrozen, invalidApiKey, noCapacity, rateLimited, ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import type { Epoch } from "./epoch.ts";
-import { anyEpoch, type createLimits, type LimitCheck, type Limits, type Quota, type RateLimits } from "./limits.ts";
+import { onReconnect, type RedisClient } from "#platform/redis";
+import { anyEpoch, type Epoch } from "./epoch.ts";
+import type { createLimits, LimitCheck, Limits, Quota, RateLimits } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
 
 /** The owner of a key, or the account of a payment. */
@@ -47,7 +47,7 @@ interface SlotKind {
 
 /** Slots and tokens of keys. What an outage of Redis keeps from being released is released after it. */
 export function createSlots(deps: {
-  redis: Redis;
+  redis: RedisClient;
   limits: ReturnType<typeof createLimits>;
   epoch: Epoch;
   /** Of one key. */
@@ -72,22 +72,27 @@ export function createSlots(deps: {
     names: ["uploads", "uploads at once"],
   };
   const pending = createPendingWrites({ clock, log });
-  redis.on("ready", () => pending.repeatRecent());
+  onReconnect(redis, () => pending.repeatRecent());
 
   const unchecked = (error: unknown) => noCapacity("The limits of the API key cannot be checked right now.", 1, error);
 
-  /** Undefined: the epoch is not the expected one, and nothing was checked or counted. */
+  /** Undefined: the epoch is not the expected one, and nothing was counted. */
   async function enter(quota: Quota, request: SlotRequest, expectedEpoch: string): Promise<LimitCheck | undefined> {
-    const sentAt = clock.now();
     const isSent = redis.status === "ready";
+    const { requestId } = request;
+    const uncount = () => limits.free({ quota, requestId, requests: -1, tokens: 0 });
     try {
-      const { epoch: current, check } = await limits.enter({ quota, ...request, expectedEpoch });
-      epoch.observe(current, sentAt);
-      return check;
+      // Together, as they need not be in one hash slot: the epoch is read after the caller was looked up.
+      const [check, current] = await Promise.all([
+        limits.enter({ quota, ...request }),
+        expectedEpoch === anyEpoch ? anyEpoch : epoch.current(),
+      ]);
+      if (current === expectedEpoch) return check;
+      if (!check.reached) await pending.run(uncount);
+      return undefined;
     } catch (error) {
       // A script that was sent may have counted the request, whatever became of its answer.
-      const { requestId } = request;
-      if (isSent) pending.defer(() => limits.free({ quota, requestId, requests: -1, tokens: 0 }));
+      if (isSent) pending.defer(uncount);
       throw unchecked(error);
     }
   }

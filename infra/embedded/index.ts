@@ -10,7 +10,7 @@ import type { Server } from "./server.ts";
 /**
  * Real Redis, MongoDB and S3 servers as child processes, without Docker.
  *
- * Each server is found in this order: its address is set (`REDIS_URL`, `MONGODB_URI`, `S3_ENDPOINT`); a program on PATH; a
+ * Each server is found in this order: its address is set (`REDIS_URL` or its alternatives, `MONGODB_URI`, `S3_ENDPOINT`); a program on PATH; a
  * program in the cache; a program fetched into the cache. A server's folder holds its data, port and log. No server
  * outlives the process that started it, even if that is killed. `findBinaries` throws MissingServerError.
  */
@@ -19,6 +19,7 @@ export type { Progress } from "./fetch.ts";
 export { startMongo } from "./mongo.ts";
 export { createProgram, expectOk, type Program, spawnGuarded, until } from "./program.ts";
 export { startRedis } from "./redis.ts";
+export { type RedisCluster, startRedisCluster } from "./redis-cluster.ts";
 export { startS3 } from "./s3.ts";
 export { freePort, isFree, type Server } from "./server.ts";
 

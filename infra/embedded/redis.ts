@@ -12,12 +12,12 @@ export async function startRedis(options: ServerOptions): Promise<Server> {
     command: options.binary,
     args: [...listen, ...storage, ...(options.args ?? [])],
     env: { REDIS_URL: `redis://127.0.0.1:${port}` },
-    isReady: () => ping(port),
+    isReady: () => pingRedisServer(port),
   });
 }
 
 /** Rejects while the server loads its data: then it answers with an error. */
-const ping = (port: number): Promise<void> =>
+const pingRedisServer = (port: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\n"));
     socket.setTimeout(1_000, () => socket.destroy(new Error("no answer")));

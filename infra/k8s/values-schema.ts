@@ -64,9 +64,16 @@ const worker = {
 };
 const pool: Schema = { ...object({ ...worker, concurrency: atLeast(1) }), type: ["object", "null"] };
 
+/** Redis has one address, of three kinds. */
+const redisAddresses: readonly Schema[] = [
+  { properties: { secrets: { properties: { all: { required: ["REDIS_URL"] } } } } },
+  ...["REDIS_SENTINELS", "REDIS_CLUSTER_NODES"].map((name) => ({ properties: { config: { required: [name] } } })),
+];
+
 export const valuesSchema: Schema = {
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "Values of the chart: written by `npm run docs`, do not edit",
+  oneOf: redisAddresses,
   ...object({
     global: map,
     image: object({ repository: someText, tag: text, digest: text, pullPolicy: text }),

@@ -1,15 +1,19 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
-import type { Redis } from "ioredis";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { reconnectTogether } from "#platform/redis";
+import { type RedisClient, reconnectTogether } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { cancelledKey, channelOf, isUnanswered, type Notice } from "./frames.ts";
 
 const backoff = { firstMs: 100, maxMs: 100 };
 
 /** The worker's end of cancellation: which of its running calls were cancelled, and whose callers disconnected. */
-export function createCancellations(deps: { subscriber: Redis; commands: Redis; clock: Clock; log: Logger }) {
+export function createCancellations(deps: {
+  subscriber: RedisClient;
+  commands: RedisClient;
+  clock: Clock;
+  log: Logger;
+}) {
   const { subscriber, commands, clock, log } = deps;
   const watched = new Map<string, (notice: Notice) => void>();
   let asked: string[] = [];
@@ -21,8 +25,9 @@ export function createCancellations(deps: { subscriber: Redis; commands: Redis; 
     const ids = asked;
     asked = [];
     answers = undefined;
-    const keys = ids.map(cancelledKey);
-    const stored = await retry({ clock, backoff, retryIf: isUnanswered }, () => commands.mget(keys));
+    const retrying = { clock, backoff, retryIf: (error: unknown) => isUnanswered(commands, error) };
+    // Of several hash slots. The connection sends them together.
+    const stored = await retry(retrying, () => Promise.all(ids.map((id) => commands.get(cancelledKey(id)))));
     return new Map(ids.flatMap((id, at) => (stored[at] ? [[id, stored[at] as Notice]] : [])));
   }
 

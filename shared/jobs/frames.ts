@@ -1,3 +1,6 @@
+import { Cluster } from "ioredis";
+import type { RedisClient } from "#platform/redis";
+
 /**
  * The reply protocol: what a worker writes to the reply stream of the API instance that waits. `data` is text in the
  * caller's own format: of a `chunk` one or more whole events (or a part of a long JSON body), of `final` the last of it,
@@ -83,6 +86,13 @@ export type Notice = keyof typeof channelOf;
 
 /**
  * Whether a lost connection may have dropped the answer to a command. ioredis repeats such commands itself, but it
- * rejects the rest of a pipeline that was answered in part.
+ * rejects the rest of a pipeline that was answered in part, and what was under way when the last node of a cluster was lost.
  */
-export const isUnanswered = (error: unknown): boolean => (error as Error).name === "AbortError";
+export function isUnanswered(redis: RedisClient, error: unknown): boolean {
+  const { name, message } = error as Error;
+  if (name === "AbortError") return true;
+  return redis instanceof Cluster && message === "Connection is closed." && !hasEnded(redis);
+}
+
+/** This process ended the connection. */
+const hasEnded = ({ status }: Cluster) => status === "end" || status === "disconnecting";

@@ -1,6 +1,6 @@
 /**
  * The job catalog, the queues, both ends of the reply protocol, cancellation, and the worker registry. Owns the Redis
- * prefixes `bull:`, `reply:`, `cancelled:` and `worker:`, and the channels `cancel` and `disconnect`.
+ * prefixes `{<queue>}:`, `reply:`, `cancelled:` and `{worker}:`, and the channels `cancel` and `disconnect`.
  *
  * A queue only delivers: a job may be lost, doubled or late without harm to money or results. Frames reach an API
  * instance through one Redis stream; a gap in their numbers ends the call with an error.
@@ -25,5 +25,6 @@ export type { Frame, Outcome } from "./frames.ts";
 export { createQueues, type QueuedJob, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";
+export { prefixOf } from "./shards.ts";
 export { type Speeds, speedKey } from "./speeds.ts";
 export { createWorkerRegistry, registerWorker, type WorkerRecord, type WorkerRegistry } from "./worker-registry.ts";

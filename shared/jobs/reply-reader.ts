@@ -1,7 +1,6 @@
-import type { Redis } from "ioredis";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { reconnectTogether } from "#platform/redis";
+import { onReconnect, type RedisClient, reconnectTogether } from "#platform/redis";
 import { cancelledKey, channelOf, type Frame, fromField, type Notice, replyKey } from "./frames.ts";
 
 const leaseSeconds = 30;
@@ -43,8 +42,8 @@ export function createReplyReader(deps: {
   /** Random at each start. */
   instance: string;
   /** Reads, and may block. */
-  reader: Redis;
-  commands: Redis;
+  reader: RedisClient;
+  commands: RedisClient;
   clock: Clock;
   log: Logger;
 }) {
@@ -63,7 +62,7 @@ export function createReplyReader(deps: {
   /** The stream has been renewed on the server that the reader is connected to. */
   let isSettled = false;
   let stopRenewing = () => {};
-  let unfollow = () => {};
+  let unfollow: (() => void)[] = [];
   /** By the monotonic clock: the last renewal, and since when no gap was longer than `longestGapMs`. */
   let renewedAt = Number.NEGATIVE_INFINITY;
   let renewedSince = 0;
@@ -181,9 +180,11 @@ export function createReplyReader(deps: {
       await renew();
       isSettled = true;
       stopRenewing = clock.every(renewMs, () => void renewSoon());
-      unfollow = reconnectTogether(commands, reader);
-      commands.on("ready", onCommandsReady);
-      reader.on("ready", onReaderReady);
+      unfollow = [
+        reconnectTogether(commands, reader),
+        onReconnect(commands, onCommandsReady),
+        onReconnect(reader, onReaderReady),
+      ];
       loop = read();
     },
     /** Registers the receiver of a request's frames. Call it before the job is enqueued. Returns how to stop. */
@@ -211,9 +212,7 @@ export function createReplyReader(deps: {
     async stop(): Promise<void> {
       stopped = true;
       stopRenewing();
-      unfollow();
-      commands.off("ready", onCommandsReady);
-      reader.off("ready", onReaderReady);
+      for (const stop of unfollow) stop();
       // An empty stream tells the workers that everything was read; a missing one would not.
       const leave = commands.multi().xtrim(key, "MAXLEN", 0).expire(key, leavingSeconds).exec();
       await leave.catch(() => undefined);

@@ -1,8 +1,8 @@
-import type { Redis } from "ioredis";
 import type { ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
 import type { ObserveWrite } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
+import { onReconnect, type RedisClient } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
 import { type Frame, isUnanswered, type Outcome, replyKey, splitText, toField } from "./frames.ts";
@@ -21,10 +21,10 @@ const freshMs = 900;
 /** The reply key is missing, but Redis has not been back for long. */
 class KeyMissing extends Error {}
 
-export function createReplies(deps: { redis: Redis; observe?: ObserveWrite; clock: Clock }) {
+export function createReplies(deps: { redis: RedisClient; observe?: ObserveWrite; clock: Clock }) {
   const { redis, clock } = deps;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
-  redis.on("ready", () => {
+  onReconnect(redis, () => {
     reconnectedAt = clock.now();
   });
   const isSettled = () => clock.now() - reconnectedAt > settlingMs;
@@ -34,7 +34,7 @@ export function createReplies(deps: { redis: Redis; observe?: ObserveWrite; cloc
   const retrying = {
     clock,
     backoff: { firstMs: retryDelayMs, maxMs: retryDelayMs },
-    retryIf: (error: unknown) => error instanceof KeyMissing || isUnanswered(error),
+    retryIf: (error: unknown) => error instanceof KeyMissing || isUnanswered(redis, error),
   };
 
   /**

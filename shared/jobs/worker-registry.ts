@@ -1,8 +1,8 @@
-import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
+import type { RedisClient } from "#platform/redis";
 import { type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
 import { mergeSpeeds, type Speed, speedKey, speeds } from "./speeds.ts";
@@ -23,8 +23,9 @@ const workerRecord = z.object({
 /** What a worker process writes about itself every second. */
 export type WorkerRecord = z.infer<typeof workerRecord>;
 
-const indexKey = "worker:index";
-const recordKey = (worker: string) => `worker:${worker}`;
+// One hash tag: all records are read together.
+const indexKey = "{worker}:index";
+const recordKey = (worker: string) => `{worker}:${worker}`;
 const recordSeconds = 5;
 const intervalMs = 1_000;
 /** Workers without a record for so long are removed from the index. */
@@ -33,7 +34,7 @@ const forgetMs = 60_000;
 /** Writes this worker's record every second until stopped, which removes it at once. */
 export function registerWorker(deps: {
   worker: string;
-  redis: Redis;
+  redis: RedisClient;
   clock: Clock;
   log: Logger;
   record: () => WorkerRecord;
@@ -66,8 +67,8 @@ export function createWorkerRegistry({
   clock,
   log,
 }: {
-  redis: Redis;
-  queues: Pick<Queues, "backlog">;
+  redis: RedisClient;
+  queues: Pick<Queues, "backlog" | "announceShards">;
   /** The hash of this API instance's catalog. */
   catalog: string;
   clock: Clock;
@@ -118,7 +119,7 @@ export function createWorkerRegistry({
   }
 
   const read = oneAtATime(log, "reading the worker registry", async () => {
-    await readWorkers();
+    await Promise.all([readWorkers(), queues.announceShards()]);
     const counts = await Promise.all(pools.map((pool) => queues.backlog(pool)));
     for (const [i, pool] of pools.entries()) {
       const free = workers.reduce((sum, worker) => sum + (worker.pools[pool]?.free ?? 0), 0);

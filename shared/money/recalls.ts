@@ -1,5 +1,5 @@
-import type { Redis } from "ioredis";
 import type { Logger } from "#platform/logger";
+import type { RedisClient } from "#platform/redis";
 import type { Recalls } from "./leases.ts";
 
 const channel = "leases:recall";
@@ -11,8 +11,8 @@ const channel = "leases:recall";
  */
 export async function createRecalls(deps: {
   readonly instance: string;
-  readonly subscriber: Redis;
-  readonly commands: Redis;
+  readonly subscriber: RedisClient;
+  readonly commands: RedisClient;
   readonly log: Logger;
 }): Promise<Recalls> {
   const { instance, subscriber, commands, log } = deps;

@@ -30,12 +30,36 @@ const samplers = [
   "parentbased_traceidratio",
 ] as const;
 const secret = { secret: true };
+/** `host:port,[2001:db8::1]:port` */
+const hosts = z
+  .string()
+  .regex(
+    /^(\[[\da-f:.]+\]|[^\s:,[\]/@]+):\d{1,5}(,(\[[\da-f:.]+\]|[^\s:,[\]/@]+):\d{1,5})*$/i,
+    "must be host:port, separated by commas",
+  )
+  .optional();
 
 export const environment = z.object({
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })
-    .describe("Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`")
+    .optional()
+    .describe(
+      "Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`. **Required**: this, or REDIS_SENTINELS, or REDIS_CLUSTER_NODES",
+    )
     .meta(secret),
+  REDIS_SENTINELS: hosts.describe("Sentinels that know the primary, as host:port, separated by commas"),
+  REDIS_SENTINEL_NAME: text.default("mymaster").describe("Name under which the sentinels know the primary"),
+  REDIS_SENTINEL_PASSWORD: text.optional().describe("Password of the sentinels").meta(secret),
+  REDIS_CLUSTER_NODES: hosts.describe("Some nodes of a Redis Cluster, as host:port, separated by commas"),
+  REDIS_USERNAME: text.optional().describe("User of Redis, where REDIS_URL names none"),
+  REDIS_PASSWORD: text.optional().describe("Password of Redis, where REDIS_URL has none").meta(secret),
+  REDIS_TLS: z.stringbool().default(false).describe("`on`: TLS to Redis and its sentinels, as `rediss:` in REDIS_URL"),
+  REDIS_DATABASE: between(
+    "Number of the database, where REDIS_URL names none; in a cluster it is 0, unless that has several, as Valkey 9 may",
+    0,
+    65_535,
+    0,
+  ),
   // Not a URL: it may name every member of a replica set.
   MONGODB_URI: z
     .string()
@@ -153,6 +177,12 @@ export const environment = z.object({
   RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),
   RATE_LIMIT_UPLOADS_PER_MINUTE: count("Uploads that a key may start or complete in a minute", 120),
   RATE_LIMIT_CONCURRENT_UPLOADS: count("Concurrent uploads of a key that are being received or completed", 10),
+  CHAT_SHARDS: between(
+    "Queues over which the chat pool's calls are distributed, by account. Workers serve all that API instances use",
+    1,
+    64,
+    1,
+  ),
   BACKLOG_LIMIT: count("Calls that may wait in one pool; beyond it new calls get 503", 5_000),
   X402_PAY_TO: solanaAddress
     .optional()
@@ -250,16 +280,30 @@ export class ConfigError extends Error {
 export const configError = (...faults: readonly string[]): ConfigError =>
   new ConfigError(`The configuration is not valid.\n  ${faults.join("\n  ")}`, faults);
 
+const redisAddresses = ["REDIS_URL", "REDIS_SENTINELS", "REDIS_CLUSTER_NODES"] as const;
+
+/** There is one way to reach Redis. */
+function redisFaults(given: Readonly<Record<string, unknown>>): string[] {
+  const named = redisAddresses.filter((name) => given[name] !== undefined);
+  if (named.length === 1) return [];
+  return [
+    named.length === 0
+      ? `REDIS_URL is missing: set it, or ${redisAddresses.slice(1).join(", or ")}`
+      : `${named.join(" and ")} are set: Redis has one address, so set one of them`,
+  ];
+}
+
 /** An empty variable counts as not set, as in Compose files. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
   const parsed = environment.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const lines = parsed.error.issues.map((issue) => {
+  const faults = redisFaults(given);
+  if (parsed.success && faults.length === 0) return parsed.data;
+  const lines = (parsed.error?.issues ?? []).map((issue) => {
     const name = issue.path.join(".");
     return given[name] === undefined
       ? `${name} is missing: ${environment.shape[name as keyof Config].description}`
       : `${name}: ${issue.message}`;
   });
-  throw configError(...lines);
+  throw configError(...faults, ...lines);
 }

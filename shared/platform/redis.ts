@@ -1,13 +1,33 @@
-import { Redis } from "ioredis";
+import { Cluster, Redis, type RedisOptions } from "ioredis";
+import type { Config } from "./config.ts";
 import type { Logger } from "./logger.ts";
+import { endWhenSilent } from "./redis-silence.ts";
 
 /**
  * `fail-fast`: commands of the API. They fail at once while Redis is unavailable, and after about half a second without a
  * reply.
  * `waiting`: commands of workers, and BullMQ. They wait until Redis is back.
- * `blocking`: one blocking command at a time (XREAD), or a subscriber. Waits like `waiting`.
+ * `blocking`: one blocking command at a time (XREAD). Waits like `waiting`.
+ * `subscribing`: a subscriber. Waits like `waiting`.
  */
-export type RedisMode = "fail-fast" | "waiting" | "blocking";
+export type RedisMode = "fail-fast" | "waiting" | "blocking" | "subscribing";
+
+/** One server, the primary that sentinels name, or a cluster. All keys of a command or script have one hash tag, on each. */
+export type RedisClient = Redis | Cluster;
+
+/** Where Redis is. */
+export type RedisConfig = Pick<
+  Config,
+  | "REDIS_URL"
+  | "REDIS_SENTINELS"
+  | "REDIS_SENTINEL_NAME"
+  | "REDIS_SENTINEL_PASSWORD"
+  | "REDIS_CLUSTER_NODES"
+  | "REDIS_USERNAME"
+  | "REDIS_PASSWORD"
+  | "REDIS_TLS"
+  | "REDIS_DATABASE"
+>;
 
 /**
  * Errors of a server that is no longer the primary, also from within a script. It does not close connections, so only a new
@@ -16,64 +36,130 @@ export type RedisMode = "fail-fast" | "waiting" | "blocking";
 const demoted = /^(READONLY|UNBLOCKED|MASTERDOWN|LOADING) /;
 const reconnect = true;
 const reconnectAndResend = 2;
+const retryDelayMs = (times: number) => Math.min(50 * times, 500);
+const betweenTriesMs = 100;
+
+const piping = (mode: RedisMode) => ({
+  enableOfflineQueue: mode !== "fail-fast",
+  enableAutoPipelining: mode === "waiting",
+  // Frames are in batches already: a pipeline would only delay them.
+  autoPipeliningIgnoredCommands: ["XADD"],
+});
+
+/** Of a connection to one server. */
+const connectionOptions = (config: RedisConfig, mode: RedisMode) =>
+  ({
+    maxRetriesPerRequest: mode === "fail-fast" ? 0 : null,
+    // Detects a server that hangs. Longer than a blocking read, which lasts 5 s.
+    ...(mode === "fail-fast" ? { connectTimeout: 1_000 } : { socketTimeout: 20_000 }),
+    keepAlive: 10_000,
+    // A refused command changed nothing, so it may be resent. BullMQ duplicates this connection with its options.
+    reconnectOnError: ({ message }) => demoted.test(message) && (mode === "fail-fast" ? reconnect : reconnectAndResend),
+    ...(config.REDIS_USERNAME !== undefined && { username: config.REDIS_USERNAME }),
+    ...(config.REDIS_PASSWORD !== undefined && { password: config.REDIS_PASSWORD }),
+    ...(config.REDIS_TLS && { tls: {} }),
+    ...(config.REDIS_DATABASE > 0 && { db: config.REDIS_DATABASE }),
+  }) satisfies RedisOptions;
+
+/** Of a cluster, which asks another node where a connection to one of its nodes would reconnect. */
+const clusterOptions = (config: RedisConfig, mode: RedisMode) => ({
+  ...piping(mode),
+  redisOptions: connectionOptions(config, mode),
+  clusterRetryStrategy: retryDelayMs,
+  // A command whose connection ended may have run: of the API it fails, as on one server.
+  retryDelayOnFailover: mode === "fail-fast" ? 0 : betweenTriesMs,
+  retryDelayOnClusterDown: mode === "fail-fast" ? 0 : betweenTriesMs,
+  ...(mode !== "fail-fast" && { maxRedirections: Number.POSITIVE_INFINITY, retryDelayOnMoved: betweenTriesMs / 2 }),
+});
+
+/** Of `host:port`, separated by commas. */
+const nodesOf = (list: string) =>
+  list.split(",").map((node) => {
+    const at = node.lastIndexOf(":");
+    return { host: node.slice(0, at).replace(/^\[|\]$/g, ""), port: Number(node.slice(at + 1)) };
+  });
 
 /**
  * Connects at once, in the background. Not `lazyConnect`: BullMQ copies the options for its blocking connections, and one
  * whose first, lazy `connect()` fails would never take a job though ioredis connects it later.
  */
-export function connectRedis(url: string, mode: RedisMode, log: Logger): Redis {
-  const redis = new Redis(url, {
-    enableOfflineQueue: mode !== "fail-fast",
-    enableAutoPipelining: mode === "waiting",
-    // Frames are in batches already: a pipeline would only delay them.
-    autoPipeliningIgnoredCommands: ["XADD"],
-    maxRetriesPerRequest: mode === "fail-fast" ? 0 : null,
-    // Detects a server that hangs. Longer than a blocking read, which lasts 5 s.
-    ...(mode === "fail-fast" ? { connectTimeout: 1_000 } : { socketTimeout: 20_000 }),
-    keepAlive: 10_000,
-    retryStrategy: (times) => Math.min(50 * times, 500),
-    // A refused command changed nothing, so it may be resent. BullMQ duplicates this connection with its options.
-    reconnectOnError: ({ message }) => demoted.test(message) && (mode === "fail-fast" ? reconnect : reconnectAndResend),
-  });
-  // Each of several commands that are refused together adds listeners when it ends the connection.
-  redis.on("connect", () => redis.stream.setMaxListeners(0));
-  if (mode === "fail-fast") redis.on("connect", () => endWhenSilent(redis));
+export function connectRedis(config: RedisConfig, mode: RedisMode, log: Logger): RedisClient {
+  const redis = open(config, mode);
+  const prepare = (connection: Redis) => {
+    // Each of several commands that are refused together adds listeners when it ends the connection.
+    connection.on("connect", () => connection.stream.setMaxListeners(0));
+    if (mode === "fail-fast") connection.on("connect", () => endWhenSilent(connection));
+  };
+  if (redis instanceof Redis) prepare(redis);
+  else redis.on("+node", prepare);
   // Without a listener ioredis prints to the console. It reconnects by itself.
-  redis.on("error", (error: Error) => log.warn({ err: error.message, mode }, "redis"));
+  const onError = (error: Error) => log.warn({ err: error.message, mode }, "redis");
+  redis.on("error", onError).on("node error", onError);
   return redis;
 }
 
-const tickMs = 200;
-const silentTicks = 2;
-
-/**
- * Ends a connection whose server hangs. It counts ticks, because a timeout would also end a sound one after a pause of this
- * process: of the ticks that a pause delays only one runs before the replies that came meanwhile are read.
- */
-function endWhenSilent(redis: Redis): void {
-  const { stream } = redis;
-  let ticks = 0;
-  stream.on("data", () => {
-    ticks = 0;
+function open(config: RedisConfig, mode: RedisMode): RedisClient {
+  const { REDIS_URL, REDIS_SENTINELS, REDIS_CLUSTER_NODES } = config;
+  const options = { ...piping(mode), ...connectionOptions(config, mode), retryStrategy: retryDelayMs };
+  if (REDIS_CLUSTER_NODES !== undefined) {
+    const nodes = nodesOf(REDIS_CLUSTER_NODES);
+    return mode === "subscribing" ? subscribeAtAny(nodes, options) : new Cluster(nodes, clusterOptions(config, mode));
+  }
+  if (REDIS_SENTINELS === undefined) return new Redis(REDIS_URL ?? "", options);
+  return new Redis({
+    ...options,
+    sentinels: nodesOf(REDIS_SENTINELS),
+    name: config.REDIS_SENTINEL_NAME,
+    // The next one is asked.
+    sentinelCommandTimeout: 1_000,
+    ...(config.REDIS_SENTINEL_PASSWORD !== undefined && { sentinelPassword: config.REDIS_SENTINEL_PASSWORD }),
+    ...(config.REDIS_TLS && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
   });
-  const timer = setInterval(() => {
-    if (ticks++ === silentTicks) stream.destroy(new Error("Redis does not reply."));
-    else if (redis.status === "ready") redis.ping().catch(() => {});
-  }, tickMs);
-  stream.once("close", () => clearInterval(timer));
 }
 
-/** Rejects while there is no connection, where a command of a worker would wait for one. */
-export const pingRedis = async (redis: Redis): Promise<void> => {
+/**
+ * A cluster passes messages on to all of its nodes. One connection that goes from node to node says when it was interrupted;
+ * the subscriber inside `Cluster` does not, and never notices a node that hangs.
+ */
+function subscribeAtAny(nodes: readonly { host: string; port: number }[], options: RedisOptions): Redis {
+  let next = Math.floor(Math.random() * nodes.length);
+  const following = () => nodes[next++ % nodes.length];
+  const retryStrategy = (times: number) => {
+    Object.assign(redis.options, following());
+    return retryDelayMs(times);
+  };
+  const redis: Redis = new Redis({ ...(options as object), ...following(), retryStrategy });
+  return redis;
+}
+
+/** The primaries by which slots are served, as far as this client knows. */
+const primariesOf = (cluster: Cluster) => new Set(cluster.slots.flatMap((nodes) => nodes[0] ?? []));
+
+/** Rejects while there is no connection, to any primary, where a command of a worker would wait for one. */
+export async function pingRedis(redis: RedisClient): Promise<void> {
   if (redis.status !== "ready") throw new Error(`The connection to Redis is ${redis.status}.`);
-  await redis.ping();
-};
+  if (redis instanceof Redis) return void (await redis.ping());
+  const connections = new Map<string, Redis>();
+  for (const node of redis.nodes("master")) connections.set(`${node.options.host}:${node.options.port}`, node);
+  for (const primary of primariesOf(redis))
+    if (!connections.has(primary)) {
+      // Otherwise only a command for one of its slots would look for who serves them now.
+      redis.refreshSlotsCache();
+      throw new Error(`There is no connection to ${primary}.`);
+    }
+  await Promise.all([...connections.values()].map((node) => node.ping()));
+}
 
 const startTimeoutMs = 10_000;
 
 /** Waits for the first connection, ten seconds at most: startup is not latency-critical. ioredis retries by itself. */
-export async function startRedis(redis: Redis): Promise<void> {
-  if (redis.status === "ready") return;
+export async function startRedis(redis: RedisClient): Promise<void> {
+  if (redis.status !== "ready") await firstConnection(redis);
+  // The nodes of a cluster are connected to when they are first needed.
+  if (redis instanceof Cluster) await Promise.all(redis.nodes("master").map((node) => node.ping()));
+}
+
+async function firstConnection(redis: RedisClient): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let failure = new Error("Redis does not reply.");
   const onError = (error: Error) => {
@@ -93,13 +179,44 @@ export async function startRedis(redis: Redis): Promise<void> {
 }
 
 /**
+ * Calls `listener` whenever a server may have taken over, or begun without the latest data: after each connection to it, and
+ * when a cluster has other primaries. Returns a function that stops this.
+ */
+export function onReconnect(redis: RedisClient, listener: () => void): () => void {
+  if (redis instanceof Redis) {
+    redis.on("ready", listener);
+    return () => redis.off("ready", listener);
+  }
+  let stopped = false;
+  const call = () => {
+    if (!stopped) listener();
+  };
+  const watch = (node: Redis) => node.on("ready", call);
+  const watched = redis.nodes();
+  for (const node of watched) watch(node);
+  let known = primariesOf(redis);
+  const compare = () => {
+    const primaries = primariesOf(redis);
+    const isSame = primaries.size === known.size && primaries.isSubsetOf(known);
+    known = primaries;
+    if (!isSame) call();
+  };
+  redis.on("+node", watch).on("refresh", compare);
+  return () => {
+    stopped = true;
+    redis.off("+node", watch).off("refresh", compare);
+  };
+}
+
+/**
  * A connection that only reads gets no error when its server is demoted. So it reconnects whenever a writing connection has
  * reconnected. Returns a function that stops this.
  */
-export function reconnectTogether(writing: Redis, reading: Redis): () => void {
-  const reconnect = () => {
-    if (reading.status === "ready") reading.disconnect(true);
-  };
-  writing.on("ready", reconnect);
-  return () => writing.off("ready", reconnect);
+export function reconnectTogether(writing: RedisClient, reading: RedisClient): () => void {
+  return onReconnect(writing, () => {
+    const connections = reading instanceof Redis ? [reading] : reading.nodes();
+    // A cluster connects again by itself, to the node that it finds.
+    for (const connection of connections)
+      if (connection.status === "ready") connection.disconnect(reading instanceof Redis);
+  });
 }

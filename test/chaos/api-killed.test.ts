@@ -14,6 +14,7 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { mockText } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnApi } from "../support/service.ts";
@@ -37,7 +38,7 @@ test("an API killed mid-call: its running work is aborted at the provider, its w
   await doomed.exited;
   expect(await Promise.all([json, waiting, stream.ended])).toEqual([true, true, "broken"]);
   // The lease is 30 s at most. Nobody waits for that here.
-  const [lease] = (await redis.keys("reply:*")) as [string];
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   expect(await redis.ttl(lease)).toBeLessThanOrEqual(30);
   const { client } = await spawnApi(stores, env);
   await redis.del(lease);
@@ -64,7 +65,7 @@ test("a JSON answer whose API instance died costs nothing; one that was taken is
   const { provider, env } = await startProvider();
   const { api: doomed } = await startProcesses(stores, env);
   const redis = redisOf(stores);
-  const [lease] = (await redis.keys("reply:*")) as [string];
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   const { client, ...stopping } = await spawnApi(stores, env);
   const customer = await doomed.client.account("1.00");
   const gate = Promise.withResolvers<undefined>();

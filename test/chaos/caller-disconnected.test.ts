@@ -19,6 +19,7 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { mockText } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, eventually } from "../support/service.ts";
@@ -90,10 +91,10 @@ test("callers disconnect while their batch waits: they never reach the provider 
   );
   const redis = redisOf(stores);
   await eventually(async () => (await callCounts(redis, "chat")).waiting === 6);
-  expect(await redis.zcard("bull:chat:prioritized")).toBeLessThan(6);
+  expect(await redis.zcard("{chat}:chat:prioritized")).toBeLessThan(6);
   leaving.abort();
   await eventually(async () => {
-    const [marks, { waiting }] = await Promise.all([redis.keys("cancelled:*"), callCounts(redis, "chat")]);
+    const [marks, { waiting }] = await Promise.all([keysOf(redis, "cancelled:*"), callCounts(redis, "chat")]);
     // Those that had a job of their own are removed.
     return marks.length + (6 - waiting) === 3;
   });

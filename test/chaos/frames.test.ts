@@ -15,11 +15,12 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { testStores } from "../support/servers.ts";
 
 /** A stream of which four events are there, and a hand in the reply stream of its API instance. */
 async function halfWay() {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const apiStores = { ...stores, REDIS_URL: wire.address };
@@ -32,7 +33,7 @@ async function halfWay() {
   const requestId = response.headers.get("x-request-id") as string;
   const stream = read(response);
   await stream.sees(4);
-  const [key] = (await redis.keys("reply:*")) as [string];
+  const [key] = (await keysOf(redis, "reply:*")) as [string];
   const write = (seq: number, kind: "chunk" | "final" | "error", data: string) =>
     redis.xadd(key, "*", ...toField({ requestId, seq, kind, data }));
   return { client, customer, provider, wire, gate, redis, key, requestId, stream, write };

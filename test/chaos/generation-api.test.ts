@@ -22,6 +22,7 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
@@ -31,11 +32,11 @@ const hourMs = 3_600_000;
 
 /** A worker, and two API instances: one to be hurt, whose lease is named, and one to go to. */
 async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?: Stores) {
-  const stores = given ?? (await testStores());
+  const stores = given ?? (await testStores({ oneServer: true }));
   const { provider, env } = await startProvider();
   const { api } = await startProcesses(stores, env, only);
   const redis = redisOf(stores);
-  const [lease] = (await redis.keys("reply:*")) as [string];
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   const { client } = await spawnApi(stores, env);
   await ready(client);
   const customer = await client.account("1.00");
@@ -98,7 +99,7 @@ test("an API killed after its answer was stored: another instance repeats the an
 });
 
 test("an API killed between hold and queue: its key is free once its lease is over, and its hold is swept", async () => {
-  const shared = await testStores();
+  const shared = await testStores({ oneServer: true });
   const wire = await heldWire(shared.REDIS_URL);
   // The hold is written and what follows is lost, be it the job or the decision of who gives up.
   const { stores } = await holdCommands(shared, ({ update, insert }) => {
@@ -109,7 +110,7 @@ test("an API killed between hold and queue: its key is free once its lease is ov
   const apiStores = { ...stores, REDIS_URL: wire.address };
   const { api } = await startProcesses(shared, env, { apiStores });
   const redis = redisOf(shared);
-  const [lease] = (await redis.keys("reply:*")) as [string];
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   const { client } = await spawnApi(shared, { ...env, MEDIA_SYNC_TIMEOUT: "1" });
   await ready(client);
   const customer = await client.account("1.00");
@@ -155,7 +156,7 @@ test("an API killed and Redis emptied: a repeated call runs again, and only one 
 });
 
 test("a key that was stored although its caller got an error does not stay taken", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   let lose = 2;
   const wire = await brokenWire(stores.MONGODB_URI, ({ insert }) =>
     insert === "idempotency" && lose-- > 0 ? "lose the answer" : "pass",
@@ -172,7 +173,7 @@ test("a key that was stored although its caller got an error does not stay taken
 });
 
 test("a key that is stored long after its caller got an error does not stay taken", async () => {
-  const shared = await testStores();
+  const shared = await testStores({ oneServer: true });
   const released = Promise.withResolvers<void>();
   const { stores, letThrough } = await holdCommands(shared, (command) => {
     if (command["delete"] === "idempotency") released.resolve();

@@ -9,6 +9,7 @@ import {
   postAt,
 } from "../support/chaos-generation-setup.ts";
 import { availableUsd, callsOf, ready, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
@@ -17,7 +18,7 @@ test("workers and APIs killed and stopped under the load of callers with keys: e
   const { provider, env } = await startProvider();
   const { api: killed, worker: killedWorker } = await startProcesses(stores, env);
   const redis = redisOf(stores);
-  const [lease] = (await redis.keys("reply:*")) as [string];
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   const [stopped, stoppedWorker] = await Promise.all([spawnApi(stores, env), spawnWorker(stores, env)]);
   await ready(stopped.client);
   const customer = await stopped.client.account("100.00");

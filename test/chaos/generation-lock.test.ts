@@ -17,7 +17,7 @@ import { testStores } from "../support/servers.ts";
 import { eventually, spawnWorker } from "../support/service.ts";
 
 test("a worker that pauses longer than its locks last: the provider's job is ended by another, answered and paid once", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const [plain, keeping] = await Promise.all([client.account("1.00"), client.account("1.00")]);
@@ -53,7 +53,7 @@ test("a worker that pauses longer than its locks last: the provider's job is end
 });
 
 test("a worker cut off from Redis ends a call that another one has ended: what was answered is what is stored", async () => {
-  const shared = await testStores();
+  const shared = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(shared.REDIS_URL);
   const late = Promise.withResolvers<void>();

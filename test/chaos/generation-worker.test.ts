@@ -34,6 +34,7 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
@@ -125,7 +126,7 @@ async function unlucky(stores: Stores, collection: string): Promise<Stores> {
 }
 
 test("a worker killed while a provider's jobs run: the next one goes on with them, on the same connections, paid once", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const plain = await client.account("1.00");
@@ -154,7 +155,7 @@ test("a worker killed while a provider's jobs run: the next one goes on with the
 });
 
 test("a worker killed between decision and answer: a stored answer is delivered, another one is refunded", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const workerStores = { ...stores, REDIS_URL: wire.address };
@@ -201,7 +202,7 @@ test.each([
 ])(
   "%s: a worker killed after its answer was stored and before it was decided: the answer is delivered, and charged then",
   async (_, path, ask, costUsd) => {
-    const stores = await testStores();
+    const stores = await testStores({ oneServer: true });
     const { provider, env } = await startProvider();
     const { stores: workerStores, reached } = await holdCommands(stores, ({ insert }) => insert === "ledger");
     const { client, worker } = await startProcesses(stores, env, { workerStores });
@@ -223,13 +224,13 @@ test.each([
 );
 
 test("a stored answer stays paid though its caller is gone and MongoDB is unavailable to the next worker", async () => {
-  const shared = await testStores();
+  const shared = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(shared.REDIS_URL);
   const workerStores = { ...shared, REDIS_URL: wire.address };
   const { api, worker } = await startProcesses(shared, env, { workerStores });
   const redis = redisOf(shared);
-  const [lease] = (await redis.keys("reply:*")) as [string];
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   const { client } = await spawnApi(shared, env);
   await ready(client);
   const customer = await client.account("1.00");
@@ -258,7 +259,7 @@ test("a stored answer stays paid though its caller is gone and MongoDB is unavai
 });
 
 test("SIGTERM to a worker with a provider's job past its grace time: another one ends it; a call without a job gets an error", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const worker = { DRAIN_GRACE: "0.2" };
   const { client, worker: stopping } = await startProcesses(stores, env, { worker });

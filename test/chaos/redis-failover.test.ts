@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { expectBooks, heldBy, redisPair, startLoad, startTwoOfEach, swap } from "../support/chaos-failover-setup.ts";
 import { callCounts, startProvider } from "../support/chaos-setup.ts";
-import { testStores } from "../support/servers.ts";
+import { testStores, withRedis } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 const callers = 16;
 
 test("Redis is swapped with its replica twice under load, and no connection ends: all processes follow", async () => {
   const pair = await redisPair();
-  const stores = { ...(await testStores()), REDIS_URL: pair.address };
+  const stores = withRedis(await testStores(), { REDIS_URL: pair.address });
   const { provider, env } = await startProvider();
   const { bases, client } = await startTwoOfEach(stores, env);
   const customer = await client.account("100");

@@ -9,7 +9,7 @@ import {
   startTwoOfEach,
 } from "../support/chaos-failover-setup.ts";
 import { callCounts, startProvider } from "../support/chaos-setup.ts";
-import { testStores } from "../support/servers.ts";
+import { testStores, withRedis } from "../support/servers.ts";
 import { eventually, spawnWorker } from "../support/service.ts";
 
 const callers = 16;
@@ -22,7 +22,7 @@ test.for([
   "a replica takes over without the latest calls, $what: everybody is answered or refused, the books agree",
   async ({ running }) => {
     const pair = await redisPair();
-    const stores = { ...(await testStores()), REDIS_URL: pair.address };
+    const stores = withRedis(await testStores(), { REDIS_URL: pair.address });
     const { provider, env } = await startProvider();
     // Two workers: half of the calls wait, some of them in a batch that has begun.
     const { bases, client } = await startTwoOfEach(stores, { ...env, WORKER_CONCURRENCY_CHAT: String(half / 2) });

@@ -26,7 +26,7 @@ import { eventually } from "../support/service.ts";
 const soonMs = 1_500;
 
 test("connections that break while processes start: every pool takes jobs, and every call is answered", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   for (let start = 0; start < 3; start++) {
     const cutStores = { ...stores, REDIS_URL: await cutWire(stores.REDIS_URL) };

@@ -12,6 +12,7 @@ import {
   upload,
   video,
 } from "../support/chaos-uploads-setup.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { ownServers } from "../support/servers.ts";
 import { eventually, spawnApi } from "../support/service.ts";
 
@@ -21,7 +22,7 @@ test("an API killed in the middle of an upload: its hold is released, and nothin
   const { stores } = await ownServers({ s3: true });
   const { api } = await startProcesses(stores, env);
   const redis = redisOf(stores);
-  const [lease] = (await redis.keys("reply:*")) as [string];
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   const { client } = await spawnApi(stores, { ...env, MEDIA_SYNC_TIMEOUT: "1" });
   await ready(client);
   const later = await maintenance(stores);
@@ -61,7 +62,7 @@ test("an API killed before it could say what it had stored: the same key and fil
   const { stores: apiStores, reached } = await holdCommands(stores, ({ update }) => update === "idempotency");
   const { api } = await startProcesses(stores, env, { apiStores });
   const redis = redisOf(stores);
-  const [lease] = (await redis.keys("reply:*")) as [string];
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   const { client } = await spawnApi(stores, env);
   await ready(client);
   const customer = await client.account("10.00");

@@ -20,6 +20,7 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { startMockCohere } from "../support/mock-rerank.ts";
 import { testStores } from "../support/servers.ts";
@@ -29,7 +30,7 @@ import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 const noticedWithinMs = 16_500;
 
 test("a worker killed before and during output: one clear error, nothing charged, the provider never asked again", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
@@ -65,7 +66,7 @@ test("a worker killed before and during output: one clear error, nothing charged
 });
 
 test("a worker killed during a rerank and a moderation: an error each, nothing charged, no provider asked again", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const [cohere, openai] = [await startMockCohere(), await startMockOpenai()];
   onTestFinished(() => Promise.all([cohere.close(), openai.close()]).then(() => {}));
   const env = {
@@ -92,7 +93,7 @@ test("a worker killed during a rerank and a moderation: an error each, nothing c
 });
 
 test("a worker killed while it sends audio: the connection is cut, nothing charged, the provider never asked again", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
@@ -118,7 +119,7 @@ test("a worker killed while it sends audio: the connection is cut, nothing charg
 });
 
 test("a worker killed between decision and answer: the caller gets an error and the cost back", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const workerStores = { ...stores, REDIS_URL: wire.address };
@@ -166,7 +167,7 @@ test.for([
 ])(
   "$what while a batch is half done: its answers stay charged, once; the other calls cost nothing",
   async ({ withApi, others }) => {
-    const stores = await testStores();
+    const stores = await testStores({ oneServer: true });
     const { provider, env } = await startProvider();
     const { apiStores, gather } = await gathering(stores);
     const { api, worker, client } = await startProcesses(stores, env, { apiStores });
@@ -185,7 +186,7 @@ test.for([
     });
     await provider.request(5);
     expect(await callCounts(redis, "chat")).toEqual({ waiting: 0, active: 6 });
-    expect((await redis.keys("bull:chat:*:lock")).length).toBeLessThan(4);
+    expect((await keysOf(redis, "{chat}:chat:*:lock")).length).toBeLessThan(4);
     gate.resolve();
     await eventually(() => outcomes.length === 4);
 
@@ -213,7 +214,7 @@ test.for([
 );
 
 test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const { client, worker: killed } = await startProcesses(stores, env);
   const stopped = await spawnWorker(stores, env);

@@ -79,7 +79,11 @@ test("a call that cannot be read, or not be decided, does not take the others of
   await eventually(async () => (await queues.backlog("chat")) === 1);
   const [whole] = await admit(["whole"]);
 
-  const queue = new Queue("chat", { connection: await connect(stores, "waiting"), skipVersionCheck: true });
+  const queue = new Queue("chat", {
+    connection: await connect(stores, "waiting"),
+    prefix: "{chat}",
+    skipVersionCheck: true,
+  });
   onTestFinished(() => queue.close());
   const jobs = await queue.getJobs(["prioritized"], 0, -1, true);
   const [poisoned, healthy] = jobs.map(({ data }) => (data as { calls: { keyId: string }[] }).calls[0]);

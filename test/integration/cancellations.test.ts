@@ -6,7 +6,7 @@ import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 async function openWorker(stores: Stores) {
-  const [subscriber, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "waiting")]);
+  const [subscriber, commands] = await Promise.all([connect(stores, "subscribing"), connect(stores, "waiting")]);
   const cancellations = createCancellations({ subscriber, commands, clock: systemClock, log });
   onTestFinished(() => cancellations.stop());
   await cancellations.start();

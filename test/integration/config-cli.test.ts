@@ -86,6 +86,18 @@ test("shows what is set, where from, which upstreams have keys, and likely typos
 const faulty: readonly [what: string, change: Env, api: string[], worker: string[]][] = [
   ["a missing store", { REDIS_URL: "" }, ["REDIS_URL is missing"], ["REDIS_URL is missing"]],
   [
+    "two addresses of Redis",
+    { REDIS_CLUSTER_NODES: "redis:6379" },
+    ["REDIS_URL and REDIS_CLUSTER_NODES are set"],
+    ["REDIS_URL and REDIS_CLUSTER_NODES are set"],
+  ],
+  [
+    "a sentinel without its port",
+    { REDIS_URL: "", REDIS_SENTINELS: "sentinel-1:26379,sentinel-2" },
+    ["REDIS_SENTINELS: must be host:port"],
+    ["REDIS_SENTINELS: must be host:port"],
+  ],
+  [
     "a secret's file that is missing",
     { ADMIN_TOKEN_FILE: "/nowhere", MONGODB_URI: "", MONGODB_URI_FILE: "/nowhere" },
     ["MONGODB_URI_FILE: /nowhere cannot be read", "ADMIN_TOKEN_FILE: /nowhere cannot be read"],

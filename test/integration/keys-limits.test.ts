@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import type { Limits, RateLimits, Slot } from "../../api/keys/index.ts";
 import type { ServiceError } from "../../shared/errors.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
+import { keysOf } from "../support/jobs-setup.ts";
 import { issueKey, refusedBy, startInstance, take as takeIn, uploads } from "../support/keys-instance.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 
@@ -151,7 +152,7 @@ test("uploads of a key have a rate and slots of their own", async () => {
     code: "rate_limit_exceeded",
     message: `Rate limit of this API key reached: uploads a minute, limit ${uploads.perMinute}.`,
   });
-  expect(await redis.keys("limits:*:uploads:*")).toEqual([`limits:{${key.id}}:uploads:buckets`]);
+  expect(await keysOf(redis, "limits:*:uploads:*")).toEqual([`limits:{${key.id}}:uploads:buckets`]);
 });
 
 test("a key revoked meanwhile is refused when an upload or a call takes a slot", async () => {
@@ -218,7 +219,7 @@ test("everything stored for a key is under one hash tag and expires by itself", 
   const { redis, key, keys, taking, take } = await setup({ requestsPerMinute: 10 });
   await keys.release(await taking(1, "req_1"), { usedTokens: 1 });
   await take(1, "req_2");
-  const names = (await redis.keys("*")).filter((name) => name !== "limits:epoch").toSorted();
+  const names = (await keysOf(redis, "*")).filter((name) => name !== "limits:epoch").toSorted();
   expect(names).toEqual([`limits:{${key.id}}:buckets`, `limits:{${key.id}}:running`]);
   for (const name of names) {
     const ttlMs = await redis.pttl(name);

@@ -7,7 +7,7 @@ import { createQueues, createReplies } from "#jobs";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
 import { connectS3 } from "#platform/s3";
-import { connect, log, paidCall } from "../support/jobs-setup.ts";
+import { connect, keysOf, log, paidCall } from "../support/jobs-setup.ts";
 import { checkLine, createTestLogger, linesRead, takeLeaks } from "../support/logs.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually, startService } from "../support/service.ts";
@@ -50,7 +50,7 @@ const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<
     /WRONGTYPE/,
     async (stores) => {
       const redis = await connect(stores, "fail-fast");
-      await redis.set("bull:chat:prioritized", "x");
+      await redis.set("{chat}:chat:prioritized", "x");
       const queues = createQueues({ redis, log });
       onTestFinished(() => queues.close());
       return queues.enqueue("chat", paidCall("req_1", { body: { json: prompt } }), 0);
@@ -61,8 +61,8 @@ const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<
     /WRONGTYPE/,
     async (stores) => {
       const redis = await connect(stores, "blocking");
-      await redis.set("bull:chat:wait", "x");
-      const queue = new Queue("chat", { connection: redis, skipVersionCheck: true });
+      await redis.set("{chat}:chat:wait", "x");
+      const queue = new Queue("chat", { connection: redis, prefix: "{chat}", skipVersionCheck: true });
       onTestFinished(() => queue.close());
       return queue.addBulk([{ name: "a", data: { prompt } }]);
     },
@@ -116,10 +116,12 @@ test.for(refusals)("%s: the log does not quote it", async ([, message, refuse]) 
 
 /** While the key has another type, Redis refuses what is written there. */
 async function refusing(redis: Redis, key: string, act: () => Promise<void>): Promise<void> {
-  await redis.rename(key, "renamed");
+  // In the same hash slot.
+  const aside = key.includes("{") ? `${key}:aside` : `{${key}}:aside`;
+  await redis.rename(key, aside);
   await redis.set(key, "x");
   await act();
-  await redis.rename("renamed", key);
+  await redis.rename(aside, key);
 }
 
 test("Redis refuses writes, jobs and frames: the log names the reason and quotes no prompt", async () => {
@@ -137,11 +139,11 @@ test("Redis refuses writes, jobs and frames: the log names the reason and quotes
   await redis.call("CONFIG", "SET", "maxmemory", "1");
   expect(await Promise.all([call(false), call(true)])).toEqual([503, 503]);
   await redis.call("CONFIG", "SET", "maxmemory", "0");
-  await refusing(redis, "bull:chat:meta", async () => {
+  await refusing(redis, "{chat}:chat:meta", async () => {
     expect(await Promise.all([call(false), call(true)])).toEqual([503, 503]);
   });
   // A refused frame: only the deadline ends the call.
-  const [reply = ""] = await redis.keys("reply:*");
+  const [reply = ""] = await keysOf(redis, "reply:*");
   await refusing(redis, reply, async () => {
     expect(await call(false)).toBe(504);
   });

@@ -23,7 +23,7 @@ async function work(stores: Stores, pool: string, concurrency = 1) {
       taken.push(job);
       if (!state.letAllGo) await new Promise<void>((resolve) => waiting.push(resolve));
     },
-    { connection: await connect(stores, "blocking"), concurrency, skipVersionCheck: true },
+    { connection: await connect(stores, "blocking"), concurrency, prefix: `{${pool}}`, skipVersionCheck: true },
   );
   worker.on("error", () => {});
   const letGo = () => {
@@ -111,9 +111,9 @@ test("it is known since when Redis has data: jobs from before may be lost", asyn
   const queues = await open(stores);
   const redis = await connect(stores, "waiting");
   const began = await queues.emptySince();
-  await redis.incr("jobs:since");
+  await redis.incr("{chat}:since");
   expect(await queues.emptySince()).toBe(began + 1);
-  await redis.set("jobs:since", 5);
+  await redis.set("{chat}:since", 5);
   await redis.flushdb();
   expect(await queues.emptySince()).toBeGreaterThanOrEqual(began);
 });
@@ -184,7 +184,8 @@ test("the key by which the chart's pools are scaled has the jobs that wait", asy
   const stores = await testStores();
   const queues = await open(stores);
   const template = readFileSync("infra/k8s/chart/templates/keda.yaml", "utf8");
-  const keyOf = (pool: string) => /listName: (.*)/.exec(template)?.[1]?.replace("{{ $pool }}", pool) ?? "";
+  const listName = /listName: "(.*)"/.exec(template)?.[1] ?? "";
+  const keyOf = (pool: string) => listName.replace(/ ?\{\{-? \$queue -?\}\} ?/g, pool);
   await queues.enqueue("embeddings", paidCall("req_1"), 0);
   await queues.enqueue("media", paidCall("req_2"), 0);
   await queues.enqueue("media", paidCall("req_3"), 20);
@@ -197,7 +198,11 @@ test("schedules are registered once, by any number of workers, and registering a
   const stores = await testStores();
   const [one, other] = await Promise.all([open(stores), open(stores)]);
   await Promise.all([one.schedule(), other.schedule()]);
-  const queue = new Queue("maintenance", { connection: await connect(stores, "waiting"), skipVersionCheck: true });
+  const queue = new Queue("maintenance", {
+    connection: await connect(stores, "waiting"),
+    prefix: "{maintenance}",
+    skipVersionCheck: true,
+  });
   onTestFinished(() => queue.close());
   const runs = async () => {
     const jobs = await queue.getJobs(["delayed", "waiting", "prioritized"]);

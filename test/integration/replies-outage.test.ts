@@ -9,7 +9,7 @@ import { eventually } from "../support/service.ts";
 const onGone = () => {};
 
 test("a connection that breaks in the middle of an answer loses no frame", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const proxy = await breakable(stores);
   const [{ reader }, { replies }] = await Promise.all([openReader(stores), openWriter(proxy.stores)]);
   await reader.start();
@@ -43,7 +43,7 @@ const step = fc.record({
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 test("whatever calls write, and wherever their connection breaks, each text arrives whole, once and in order", async () => {
-  const stores = await testStores();
+  const stores = await testStores({ oneServer: true });
   const proxy = await breakable(stores);
   const [{ replies }, ...readers] = await Promise.all([
     openWriter(proxy.stores),

@@ -20,13 +20,15 @@ async function openWatch(stores: Stores, clock = createManualClock(Date.now())) 
   const queues = createQueues({ redis: await connect(stores, "fail-fast"), log });
   onTestFinished(() => queues.close());
   const state = { free: 1, lastTakenAt: clock.now() };
-  const pools = [{ pool: "chat" as const, load: () => state, lastTakenAt: () => state.lastTakenAt }];
+  const pools = [
+    { pool: "chat" as const, load: () => state, lastTakenAt: () => new Map([["chat", state.lastTakenAt]]) },
+  ];
   let looks = 0;
-  const oldestWaiting: typeof queues.oldestWaiting = (pool) =>
-    queues.oldestWaiting(pool).finally(() => {
+  const oldestIn: typeof queues.oldestIn = (queue) =>
+    queues.oldestIn(queue).finally(() => {
       looks++;
     });
-  const health = createWorkerHealth({ pools, queues: { oldestWaiting }, probes, clock, log });
+  const health = createWorkerHealth({ pools, queues: { oldestIn }, probes, clock, log });
   /** The worker looks every five seconds. */
   const pass = async (ms: number) => {
     for (let passed = 0; passed < ms; passed += 5_000) {

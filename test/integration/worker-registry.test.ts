@@ -85,10 +85,10 @@ test("a record is written every second, and expires 5 s after the last", async (
   const { registration, redis, clock } = await openWorker(stores, "wrk_1");
   onTestFinished(() => registration.stop());
   await registration.write();
-  expect(await redis.ttl("worker:wrk_1")).toBe(5);
-  await redis.del("worker:wrk_1");
+  expect(await redis.ttl("{worker}:wrk_1")).toBe(5);
+  await redis.del("{worker}:wrk_1");
   clock.advance(1_000);
-  await eventually(async () => (await redis.ttl("worker:wrk_1")) === 5);
+  await eventually(async () => (await redis.ttl("{worker}:wrk_1")) === 5);
 });
 
 test("when the last worker's record expires nothing is served, but the last known upstreams stay", async () => {
@@ -96,7 +96,7 @@ test("when the last worker's record expires nothing is served, but the last know
   const { registration, redis } = await openWorker(stores, "wrk_1");
   await registration.write();
   const { registry, shows } = await openApi(stores);
-  await redis.pexpire("worker:wrk_1", 0);
+  await redis.pexpire("{worker}:wrk_1", 0);
   await shows(() => registry.serving("chat") === 0);
   expect([registry.known(), registry.upstream("local")]).toEqual([true, "ready"]);
   // Another worker takes over: what only the first one had is gone.
@@ -120,8 +120,8 @@ test("catalogs differ while a worker has another one, or does not say which", as
   await other.registration.stop();
   await shows(() => !registry.catalog().differs);
   const { catalog: _, ...old } = chatWorker;
-  await other.redis.set("worker:wrk_2", JSON.stringify(old));
-  await other.redis.zadd("worker:index", 0, "wrk_2");
+  await other.redis.set("{worker}:wrk_2", JSON.stringify(old));
+  await other.redis.zadd("{worker}:index", 0, "wrk_2");
   await shows(() => registry.catalog().differs);
   expect(registry.catalog().workers).toEqual({ a: 1, unknown: 1 });
 });
@@ -130,13 +130,13 @@ test("a worker that died is forgotten after a minute", async () => {
   const stores = await testStores();
   const { registration, redis } = await openWorker(stores, "wrk_1");
   await registration.write();
-  await redis.del("worker:wrk_1");
+  await redis.del("{worker}:wrk_1");
   const { clock } = await openApi(stores);
-  expect(await redis.zcard("worker:index")).toBe(1);
+  expect(await redis.zcard("{worker}:index")).toBe(1);
   clock.advance(60_000);
   await eventually(async () => {
     clock.advance(1_000);
-    return (await redis.zcard("worker:index")) === 0;
+    return (await redis.zcard("{worker}:index")) === 0;
   });
 });
 

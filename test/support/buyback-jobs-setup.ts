@@ -6,7 +6,11 @@ import { eventually } from "./service.ts";
 
 /** Puts scheduled jobs onto their queue at once, and waits until a worker has ended them. */
 export async function openMaintenance(stores: Stores) {
-  const queue = new Queue("maintenance", { connection: await connect(stores, "waiting"), skipVersionCheck: true });
+  const queue = new Queue("maintenance", {
+    connection: await connect(stores, "waiting"),
+    prefix: "{maintenance}",
+    skipVersionCheck: true,
+  });
   onTestFinished(() => queue.close());
   const add = (name: string) => queue.add(name, { v: 1 });
 

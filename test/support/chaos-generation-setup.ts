@@ -8,6 +8,7 @@ import { createLogger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { connectS3 } from "#platform/s3";
 import { callsOf, type ErrorBody, ready, redisOf } from "./chaos-setup.ts";
+import { keysOf } from "./jobs-setup.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
 import type { MockOpenai, MockRequest } from "./mock-openai.ts";
 import { brokenWire, type Command, type Fate } from "./money-proxy.ts";
@@ -126,7 +127,7 @@ export async function gathering(stores: Stores) {
   );
   const redis = redisOf(stores);
   async function slotsTaken(): Promise<number> {
-    const keys = await redis.keys("limits:*:running");
+    const keys = await keysOf(redis, "limits:*:running");
     const counts = await Promise.all(keys.map((key) => redis.zcard(key)));
     return counts.reduce((sum, count) => sum + count, 0);
   }
@@ -146,7 +147,7 @@ export async function gathering(stores: Stores) {
 
 /** As if the workers that have jobs had been silent for long: the next worker that looks gives their jobs to others. */
 export async function endLocks(redis: Redis): Promise<void> {
-  const locks = await redis.keys("bull:*:lock");
+  const locks = await keysOf(redis, "{*:lock");
   if (locks.length === 0) throw new Error("no job is locked");
   for (const lock of locks) {
     const [bull, pool, id] = lock.split(":") as [string, string, string];

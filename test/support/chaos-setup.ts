@@ -3,11 +3,14 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Queue } from "bullmq";
 import { createParser } from "eventsource-parser";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
-import { type Pool, payloadsOf, pools } from "#jobs";
+import { type Pool, payloadsOf, pools, prefixOf } from "#jobs";
 import { formatUsd } from "#money";
 import { toField } from "../../shared/jobs/frames.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { connectRedis } from "../../shared/platform/redis.ts";
+import { keysOf, log } from "./jobs-setup.ts";
 import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
 import type { Stores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, ready, spawnApi, spawnWorker } from "./service.ts";
@@ -56,10 +59,10 @@ export async function startProcesses(
 }
 
 /** Where the jobs are that have not ended, for who asks why a test has failed. */
-async function jobsIn({ REDIS_URL }: Stores): Promise<string> {
-  const connection = new Redis(REDIS_URL);
+async function jobsIn(stores: Stores): Promise<string> {
+  const connection = openRedis(stores);
   const listed = pools.map(async (pool) => {
-    const queue = new Queue(pool, { connection, skipVersionCheck: true });
+    const queue = new Queue(pool, { connection, prefix: prefixOf(pool), skipVersionCheck: true });
     const jobs = (["wait", "prioritized", "active", "delayed"] as const).map(
       async (state) => `${pool} ${state}: ${(await queue.getRanges([state], 0, -1)).join(", ")}`,
     );
@@ -213,16 +216,18 @@ export function read(response: Response): Reading {
 export const isWhole = (reading: Reading): boolean => reading.done() && reading.text() === mockText;
 
 /** A connection to the service's own Redis, to look and to meddle. */
-export function redisOf({ REDIS_URL }: Pick<Stores, "REDIS_URL">): Redis {
-  const redis = new Redis(REDIS_URL);
-  redis.on("error", () => {});
+export function redisOf(stores: Stores): Redis {
+  const redis = openRedis(stores);
   onTestFinished(() => redis.disconnect());
   return redis;
 }
 
+// On a cluster the commands are the same.
+const openRedis = (stores: Stores) => connectRedis(loadConfig({ ...stores }), "blocking", log) as Redis;
+
 /** How many calls of a pool are in jobs that wait, and how many in jobs that a worker has. */
 export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: number; active: number }> {
-  const queue = new Queue(pool, { connection: redis, skipVersionCheck: true });
+  const queue = new Queue(pool, { connection: redis, prefix: prefixOf(pool), skipVersionCheck: true });
   const countCalls = async (state: "prioritized" | "active") => {
     const jobs = await queue.getJobs([state]);
     return jobs.reduce((calls, { data }) => calls + payloadsOf(data).length, 0);
@@ -234,7 +239,7 @@ export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: n
 
 /** The lease of an API instance that died runs out at once. Resolves once there was one. */
 export async function endLeases(redis: Redis): Promise<void> {
-  const keys = await redis.keys("reply:*");
+  const keys = await keysOf(redis, "reply:*");
   if (keys.length === 0) throw new Error("no API instance has a lease");
   await redis.del(...keys);
 }
@@ -244,7 +249,7 @@ export async function endLeases(redis: Redis): Promise<void> {
  * the jobs say so.
  */
 export async function loseAnswers(redis: Redis, requestIds: readonly string[]): Promise<void> {
-  const [key] = (await redis.keys("reply:*")) as [string];
+  const [key] = (await keysOf(redis, "reply:*")) as [string];
   const error = { code: "no_capacity", message: "The worker that ran this call died.", retryAfterSeconds: 1 };
   const words = redis.multi().xtrim(key, "MAXLEN", 0);
   for (const requestId of requestIds) {

@@ -3,6 +3,7 @@ import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { ready, redisOf } from "./chaos-setup.ts";
+import { keysOf } from "./jobs-setup.ts";
 import type { Stores } from "./servers.ts";
 import { type Environment, spawnApi, spawnWorker } from "./service.ts";
 import { startWorld } from "./x402-setup.ts";
@@ -18,7 +19,7 @@ export async function startPair(hurt: { stores?: (stores: Stores) => Promise<Sto
   async function another(theirs: Stores = stores) {
     const api = await spawnApi(theirs, env);
     await ready(api.client);
-    const lease = (await redis.keys("reply:*")).find((key) => !leases.has(key)) as string;
+    const lease = (await keysOf(redis, "reply:*")).find((key) => !leases.has(key)) as string;
     leases.add(lease);
     return { ...api, endLease: () => redis.del(lease) };
   }

@@ -1,18 +1,27 @@
+import { Cluster, type Redis } from "ioredis";
 import { onTestFinished } from "vitest";
 import { createReplies, createReplyReader, type Frame, type PaidCall } from "#jobs";
 import { type Clock, systemClock } from "#platform/clock";
+import { loadConfig } from "#platform/config";
 import { createLogger } from "#platform/logger";
-import { connectRedis, type RedisMode, startRedis } from "#platform/redis";
+import { connectRedis, type RedisClient, type RedisMode, startRedis } from "#platform/redis";
 import type { Stores } from "./servers.ts";
 
 export const log = createLogger("test", "silent");
 
 /** A connection that ends with the test. */
-export async function connect({ REDIS_URL }: Stores, manner: RedisMode) {
-  const redis = connectRedis(REDIS_URL, manner, log);
+export async function connect(stores: Stores, manner: RedisMode): Promise<Redis> {
+  // On a cluster the commands are the same.
+  const redis = connectRedis(loadConfig({ ...stores }), manner, log) as Redis;
   onTestFinished(() => redis.disconnect());
   await startRedis(redis);
   return redis;
+}
+
+/** The names of all keys that fit, also of a cluster. */
+export async function keysOf(redis: RedisClient, pattern: string): Promise<string[]> {
+  const servers = redis instanceof Cluster ? redis.nodes("master") : [redis];
+  return (await Promise.all(servers.map((server) => server.keys(pattern)))).flat();
 }
 
 /** The API's end, on connections of its own. */

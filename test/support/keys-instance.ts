@@ -1,8 +1,10 @@
+import type { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
 import { type Caller, createKeys, type Keys, keysSchema, type Limits, type Slot } from "../../api/keys/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
 import { createMoney, type Money, moneySchema } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
@@ -17,7 +19,7 @@ export interface Instance {
   readonly keys: Keys;
   readonly money: Money;
   readonly mongo: Mongo;
-  readonly redis: ReturnType<typeof connectRedis>;
+  readonly redis: Redis;
 }
 
 /** What one API process has: its own connections and cache. It ends with the test, or by what `onEnd` gets. */
@@ -28,7 +30,7 @@ export async function startInstance(
 ): Promise<Instance> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(stores.MONGODB_URI, clock, log);
-  const redis = connectRedis(stores.REDIS_URL, "fail-fast", log);
+  const redis = connectRedis(loadConfig({ ...stores }), "fail-fast", log) as Redis;
   await startRedis(redis);
   onEnd(async () => {
     redis.disconnect();

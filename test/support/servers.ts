@@ -9,10 +9,12 @@ import {
   cacheDirOf,
   findBinaries,
   type Progress,
+  type RedisCluster,
   type Server,
   startEmbedded,
   startMongo,
   startRedis,
+  startRedisCluster,
   startS3,
   until,
 } from "../../infra/embedded/index.ts";
@@ -21,6 +23,10 @@ import { randomBase62 } from "../../shared/platform/ids.ts";
 /** The variables with which `loadConfig` reaches the stores. */
 export interface Stores {
   readonly REDIS_URL: string;
+  /** In place of REDIS_URL, which is empty then: with TEST_REDIS=cluster all tests but those that need one server. */
+  readonly REDIS_CLUSTER_NODES?: string;
+  readonly REDIS_SENTINELS?: string;
+  readonly REDIS_DATABASE?: string;
   readonly MONGODB_URI: string;
   readonly S3_ENDPOINT: string;
   readonly S3_BUCKET: string;
@@ -37,6 +43,8 @@ declare module "vitest" {
 
 const databases = 1024;
 // Redis keeps its data over a restart by the append-only file, without waiting for the disk.
+// Valkey 9 and newer: a database of its own for each test in a cluster, too.
+const clusterArgs = ["--cluster-databases", String(databases), "--appendfsync", "no"];
 const redisArgs = ["--databases", String(databases), "--appendfsync", "no"];
 // Each test has a database of its own, of some sixty files: those of tests that have ended are closed.
 const openFiles = "file_manager=(close_idle_time=20,close_scan_interval=5,close_handle_minimum=100)";
@@ -66,16 +74,25 @@ const shared = globalThis as { [runKey]?: Run };
 
 async function startForRun() {
   const dataDir = await mkdtemp(join(tmpdir(), "inference-test-"));
-  const embedded = await startEmbedded({ env: process.env, dataDir, onProgress: report, redisArgs, mongoArgs });
   const { env } = process;
-  const stores = { S3_BUCKET: "inference", S3_REGION: "us-east-1", ...env, ...embedded.env } as unknown as Stores;
+  const cluster = env["TEST_REDIS"] === "cluster" ? await clusterForRun(join(dataDir, "cluster")) : undefined;
+  const embedded = await startEmbedded({ env, dataDir, onProgress: report, redisArgs, mongoArgs });
+  const addresses = { ...env, ...embedded.env, ...cluster?.env };
+  const stores = { S3_BUCKET: "inference", S3_REGION: "us-east-1", ...addresses } as unknown as Stores;
   return {
     stores,
     stop: async () => {
+      await Promise.all(cluster?.servers.map((server) => server.stop()) ?? []);
       await embedded.stop();
       await rm(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+async function clusterForRun(dataDir: string) {
+  const { redis: binary } = await ownBinaries(["redis"]);
+  const { env, servers } = await startRedisCluster({ binary: binary as string, dataDir, args: clusterArgs });
+  return { servers, env };
 }
 
 const report = ({ what, step, elapsedMs, state }: Progress): void => {
@@ -87,34 +104,56 @@ const report = ({ what, step, elapsedMs, state }: Progress): void => {
  * The run's servers, with a new Redis logical database and a new MongoDB database. They end with the run, so there is
  * nothing to clean up. The bucket is shared, so objects need unique keys.
  */
-export async function testStores(): Promise<Stores> {
+export async function testStores({ oneServer = false } = {}): Promise<Stores> {
   const stores = inject("stores");
-  const redis = new Redis(stores.REDIS_URL, { db: 0 });
-  try {
-    return { ...stores, ...onRedis(stores.REDIS_URL, await emptyDatabase(redis)), ...onMongo(stores.MONGODB_URI) };
-  } finally {
-    redis.disconnect();
-  }
+  return { ...stores, ...(await onRedis(stores, oneServer)), ...onMongo(stores.MONGODB_URI) };
 }
 
-async function emptyDatabase(redis: Redis): Promise<number> {
-  for (let tries = 1; tries < databases; tries++) {
-    const number = 1 + ((await redis.incr("test:databases")) % (databases - 1));
-    const probe = redis.duplicate({ db: number });
+async function onRedis({ REDIS_URL, REDIS_CLUSTER_NODES }: Stores, oneServer: boolean) {
+  if (REDIS_CLUSTER_NODES && !oneServer) {
+    const ports = REDIS_CLUSTER_NODES.split(",").map((node) => Number(node.split(":")[1]));
+    const database = await emptyDatabase(ports.map((port) => new Redis(port, "127.0.0.1")));
+    return { REDIS_URL: "", REDIS_CLUSTER_NODES, REDIS_DATABASE: String(database) };
+  }
+  const url = new URL(REDIS_URL);
+  url.pathname = `/${await emptyDatabase([new Redis(REDIS_URL, { db: 0 })])}`;
+  return { REDIS_URL: url.href, REDIS_CLUSTER_NODES: "" };
+}
+
+/** That is empty on all of the servers. The first that has the counter's hash slot counts. */
+async function emptyDatabase(servers: readonly Redis[]): Promise<number> {
+  const count = async ([server, ...others]: readonly Redis[]): Promise<number> => {
     try {
-      if ((await probe.dbsize()) === 0) return number;
-    } finally {
-      probe.disconnect();
+      return await (server as Redis).incr("test:databases");
+    } catch (error) {
+      if (!(error as Error).message.startsWith("MOVED")) throw error;
+      return count(others);
     }
+  };
+  const isEmpty = async (server: Redis, database: number) => {
+    const probe = server.duplicate({ db: database });
+    const size = await probe.dbsize().finally(() => probe.disconnect());
+    return size === 0;
+  };
+  try {
+    for (let tries = 1; tries < databases; tries++) {
+      const number = 1 + ((await count(servers)) % (databases - 1));
+      if ((await Promise.all(servers.map((server) => isEmpty(server, number)))).every(Boolean)) return number;
+    }
+    throw new Error("REDIS_URL has no empty logical database. Start it with --databases 1024, or empty it.");
+  } finally {
+    for (const server of servers) server.disconnect();
   }
-  throw new Error("REDIS_URL has no empty logical database. Start it with --databases 1024, or empty it.");
 }
 
-const onRedis = (address: string, database: number) => {
-  const url = new URL(address);
-  url.pathname = `/${database}`;
-  return { REDIS_URL: url.href };
-};
+/** Stores whose Redis is another than the run's. */
+export const withRedis = (stores: Stores, address: Partial<Stores>): Stores => ({
+  ...stores,
+  REDIS_URL: "",
+  REDIS_CLUSTER_NODES: "",
+  REDIS_DATABASE: "",
+  ...address,
+});
 
 const onMongo = (address: string) => {
   const url = new URL(address);
@@ -175,8 +214,9 @@ export async function ownServers<Name extends keyof OwnServers>(
       return [name, server] as const;
     }),
   );
-  const stores = Object.assign({}, await testStores(), ...started.map((server) => server.env)) as Stores;
-  return { ...(Object.fromEntries(entries) as Pick<OwnServers, Name>), stores };
+  const stores = Object.assign(await testStores(), ...started.map((server) => server.env)) as Stores;
+  const own = Object.fromEntries(entries) as Pick<OwnServers, Name>;
+  return { ...own, stores: "redis" in own ? withRedis(stores, { REDIS_URL: stores.REDIS_URL }) : stores };
 }
 
 /** Two Redis servers for the running test: the second starts as a replica of the first. */
@@ -191,6 +231,16 @@ export async function ownRedisPair(): Promise<readonly [Server, Server]> {
   };
   const first = await start("first");
   return [first, await start("second", "--replicaof", "127.0.0.1", String(first.port))];
+}
+
+/** A cluster of three primaries for the running test, each with a replica if that is asked for. */
+export async function ownRedisCluster(replicas = false): Promise<RedisCluster> {
+  const { redis: binary } = await ownBinaries(["redis"]);
+  const { dataDir, started } = await ownFolder();
+  const args = [...clusterArgs, "--repl-diskless-sync-delay", "0"];
+  const cluster = await startRedisCluster({ binary: binary as string, dataDir, args, replicas });
+  started.push(...cluster.servers);
+  return cluster;
 }
 
 /** Three MongoDB servers for the running test, as one replica set: another becomes primary within seconds. */

@@ -98,6 +98,9 @@ describe("values", () => {
       ({ instancePath, params }) => `${instancePath}/${params["missingProperty"] ?? ""}`,
     );
     expect(paths.toSorted()).toEqual([
+      "/",
+      "/config/REDIS_CLUSTER_NODES",
+      "/config/REDIS_SENTINELS",
       "/config/S3_ENDPOINT",
       "/image/repository/",
       "/secrets/all/MONGODB_URI",

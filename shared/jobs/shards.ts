@@ -1,0 +1,50 @@
+import { createHash } from "node:crypto";
+import type { RedisClient } from "#platform/redis";
+import { type Pool, pools } from "./catalog.ts";
+
+/**
+ * The queues of the pools. A pool has one, of its own name; the chat pool may have several, `chat`, `chat-1` and so on, each
+ * with the calls of some accounts, so that several threads of Redis, or nodes of a cluster, share its work.
+ *
+ * How many there are is the choice of each API instance (`CHAT_SHARDS`), which announces it under `{chat}:shards`: the highest
+ * number of all instances, for a day. Workers serve as many as that, whatever their own number is, so instances with another
+ * number may come and go in any order.
+ */
+const announcedSeconds = 86_400;
+
+/** All keys of a queue, and what belongs to it, have one hash tag. */
+export const prefixOf = (queue: string): string => `{${queue}}`;
+export const sharedKey = (queue: string, name: string): string => `${prefixOf(queue)}:${name}`;
+
+const shardNames = (count: number) => Array.from({ length: count }, (_, i) => (i === 0 ? "chat" : `chat-${i}`));
+
+/** The queue of an account's chat calls. */
+export function shardOf(account: string, count: number): string {
+  if (count === 1) return "chat";
+  const hash = createHash("sha1").update(account).digest().readUInt32BE();
+  return shardNames(count)[hash % count] as string;
+}
+
+const shardsKey = sharedKey("chat", "shards");
+
+export function createShards({ redis, own }: { redis: RedisClient; own: number }) {
+  /** Never fewer than before: there may be jobs in all of them. */
+  let known = own;
+
+  async function read(): Promise<number> {
+    const announced = Number.parseInt((await redis.get(shardsKey)) ?? "0", 10) || 0;
+    known = Math.max(known, announced);
+    return announced;
+  }
+
+  const namesOf = (pool: Pool): readonly string[] => (pool === "chat" ? shardNames(known) : [pool]);
+
+  const announce = async (): Promise<void> => {
+    const announced = await read();
+    if (announced < own) await redis.set(shardsKey, own, "EX", announcedSeconds);
+    else if (announced === own) await redis.expire(shardsKey, announcedSeconds);
+  };
+  const all = (): readonly string[] => pools.flatMap(namesOf);
+
+  return { read, announce, namesOf, all };
+}
