@@ -257,5 +257,5 @@ export const quiet: readonly { readonly what: string; readonly series: Series }[
     series: { [attempts("succeeded")]: flat(0), [attempts("failed")]: "0x30 1x210" },
   },
   { what: "a late payment among few", series: { [payments("settled")]: flat(0), [payments("failed")]: "0x30 3x210" } },
-  { what: "a rollout of half an hour", series: { [info(1, "1.0.0")]: "_x30 1x210", [info(1, "1.1.0")]: "1x29 _x210" } },
+  { what: "a rollout of half an hour", series: { [info(1, "1.0.0")]: "_x30 1x210", [info(1, "1.1.0")]: "1x29 stale" } },
 ];
