@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { loadCatalog, upstreamVariables } from "#catalog";
 import { errorKinds } from "#errors";
 import { formats } from "#formats";
@@ -180,28 +180,17 @@ ${metrics()}
 - Node's own metrics (\`process_...\`, \`nodejs_...\`: processor time, memory, event loop delay, garbage collection) have the
   names of the [Prometheus client](https://github.com/prometheus/client_js), so that the usual dashboards work.
 
-## Alerts and graphs to begin with
+## Alerts and dashboards
 
-| expression | meaning |
-| --- | --- |
-| \`max(inference_pool_oldest_waiting_seconds) > 10\` for 2 minutes | workers are too few, or do not take jobs |
-| \`max(inference_catalog_differs) == 1\` for 15 minutes | a rollout of the catalog did not reach every process |
-| \`max by (pool) (inference_pool_workers) == 0\` | nobody serves the pool |
-| \`max by (upstream) (inference_upstream_state) == 1\` for 5 minutes | an upstream fails for everyone |
-| \`sum by (code) (rate(inference_calls_total{status=~"5.."}[5m]))\` | failures that callers see, by their [code](../errors.md) |
-| \`max(inference_ledger_difference_usd) > 0 or max(inference_ledger_faults) > 0\` | a balance does not match the ledger: stop payouts, find out why |
-| \`max(inference_ledger_check_age_seconds) > 3600\` or absent | the ledger is not checked: no maintenance worker, or too many accounts for one |
-| \`increase(inference_shortfall_nanousd_total[1h]) > 0\` | calls cost more than was held: a price or a bound of the catalog is wrong |
-| \`increase(inference_late_entries_total[1h]) > 0\` | an API instance was taken for dead and its calls went on |
-| \`max(inference_undecided_calls) > 0\` for 10 minutes | holds that nothing decides |
-| \`max(inference_file_expiry_lag_seconds) > 600\` | files are not deleted in time: object storage, or no maintenance worker |
-| \`histogram_quantile(0.95, sum by (le) (rate(inference_overhead_seconds_bucket[5m])))\` | what the service itself adds to a call |
-| \`sum by (upstream, outcome) (rate(inference_upstream_attempts_total[5m]))\` | how upstreams answer |
-| \`sum by (model) (rate(inference_charged_nanousd_total[5m])) / 1e9\` | USD a second by model |
-| \`inference_memory_budget_used_bytes / inference_memory_budget_limit_bytes > 0.9\` | large requests are about to be refused |
-| \`absent(inference_store_ping_seconds{store="mongodb"})\` | no process reaches MongoDB |
+The dashboards in \`infra/observability/dashboards\` show all of these; the alerts of \`infra/observability/alerts.yml\` are
+explained in the [runbook](runbook.md).
 `,
   "../infra/k8s/chart/values.schema.json": `${JSON.stringify(valuesSchema, null, 2)}\n`,
+  // Helm reads no files outside of the chart.
+  "../infra/k8s/chart/files/alerts.yml": readFileSync(
+    new URL("../infra/observability/alerts.yml", import.meta.url),
+    "utf8",
+  ),
 });
 
 if (import.meta.main) for (const [name, text] of Object.entries(pages())) writeFileSync(new URL(name, folder), text);

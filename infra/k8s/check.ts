@@ -63,6 +63,7 @@ function validator() {
       join(keda, "keda.sh_scaledobjects.yaml"),
       join(keda, "keda.sh_triggerauthentications.yaml"),
       join(operator, "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml"),
+      join(operator, "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml"),
     ],
   );
 }

@@ -39,7 +39,11 @@ const keyOf = (group: string, version: string, kind: string) => `${group ? `${gr
 
 /** From Kubernetes' OpenAPI document, and the files of custom resource definitions. Returns what is wrong with an object. */
 export function createValidator(swaggerFile: string, definitionFiles: readonly string[]) {
-  const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true });
+  // Go's patterns may begin with a flag.
+  const ofGo = (pattern: string, flags: string) =>
+    pattern.includes("(?i)") ? new RegExp(pattern.replace("(?i)", ""), `${flags}i`) : new RegExp(pattern, flags);
+  const regExp = Object.assign(ofGo, { code: "new RegExp" });
+  const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true, code: { regExp } });
   const { definitions } = JSON.parse(readFileSync(swaggerFile, "utf8")) as Swagger;
   const quantity = "io.k8s.apimachinery.pkg.api.resource.Quantity";
   const document = { definitions: { ...(strict(definitions) as object), [quantity]: numberOrText } };

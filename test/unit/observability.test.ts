@@ -2,9 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { systemClock } from "#platform/clock";
-import { createMetrics, metricList } from "#platform/metrics";
-import { samplesOf } from "../support/metrics.ts";
+import { metricList } from "#platform/metrics";
+import { faultsOf, knownSeries, usesOf } from "../support/promql.ts";
 
 const folder = "infra/observability";
 const yaml = (file: string) => parse(readFileSync(file, "utf8"), { merge: true }) as unknown;
@@ -44,10 +43,19 @@ interface Panel {
   readonly type: string;
   readonly datasource?: { readonly uid: string };
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+  readonly fieldConfig?: { readonly defaults: { readonly unit?: string } };
+  readonly targets?: readonly { readonly refId: string; readonly expr: string; readonly legendFormat: string }[];
+}
+interface Variable {
+  readonly name: string;
+  readonly definition: string;
+  readonly query: { readonly query: string };
+  readonly allValue: string;
 }
 interface Dashboard {
   readonly uid: string;
+  readonly title: string;
+  readonly templating: { readonly list: readonly Variable[] };
   readonly panels: readonly Panel[];
 }
 
@@ -55,61 +63,63 @@ const dashboards = readdirSync(join(folder, "dashboards")).map(
   (file) => [file, JSON.parse(readFileSync(join(folder, "dashboards", file), "utf8")) as Dashboard] as const,
 );
 
-/** The labels of each series that a scrape has; those of histograms have three. */
-async function knownSeries(): Promise<Map<string, readonly string[]>> {
-  const metrics = createMetrics("api", systemClock);
-  metrics.addRuntime();
-  const runtime = samplesOf(await metrics.text());
-  const scraped = ["job", "instance"];
-  const series = new Map(runtime.names.map((name) => [name, scraped] as const) as [string, readonly string[]][]);
-  for (const [name, { type, labels }] of Object.entries(metricList)) {
-    const all = [...scraped, ...labels];
-    if (type !== "histogram") series.set(name, all);
-    else
-      for (const [suffix, more] of [
-        ["bucket", ["le"]],
-        ["sum", []],
-        ["count", []],
-      ] as const)
-        series.set(`${name}_${suffix}`, [...all, ...more]);
-  }
-  return series.set("up", scraped);
-}
-
-const keywords = /^(sum|max|min|avg|count|topk|rate|histogram_quantile|absent|by|clamp_min)$/;
-
-/** The series of an expression with the labels that it selects or groups by. */
-function usesOf(expression: string) {
-  const plain = expression.replace(/"[^"]*"/g, '""').replace(/\[[^\]]*\]/g, "");
-  const grouped = [...plain.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, labels = ""]) => labels.split(/,\s*/));
-  const selected = [...plain.matchAll(/(\w+)\s*(?:=~|!~|!=|=)\s*""/g)].map(([, label = ""]) => label);
-  const names = plain
-    .replace(/\{[^}]*\}/g, "")
-    .replace(/\bby \([^)]*\)/g, "")
-    .match(/[a-zA-Z_]\w*/g);
-  return { names: (names ?? []).filter((name) => !keywords.test(name)), labels: [...grouped, ...selected] };
-}
-
-test.each(dashboards)("%s asks for series and labels that exist", async (_, { panels }) => {
+test.each(dashboards)("%s asks for series and labels that exist", async (_, { panels, templating }) => {
   const known = await knownSeries();
   const targets = panels.flatMap((panel) => panel.targets ?? []);
-  expect(targets.length).toBeGreaterThan(20);
-  for (const { expr, legendFormat } of targets) {
-    const { names, labels } = usesOf(expr);
-    expect([expr, names.length > 0, names.filter((name) => !known.has(name))]).toEqual([expr, true, []]);
+  expect(targets.length).toBeGreaterThan(5);
+  const variables = templating.list.map(({ name }) => name);
+  const faults = targets.flatMap(({ expr, legendFormat }) => {
     const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label);
-    for (const name of names)
-      expect([expr, [...labels, ...shown].filter((label) => !known.get(name)?.includes(label))]).toEqual([expr, []]);
-  }
+    const used = [...expr.matchAll(/\$(\w+)/g)].flatMap(([, name = ""]) => (name.startsWith("__") ? [] : [name]));
+    return [
+      ...faultsOf(expr, shown, known),
+      ...used.filter((name) => !variables.includes(name) || !expr.includes(`=~"$${name}"`)),
+    ].map((fault) => `${expr}: ${fault}`);
+  });
+  expect(faults).toEqual([]);
 });
 
+test.each(dashboards)(
+  "the variables of %s have values from a label that exists, and are used",
+  async (_, dashboard) => {
+    const known = await knownSeries();
+    const text = JSON.stringify(dashboard.panels);
+    for (const { name, definition, query, allValue } of dashboard.templating.list) {
+      const [, metric = "", label = ""] = /^label_values\((\w+), (\w+)\)$/.exec(definition) ?? [];
+      expect([definition, query.query, known.get(metric)?.includes(label)]).toEqual([definition, definition, true]);
+      expect([name, allValue, text.includes(`$${name}`)]).toEqual([name, ".*", true]);
+    }
+  },
+);
+
 test("the dashboards show every metric of the service but the catalog's hash", () => {
-  const shown = dashboards.flatMap(([, { panels }]) =>
-    panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+  const shown = new Set(
+    dashboards.flatMap(([, { panels }]) =>
+      panels.flatMap(({ targets = [] }) =>
+        targets.flatMap(({ expr }) =>
+          usesOf(expr).selectors.map(({ metric }) => metric.replace(/_(bucket|sum|count)$/, "")),
+        ),
+      ),
+    ),
   );
-  const missing = Object.keys(metricList).filter((name) => !shown.some((expr) => expr.includes(name)));
+  const missing = Object.keys(metricList).filter((name) => !shown.has(name));
   expect(missing).toEqual(["inference_catalog_info"]);
 });
+
+test.each(dashboards)(
+  "%s has a file name that is its id, titles, and units that Grafana knows",
+  (file, { uid, title, panels }) => {
+    expect(`${uid}.json`).toBe(`inference-${file}`);
+    expect(title).toMatch(/^Inference: /);
+    const shown = panels.filter(({ type }) => type !== "row");
+    const units = ["short", "s", "reqps", "ops", "percentunit", "bytes", "currencyUSD"];
+    expect(shown.filter(({ fieldConfig }) => !units.includes(fieldConfig?.defaults.unit ?? ""))).toEqual([]);
+    for (const { targets = [], title } of shown) {
+      const ids = targets.map(({ refId }) => refId);
+      expect([title, ids.length > 0, new Set(ids).size]).toEqual([title, true, ids.length]);
+    }
+  },
+);
 
 test.each(dashboards)(
   "the panels of %s do not overlap, have ids of their own and the data source that is provided",
@@ -139,5 +149,12 @@ test("Grafana reads the dashboards from where compose mounts them", () => {
       `./${folder}/grafana:/etc/grafana/provisioning:ro`,
     ]),
   );
-  expect(services["prometheus"]?.volumes).toContain(`./${folder}/prometheus.yml:/etc/prometheus/prometheus.yml:ro`);
+});
+
+test("Prometheus loads the alerts from where compose mounts them", () => {
+  const files = ["prometheus.yml", "alerts.yml"];
+  expect(yaml(join(folder, "prometheus.yml"))).toMatchObject({ rule_files: ["alerts.yml"] });
+  expect(services["prometheus"]?.volumes).toEqual(
+    expect.arrayContaining(files.map((file) => `./${folder}/${file}:/etc/prometheus/${file}:ro`)),
+  );
 });
