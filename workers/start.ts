@@ -1,5 +1,6 @@
 import { withUpstreamKeys } from "#catalog";
 import { createCancellations, createQueues, createReplies, type Pool, registerWorker } from "#jobs";
+import { createArchiveObjects } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
@@ -62,6 +63,10 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     running,
     counting,
     queues,
+    archive: common.money.createArchive({
+      objects: createArchiveObjects(config),
+      retentionDays: config.LEDGER_RETENTION_DAYS,
+    }),
     memory: createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES),
     executor,
     ending: ending.signal,

@@ -1,5 +1,6 @@
 /**
- * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger` and `checkpoints`.
+ * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger`, `checkpoints`,
+ * `sweptLeases`, `archives`, `archivedSums`, `restores` and `restoredEntries`, and the prefix `ledger/` of object storage.
  *
  * A text call takes its hold out of a **lease**, a hold that many calls of an account share (`leases`), and is one write:
  * its decision. Any other paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
@@ -16,6 +17,10 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
+import { type ArchiveSizes, createArchive } from "./archive.ts";
+import type { ArchiveObjects } from "./archive-objects.ts";
+import { createArchiveParts } from "./archive-parts.ts";
+import { createArchivedSums } from "./archived-sums.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { createHold } from "./holds.ts";
@@ -24,6 +29,7 @@ import { createLeases, type Recalls, type Registration } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
 import { pendingCosts } from "./pending-costs.ts";
+import { createRestoredEntries } from "./restored-entries.ts";
 import {
   createApply,
   createDecide,
@@ -37,6 +43,9 @@ import { createSweep } from "./sweep.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
+export { archivableMs } from "./archive.ts";
+export { type ArchiveObjects, createArchiveObjects } from "./archive-objects.ts";
+export type { ArchivedMonth } from "./archive-parts.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export { decidableMs } from "./lease-closing.ts";
@@ -44,10 +53,20 @@ export type { Leased, LeaseRequest, Leases, Recalls, Registration } from "./leas
 export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
 export { createRecalls } from "./recalls.ts";
+export type { RestoreState } from "./restored-entries.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
 export type Money = ReturnType<typeof createMoney>;
+
+export type Archive = ReturnType<Money["createArchive"]>;
+
+interface ArchiveSettings {
+  readonly objects: ArchiveObjects;
+  /** Absent: nothing is archived. */
+  readonly retentionDays: number | undefined;
+  readonly sizes?: ArchiveSizes | undefined;
+}
 
 export function createMoney(deps: {
   mongo: Mongo;
@@ -63,7 +82,10 @@ export function createMoney(deps: {
   const checkpoints = createCheckpoints({ mongo, ledger });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
   const { apply, applyOnce } = createApply({ accounts, clock, log });
-  const { closeLease, closeOwnLease, applyLateCosts, ...closing } = createLeaseClosing({
+  const parts = createArchiveParts({ mongo, clock });
+  const archivedSums = createArchivedSums({ mongo, ledger });
+  const restored = createRestoredEntries({ mongo, parts, clock });
+  const { closeLease, closeOwnLease, applyLateCosts, findSwept, ...closing } = createLeaseClosing({
     mongo,
     accounts,
     ledger,
@@ -87,7 +109,9 @@ export function createMoney(deps: {
   return {
     /** Makes collections and indexes. Any number of processes may do it at once. */
     async prepare() {
-      await Promise.all([accounts, ledger, checkpoints, closing].map(({ prepare }) => prepare()));
+      await Promise.all(
+        [accounts, ledger, checkpoints, closing, parts, archivedSums, restored].map(({ prepare }) => prepare()),
+      );
     },
     ...createHold({ accounts, mongo, release, background, clock, log }),
     decide,
@@ -116,8 +140,35 @@ export function createMoney(deps: {
         Object.keys(holds).reduce((sum, id) => sum + (costs.get(id) ?? 0n), 0n);
       return new Map(found.map((each) => [each._id, each.available + each.held - pending(each)]));
     },
-    check: createCheck({ mongo, accounts, ledger, checkpoints, clock, log }),
+    check: createCheck({ mongo, accounts, ledger, checkpoints, archivedSums, clock, log }),
     checkpoint: checkpoints.checkpoint,
+    /** What is in the archive, and what of it is restored. */
+    archives: {
+      list: parts.listMonths,
+      find: parts.sumMonth,
+      restoreStates: restored.states,
+      restore: restored.request,
+      removeRestored: restored.requestRemoval,
+      restoredEntry: restored.entry,
+      restoredEntries: restored.list,
+    },
+    /** For a worker: moves old entries to storage, and restores them. */
+    createArchive({ objects, retentionDays, sizes }: ArchiveSettings) {
+      const { run, read } = createArchive({
+        mongo,
+        accounts,
+        ledger,
+        parts,
+        sums: archivedSums,
+        findSwept,
+        objects,
+        retentionDays,
+        sizes,
+        clock,
+        log,
+      });
+      return { run, restore: (signal?: AbortSignal) => restored.work(read, signal) };
+    },
     /** Resolves once no release is running in the background: wait for it before MongoDB closes. At most two minutes. */
     settled: () => background.settled(),
   };

@@ -1,6 +1,7 @@
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } from "#jobs";
+import type { Archive } from "#money";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
@@ -18,6 +19,7 @@ import { rerank } from "./rerank.ts";
 export interface HandlerDeps extends CallDeps {
   readonly queues: Queues;
   readonly payments: Payments;
+  readonly archive: Archive;
   /** For uploads inside requests and files inside answers. */
   readonly memory: ByteBudget;
   /** Only where maintenance is served: no other worker needs its key. */
@@ -99,6 +101,11 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   "checkpoint-ledger": async ({ money, ending }) => {
     await money.checkpoint(ending);
   },
+  "archive-ledger": async ({ archive, ending, log }) => {
+    const archived = await archive.run(ending);
+    if (archived > 0) log.info({ archived }, "the ledger was archived");
+  },
+  "restore-archives": ({ archive, ending }) => archive.restore(ending),
   "expire-files": expireFiles,
   "expire-bodies": expireBodies,
   "reconcile-payments": async ({ payments, log }) => {
