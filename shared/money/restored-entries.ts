@@ -39,8 +39,6 @@ export type RestoreState = Pick<Restore, "state" | "account" | "parts">;
 
 const batchSize = 1_000;
 
-export type RestoredEntries = ReturnType<typeof createRestoredEntries>;
-
 /**
  * Archived entries for an investigation. They are in a collection of their own, `restoredEntries`, that no balance, check or
  * decision reads; so they can be put there and removed at any time. `restores` says what is wanted, and a scheduled job does it.

@@ -1,5 +1,5 @@
 import { GetObjectCommand, ListObjectsV2Command } from "@aws-sdk/client-s3";
-import type { Long } from "mongodb";
+import type { mongo as driver } from "mongoose";
 import { expect, test } from "vitest";
 import { exactTypes } from "../../shared/money/archive-file.ts";
 import { expiresArchives } from "../../shared/money/archive-objects.ts";
@@ -172,7 +172,7 @@ test("a month is restored exactly as it was, changes no balance, and is removed 
   const [account, other] = [await openAccount(money, 1_000n), await openAccount(money, 1_000n)];
   const [id = ""] = await calls(bank, account, 6);
   await calls(bank, other, 2);
-  const collection = (name: string) => mongo.connection.collection<{ _id: string; amount: Long }>(name);
+  const collection = (name: string) => mongo.connection.collection<{ _id: string; amount: driver.Long }>(name);
   const exact = (name: string) =>
     collection(name)
       .find({ account, kind: "usage" }, { ...exactTypes, sort: { _id: 1 } })
