@@ -3,7 +3,7 @@ import { noCapacity, type ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { JsonObject } from "#formats";
 import type { PaidCall } from "#jobs";
-import { type Decision, decidableMs, type LedgerEntry } from "#money";
+import { archivableMs, type Decision, decidableMs, type LedgerEntry } from "#money";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import { type CallDeps, type Delivery, FailedWork, failureReason, type Work } from "./run-call/context.ts";
 import { charge, failureOf, ledgerFields, upstreamCostOf } from "./run-call/decision.ts";
@@ -202,9 +202,11 @@ export async function endWithoutRunning(
 const markFailed = (trace: DeliveryTrace | undefined, { status, code }: ServiceError) =>
   status >= 500 ? trace?.span.fail(code) : trace?.span.set({ "error.type": code });
 
-/** From then on the call's lease may be closed: it is not decided any more, and costs nothing. */
-const decidableUntil = ({ lease, deadlineAt }: PaidCall): number | undefined =>
-  lease === undefined ? undefined : deadlineAt + decidableMs;
+/**
+ * From then on the call's lease may be closed, or its entry be in the archive: it is not decided any more, and costs nothing.
+ */
+const decidableUntil = ({ lease, deadlineAt }: PaidCall): number =>
+  deadlineAt + (lease === undefined ? archivableMs : decidableMs);
 
 const workerDied = () => noCapacity("The worker that ran this call died; nothing was charged. Repeat it.", 1);
 const endedElsewhere = () => noCapacity("The call was ended elsewhere; nothing was charged. Repeat it.", 1);

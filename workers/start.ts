@@ -1,6 +1,7 @@
 import { withUpstreamKeys } from "#catalog";
 import { createGathered } from "#gathered";
 import { createCancellations, createQueues, createReplies, type Pool, registerWorker } from "#jobs";
+import { createArchiveObjects } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
@@ -75,6 +76,10 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     queues,
     memory,
     gathered: createGathered({ redis, clock }),
+    archive: common.money.createArchive({
+      objects: createArchiveObjects(config),
+      retentionDays: config.LEDGER_RETENTION_DAYS,
+    }),
     executor,
     ending: ending.signal,
     tracing,

@@ -95,6 +95,17 @@ const request: View = {
   },
 };
 
+/** `restoring, 3 of 40 parts of acct_...`. */
+function restoredText({ restore, parts }: Item): string | undefined {
+  const { state, account, parts: done } = (restore ?? {}) as { state?: string; account?: string; parts?: number };
+  return state && `${state}, ${done} of ${parts as number} parts${account ? ` of ${account}` : ""}`;
+}
+
+const archive: View = {
+  columns: ["id:MONTH", "parts", "entries", "amount_usd", "bytes", "archived_at:ARCHIVED (UTC)", "restored"],
+  derive: (item) => ({ restored: restoredText(item) }),
+};
+
 const owed = ["id:PAYMENT", "owed_usd", "paid_usd", "paid_at:PAID (UTC)", "good_until", "payer"];
 const purchase = ["spent_usd", "received", "executor:BY", "done_at:DONE (UTC)", "transaction"];
 
@@ -155,6 +166,9 @@ export const show = {
   entry: card({ ...entry, columns: [...entry.columns, "account", "transaction"] }),
   entries: table(entry),
   request: card(request),
+  archive: card(archive),
+  progress: (item: Item) => `${restoredText(item)}\n`,
+  archives: table(archive),
   owed: table({ columns: owed }),
   owedTotal: card({ columns: ["owed_usd", "payments"] }),
   accruals: table({ columns: ["token", "amount_usd", "entries"] }),

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { ConfigError } from "#platform/config";
 import { type AdminClient, CommandError, createAdminClient, findTarget } from "./admin-client.ts";
@@ -51,6 +52,8 @@ function keyOf({ name, ...options }: Body): Body {
   const limits = Object.entries(fieldsOf(options)).map(([field, limit]) => [field, limit === "default" ? null : limit]);
   return { name, ...(limits.length > 0 && { limits: Object.fromEntries(limits) }) };
 }
+
+const isRestoring = ({ restore }: Item): boolean => (restore as { state?: string } | null)?.state === "restoring";
 
 const paged = (command: Command) =>
   command.option("--limit <count>", "how many, 1 to 200").option("--after <id>", "those after this one");
@@ -116,8 +119,16 @@ paged(keys.command("list <account>")).action(action("GET", "/accounts/:id/keys",
 keys.command("revoke <key>").action(action("DELETE", "/keys/:id", show.key));
 
 const ledger = program.command("ledger").description("movements of balances");
-paged(ledger.command("list <account>").option("--kind <kind>", "only entries of this kind")).action(
-  action("GET", "/accounts/:id/ledger", show.entries),
+paged(
+  ledger
+    .command("list <account>")
+    .option("--kind <kind>", "only entries of this kind")
+    .option("--restored", "those that were restored from the archive"),
+).action(
+  action("GET", "/accounts/:id/ledger", show.entries, ({ restored, ...options }) => ({
+    ...options,
+    ...(restored === true && { restored }),
+  })),
 );
 ledger
   .command("check")
@@ -134,6 +145,30 @@ program
   .command("get <request>")
   .description("one call by its x-request-id: model, upstream, times, usage and cost")
   .action(action("GET", "/requests/:id", show.request));
+
+const archive = program.command("archive").description("months of the ledger that were moved to storage");
+paged(archive.command("list").description("months, newest first")).action(action("GET", "/archives", show.archives));
+archive
+  .command("restore <month>")
+  .description("copies a month's entries back, for `requests get` and `ledger list --restored`; no balance changes")
+  .option("--account <account>", "only the entries of this account")
+  .option("--no-wait", "does not wait until a worker has done it")
+  .action(async (month: string, { account, wait }: Body) => {
+    const path = `/archives/${encodeURIComponent(month)}`;
+    const send = createAdminClient(findTarget(program.opts(), process.env));
+    let answer = await send("POST", `${path}/restore`, { account });
+    for (let shown = ""; wait === true && isRestoring(answer); answer = await send("GET", path)) {
+      const progress = show.progress(answer);
+      if (progress !== shown) process.stderr.write(progress);
+      shown = progress;
+      await setTimeout(1_000);
+    }
+    process.stdout.write(program.opts().json ? `${JSON.stringify(answer, null, 2)}\n` : show.archive(answer));
+  });
+archive
+  .command("remove <month>")
+  .description("removes what was restored")
+  .action(action("DELETE", "/archives/:id/restore", show.archive));
 
 const over = ["--over", "only what its payer can no longer use"] as const;
 const owed = program.command("owed").description("unused amounts of x402 payments");

@@ -4,6 +4,7 @@ import { scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount } from "./accounts.ts";
+import type { ArchivedSums } from "./archived-sums.ts";
 import type { Checkpoints, Range, Sums } from "./checkpoints.ts";
 import { isLease } from "./lease-closing.ts";
 import type { Ledger } from "./ledger.ts";
@@ -19,17 +20,18 @@ const pageEntries = 100_000;
  *
  * The sum is the account's checkpoint and the entries since. So an entry that was wrong when the checkpoint counted it is
  * found by every later check, but one that was changed or removed afterwards only by a full check, which reads every entry
- * again and compares the checkpoints with them.
+ * again, adds the sums of those that were archived, and compares the checkpoints with them.
  */
 export function createCheck(deps: {
   mongo: Mongo;
   accounts: Accounts;
   ledger: Ledger;
   checkpoints: Checkpoints;
+  archivedSums: ArchivedSums;
   clock: Clock;
   log: Logger;
 }) {
-  const { mongo, accounts, ledger, checkpoints, clock, log } = deps;
+  const { mongo, accounts, ledger, checkpoints, archivedSums, clock, log } = deps;
 
   /** Goes on after an account, for at most so many pages. `next`: where the following run begins; undefined at the end. */
   async function check({
@@ -55,18 +57,28 @@ export function createCheck(deps: {
     let oldestHeldAt = now;
     let faults = 0;
 
+    /** The last account whose entries are read from this snapshot. Undefined: there is no last one. */
+    async function endOfPage(range: Range, session: ClientSession): Promise<string | undefined> {
+      const ends = [await checkpoints.accountAfter(pageEntries, range, full, session), range.$lte];
+      if (full) ends.push(await archivedSums.accountAfter(pageEntries, range, session));
+      return ends.filter((end) => end !== undefined).toSorted()[0];
+    }
+
     /** Returns the last account of the page, or undefined after the last page. */
     async function comparePage(after: string, session: ClientSession): Promise<string | undefined> {
       const options = { session, sort: { _id: 1 }, limit: pageAccounts, ...scatter("check") } as const;
       const found = await accounts.collection.find({ _id: { $gt: after } }, options).toArray();
       const last = found.length === pageAccounts ? found.at(-1)?._id : undefined;
-      const upTo = (await checkpoints.accountAfter(pageEntries, rangeOf(after, last), full, session)) ?? last;
+      const upTo = await endOfPage(rangeOf(after, last), session);
       const range = rangeOf(after, upTo);
       const inRange = found.filter(({ _id }) => upTo === undefined || _id <= upTo);
 
       const sums = await checkpoints.sumCheckpoints(range, session);
       const entries = full ? await checkpoints.sumEveryEntry(range, session) : sums;
-      if (full) compareCheckpoints(sums, entries);
+      if (full) {
+        await archivedSums.addTo(entries, range, session);
+        compareCheckpoints(sums, entries);
+      }
       const costs = await pendingCosts(ledger, inRange, session);
       for (const account of inRange) {
         compareOne(account, entries.get(account._id) ?? 0n, costs);

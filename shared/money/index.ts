@@ -1,5 +1,6 @@
 /**
- * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger` and `checkpoints`.
+ * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger`, `checkpoints`,
+ * `sweptLeases`, `archives`, `archivedSums`, `restores` and `restoredEntries`, and the prefix `ledger/` of object storage.
  *
  * A text call takes its hold out of a **lease**, a hold that many calls of an account share (`leases`), and is one write:
  * its decision. Any other paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
@@ -16,6 +17,10 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
+import { type ArchiveSizes, createArchive } from "./archive.ts";
+import type { ArchiveObjects } from "./archive-objects.ts";
+import { createArchiveParts } from "./archive-parts.ts";
+import { createArchivedSums } from "./archived-sums.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { createHold } from "./holds.ts";
@@ -26,6 +31,7 @@ import { createMovements } from "./movements.ts";
 import type { MoneyObserver } from "./observer.ts";
 import { createOpenHolds } from "./open-holds.ts";
 import { pendingCosts } from "./pending-costs.ts";
+import { createRestoredEntries } from "./restored-entries.ts";
 import {
   createApply,
   createDecide,
@@ -39,6 +45,9 @@ import { createSweep } from "./sweep.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
+export { archivableMs } from "./archive.ts";
+export { type ArchiveObjects, createArchiveObjects } from "./archive-objects.ts";
+export type { ArchivedMonth } from "./archive-parts.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export { decidableMs } from "./lease-closing.ts";
@@ -48,10 +57,20 @@ export { moneySchema } from "./migrations.ts";
 export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
 export type { MoneyObserver } from "./observer.ts";
 export { createRecalls } from "./recalls.ts";
+export type { RestoreState } from "./restored-entries.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
 export type Money = ReturnType<typeof createMoney>;
+
+export type Archive = ReturnType<Money["createArchive"]>;
+
+interface ArchiveSettings {
+  readonly objects: ArchiveObjects;
+  /** Absent: nothing is archived. */
+  readonly retentionDays: number | undefined;
+  readonly sizes?: ArchiveSizes | undefined;
+}
 
 export function createMoney(deps: {
   mongo: Mongo;
@@ -68,7 +87,10 @@ export function createMoney(deps: {
   const checkpoints = createCheckpoints({ mongo, ledger });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, observer, clock, log });
   const { apply, applyOnce } = createApply({ accounts, observer, clock, log });
-  const { closeLease, closeOwnLease, applyLateCosts } = createLeaseClosing({
+  const parts = createArchiveParts({ mongo, clock });
+  const archivedSums = createArchivedSums({ mongo, ledger });
+  const restored = createRestoredEntries({ mongo, parts, clock });
+  const { closeLease, closeOwnLease, applyLateCosts, findSwept } = createLeaseClosing({
     mongo,
     accounts,
     ledger,
@@ -120,8 +142,35 @@ export function createMoney(deps: {
       return new Map(found.map((each) => [each._id, each.available + each.held - pending(each)]));
     },
     openHolds: createOpenHolds({ accounts, ledger, clock }),
-    check: createCheck({ mongo, accounts, ledger, checkpoints, clock, log }),
+    check: createCheck({ mongo, accounts, ledger, checkpoints, archivedSums, clock, log }),
     checkpoint: checkpoints.checkpoint,
+    /** What is in the archive, and what of it is restored. */
+    archives: {
+      list: parts.listMonths,
+      find: parts.sumMonth,
+      restoreStates: restored.states,
+      restore: restored.request,
+      removeRestored: restored.requestRemoval,
+      restoredEntry: restored.entry,
+      restoredEntries: restored.list,
+    },
+    /** For a worker: moves old entries to storage, and restores them. */
+    createArchive({ objects, retentionDays, sizes }: ArchiveSettings) {
+      const { run, read } = createArchive({
+        mongo,
+        accounts,
+        ledger,
+        parts,
+        sums: archivedSums,
+        findSwept,
+        objects,
+        retentionDays,
+        sizes,
+        clock,
+        log,
+      });
+      return { run, restore: (signal?: AbortSignal) => restored.work(read, signal) };
+    },
     /** Resolves once no release is running in the background: wait for it before MongoDB closes. At most two minutes. */
     settled: () => background.settled(),
   };

@@ -139,5 +139,12 @@ export function createLeaseClosing(deps: {
     return late;
   }
 
-  return { closeLease, closeOwnLease, applyLateCosts };
+  /** Those of these leases whose entries `applyLateCosts` may still sum. */
+  async function findSwept(leases: readonly string[]): Promise<readonly string[]> {
+    if (leases.length === 0) return [];
+    const found = swept.find({ _id: { $in: [...leases] } }, { projection: { _id: 1 } });
+    return (await answered(found.toArray())).map(({ _id }) => _id);
+  }
+
+  return { closeLease, closeOwnLease, applyLateCosts, findSwept };
 }

@@ -1,4 +1,4 @@
-import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
+import { type ClientSession, type InferRawDocType, type Model, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
 import { olderThan, openCollection, scatter } from "#platform/collection";
@@ -44,7 +44,7 @@ const accrual = {
   nanoUsd: { type: BigInt, required: true },
   batch: { type: String, default: null },
 } as const;
-const definition = {
+export const entryDefinition = {
   _id: { type: String, required: true },
   account: { type: String, required: true },
   kind: { type: String, enum: entryKinds, required: true },
@@ -62,7 +62,7 @@ const definition = {
   /** The account's checkpoint counts this entry. Absent before. */
   checkpointed: { type: Boolean },
 } as const;
-const schema = new Schema(definition, { collection: "ledger", strict: "throw", versionKey: false });
+const schema = new Schema(entryDefinition, { collection: "ledger", strict: "throw", versionKey: false });
 export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
 /** Has the costs of leases, so that their sums read no entry. */
 export const leaseIndex = { lease: 1, account: 1, amount: 1 } as const;
@@ -70,7 +70,11 @@ export const leaseIndex = { lease: 1, account: 1, amount: 1 } as const;
 export const uncounted = { checkpointed: null };
 export const uncountedIndex = { account: 1 } as const;
 
-export type StoredEntry = InferRawDocType<typeof definition>;
+/** Calls and uploads that a checkpoint counts: what may go to the archive. Every other kind stays, because its id must stay used. */
+export const archivable = { kind: { $in: ["usage", "storage"] }, checkpointed: true };
+export const archiveIndex = { createdAt: 1 } as const;
+
+export type StoredEntry = InferRawDocType<typeof entryDefinition>;
 type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "attempts" | "usage" | "shortfall" | "upstreamCost">;
 /** Optional fields are absent in the database, never null. */
 type Absent<Value> = null extends Value ? Exclude<Value, null> | undefined : Value;
@@ -214,15 +218,28 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return stored ? toEntry(stored) : undefined;
   }
 
-  /** Newest first. Throws 400 for an unknown `after`. */
-  async function list(account: string, { kind, limit, after }: Page & { readonly kind?: EntryKind | undefined }) {
+  return {
+    model,
+    collection,
+    insert,
+    readCommitted,
+    readIn,
+    readLatest,
+    sumLeases,
+    entry,
+    findEntry,
+    list: listEntries(model),
+  };
+}
+
+/** Newest first. Throws 400 for an unknown `after`. */
+export const listEntries =
+  (model: Model<StoredEntry>) =>
+  async (account: string, { kind, limit, after }: Page & { readonly kind?: EntryKind | undefined }) => {
     const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
     if (last === null) throw invalidValue("after", `after: this account has no entry '${after}'.`);
     const older = last && olderThan(last._id, last.createdAt);
     const filter = { account, ...(kind && { kind }), ...older };
     const stored = await model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean();
     return stored.map(toEntry);
-  }
-
-  return { model, collection, insert, readCommitted, readIn, readLatest, sumLeases, entry, findEntry, list };
-}
+  };

@@ -71,6 +71,9 @@ export const environment = z.object({
     .optional()
     .describe("Address of the same storage for callers and providers, used in their links"),
   S3_BUCKET: text.default("inference").describe("Bucket for uploads, generated files and large request bodies"),
+  ARCHIVE_BUCKET: text
+    .optional()
+    .describe("Bucket for archived ledger entries, which should have versions or object lock; default: S3_BUCKET"),
   S3_REGION: text.default("us-east-1").describe("Region of the storage, used in signatures"),
   S3_ACCESS_KEY_ID: text.describe("Access key of the storage").meta(secret),
   S3_SECRET_ACCESS_KEY: text.describe("Secret key of the storage").meta(secret),
@@ -184,6 +187,15 @@ export const environment = z.object({
     1,
   ),
   BACKLOG_LIMIT: count("Calls that may wait in one pool; beyond it new calls get 503", 5_000),
+  LEDGER_RETENTION_DAYS: z.coerce
+    .number()
+    .int()
+    .min(35)
+    .max(36_500)
+    .optional()
+    .describe(
+      "Days for which ledger entries of calls and uploads stay in MongoDB: months that ended longer ago are moved to ARCHIVE_BUCKET. Unset: all stay",
+    ),
   X402_PAY_TO: solanaAddress
     .optional()
     .describe(

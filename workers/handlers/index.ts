@@ -2,6 +2,7 @@ import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import type { Gathered } from "#gathered";
 import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } from "#jobs";
+import type { Archive } from "#money";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
@@ -22,6 +23,7 @@ export interface HandlerDeps extends CallDeps {
   readonly queues: Queues;
   readonly payments: Payments;
   readonly gathered: Gathered;
+  readonly archive: Archive;
   /** For uploads inside requests and files inside answers. */
   readonly memory: ByteBudget;
   /** Only where maintenance is served: no other worker needs its key. */
@@ -107,6 +109,11 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   },
   "check-ledger": checkLedger,
   "count-stored": countStored,
+  "archive-ledger": async ({ archive, ending, log }) => {
+    const archived = await archive.run(ending);
+    if (archived > 0) log.info({ archived }, "the ledger was archived");
+  },
+  "restore-archives": ({ archive, ending }) => archive.restore(ending),
   "expire-files": expireFiles,
   "expire-bodies": expireBodies,
   "reconcile-payments": async ({ payments, log }) => {

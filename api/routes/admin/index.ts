@@ -12,6 +12,7 @@ import { bearer } from "../../admission/authenticate.ts";
 import { createBodyReader } from "../../http/body.ts";
 import { methodNotAllowed } from "../../http/errors.ts";
 import { accountHandlers } from "./accounts.ts";
+import { archiveHandlers } from "./archives.ts";
 import { buybackHandlers } from "./buyback.ts";
 import { keyHandlers } from "./keys.ts";
 import { ledgerHandlers } from "./ledger.ts";
@@ -57,6 +58,7 @@ export function createAdminRouter(deps: AdminDeps): Router {
   const accounts = accountHandlers(deps);
   const keys = keyHandlers(deps);
   const ledger = ledgerHandlers(deps);
+  const archives = archiveHandlers(deps);
   const owed = owedHandlers(deps);
   const buyback = buybackHandlers(deps);
 
@@ -69,6 +71,9 @@ export function createAdminRouter(deps: AdminDeps): Router {
   route("/keys/:id", { patch: keys.update, delete: keys.revoke });
   route("/requests/:id", { get: ledger.request });
   route("/ledger/check", { get: ledger.check });
+  route("/archives", { get: archives.list });
+  route("/archives/:id", { get: archives.get });
+  route("/archives/:id/restore", { post: archives.restore, delete: archives.remove });
   route("/owed", { get: owed.list });
   route("/owed/total", { get: owed.total });
   route("/owed/:id/refunds", { post: owed.refund });

@@ -8,7 +8,10 @@ const newCredit = z.strictObject({
   idempotency_key: z.string().min(1).max(255),
   reason: z.string().min(1).max(1000).optional(),
 });
-const ledgerQuery = pageQuery.extend({ kind: z.enum(entryKinds).optional() });
+const ledgerQuery = pageQuery.extend({
+  kind: z.enum(entryKinds).optional(),
+  restored: z.enum(["true", "false"]).optional(),
+});
 const checkQuery = z.strictObject({ full: z.enum(["true", "false"]).optional() });
 
 export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases }) {
@@ -21,11 +24,15 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
       return renderMovement(res, await money.credit(req.params.id, credit));
     },
     list: async (req) => {
-      const { kind, ...page } = parse(ledgerQuery, req.query);
+      const { kind, restored, ...page } = parse(ledgerQuery, req.query);
+      const list = restored === "true" ? money.archives.restoredEntries : money.ledger;
       const { id } = found(await money.account(req.params.id), "account");
-      return renderPage(page, (more) => money.ledger(id, { ...more, kind }), renderEntry);
+      return renderPage(page, (more) => list(id, { ...more, kind }), renderEntry);
     },
-    request: async (req) => renderEntry(found(await money.findEntry(req.params.id), "request")),
+    request: async (req) => {
+      const { id } = req.params;
+      return renderEntry(found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request"));
+    },
     check: async (req) => {
       const { full } = parse(checkQuery, req.query);
       await leases.settleIdle();

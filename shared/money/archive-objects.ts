@@ -1,0 +1,57 @@
+import {
+  DeleteObjectCommand,
+  GetBucketLifecycleConfigurationCommand,
+  GetObjectCommand,
+  type LifecycleRule,
+  PutObjectCommand,
+} from "@aws-sdk/client-s3";
+import type { Config } from "#platform/config";
+import { connectS3, type S3Config } from "#platform/s3";
+
+/** Outside the prefixes that the bucket's lifecycle rules of `shared/files` expire. */
+const prefix = "ledger/";
+const timeoutMs = 120_000;
+
+export type ArchiveObjects = ReturnType<typeof createArchiveObjects>;
+
+/** The files of the archive, in `ARCHIVE_BUCKET` or beside the other objects. A key is written once. */
+export function createArchiveObjects(config: S3Config & Pick<Config, "S3_BUCKET" | "ARCHIVE_BUCKET">) {
+  const s3 = connectS3(config, "transfers");
+  const Bucket = config.ARCHIVE_BUCKET ?? config.S3_BUCKET;
+  const keyOf = (part: string) => `${prefix}${part}.jsonl.zst`;
+  const options = () => ({ abortSignal: AbortSignal.timeout(timeoutMs) });
+
+  return {
+    /** Its metadata says what is in it, should the database be lost. */
+    async put(part: string, Body: Buffer, Metadata: Record<string, string>): Promise<void> {
+      const object = { Bucket, Key: keyOf(part), Body, ContentLength: Body.length, ContentType: "application/zstd" };
+      await s3.send(new PutObjectCommand({ ...object, Metadata }), options());
+    },
+
+    async get(part: string): Promise<Buffer> {
+      const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key: keyOf(part) }), options());
+      if (!Body) throw new Error(`the archive ${keyOf(part)} is empty`);
+      return Buffer.from(await Body.transformToByteArray());
+    },
+
+    async remove(part: string): Promise<void> {
+      await s3.send(new DeleteObjectCommand({ Bucket, Key: keyOf(part) }), options());
+    },
+
+    /** Throws if a lifecycle rule of the bucket would delete archives. Servers without lifecycle rules have none. */
+    async assertNotExpired(): Promise<void> {
+      const { Rules = [] } = await s3
+        .send(new GetBucketLifecycleConfigurationCommand({ Bucket }), options())
+        .catch((): { Rules?: LifecycleRule[] } => ({}));
+      const rule = Rules.find((each) => expiresArchives(each));
+      if (rule) throw new Error(`rule ${rule.ID ?? "without id"} of the bucket ${Bucket} would delete ${prefix}`);
+    },
+  };
+}
+
+/** A rule that also wants a tag or a size is taken for one that fits: it is the operator's to set apart. */
+export function expiresArchives({ Status, Expiration, Filter, Prefix }: LifecycleRule): boolean {
+  if (Status !== "Enabled" || (Expiration?.Days === undefined && Expiration?.Date === undefined)) return false;
+  const concerned = Filter?.Prefix ?? Filter?.And?.Prefix ?? Prefix ?? "";
+  return concerned.startsWith(prefix) || prefix.startsWith(concerned);
+}

@@ -1,0 +1,168 @@
+import { type ClientSession, type mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
+import { randomBase62 } from "#platform/ids";
+import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import type { Page } from "./accounts.ts";
+import type { Contents } from "./archive-file.ts";
+
+const states = ["writing", "deleting", "archived", "abandoned"] as const;
+
+const definition = {
+  /** The month and a random name: `2026-01/4fT...`. It names the file in storage. */
+  _id: { type: String, required: true },
+  month: { type: String, required: true },
+  /**
+   * Writing: nothing is known of the file. Deleting: the file was read back and has these entries; they are deleted from the
+   * ledger. Archived: they are. Abandoned: the file is removed.
+   */
+  state: { type: String, enum: states, required: true },
+  /** Of the part in work, writing or deleting: there is one at most. */
+  open: { type: Boolean },
+  /** The run that works on it, and until when no other takes over. */
+  claim: { type: String, required: true },
+  claimedUntil: { type: Date, required: true },
+  startedAt: { type: Date, required: true },
+  archivedAt: { type: Date },
+  /** Of the form of the file. */
+  version: { type: Number, required: true },
+  entries: { type: Number },
+  amount: { type: BigInt },
+  bytes: { type: Number },
+  sha256: { type: String },
+  from: { type: Date },
+  to: { type: Date },
+} as const;
+const schema = new Schema(definition, { collection: "archives", strict: "throw", versionKey: false });
+
+type Fields = InferRawDocType<typeof definition>;
+export type Part = { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> };
+/** A part whose file was verified. */
+export type WrittenPart = Part & Contents;
+
+export const isWritten = (part: Part): part is WrittenPart => part.state === "deleting" || part.state === "archived";
+
+const version = 1;
+/** Many times what a part takes. A run that takes longer is taken over, and notices it. */
+const claimMs = 600_000;
+
+export type ArchiveParts = ReturnType<typeof createArchiveParts>;
+
+/**
+ * The collection `archives`: the files of archived entries. Every change is a compare-and-set of one document, so a run that
+ * was taken over changes nothing.
+ */
+export function createArchiveParts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+  const { collection } = openCollection<Part>(mongo, "archives", schema);
+  const after = (ms: number) => new Date(clock.now() + ms);
+
+  async function change(filter: driver.Filter<Part>, update: driver.UpdateFilter<Part>): Promise<boolean> {
+    return (await answered(collection.updateOne(filter, update))).matchedCount === 1;
+  }
+  const own = ({ _id, claim }: Part, state: Part["state"]) => ({ _id, claim, state });
+
+  async function sumMonths(month: driver.Filter<Part>["month"], limit: number): Promise<ArchivedMonth[]> {
+    const sums = collection.aggregate<Omit<ArchivedMonth, "id"> & { _id: string }>([
+      { $match: { month, state: { $in: ["deleting", "archived"] } } },
+      {
+        $group: {
+          _id: "$month",
+          parts: { $sum: 1 },
+          entries: { $sum: "$entries" },
+          nanoUsd: { $sum: "$amount" },
+          bytes: { $sum: "$bytes" },
+          archivedAt: { $max: "$archivedAt" },
+        },
+      },
+      { $sort: { _id: -1 } },
+      { $limit: limit },
+    ]);
+    const months = await answered(sums.toArray());
+    return months.map(({ _id, parts, entries, bytes, ...month }) => ({
+      ...month,
+      id: _id,
+      parts: Number(parts),
+      entries: Number(entries),
+      bytes: Number(bytes),
+    }));
+  }
+
+  /** Newest first. */
+  const listMonths = ({ limit, after: seen }: Page): Promise<ArchivedMonth[]> =>
+    sumMonths(seen === undefined ? { $gt: "" } : { $lt: seen }, limit);
+
+  const sumMonth = async (month: string): Promise<ArchivedMonth | undefined> => (await sumMonths(month, 1))[0];
+
+  return {
+    /** Undefined: another part is in work. */
+    async begin(month: string, session: ClientSession): Promise<Part | undefined> {
+      const claim = randomBase62(16);
+      const times = { startedAt: after(0), claimedUntil: after(claimMs) };
+      const part = {
+        _id: `${month}/${randomBase62(12)}`,
+        month,
+        state: "writing",
+        open: true,
+        claim,
+        version,
+      } as const;
+      try {
+        await answered(collection.insertOne({ ...part, ...times }, { session }));
+        return { ...part, ...times };
+      } catch (error) {
+        if (isDuplicate(error)) return undefined;
+        throw error;
+      }
+    },
+
+    findOpen: async (): Promise<Part | undefined> => (await answered(collection.findOne({ open: true }))) ?? undefined,
+
+    /** Takes over a part whose run has ended without finishing it. */
+    async takeOver({ _id, claim, state }: Part): Promise<Part | undefined> {
+      const set = { $set: { claim: randomBase62(16), claimedUntil: after(claimMs) } };
+      const free = { _id, claim, state, claimedUntil: { $lte: after(0) } };
+      return (await answered(collection.findOneAndUpdate(free, set, { returnDocument: "after" }))) ?? undefined;
+    },
+
+    /** The file was read back. False: the part was taken over. */
+    markVerified: (part: Part, contents: Contents) =>
+      change(own(part, "writing"), { $set: { state: "deleting", ...contents } }),
+
+    /** The entries are no longer in the ledger. */
+    markArchived: (part: Part) =>
+      change(
+        { _id: part._id, state: "deleting" },
+        { $set: { state: "archived", archivedAt: after(0) }, $unset: { open: "" } },
+      ),
+
+    abandon: (part: Part) => change(own(part, "writing"), { $set: { state: "abandoned" }, $unset: { open: "" } }),
+
+    findAbandoned: (): Promise<Part[]> => answered(collection.find({ state: "abandoned" }, { limit: 100 }).toArray()),
+
+    async removeAbandoned({ _id }: Part): Promise<void> {
+      await answered(collection.deleteOne({ _id, state: "abandoned" }));
+    },
+
+    /** The verified files of a month, in an order that does not change when one is added. */
+    async findMonth(month: string): Promise<WrittenPart[]> {
+      const verified = { month, state: { $in: ["deleting" as const, "archived" as const] } };
+      const found = await answered(collection.find(verified, { sort: { startedAt: 1, _id: 1 } }).toArray());
+      return found.filter(isWritten);
+    },
+
+    listMonths,
+    sumMonth,
+  };
+}
+
+export interface ArchivedMonth {
+  /** `2026-01`. */
+  readonly id: string;
+  readonly parts: number;
+  readonly entries: number;
+  /** The sum of the entries' amounts: negative, because they are costs. */
+  readonly nanoUsd: bigint;
+  readonly bytes: number;
+  /** Of the last part; null while its entries are deleted. */
+  readonly archivedAt: Date | null;
+}

@@ -1,0 +1,200 @@
+import type { ClientSession } from "mongoose";
+import { type Clock, dayMs } from "#platform/clock";
+import { scatter } from "#platform/collection";
+import type { Logger } from "#platform/logger";
+import { answered, type Mongo } from "#platform/mongo";
+import type { Accounts } from "./accounts.ts";
+import {
+  type ArchivedLine,
+  type Contents,
+  createArchiveFile,
+  type ExactEntry,
+  exactTypes,
+  readArchiveFile,
+} from "./archive-file.ts";
+import type { ArchiveObjects } from "./archive-objects.ts";
+import { type ArchiveParts, isWritten, type Part, type WrittenPart } from "./archive-parts.ts";
+import type { ArchivedSums } from "./archived-sums.ts";
+import type { LeaseClosing } from "./lease-closing.ts";
+import { archivable, archiveIndex, type Ledger } from "./ledger.ts";
+
+/** What bounds the memory of a run. */
+export interface ArchiveSizes {
+  readonly partEntries: number;
+  readonly partBytes: number;
+  readonly batchEntries: number;
+}
+const defaultSizes: ArchiveSizes = { partEntries: 25_000, partBytes: 32 * 1024 * 1024, batchEntries: 1_000 };
+
+/** No entry is archived sooner. Calls are not decided so late, so none can be decided a second time after its entry went. */
+export const archivableMs = 30 * dayMs;
+
+/** An accrual that no batch has claimed. */
+const unclaimed = { "buyback.batch": { $type: "null" } };
+
+/** Entries of a closed month, and the first moment after it. */
+interface Span {
+  readonly from: Date;
+  readonly before: Date;
+}
+
+/**
+ * Moves old entries of calls and uploads to storage: write a file -> read it back -> record it -> delete its entries from the
+ * ledger, in transactions that add them to the accounts' archived sums. A crash at any point leaves each entry in the
+ * ledger, in a verified file, or both; one part is in work at a time, and any run finishes it.
+ *
+ * An entry is moved when its month has been over for the retention, a checkpoint counts it, a batch has claimed its accrual,
+ * and no open hold or lease, nor a lease that was swept lately, needs it. Others stay until then.
+ */
+export function createArchive(deps: {
+  mongo: Mongo;
+  accounts: Accounts;
+  ledger: Ledger;
+  parts: ArchiveParts;
+  sums: ArchivedSums;
+  findSwept: LeaseClosing["findSwept"];
+  objects: ArchiveObjects;
+  retentionDays: number | undefined;
+  sizes?: ArchiveSizes | undefined;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { mongo, accounts, ledger, parts, sums, findSwept, objects, retentionDays, clock, log } = deps;
+  const { partEntries, partBytes, batchEntries } = deps.sizes ?? defaultSizes;
+
+  const inSpan = ({ from, before }: Span) =>
+    ({ ...archivable, createdAt: { $gte: from, $lt: before }, $nor: [unclaimed] }) as object;
+
+  async function findFirst(span: Span): Promise<Date | undefined> {
+    const options = { hint: archiveIndex, sort: archiveIndex, projection: { createdAt: 1 }, ...scatter("archive") } as const;
+    return (await answered(ledger.collection.findOne(inSpan(span), options)))?.createdAt;
+  }
+
+  /** Without the entries of open holds and leases, and of leases whose late costs are still looked for. */
+  async function withoutOpen(entries: readonly ExactEntry[]): Promise<readonly ExactEntry[]> {
+    const _id = { $in: [...new Set(entries.map(({ account }) => account))] };
+    const open = accounts.collection.aggregate<{ ids: string[] }>([
+      { $match: { _id, openHolds: { $gt: 0 } } },
+      { $project: { _id: 0, ids: { $map: { input: { $objectToArray: "$holds" }, in: "$$this.k" } } } },
+    ]);
+    const leases = [...new Set(entries.flatMap(({ lease }) => lease ?? []))];
+    const [holds, swept] = await Promise.all([answered(open.toArray()), findSwept(leases)]);
+    const needed = new Set([...holds.flatMap(({ ids }) => ids), ...swept]);
+    if (needed.size === 0) return entries;
+    return entries.filter(({ _id: id, lease }) => !needed.has(id) && !(lease !== undefined && needed.has(lease)));
+  }
+
+  /** The file of the next part. Undefined: every entry of the span is still needed. */
+  async function gather(span: Span, session: ClientSession) {
+    const file = createArchiveFile();
+    const options = {
+      session,
+      hint: archiveIndex,
+      sort: archiveIndex,
+      batchSize: batchEntries,
+      ...exactTypes,
+      ...scatter("archive"),
+    } as const;
+    const cursor = ledger.collection.find(inSpan(span), { ...options, readConcern: { level: "majority" } });
+    const isFull = () => file.size().entries >= partEntries || file.size().rawBytes >= partBytes;
+    let batch: ExactEntry[] = [];
+    async function addBatch(): Promise<void> {
+      for (const entry of await withoutOpen(batch)) if (!isFull()) file.add(entry);
+      batch = [];
+    }
+    for await (const entry of cursor) {
+      batch.push(entry as unknown as ExactEntry);
+      if (batch.length < batchEntries) continue;
+      await addBatch();
+      if (isFull()) break;
+    }
+    await addBatch();
+    return file.size().entries === 0 ? undefined : file.close();
+  }
+
+  const load = async ({ _id }: Part, contents: Contents) => readArchiveFile(_id, await objects.get(_id), contents);
+
+  /** Deletes what the file has. Any number of runs may do it at once. */
+  async function deleteEntries(part: Part, lines: readonly ArchivedLine[], signal: AbortSignal | undefined) {
+    for (let at = 0; at < lines.length; at += batchEntries) {
+      // Another run goes on with it.
+      if (signal?.aborted) return;
+      await sums.move(lines.slice(at, at + batchEntries));
+    }
+    await parts.markArchived(part);
+  }
+
+  async function removeAbandoned(): Promise<void> {
+    for (const part of await parts.findAbandoned()) {
+      await objects.remove(part._id);
+      await parts.removeAbandoned(part);
+    }
+  }
+
+  /** Ends a part that another run began. False: that run may live. */
+  async function endOpen(open: Part, signal: AbortSignal | undefined): Promise<boolean> {
+    const part = await parts.takeOver(open);
+    if (!part) return false;
+    if (isWritten(part)) await deleteEntries(part, await load(part, part), signal);
+    else await parts.abandon(part);
+    return true;
+  }
+
+  /** Undefined: another run has the work. */
+  const archivePart = (month: string, span: Span, signal: AbortSignal | undefined) =>
+    // The session sees what the run before has deleted, on whichever server it reads.
+    mongo.connection.withSession(async (session) => {
+      const part = await parts.begin(month, session);
+      if (!part) return undefined;
+      const gathered = await gather(span, session);
+      if (!gathered) {
+        await parts.abandon(part);
+        return { entries: 0 };
+      }
+      const { file, contents } = gathered;
+      const { entries, amount, sha256, from, to } = contents;
+      const said = { entries, amount, sha256, from: from.toISOString(), to: to.toISOString(), version: part.version };
+      const metadata = Object.fromEntries(Object.entries(said).map(([name, value]) => [name, String(value)]));
+      await objects.put(part._id, file, metadata);
+      const lines = await load(part, contents);
+      if (!(await parts.markVerified(part, contents))) return undefined;
+      await deleteEntries(part, lines, signal);
+      log.info({ month, entries, bytes: file.length }, "ledger entries were archived");
+      return contents;
+    });
+
+  /** Archives what is due, until nothing is or the signal aborts. Returns how many entries were archived. */
+  async function run(signal?: AbortSignal): Promise<number> {
+    if (retentionDays === undefined) return 0;
+    await objects.assertNotExpired();
+    const before = monthStart(new Date(clock.now() - retentionDays * dayMs));
+    let archived = 0;
+    for (let from = new Date(0); !signal?.aborted; ) {
+      await removeAbandoned();
+      const open = await parts.findOpen();
+      if (open) {
+        if (!(await endOpen(open, signal))) break;
+        continue;
+      }
+      const first = await findFirst({ from, before });
+      if (!first) break;
+      const next = monthStart(first, 1);
+      const done = await archivePart(monthOf(first), { from: first, before: next }, signal);
+      if (!done) break;
+      archived += done.entries;
+      // Entries that are still needed are not looked at again.
+      from = "to" in done ? done.to : next;
+    }
+    return archived;
+  }
+
+  /** The lines of a part of the archive. */
+  const read = (part: WrittenPart): Promise<ArchivedLine[]> => load(part, part);
+
+  return { run, read };
+}
+
+/** Months are those of UTC. */
+const monthOf = (date: Date): string => date.toISOString().slice(0, 7);
+const monthStart = (date: Date, later = 0): Date =>
+  new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later));

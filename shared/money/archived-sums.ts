@@ -1,0 +1,65 @@
+import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
+import { openCollection, scatter } from "#platform/collection";
+import type { Mongo } from "#platform/mongo";
+import type { Range, Sums } from "./checkpoints.ts";
+import { archivable, type Ledger } from "./ledger.ts";
+
+const definition = {
+  /** The account. */
+  _id: { type: String, required: true },
+  amount: { type: BigInt, required: true },
+} as const;
+const schema = new Schema(definition, { collection: "archivedSums", strict: "throw", versionKey: false });
+type StoredSum = InferRawDocType<typeof definition>;
+
+const options = { readConcern: { level: "snapshot" }, timeoutMS: 15_000 } as const;
+
+export type ArchivedSums = ReturnType<typeof createArchivedSums>;
+
+/**
+ * The collection `archivedSums`: for each account the sum of its entries that are in the archive and no longer in the ledger.
+ * One transaction deletes entries and adds them to the sums, so in any snapshot each entry is counted once.
+ */
+export function createArchivedSums({ mongo, ledger }: { mongo: Mongo; ledger: Ledger }) {
+  const { collection } = openCollection<StoredSum>(mongo, "archivedSums", schema);
+
+  async function moveSome(ids: readonly string[], accounts: readonly string[], session: ClientSession) {
+    // The accounts let a sharded cluster ask only the shards that have them.
+    const these = { _id: { $in: [...ids] }, account: { $in: [...accounts] }, ...archivable } as object;
+    const entries = await ledger.collection.find(these, { session, projection: { account: 1, amount: 1 } }).toArray();
+    if (entries.length === 0) return;
+    const { deletedCount } = await ledger.collection.deleteMany(these, { session });
+    if (deletedCount !== entries.length) throw new Error(`${deletedCount} of ${entries.length} entries were deleted`);
+    const sums: Sums = new Map();
+    for (const { account, amount } of entries) sums.set(account, (sums.get(account) ?? 0n) + amount);
+    const changes = [...sums].map(([_id, amount]) => ({
+      updateOne: { filter: { _id }, update: { $inc: { amount } }, upsert: true },
+    }));
+    await collection.bulkWrite(changes, { session, ordered: false });
+  }
+
+  return {
+    /** Deletes archived entries, as far as the ledger still has them, and counts those. */
+    async move(lines: readonly { readonly id: string; readonly account: string }[]): Promise<void> {
+      const ids = lines.map(({ id }) => id);
+      const accounts = [...new Set(lines.map(({ account }) => account))];
+      await mongo.connection.withSession((session) =>
+        session.withTransaction(() => moveSome(ids, accounts, session), options),
+      );
+    },
+
+    /** Adds the sums of a range of accounts to those of the ledger, without zeros. */
+    async addTo(sums: Sums, range: Range, session: ClientSession): Promise<void> {
+      for await (const { _id, amount } of collection.find({ _id: range }, { session, ...scatter("check") })) {
+        const sum = (sums.get(_id) ?? 0n) + amount;
+        if (sum === 0n) sums.delete(_id);
+        else sums.set(_id, sum);
+      }
+    },
+
+    /** The account of the first sum after so many of a range. */
+    async accountAfter(skip: number, _id: Range, session: ClientSession): Promise<string | undefined> {
+      return (await collection.findOne({ _id }, { session, skip, sort: { _id: 1 }, ...scatter("check") }))?._id;
+    },
+  };
+}

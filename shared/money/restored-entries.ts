@@ -1,0 +1,143 @@
+import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { conflict, notFound } from "#errors";
+import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
+import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { type ArchivedLine, entryOf } from "./archive-file.ts";
+import type { ArchiveParts, WrittenPart } from "./archive-parts.ts";
+import {
+  archiveIndex,
+  entryDefinition,
+  type LedgerEntry,
+  listEntries,
+  type StoredEntry,
+  toEntry,
+} from "./ledger.ts";
+
+const entries = new Schema(entryDefinition, { collection: "restoredEntries", strict: "throw", versionKey: false });
+
+const states = ["restoring", "restored", "removing"] as const;
+const definition = {
+  /** The month. */
+  _id: { type: String, required: true },
+  state: { type: String, enum: states, required: true },
+  /** Only its entries. */
+  account: { type: String },
+  /** How many parts of the month are done. */
+  parts: { type: Number, required: true },
+  requestedAt: { type: Date, required: true },
+} as const;
+const restores = new Schema(definition, { collection: "restores", strict: "throw", versionKey: false });
+type Fields = InferRawDocType<typeof definition>;
+type Restore = { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> };
+
+/** How far the restore of a month is. */
+export type RestoreState = Pick<Restore, "state" | "account" | "parts">;
+
+const batchSize = 1_000;
+
+/**
+ * Archived entries for an investigation. They are in a collection of their own, `restoredEntries`, that no balance, check or
+ * decision reads; so they can be put there and removed at any time. `restores` says what is wanted, and a scheduled job does it.
+ */
+export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; parts: ArchiveParts; clock: Clock }) {
+  const { model, collection } = openCollection<StoredEntry>(mongo, "restoredEntries", entries);
+  const { collection: wanted } = openCollection<Restore>(mongo, "restores", restores);
+
+  /** Throws 404 for a month without an archive, and 409 while something else of it is restored. */
+  async function request(month: string, account?: string): Promise<void> {
+    if ((await parts.findMonth(month)).length === 0) throw notFound("archive");
+    const restore = { state: "restoring" as const, parts: 0, requestedAt: new Date(clock.now()) };
+    await answered(
+      wanted.updateOne({ _id: month }, { $setOnInsert: { ...restore, ...(account && { account }) } }, { upsert: true }),
+    ).catch((error: unknown) => {
+      if (!isDuplicate(error)) throw error;
+    });
+    const found = await answered(wanted.findOne({ _id: month }));
+    if (found?.state === "removing" || found?.account !== account)
+      throw conflict("Another restore of this month is there. Remove it first, and wait until it is gone.");
+  }
+
+  /** Throws 404 if nothing of the month is restored. */
+  async function requestRemoval(month: string): Promise<void> {
+    const removed = await answered(wanted.updateOne({ _id: month }, { $set: { state: "removing" } }));
+    if (removed.matchedCount === 0) throw notFound("restore");
+  }
+
+  async function states(months: readonly string[]): Promise<ReadonlyMap<string, RestoreState>> {
+    const found = await answered(wanted.find({ _id: { $in: [...months] } }).toArray());
+    return new Map(found.map((restore) => [restore._id, restore]));
+  }
+
+  async function insert(lines: readonly ArchivedLine[]): Promise<void> {
+    for (let at = 0; at < lines.length; at += batchSize) {
+      const some = lines.slice(at, at + batchSize).map(entryOf);
+      // Another run may have inserted them.
+      await answered(collection.insertMany(some, { ordered: false })).catch((error: unknown) => {
+        if (!isDuplicate(error)) throw error;
+      });
+    }
+  }
+
+  async function remove(month: string): Promise<void> {
+    const createdAt = { $gte: new Date(`${month}-01T00:00:00Z`), $lt: nextMonth(month) };
+    for (;;) {
+      const some = await answered(
+        collection.find({ createdAt }, { projection: { _id: 1 }, hint: archiveIndex, limit: batchSize }).toArray(),
+      );
+      if (some.length > 0) await answered(collection.deleteMany({ _id: { $in: some.map(({ _id }) => _id) } }));
+      if (some.length < batchSize) return;
+    }
+  }
+
+  async function restore(month: Restore, read: (part: WrittenPart) => Promise<ArchivedLine[]>, signal?: AbortSignal) {
+    const { _id, account, requestedAt } = month;
+    const change = async (set: Partial<Restore>) => {
+      const same: driver.Filter<Restore> = { _id, requestedAt, state: "restoring" };
+      return (await answered(wanted.updateOne(same, { $set: set }))).matchedCount === 1;
+    };
+    const all = await parts.findMonth(_id);
+    for (const [at, part] of all.entries()) {
+      if (at < month.parts) continue;
+      if (signal?.aborted) return;
+      const lines = await read(part);
+      await insert(account === undefined ? lines : lines.filter((line) => line.account === account));
+      if (await change({ parts: at + 1 })) continue;
+      // Its removal was requested meanwhile, and may have ended.
+      if (!(await answered(wanted.findOne({ _id })))) await remove(_id);
+      return;
+    }
+    await change({ state: "restored" });
+  }
+
+  /** Does what is requested. Any number of processes may do it at once. */
+  async function work(read: (part: WrittenPart) => Promise<ArchivedLine[]>, signal?: AbortSignal): Promise<void> {
+    const todo = wanted.find({ state: { $in: ["restoring", "removing"] } }, { sort: { requestedAt: 1 } });
+    for (const month of await answered(todo.toArray())) {
+      if (month.state === "restoring") await restore(month, read, signal);
+      else {
+        await remove(month._id);
+        await answered(wanted.deleteOne({ _id: month._id, state: "removing" }));
+      }
+    }
+  }
+
+  async function entry(id: string): Promise<LedgerEntry | undefined> {
+    const stored = await model.findById(id).lean();
+    return stored ? toEntry(stored) : undefined;
+  }
+
+  return {
+    request,
+    requestRemoval,
+    states,
+    work,
+    entry,
+    list: listEntries(model),
+  };
+}
+
+function nextMonth(month: string): Date {
+  const start = new Date(`${month}-01T00:00:00Z`);
+  return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1));
+}

@@ -1,0 +1,83 @@
+/**
+ * How fast the ledger is archived, and in how much memory: `node test/bench/archive.ts [entries] [accounts]`. It starts a
+ * MongoDB and an S3 server of its own, fills them, and prints a line for each measurement.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createArchiveObjects, createMoney } from "#money";
+import { dayMs, systemClock } from "#platform/clock";
+import { loadConfig } from "#platform/config";
+import { createLogger } from "#platform/logger";
+import { connectMongo } from "#platform/mongo";
+import { startEmbedded } from "../../infra/embedded/index.ts";
+import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
+
+const [entries = 1_000_000, accounts = 10_000] = process.argv.slice(2).map(Number);
+const retentionDays = 35;
+const print = (line: string) => process.stdout.write(`${line}\n`);
+const accountId = (at: number) => `acct_${String(at).padStart(9, "0")}`;
+const megabytes = (bytes: number) => `${Math.round(bytes / 1024 / 1024)} MB`;
+
+async function measure(env: Readonly<Record<string, string>>): Promise<void> {
+  const log = createLogger("bench", "error");
+  const mongo = await connectMongo(env["MONGODB_URI"] ?? "", systemClock, log);
+  const money = createMoney({ mongo, clock: systemClock, log });
+  await money.prepare();
+  const collection = (name: string) => mongo.connection.collection<{ _id: string }>(name);
+  const each = Math.floor(entries / accounts);
+  const startAt = Date.now() - 150 * dayMs;
+  const createdAt = new Date(startAt);
+  const rest = { name: "bench", tier: "standard", frozen: false, held: 0n, holds: {}, openHolds: 0, createdAt };
+  await insertAll(collection("accounts"), accounts, (at) => ({ ...rest, _id: accountId(at), available: 1_000n }));
+  const amount = 1_000n + costOfStored(each);
+  const counted = { checkpointed: true };
+  await insertAll(collection("ledger"), accounts, (at) => ({
+    ...storedCredit({ account: accountId(at), createdAt }, amount),
+    ...counted,
+  }));
+  // Over sixty days, as calls come.
+  await insertAll(collection("ledger"), each * accounts, (at) => {
+    const time = new Date(startAt + Math.floor((at / entries) * 60 * dayMs));
+    return { ...storedCall({ account: accountId(at % accounts), createdAt: time }), ...counted };
+  });
+  await insertAll(collection("checkpoints"), accounts, (at) => ({ _id: accountId(at), amount: 1_000n }));
+  print(`${entries} entries of ${accounts} accounts`);
+
+  const objects = createArchiveObjects(loadConfig({ REDIS_URL: "redis://unused", ...env }));
+  const archive = money.createArchive({ objects, retentionDays });
+  let peakBytes = 0;
+  const watch = setInterval(() => {
+    peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
+  }, 50);
+  const [rss, at, cpu] = [process.memoryUsage.rss(), performance.now(), process.cpuUsage()];
+  const archived = await archive.run();
+  const seconds = (performance.now() - at) / 1_000;
+  const { user, system } = process.cpuUsage(cpu);
+  clearInterval(watch);
+  const perEntry = ((user + system) / archived).toFixed(0);
+  print(`archived ${archived} in ${seconds.toFixed(1)} s: ${Math.round(archived / seconds)} entries/s`);
+  print(
+    `${perEntry} microseconds of this process's time an entry; memory ${megabytes(rss)} before, at most ${megabytes(peakBytes)}`,
+  );
+  const months = await money.archives.list({ limit: 50 });
+  const bytes = months.reduce((sum, month) => sum + month.bytes, 0);
+  print(
+    `${Math.round(bytes / archived)} bytes an entry in storage, ${months.reduce((sum, { parts }) => sum + parts, 0)} files`,
+  );
+  for (const full of [false, true]) {
+    const checkAt = performance.now();
+    const { ok } = await money.check({ full });
+    print(`check${full ? " --full" : ""}: ok ${ok}, ${Math.round(performance.now() - checkAt)} ms`);
+  }
+  await mongo.close();
+}
+
+const dataDir = await mkdtemp(join(tmpdir(), "archive-bench-"));
+const embedded = await startEmbedded({ env: { ...process.env, REDIS_URL: "redis://unused" }, dataDir });
+try {
+  await measure({ S3_BUCKET: "inference", ...embedded.env } as Record<string, string>);
+} finally {
+  await embedded.stop();
+  await rm(dataDir, { recursive: true, force: true });
+}
