@@ -11,6 +11,9 @@ const options = {
   // Also the timeout of a heartbeat: a write to a server that hangs fails after two of them.
   connectTimeoutMS: 2_000,
   heartbeatFrequencyMS: 1_000,
+  // The driver (7.8) throws outside of any promise if it streams heartbeats after an election: errors of operations bring the
+  // server's version as bigint, and it makes a Long of it as of a number.
+  serverMonitoringMode: "poll",
   maxPoolSize: 50,
   writeConcern: { w: "majority", journal: true },
   autoIndex: false,

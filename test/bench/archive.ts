@@ -5,12 +5,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createArchiveObjects, createMoney } from "#money";
+import { createArchiveObjects, createMoney, moneySchema } from "#money";
 import { dayMs, systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
 import { createLogger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { startEmbedded } from "../../infra/embedded/index.ts";
+import { migrated } from "../support/schema.ts";
 import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
 
 const [entries = 1_000_000, accounts = 10_000] = process.argv.slice(2).map(Number);
@@ -23,7 +24,7 @@ async function measure(env: Readonly<Record<string, string>>): Promise<void> {
   const log = createLogger("bench", "error");
   const mongo = await connectMongo(env["MONGODB_URI"] ?? "", systemClock, log);
   const money = createMoney({ mongo, clock: systemClock, log });
-  await money.prepare();
+  await migrated(mongo, [moneySchema]);
   const collection = (name: string) => mongo.connection.collection<{ _id: string }>(name);
   const each = Math.floor(entries / accounts);
   const startAt = Date.now() - 150 * dayMs;

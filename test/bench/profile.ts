@@ -1,5 +1,6 @@
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { openInspector } from "./inspector.ts";
 
 /** A V8 CPU profile, as `Profiler.stop` gives it. */
 interface CpuProfile {
@@ -13,36 +14,16 @@ interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
-/** Speaks to the inspector of a process that was started with `--inspect`, and profiles it while `run` runs. */
+/** Profiles a process that was started with `--inspect`, while `run` runs. */
 export async function profileWhile(port: number, run: Promise<unknown>): Promise<CpuProfile> {
-  const list = await fetch(`http://127.0.0.1:${port}/json/list`);
-  const [page] = (await list.json()) as { webSocketDebuggerUrl: string }[];
-  if (!page) throw new Error(`no inspector on port ${port}`);
-  const socket = new WebSocket(page.webSocketDebuggerUrl);
-  await new Promise((resolve, reject) => {
-    socket.addEventListener("open", resolve);
-    socket.addEventListener("error", reject);
-  });
-  let lastId = 0;
-  const post = (method: string): Promise<unknown> =>
-    new Promise((resolve, reject) => {
-      const id = ++lastId;
-      socket.addEventListener("message", ({ data }) => {
-        const answer = JSON.parse(String(data)) as { id?: number; result?: unknown; error?: { message: string } };
-        if (answer.id !== id) return;
-        if (answer.error) reject(new Error(`${method}: ${answer.error.message}`));
-        else resolve(answer.result);
-      });
-      socket.addEventListener("close", () => reject(new Error(`${method}: the process is gone`)));
-      socket.send(JSON.stringify({ id, method }));
-    });
+  const { post, close } = await openInspector(port);
   try {
     await post("Profiler.enable");
     await post("Profiler.start");
     await run;
     return ((await post("Profiler.stop")) as { profile: CpuProfile }).profile;
   } finally {
-    socket.close();
+    close();
   }
 }
 

@@ -2,7 +2,7 @@ import { CreateBucketCommand } from "@aws-sdk/client-s3";
 import { expect, onTestFinished } from "vitest";
 import { type ArchivedLine, readArchiveFile } from "../../shared/money/archive-file.ts";
 import type { WrittenPart } from "../../shared/money/archive-parts.ts";
-import { type ArchiveObjects, createArchiveObjects, createMoney, type Money } from "../../shared/money/index.ts";
+import { type ArchiveObjects, createArchiveObjects, createMoney, type Money, moneySchema } from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";
@@ -10,6 +10,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { createMovableClock } from "./money-setup.ts";
+import { migrated } from "./schema.ts";
 import { type Stores, testStores } from "./servers.ts";
 
 export const log = createLogger("test", "silent");
@@ -29,7 +30,7 @@ export async function startArchive() {
   onTestFinished(() => mongo.close());
   const objects = createArchiveObjects(config);
   const money = createMoney({ mongo, clock, log });
-  await money.prepare();
+  await migrated(mongo, [moneySchema]);
   const archive = money.createArchive({ objects, retentionDays, sizes });
 
   /** Counts everything, and lets the months until now become old enough. */

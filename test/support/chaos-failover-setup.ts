@@ -6,15 +6,10 @@ import mongoose from "mongoose";
 import { expect, onTestFinished } from "vitest";
 import type { Server } from "../../infra/embedded/index.ts";
 import { ask, type Entry, fullCostUsd, path, read } from "./chaos-setup.ts";
+import { inStep, type Member, swapRedis } from "./failover.ts";
 import { mockText } from "./mock-openai.ts";
 import { ownRedisPair, type Stores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, ready, spawnApi, spawnWorker } from "./service.ts";
-
-/** One server as the test sees it, on a connection of its own. */
-export interface Member {
-  readonly server: Server;
-  readonly control: Redis;
-}
 
 /** A primary and a replica behind one address that leads new connections to whoever is the primary. */
 export interface RedisPair {
@@ -70,29 +65,12 @@ export async function redisPair(): Promise<RedisPair> {
       for (const socket of remaining()) socket.destroy();
     },
   };
-  await eventually(async () => (await offsetOf(pair.replica().control)) === (await offsetOf(pair.primary().control)));
+  await inStep(pair.primary(), pair.replica());
   return pair;
 }
 
-/** Where a server is in the stream of replication; undefined while a replica has no link. */
-async function offsetOf(control: Redis): Promise<number | undefined> {
-  const info = await control.info("replication");
-  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
-  if (field("role") === "slave" && field("master_link_status") !== "up") return undefined;
-  return Number(field(field("role") === "slave" ? "slave_repl_offset" : "master_repl_offset"));
-}
-
-/** What a managed failover does: the replica takes over with all the data, and no connection ends. */
-export async function swap(pair: RedisPair): Promise<void> {
-  const old = pair.primary();
-  const next = pair.replica();
-  await old.control.call("CLIENT", "PAUSE", "5000", "WRITE");
-  await eventually(async () => (await offsetOf(next.control)) === (await offsetOf(old.control)));
-  await next.control.replicaof("NO", "ONE");
-  pair.lead();
-  await old.control.replicaof("127.0.0.1", next.server.port);
-  await old.control.call("CLIENT", "UNPAUSE");
-}
+/** No connection ends. */
+export const swap = (pair: RedisPair): Promise<void> => swapRedis(pair.primary(), pair.replica(), () => pair.lead());
 
 /** One server of a replica set, as the test sees it. */
 export function mongoMember(server: Server) {
@@ -147,7 +125,7 @@ export async function startTwoOfEach(stores: Stores, env: Environment) {
 export async function losing(pair: RedisPair): Promise<{ end(): Promise<void> }> {
   const old = pair.primary();
   const next = pair.replica();
-  await eventually(async () => (await offsetOf(next.control)) === (await offsetOf(old.control)));
+  await inStep(old, next);
   await next.control.replicaof("NO", "ONE");
   return {
     /** Everybody is led to it, and what the old one has is gone. */
@@ -155,7 +133,7 @@ export async function losing(pair: RedisPair): Promise<{ end(): Promise<void> }>
       pair.lead();
       pair.cut();
       await old.control.replicaof("127.0.0.1", next.server.port);
-      await eventually(async () => (await offsetOf(old.control)) === (await offsetOf(next.control)));
+      await inStep(next, old);
     },
   };
 }

@@ -34,8 +34,8 @@ export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
   request(index: number): Promise<MockRequest>;
   /** Answers for the next requests, one each. */
   respond(...answers: Answer[]): void;
-  /** The answer when none was scripted for a request; without an argument the usual one again. */
-  always(answer?: Answer): void;
+  /** The answer when none was scripted for a request, or what makes it; without an argument the usual one again. */
+  always(answer?: Answer | ((request: MockRequest) => Answer)): void;
   /** Forgets requests and scripts. */
   reset(): void;
   close(): Promise<void>;
@@ -72,6 +72,8 @@ export interface ProviderAnswer {
   readonly beforeEnd?: Promise<unknown>;
   /** `false`: the stream ends without the provider's last frame (`data: [DONE]`), if it has one. */
   readonly done?: false;
+  /** Sent after the stream's last frame. */
+  readonly trailing?: string;
   /** Nothing is sent before this resolves. `new Promise(() => {})` is silence forever. */
   readonly beforeHeaders?: Promise<unknown>;
   /** The event of this number (from 0) waits for its promise; the headers and the events before it are out. */
@@ -113,7 +115,7 @@ export async function startMockProvider<Answer extends ProviderAnswer>(
   let requests: Recorded[] = [];
   let script: Answer[] = [];
   const nothing = {} as Answer;
-  let usual = nothing;
+  let usual: Answer | ((request: MockRequest) => Answer) = nothing;
   let open = 0;
   const waiting = new Map<number, (request: MockRequest) => void>();
 
@@ -122,7 +124,7 @@ export async function startMockProvider<Answer extends ProviderAnswer>(
     incoming.on("data", (part: Buffer) => parts.push(part));
     incoming.on("end", () => {
       const request = receive(incoming, outgoing, parts);
-      const answer = script.shift() ?? usual;
+      const answer = script.shift() ?? (typeof usual === "function" ? usual(request) : usual);
       if (record) {
         requests.push(request);
         waiting.get(requests.length - 1)?.(request);
@@ -219,7 +221,7 @@ async function reply<Answer extends ProviderAnswer>(
     Buffer.from(typeof event === "string" || Buffer.isBuffer(event) ? event : provider.frame(event as object)),
   );
   const last = answer.done === false ? undefined : provider.lastFrame?.(request);
-  if (last) frames.push(Buffer.from(last));
+  for (const more of [last, answer.trailing]) if (more) frames.push(Buffer.from(more));
   await sendStream(outgoing, answer, frames, () => request.eventsSent++);
 }
 

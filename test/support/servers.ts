@@ -2,7 +2,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import mongoose from "mongoose";
 import { inject, onTestFinished } from "vitest";
 import type { TestProject } from "vitest/node";
 import {
@@ -16,9 +15,9 @@ import {
   startRedis,
   startRedisCluster,
   startS3,
-  until,
 } from "../../infra/embedded/index.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";
+import { initiateMongoSet } from "./failover.ts";
 
 /** The variables with which `loadConfig` reaches the stores. */
 export interface Stores {
@@ -255,27 +254,7 @@ export async function ownMongoSet(): Promise<readonly Server[]> {
   };
   await Promise.all(["first", "second", "third"].map(start));
   const hosts = started.map(({ port }) => `127.0.0.1:${port}`);
-  await initiate(hosts);
+  await initiateMongoSet(hosts[0] as string, hosts);
   const env = { MONGODB_URI: `mongodb://${hosts.join(",")}/inference?replicaSet=rs0` };
   return started.map((server) => Object.assign(server, { env }));
-}
-
-/** Resolves once the first host or another is the primary, and the others are its secondaries. */
-async function initiate(hosts: readonly string[]): Promise<void> {
-  const members = hosts.map((host, n) => ({ _id: n, host }));
-  const settings = { electionTimeoutMillis: 2_000, heartbeatIntervalMillis: 500 };
-  const client = new mongoose.mongo.MongoClient(`mongodb://${hosts[0]}/`, { directConnection: true });
-  try {
-    const admin = client.db("admin");
-    await admin.command({ replSetInitiate: { _id: "rs0", members, settings } });
-    const expected = ["PRIMARY", ...hosts.slice(1).map(() => "SECONDARY")].join();
-    const isReady = async () => {
-      const status = await admin.command({ replSetGetStatus: 1 });
-      const states = (status["members"] as { stateStr: string }[]).map(({ stateStr }) => stateStr).sort();
-      if (states.join() !== expected) throw new Error(states.join());
-    };
-    await until(isReady, AbortSignal.timeout(60_000));
-  } finally {
-    await client.close();
-  }
 }

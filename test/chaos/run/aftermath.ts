@@ -1,0 +1,101 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
+import type { Aftermath, Balance, BookEntry } from "./oracles.ts";
+import type { World } from "./world.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What an API instance that died held is free once its calls' deadline and two minutes are over. */
+const settleWithinMs = 300_000;
+
+const nanoUsd = (decimal: unknown): bigint => {
+  const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(decimal)) ?? [];
+  return BigInt(`${sign}${whole}${fraction.padEnd(9, "0")}`);
+};
+
+/** Jobs of calls, by what BullMQ stores them in. Scheduled jobs are always delayed. */
+async function openJobs({ stores }: World): Promise<number> {
+  const { control } = stores.redis.primary();
+  const keys = await control.keys("*");
+  const lists = keys.filter((key) => /:(wait|active|prioritized|delayed)$/.test(key) && !key.includes("maintenance"));
+  const counts = lists.map((key) => (/:(wait|active)$/.test(key) ? control.llen(key) : control.zcard(key)));
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+}
+
+async function everyPage({ admin }: World, path: string): Promise<Fields[]> {
+  const all: Fields[] = [];
+  for (let after: unknown; ; ) {
+    const page = await admin("GET", path, { limit: 200, after });
+    all.push(...(page["data"] as Fields[]));
+    if (page["next"] === null) return all;
+    after = page["next"];
+  }
+}
+
+const entryOf = ({ id, account, kind, amount_usd, request }: Fields): BookEntry => ({
+  id: String(id),
+  account: String(account),
+  kind: String(kind),
+  amountNanoUsd: nanoUsd(amount_usd),
+  shortfallNanoUsd: nanoUsd((request as Fields | undefined)?.["shortfall_usd"] ?? "0"),
+});
+
+const balanceOf = ({ id, available_usd, held_usd }: Fields): Balance => ({
+  account: String(id),
+  availableNanoUsd: nanoUsd(available_usd),
+  heldNanoUsd: nanoUsd(held_usd),
+});
+
+/** Every object of the bucket, and which of them and of the open multipart uploads no record names. */
+export async function objectKeys({ stores }: World): Promise<{ found: readonly string[]; stray: readonly string[] }> {
+  const { S3_ENDPOINT = "", S3_REGION = "", S3_BUCKET: Bucket, ...keys } = stores.env;
+  const credentials = {
+    accessKeyId: keys["S3_ACCESS_KEY_ID"] ?? "",
+    secretAccessKey: keys["S3_SECRET_ACCESS_KEY"] ?? "",
+  };
+  const s3 = new S3Client({ endpoint: S3_ENDPOINT, region: S3_REGION, credentials, forcePathStyle: true });
+  const found: string[] = [];
+  for (let token: string | undefined; ; ) {
+    const page = await s3.send(new ListObjectsV2Command({ Bucket, ContinuationToken: token }));
+    found.push(...(page.Contents ?? []).map(({ Key = "" }) => Key));
+    token = page.NextContinuationToken;
+    if (token === undefined) break;
+  }
+  const { Uploads = [] } = await s3.send(new ListMultipartUploadsCommand({ Bucket }));
+  s3.destroy();
+  const database = stores.mongo.client.db();
+  const known = new Set<string>();
+  for (const name of ["uploads", "files"])
+    for await (const { _id } of database.collection<{ _id: string }>(name).find({}, { projection: { _id: 1 } }))
+      known.add(`${name}/${_id}`);
+  const open = Uploads.map(({ Key }) => `${Key}, a multipart upload`);
+  return { found, stray: [...found.filter((key) => !known.has(key)), ...open] };
+}
+
+/** Waits until nothing is open any more, or for as long as that may take. */
+export async function readAftermath(world: World, say: (text: string) => void): Promise<Aftermath> {
+  const startedAt = Date.now();
+  for (let saidAt = 0; Date.now() < startedAt + settleWithinMs; await wait(1_000)) {
+    const check = await world.admin("GET", "/ledger/check");
+    const jobs = await openJobs(world);
+    if (check["open_holds"] === 0 && check["undecided"] === 0 && jobs === 0) break;
+    if (Date.now() < saidAt + 20_000) continue;
+    saidAt = Date.now();
+    say(
+      `waiting: ${String(check["open_holds"])} holds, ${String(check["undecided"])} undecided, ${jobs} jobs are open`,
+    );
+  }
+  const check = await world.admin("GET", "/ledger/check", { full: "true" });
+  const accounts = await everyPage(world, "/accounts");
+  const entries = await Promise.all(accounts.map(({ id }) => everyPage(world, `/accounts/${String(id)}/ledger`)));
+  return {
+    entries: entries.flat().map(entryOf),
+    balances: accounts.map(balanceOf),
+    openHolds: Number(check["open_holds"]),
+    undecided: Number(check["undecided"]),
+    openJobs: await openJobs(world),
+    checkOk: check["ok"] === true,
+    checkDifferenceNanoUsd: nanoUsd(check["difference_usd"]),
+    strayObjects: (await objectKeys(world)).stray,
+  };
+}

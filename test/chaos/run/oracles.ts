@@ -1,0 +1,303 @@
+import type { Behavior, CallKind } from "./plan.ts";
+
+/** What a run wrote down, and what must be true of it. Amounts are nano-USD. */
+
+/** How a call ended, as its caller saw it. */
+export type Outcome =
+  /** The whole answer came. */
+  | "answered"
+  /** An error, before or inside the answer. */
+  | "refused"
+  /** The connection ended, or never was: no answer, no error. */
+  | "none"
+  /** The caller disconnected, as planned. */
+  | "disconnected"
+  /** Neither came within the caller's patience. */
+  | "hung";
+
+export interface CallRecord {
+  readonly marker: string;
+  readonly kind: CallKind;
+  readonly account: string;
+  /** The API process that was asked. */
+  readonly instance: string;
+  readonly behavior: Behavior;
+  readonly startedMs: number;
+  readonly endedMs: number;
+  readonly outcome: Outcome;
+  readonly requestId?: string;
+  readonly status?: number;
+  readonly code?: string;
+  /** The connection's own error. */
+  readonly failure?: string;
+  /** Of an error: some of the answer came before it. */
+  readonly begun: boolean;
+  readonly idempotencyKey?: string;
+  /** The answer of an earlier call under the same key. */
+  readonly replayed: boolean;
+}
+
+/** A request at the stand-in of a provider. */
+export interface ProviderRun {
+  readonly marker: string;
+  readonly upstream: string;
+  readonly atMs: number;
+  readonly behavior: Behavior;
+  /** 0 for an answer that is none. */
+  readonly billNanoUsd: bigint;
+  /** The most that such an answer may cost: one that breaks off costs what was delivered of it. */
+  readonly mayBillNanoUsd: bigint;
+}
+
+export interface FaultRecord {
+  readonly kind: string;
+  /** An API process whose callers may get no answer. */
+  readonly instance?: string;
+  readonly startedMs: number;
+  readonly endedMs: number;
+}
+
+/** An entry of the ledger. */
+export interface BookEntry {
+  readonly id: string;
+  readonly account: string;
+  readonly kind: string;
+  readonly amountNanoUsd: bigint;
+  readonly shortfallNanoUsd: bigint;
+}
+
+export interface Balance {
+  readonly account: string;
+  readonly availableNanoUsd: bigint;
+  readonly heldNanoUsd: bigint;
+}
+
+/** What the stores have when the load has ended and what was open then has had its time. */
+export interface Aftermath {
+  readonly entries: readonly BookEntry[];
+  readonly balances: readonly Balance[];
+  /** Leases too. */
+  readonly openHolds: number;
+  readonly undecided: number;
+  /** Jobs of paid calls that wait or run. */
+  readonly openJobs: number;
+  /** The service's own check of its books. */
+  readonly checkOk: boolean;
+  readonly checkDifferenceNanoUsd: bigint;
+  /** Objects without a record that says when they are deleted, and multipart uploads. */
+  readonly strayObjects: readonly string[];
+}
+
+export interface RunLog extends Aftermath {
+  readonly calls: readonly CallRecord[];
+  readonly runs: readonly ProviderRun[];
+  readonly faults: readonly FaultRecord[];
+  /** Processes that ended, and not by a fault. */
+  readonly crashes: readonly string[];
+}
+
+/** An invariant and what breaks it: nothing, if all is well. */
+export type Findings = Readonly<Record<keyof typeof oracles, readonly string[]>>;
+
+interface Charges {
+  readonly chargedNanoUsd: bigint;
+  readonly shortfallNanoUsd: bigint;
+  readonly entries: number;
+}
+
+/** A call's cost; an upload's is one of storage. */
+const isCost = ({ kind }: BookEntry) => kind === "usage" || kind === "storage";
+
+function byRequest(entries: readonly BookEntry[]): ReadonlyMap<string, Charges> {
+  const charges = new Map<string, Charges>();
+  for (const entry of entries) {
+    const { id, amountNanoUsd, shortfallNanoUsd } = entry;
+    if (!isCost(entry) && entry.kind !== "refund") continue;
+    const requestId = id.replace(/^refund:/, "");
+    const before = charges.get(requestId);
+    charges.set(requestId, {
+      chargedNanoUsd: (before?.chargedNanoUsd ?? 0n) - amountNanoUsd,
+      shortfallNanoUsd: (before?.shortfallNanoUsd ?? 0n) + shortfallNanoUsd,
+      entries: (before?.entries ?? 0) + (isCost(entry) ? 1 : 0),
+    });
+  }
+  return charges;
+}
+
+function grouped<T>(items: readonly T[], keyOf: (item: T) => string | undefined): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (key !== undefined) groups.set(key, [...(groups.get(key) ?? []), item]);
+  }
+  return groups;
+}
+
+/** What oracles share, worked out once. */
+function indexed(log: RunLog) {
+  const charges = byRequest(log.entries);
+  return {
+    ...log,
+    charges,
+    runsOf: grouped(log.runs, ({ marker }) => marker),
+    chargeOf: ({ requestId }: CallRecord) => charges.get(requestId ?? ""),
+  };
+}
+type Indexed = ReturnType<typeof indexed>;
+
+const uploadBillNanoUsd = 62_500_000n;
+
+/** The bill for a whole answer; undefined where the provider did not say. */
+function billOf({ runsOf }: Indexed, { marker, kind, behavior }: CallRecord): bigint | undefined {
+  if (kind === "upload") return uploadBillNanoUsd;
+  if (behavior === "noUsage") return undefined;
+  // Where one upstream failed, the next one answered.
+  return runsOf.get(marker)?.findLast(({ billNanoUsd }) => billNanoUsd > 0n)?.billNanoUsd ?? 0n;
+}
+
+function mayCost({ runsOf }: Indexed, { marker, kind }: CallRecord): bigint {
+  if (kind === "upload") return uploadBillNanoUsd;
+  return (runsOf.get(marker) ?? []).reduce((most, { mayBillNanoUsd: each }) => (each > most ? each : most), 0n);
+}
+
+const graceMs = 1_000;
+const isExcused = ({ faults }: Indexed, call: CallRecord) =>
+  faults.some(
+    ({ instance, startedMs, endedMs }) =>
+      instance === call.instance && call.startedMs < endedMs + graceMs && call.endedMs > startedMs - graceMs,
+  );
+
+const show = (call: CallRecord, more = "") =>
+  `${call.marker} ${call.kind} ${call.behavior} ${call.requestId ?? "without id"} ${call.outcome} ${call.status ?? ""} ${call.code ?? ""} ${call.failure ?? ""} ${more}`.trim();
+
+const callsWhere = (log: Indexed, isBroken: (call: CallRecord) => string | false) =>
+  log.calls.flatMap((call) => {
+    const why = isBroken(call);
+    return why === false ? [] : [show(call, why)];
+  });
+
+/** Each returns what breaks it. */
+export const oracles = {
+  /** Only callers of an API process that was killed or cut off may get nothing. */
+  unanswered: (log: Indexed) =>
+    callsWhere(log, (call) => call.outcome === "none" && !isExcused(log, call) && `at ${call.instance}`),
+  hung: (log: Indexed) => callsWhere(log, ({ outcome, instance }) => outcome === "hung" && `at ${instance}`),
+  /** No upstream is asked twice for a call. */
+  "double runs": (log: Indexed) => {
+    const sent = grouped(log.calls, ({ marker }) => marker);
+    return [...grouped(log.runs, ({ marker, upstream }) => `${marker} at ${upstream}`)].flatMap(([at, runs]) => {
+      const most = sent.get(runs[0]?.marker ?? "")?.length ?? 0;
+      return runs.length > most ? [`${at}: asked ${runs.length} times for ${most} requests`] : [];
+    });
+  },
+  "charged twice": (log: Indexed) => {
+    const entries = [...log.charges].flatMap(([id, { entries }]) => (entries > 1 ? [`${id}: ${entries} entries`] : []));
+    const keyed = [...grouped(log.calls, ({ idempotencyKey }) => idempotencyKey)].flatMap(([key, calls]) => {
+      const ids = new Set(
+        calls.flatMap((call) => ((log.chargeOf(call)?.chargedNanoUsd ?? 0n) > 0n ? call.requestId : [])),
+      );
+      return ids.size > 1 ? [`${key}: charged ${ids.size} times`] : [];
+    });
+    return [...entries, ...keyed];
+  },
+  "free answers": (log: Indexed) =>
+    callsWhere(log, (call) => {
+      if (call.outcome !== "answered" || call.replayed) return false;
+      const isFree = (log.chargeOf(call)?.chargedNanoUsd ?? 0n) === 0n && billOf(log, call) !== 0n;
+      return isFree && `bill ${billOf(log, call)}`;
+    }),
+  "answers charged wrongly": (log: Indexed) =>
+    callsWhere(log, (call) => {
+      const bill = billOf(log, call);
+      if (call.outcome !== "answered" || call.replayed || bill === undefined) return false;
+      const { chargedNanoUsd = 0n, shortfallNanoUsd = 0n } = log.chargeOf(call) ?? {};
+      if (chargedNanoUsd === 0n) return false;
+      return chargedNanoUsd + shortfallNanoUsd !== bill && `charged ${chargedNanoUsd} of ${bill}`;
+    }),
+  /** An error before the answer costs nothing, unless the answer can still be fetched by its key. */
+  "errors charged": (log: Indexed) =>
+    callsWhere(log, (call) => {
+      if (call.outcome !== "refused" || call.idempotencyKey !== undefined) return false;
+      const charged = log.chargeOf(call)?.chargedNanoUsd ?? 0n;
+      const most = call.begun ? mayCost(log, call) : 0n;
+      return charged > most && `charged ${charged}, at most ${most}`;
+    }),
+  /** Who disconnected, or lost the connection, pays at most what the provider did. */
+  "disconnected callers charged too much": (log: Indexed) =>
+    callsWhere(log, (call) => {
+      if (call.outcome === "answered" || call.outcome === "refused") return false;
+      const charged = log.chargeOf(call)?.chargedNanoUsd ?? 0n;
+      return charged > mayCost(log, call) && `charged ${charged}, at most ${mayCost(log, call)}`;
+    }),
+  /** What is charged belongs to a call; a caller that lost the connection may not know its id. */
+  "charges without a call": (log: Indexed) => {
+    const known = new Set(log.calls.map(({ requestId }) => requestId));
+    const unnamed = grouped(
+      log.calls.filter(({ requestId }) => requestId === undefined),
+      ({ account }) => account,
+    );
+    const charged = log.entries.filter(
+      (entry) => isCost(entry) && !known.has(entry.id) && (log.charges.get(entry.id)?.chargedNanoUsd ?? 0n) > 0n,
+    );
+    return [...grouped(charged, ({ account }) => account)].flatMap(([account, entries]) => {
+      const most = unnamed.get(account)?.length ?? 0;
+      const ids = entries.slice(0, 3).map(({ id }) => id);
+      return entries.length > most
+        ? [`${account}: ${entries.length} for ${most} calls without an id, ${ids.join()}`]
+        : [];
+    });
+  },
+  "negative balances": ({ balances }: Indexed) =>
+    balances.flatMap(({ account, availableNanoUsd, heldNanoUsd }) =>
+      availableNanoUsd < 0n || heldNanoUsd < 0n ? [`${account}: ${availableNanoUsd}, held ${heldNanoUsd}`] : [],
+    ),
+  "open holds": ({ openHolds }: Indexed) => (openHolds > 0 ? [`${openHolds}`] : []),
+  undecided: ({ undecided }: Indexed) => (undecided > 0 ? [`${undecided}`] : []),
+  "lost jobs": ({ openJobs }: Indexed) => (openJobs > 0 ? [`${openJobs} still wait or run`] : []),
+  /** By the ledger's entries, added up here. */
+  "balances that differ": ({ entries, balances }: Indexed) => {
+    const sums = grouped(entries, ({ account }) => account);
+    return balances.flatMap(({ account, availableNanoUsd, heldNanoUsd }) => {
+      const sum = (sums.get(account) ?? []).reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
+      const differs = sum - availableNanoUsd - heldNanoUsd;
+      return differs === 0n ? [] : [`${account}: ${differs}`];
+    });
+  },
+  "the service's own check": ({ checkOk, checkDifferenceNanoUsd }: Indexed) =>
+    checkOk && checkDifferenceNanoUsd === 0n ? [] : [`difference ${checkDifferenceNanoUsd}`],
+  "processes that ended by themselves": ({ crashes }: Indexed) => crashes,
+  "objects without a record": ({ strayObjects }: Indexed) => strayObjects,
+} as const;
+
+export function examine(log: RunLog): Findings {
+  const known = indexed(log);
+  return Object.fromEntries(Object.entries(oracles).map(([name, oracle]) => [name, oracle(known)])) as Findings;
+}
+
+export const isBroken = (findings: Findings): boolean => Object.values(findings).some((found) => found.length > 0);
+
+/**
+ * Credits, less the provider's bill for every call, less what the accounts have: 0. A call that has no bill of its own (its
+ * answer broke off, or came without usage) counts with its charge, which an oracle compares with the most that it may cost.
+ */
+export function differenceFromBills(log: RunLog): { nanoUsd: bigint; billed: number; byCharge: number } {
+  const known = indexed(log);
+  const answers = new Map(
+    log.calls
+      .filter(({ outcome, replayed }) => outcome === "answered" && !replayed)
+      .map((call) => [call.requestId, call]),
+  );
+  let credits = 0n;
+  let costs = 0n;
+  let [billed, byCharge] = [0, 0];
+  for (const entry of log.entries) if (!isCost(entry) && entry.kind !== "refund") credits += entry.amountNanoUsd;
+  for (const [id, { chargedNanoUsd, shortfallNanoUsd }] of known.charges) {
+    const call = answers.get(id);
+    const bill = call && billOf(known, call);
+    if (bill !== undefined) billed++;
+    else if (chargedNanoUsd > 0n) byCharge++;
+    costs += bill === undefined ? chargedNanoUsd : bill - shortfallNanoUsd;
+  }
+  const have = log.balances.reduce((sum, each) => sum + each.availableNanoUsd + each.heldNanoUsd, 0n);
+  return { nanoUsd: credits - costs - have, billed, byCharge };
+}

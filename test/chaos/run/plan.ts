@@ -1,0 +1,169 @@
+import { createRandom, type Random } from "./random.ts";
+
+/** What a call asks for. */
+export const callKinds = {
+  "chat json": 16,
+  "chat stream": 18,
+  "messages json": 6,
+  "messages stream": 8,
+  "responses json": 6,
+  "responses stream": 8,
+  "gemini json": 6,
+  "gemini stream": 8,
+  embeddings: 10,
+  image: 4,
+  video: 3,
+  speech: 4,
+  upload: 3,
+} as const;
+export type CallKind = keyof typeof callKinds;
+const isText = (kind: CallKind) => / (json|stream)$/.test(kind);
+
+/** How the stand-in of a provider behaves: it reads it in the prompt. */
+const textBehaviors = {
+  ok: 60,
+  slow: 12,
+  hang: 2,
+  drip: 4,
+  reset: 3,
+  cut: 3,
+  failed: 3,
+  limited: 2,
+  truncated: 2,
+  errorBody: 2,
+  hugeFrame: 1,
+  doubledDone: 2,
+  wrongType: 1,
+  hugeUsage: 2,
+  noUsage: 1,
+} as const;
+export type Behavior = keyof typeof textBehaviors;
+const otherBehaviors = { ok: 70, slow: 16, hang: 2, reset: 4, failed: 4, limited: 2, truncated: 1, errorBody: 1 };
+
+export const customerNames = ["first", "second", "third", "nearly empty", "limited"] as const;
+export type CustomerName = (typeof customerNames)[number];
+const customers: Readonly<Record<CustomerName, number>> = {
+  first: 40,
+  second: 25,
+  third: 25,
+  "nearly empty": 5,
+  limited: 5,
+};
+
+export const textModels = ["chaos/chat", "chaos/claude", "chaos/gemini"] as const;
+
+export interface PlannedCall {
+  /** In the prompt: calls that repeat another have the same. */
+  readonly marker: string;
+  readonly atMs: number;
+  readonly kind: CallKind;
+  readonly model: string;
+  readonly customer: CustomerName;
+  readonly behavior: Behavior;
+  /** Of the upstreams that may be asked, the first or all behave so. */
+  readonly at: "first" | "all";
+  /** Chooses among the API instances that run then. */
+  readonly instance: number;
+  /** The caller disconnects. */
+  readonly leaveAfterMs?: number;
+  readonly idempotencyKey?: string;
+}
+
+/** What goes wrong, beside providers. */
+export const faultKinds = [
+  "api killed",
+  "api frozen",
+  "api replaced",
+  "api cut off",
+  "worker killed",
+  "worker frozen",
+  "worker replaced",
+  "worker cut off",
+  "redis frozen",
+  "redis cut",
+  "redis black-holed",
+  "redis swapped",
+  "redis killed",
+  "mongodb stepped down",
+  "mongodb killed",
+  "mongodb frozen",
+  "mongodb black-holed",
+  "s3 killed",
+  "s3 frozen",
+  "stores slow",
+] as const;
+export type FaultKind = (typeof faultKinds)[number];
+
+export interface PlannedFault {
+  /** It starts then, or when the one before is over. */
+  readonly atMs: number;
+  readonly kind: FaultKind;
+  readonly forMs: number;
+  /** Chooses among the processes. */
+  readonly target: number;
+}
+
+export interface Plan {
+  readonly calls: readonly PlannedCall[];
+  readonly faults: readonly PlannedFault[];
+}
+
+const firstFaultMs = 5_000;
+const lastFaultMs = 10_000;
+const keyedShare = 0.06;
+const leavingShare = 0.06;
+
+/** The same seed, minutes and rate give the same plan. `calm`: nothing goes wrong. */
+export function createPlan(options: { seed: number; minutes: number; rate: number; calm?: boolean }): Plan {
+  const durationMs = options.minutes * 60_000;
+  const planned = planCalls(createRandom(options.seed), durationMs, options.rate);
+  return {
+    calls: options.calm ? planned.map((call) => ({ ...call, behavior: "ok" })) : planned,
+    faults: options.calm ? [] : planFaults(createRandom(options.seed ^ 0x9e3779b9), durationMs),
+  };
+}
+
+function planCalls(random: Random, durationMs: number, rate: number): PlannedCall[] {
+  const calls: PlannedCall[] = [];
+  const count = Math.floor((durationMs / 1_000) * rate);
+  for (let index = 0; index < count; index++) {
+    const kind = random.weighted(callKinds);
+    const call: PlannedCall = {
+      marker: `c${index}`,
+      atMs: (index * 1_000) / rate,
+      kind,
+      model: isText(kind) ? random.pick(textModels) : `chaos/${kind}`,
+      customer: random.weighted(customers),
+      behavior: random.weighted<Behavior>(isText(kind) ? textBehaviors : { ...noBehaviors, ...otherBehaviors }),
+      at: random.next() < 0.5 ? "first" : "all",
+      instance: random.below(1_000),
+      ...(random.next() < leavingShare && { leaveAfterMs: random.below(1_500) }),
+    };
+    // Streams are not stored.
+    if (random.next() < keyedShare && !kind.endsWith("stream")) {
+      const keyed = { ...call, idempotencyKey: `key-${call.marker}` };
+      const { leaveAfterMs: _, ...again } = keyed;
+      const repeat = { ...again, atMs: call.atMs + 100 + random.below(8_000), instance: random.below(1_000) };
+      calls.push(keyed, repeat);
+    } else calls.push(call);
+  }
+  return calls.toSorted((a, b) => a.atMs - b.atMs);
+}
+
+const noBehaviors = Object.fromEntries(Object.keys(textBehaviors).map((name) => [name, 0])) as Record<Behavior, number>;
+
+/** Every kind comes once before one comes again. */
+function planFaults(random: Random, durationMs: number): PlannedFault[] {
+  const faults: PlannedFault[] = [];
+  let waiting: FaultKind[] = [];
+  for (let atMs = firstFaultMs; atMs < durationMs - lastFaultMs; atMs += 5_000 + random.below(5_000)) {
+    if (waiting.length === 0) waiting = random.shuffled(faultKinds);
+    faults.push({
+      atMs,
+      kind: waiting.pop() as FaultKind,
+      forMs: 1_000 + random.below(6_000),
+      target: random.below(1_000),
+    });
+  }
+  return faults;
+}

@@ -1,0 +1,58 @@
+import type { Redis } from "ioredis";
+import mongoose from "mongoose";
+import { type Server, until } from "../../infra/embedded/index.ts";
+
+/** How stores fail over, for tests and for the chaos runner. */
+
+/** A Redis server, on a connection of its own. */
+export interface Member {
+  readonly server: Server;
+  readonly control: Redis;
+}
+
+const patience = () => AbortSignal.timeout(60_000);
+
+/** Where a server is in the stream of replication; undefined while a replica has no link. */
+async function offsetOf(control: Redis): Promise<number | undefined> {
+  const info = await control.info("replication");
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+  if (field("role") === "slave" && field("master_link_status") !== "up") return undefined;
+  return Number(field(field("role") === "slave" ? "slave_repl_offset" : "master_repl_offset"));
+}
+
+/** Resolves when the replica has all that the primary has. */
+export const inStep = (primary: Member, replica: Member): Promise<void> =>
+  until(async () => {
+    const [behind, ahead] = await Promise.all([offsetOf(replica.control), offsetOf(primary.control)]);
+    if (behind !== ahead) throw new Error(`the replica is at ${behind}, the primary at ${ahead}`);
+  }, patience());
+
+/** What a managed failover does: the replica takes over with all the data. `lead` leads new connections to it. */
+export async function swapRedis(old: Member, next: Member, lead: () => void): Promise<void> {
+  await old.control.call("CLIENT", "PAUSE", "5000", "WRITE");
+  await inStep(old, next);
+  await next.control.replicaof("NO", "ONE");
+  lead();
+  await old.control.replicaof("127.0.0.1", next.server.port);
+  await old.control.call("CLIENT", "UNPAUSE");
+}
+
+/** Makes servers one replica set. `at` is where the first one is now, `hosts` where all of them are for clients. */
+export async function initiateMongoSet(at: string, hosts: readonly string[]): Promise<void> {
+  const members = hosts.map((host, n) => ({ _id: n, host }));
+  const settings = { electionTimeoutMillis: 2_000, heartbeatIntervalMillis: 500 };
+  const client = new mongoose.mongo.MongoClient(`mongodb://${at}/`, { directConnection: true });
+  try {
+    const admin = client.db("admin");
+    await admin.command({ replSetInitiate: { _id: "rs0", members, settings } });
+    const expected = ["PRIMARY", ...hosts.slice(1).map(() => "SECONDARY")].join();
+    const isReady = async () => {
+      const status = await admin.command({ replSetGetStatus: 1 });
+      const states = (status["members"] as { stateStr: string }[]).map(({ stateStr }) => stateStr).sort();
+      if (states.join() !== expected) throw new Error(states.join());
+    };
+    await until(isReady, patience());
+  } finally {
+    await client.close();
+  }
+}
