@@ -3,9 +3,9 @@
  * not every process at every scrape. Owns the Redis hash `gathered`. Without Redis, or after it lost its data, the values
  * are absent until the next run. Times are Unix milliseconds, amounts decimal strings of nano-USD.
  */
-import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Clock } from "#platform/clock";
+import type { RedisClient } from "#platform/redis";
 
 const key = "gathered";
 /** Scrapes ask for one value after the other. */
@@ -40,7 +40,7 @@ interface GatheredValues {
 
 export type Gathered = ReturnType<typeof createGathered>;
 
-export function createGathered({ redis, clock }: { redis: Redis; clock: Clock }) {
+export function createGathered({ redis, clock }: { redis: RedisClient; clock: Clock }) {
   let last: { readonly at: number; readonly values: Promise<GatheredValues> } | undefined;
 
   async function readNow(): Promise<GatheredValues> {

@@ -41,12 +41,7 @@ const earliest = (times: readonly number[]) => (times.length > 0 ? Math.min(...t
 const callsOf = (id: string) => Number(/-(\d+)$/.exec(id)?.[1] ?? 1);
 
 /** `chatShards`: of this process, see `shards.ts`. */
-export function createQueues(deps: {
-  redis: RedisClient;
-  observe?: ObserveWrite;
-  log: Logger;
-  chatShards?: number;
-}) {
+export function createQueues(deps: { redis: RedisClient; observe?: ObserveWrite; log: Logger; chatShards?: number }) {
   const { redis, observe, log, chatShards = 1 } = deps;
   /** Those that still take calls. */
   const batches = new Map<string, Batch>();

@@ -66,7 +66,12 @@ export function createArchive(deps: {
     ({ ...archivable, createdAt: { $gte: from, $lt: before }, $nor: [unclaimed] }) as object;
 
   async function findFirst(span: Span): Promise<Date | undefined> {
-    const options = { hint: archiveIndex, sort: archiveIndex, projection: { createdAt: 1 }, ...scatter("archive") } as const;
+    const options = {
+      hint: archiveIndex,
+      sort: archiveIndex,
+      projection: { createdAt: 1 },
+      ...scatter("archive"),
+    } as const;
     return (await answered(ledger.collection.findOne(inSpan(span), options)))?.createdAt;
   }
 

@@ -5,14 +5,7 @@ import { openCollection } from "#platform/collection";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 import { type ArchivedLine, entryOf } from "./archive-file.ts";
 import type { ArchiveParts, WrittenPart } from "./archive-parts.ts";
-import {
-  archiveIndex,
-  entryDefinition,
-  type LedgerEntry,
-  listEntries,
-  type StoredEntry,
-  toEntry,
-} from "./ledger.ts";
+import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "./ledger.ts";
 
 const entries = new Schema(entryDefinition, { collection: "restoredEntries", strict: "throw", versionKey: false });
 

@@ -6,7 +6,7 @@ import { createQueues, createWorkerRegistry, pools, registerWorker, type WorkerR
 import { systemClock } from "#platform/clock";
 import { newId } from "#platform/ids";
 import { createLogger } from "#platform/logger";
-import { connectRedis, startRedis } from "#platform/redis";
+import { connectRedis, type RedisConfig, startRedis } from "#platform/redis";
 import { startEmbedded } from "../../infra/embedded/index.ts";
 import { median, table } from "./table.ts";
 
@@ -45,6 +45,7 @@ const record = (): WorkerRecord =>
     speeds,
   }) as WorkerRecord;
 
+const redisConfig = { REDIS_URL: embedded.env["REDIS_URL"] } as RedisConfig;
 const redis = new Redis(embedded.env["REDIS_URL"] ?? "");
 const usage = async () => {
   const info = await redis.info();
@@ -75,22 +76,23 @@ const atRest = { ...systemClock, every: () => () => {} };
 const rows: string[][] = [];
 for (const { workers, apis } of fleets) {
   await redis.flushdb();
-  const commands = connectRedis(embedded.env["REDIS_URL"] ?? "", "waiting", log);
+  const commands = connectRedis(redisConfig, "waiting", log);
   await startRedis(commands);
   const registrations = Array.from({ length: workers }, () =>
     registerWorker({ worker: newId("wrk"), redis: commands, clock: atRest, log, record }),
   );
   const writes = await cost(() => Promise.all(registrations.map((each) => each.write())));
-  const reader = connectRedis(embedded.env["REDIS_URL"] ?? "", "fail-fast", log);
+  const reader = connectRedis(redisConfig, "fail-fast", log);
   await startRedis(reader);
   const queues = createQueues({ redis: reader, log });
   let tick = () => {};
   const clock = { ...systemClock, every: (_ms: number, run: () => void) => ((tick = run), () => {}) };
   for (const jobs of waiting) {
     const ids = Array.from({ length: jobs }, (_, i) => ["1", `api_0123456789ab-${i}-1`]).flat();
-    if (ids.length > 0) await redis.zadd("bull:chat:prioritized", ...ids);
+    if (ids.length > 0) await redis.zadd("{chat}:chat:prioritized", ...ids);
     let done = () => {};
     const observed = {
+      announceShards: async () => {},
       backlog: async (pool: Parameters<typeof queues.backlog>[0]) =>
         queues.backlog(pool).finally(() => pool === "maintenance" && done()),
     };

@@ -107,7 +107,7 @@ test("an entry whose hold is not applied yet stays; the sweeper applies it, howe
   await calls(bank, account, 2);
   await bank.grow();
   expect(await bank.archive.run()).toBe(2);
-  expect(await money.entry(hold.requestId)).toBeDefined();
+  expect(await money.entry(account, hold.requestId)).toBeDefined();
   await expectExact(money);
   await money.sweep(async () => false);
   expect(await money.account(account)).toMatchObject({ availableNanoUsd: 959n, openHolds: 0 });

@@ -93,7 +93,7 @@ test("a dump under load is restored into a fresh MongoDB: holds and leases end, 
   expect(await restored.account(account)).toMatchObject({ availableNanoUsd: 10_000n - spent, heldNanoUsd: 0n });
   // What was decided before the dump stands; the calls that only began before it cost nothing, or what was decided by then.
   expect(spent).toBeGreaterThanOrEqual(57n);
-  expect(await restored.entry(running.requestId)).toBeDefined();
+  expect(await restored.entry(account, running.requestId)).toBeDefined();
   // The dump does not have the credit, so the same key adds it again.
   const again = { amountNanoUsd: 5_000n, idempotencyKey: "after the dump" };
   expect(await restored.credit(account, again)).toMatchObject({ created: true });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createGathered } from "#gathered";
+import { loadConfig } from "#platform/config";
 import { connectRedis, startRedis } from "#platform/redis";
 import { checkSome, countStored } from "../../workers/handlers/gather.ts";
 import { log } from "../support/jobs-setup.ts";
@@ -9,7 +10,7 @@ import { testStores } from "../support/servers.ts";
 
 async function start() {
   const bank = await startBank();
-  const redis = connectRedis((await testStores()).REDIS_URL, "waiting", log);
+  const redis = connectRedis(loadConfig({ ...(await testStores()) }), "waiting", log);
   await startRedis(redis);
   const time = createManualClock();
   const files = { counts: async () => ({ uploads: { pending: 0, active: 0, due: 0 }, dueSince: undefined }) };

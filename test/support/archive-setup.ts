@@ -2,7 +2,13 @@ import { CreateBucketCommand } from "@aws-sdk/client-s3";
 import { expect, onTestFinished } from "vitest";
 import { type ArchivedLine, readArchiveFile } from "../../shared/money/archive-file.ts";
 import type { WrittenPart } from "../../shared/money/archive-parts.ts";
-import { type ArchiveObjects, createArchiveObjects, createMoney, type Money, moneySchema } from "../../shared/money/index.ts";
+import {
+  type ArchiveObjects,
+  createArchiveObjects,
+  createMoney,
+  type Money,
+  moneySchema,
+} from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";

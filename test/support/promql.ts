@@ -25,7 +25,7 @@ export async function knownSeries(): Promise<ReadonlyMap<string, readonly string
 export interface Uses {
   /** Each selector's metric, with the labels that it selects by. */
   readonly selectors: readonly { readonly metric: string; readonly labels: readonly string[] }[];
-  /** Labels of `by`, `on` and `group_left`. */
+  /** Labels of `by`, `on` and of what a join takes from the other side. */
   readonly grouping: readonly string[];
 }
 

@@ -55,9 +55,10 @@ const state = globalThis as { shardKeyViolations?: Set<string> };
 function watch(): Set<string> {
   const violations = new Set<string>();
   const { MongoClient, Collection } = mongoose.mongo;
-  const client = MongoClient.prototype as unknown as { connect: (this: object) => unknown };
+  type Client = mongoose.mongo.MongoClient;
+  const client = MongoClient.prototype as unknown as { connect: (this: Client) => unknown };
   const original = client.connect;
-  client.connect = function (this: mongoose.mongo.MongoClient) {
+  client.connect = function (this: Client) {
     Object.assign(this, { monitorCommands: true });
     this.on("commandStarted", ({ commandName, command }) => {
       const violation = violationOf(commandName, command as Document);

@@ -34,10 +34,11 @@ const shapes: readonly (readonly [name: string, status: number, text: string])[]
 
 async function listening() {
   const seen: string[] = [];
-  const server = createListener((req, res) => {
+  const { server } = createListener((req, res) => {
     seen.push(`${req.method} ${req.url}`);
     req.resume().on("end", () => res.end());
-  }, systemClock).listen(0, "127.0.0.1");
+  }, systemClock);
+  server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => {
     server.close();
