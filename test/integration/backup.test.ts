@@ -13,6 +13,7 @@ import {
   startBank,
   startMoney,
 } from "../support/money-setup.ts";
+import { migrateDatabase } from "../support/schema.ts";
 import { ownServers } from "../support/servers.ts";
 
 type Dump = ReadonlyMap<string, readonly Buffer[]>;
@@ -41,6 +42,8 @@ async function dump(uri: string): Promise<Dump> {
 async function restore(uri: string, dumped: Dump): Promise<void> {
   const { db } = await databaseOf(uri);
   for (const [name, documents] of dumped) {
+    // This dump has no indexes, so migrations make them.
+    if (name === "migrations") continue;
     await db.createCollection(name);
     const parsed = documents.map((bytes) => BSON.deserialize(bytes, exactTypes));
     if (parsed.length > 0) await db.collection(name).insertMany(parsed);
@@ -77,6 +80,7 @@ test("a dump under load is restored into a fresh MongoDB: holds and leases end, 
   const { mongo: fresh } = await ownServers({ mongo: true });
   const freshUri = fresh.env["MONGODB_URI"] as string;
   await restore(freshUri, dumped);
+  await migrateDatabase(freshUri);
   const { money: restored, mongo } = await startMoney(freshUri, clock);
   const exact = { ok: true, differenceNanoUsd: 0n };
   expect(await restored.check()).toMatchObject(exact);

@@ -15,6 +15,7 @@ test("collections and indexes are created once by concurrent processes", async (
     '{"account":1,"createdAt":-1,"_id":-1}',
     '{"account":1}',
     '{"buyback.token":1}',
+    '{"createdAt":1}',
     '{"lease":1,"account":1,"amount":1}',
   ];
   expect(await indexes("ledger")).toEqual(keys);

@@ -111,7 +111,7 @@ test("it is known since when Redis has data: jobs from before may be lost", asyn
   const queues = await open(stores);
   const redis = await connect(stores, "waiting");
   const began = await queues.emptySince();
-  await redis.incr("{chat}:since");
+  await redis.set("{chat}:since", began + 1);
   expect(await queues.emptySince()).toBe(began + 1);
   await redis.set("{chat}:since", 5);
   await redis.flushdb();
@@ -211,6 +211,7 @@ test("schedules are registered once, by any number of workers, and registering a
   const before = await runs();
   const scheduled = {
     "apply-late-costs": 300_000,
+    "archive-ledger": 3_600_000,
     "check-ledger": 30_000,
     "checkpoint-ledger": 30_000,
     "count-stored": 15_000,
@@ -219,6 +220,7 @@ test("schedules are registered once, by any number of workers, and registering a
     "expire-files": 60_000,
     "gather-buybacks": 60_000,
     "reconcile-payments": 5_000,
+    "restore-archives": 5_000,
     "sweep-holds": 15_000,
     "tidy-payments": 3_600_000,
   };

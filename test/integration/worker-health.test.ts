@@ -145,9 +145,10 @@ test("a worker that drains is live and not ready", async () => {
   await migrateDatabase(stores.MONGODB_URI);
   const worker = await startWorker({ config: loadConfig(env), clock: systemClock, log, env, metrics });
   const origin = `http://127.0.0.1:${worker.metricsPort}`;
-  for (const { run } of worker.shutdown.slice(0, -1)) await run();
+  const closeAt = worker.shutdown.findIndex(({ name }) => name === "close");
+  for (const { run } of worker.shutdown.slice(0, closeAt)) await run();
   expect([await status(`${origin}/livez`), await status(`${origin}/readyz`)]).toEqual([200, 503]);
-  await worker.shutdown.at(-1)?.run();
+  for (const { run } of worker.shutdown.slice(closeAt)) await run();
   await expect(fetch(origin)).rejects.toThrow("fetch failed");
 });
 

@@ -68,8 +68,8 @@ function watch(): Set<string> {
   };
   // Who calls is known only while the call is made: before the first `await` of the driver.
   const isTests = () => {
-    const { stack = "" } = new Error();
-    return stack.includes("/test/") && !/\/(shared|api|workers)\/(?!.*node_modules)/.test(stack);
+    const frames = (new Error().stack ?? "").split("\n").slice(1);
+    return frames.find((frame) => !/node_modules|node:|shard-keys\.ts/.test(frame))?.includes("/test/") ?? false;
   };
   const optionsAt = {
     find: 1,
