@@ -238,6 +238,7 @@ async function submitCall(
     slot,
     codec,
     res,
+    hidesReasoning: admitted.targets.some(({ model }) => model.hiddenReasoning),
     ...(leased && { leased }),
     ...(claim && { answerBy }),
     ...(call.isBinary && { isBinary: call.isBinary }),

@@ -63,6 +63,8 @@ export interface Submission {
   readonly maxTokens: number;
   /** When a caller with an `Idempotency-Key` is answered 503 to fetch the result later: unix milliseconds. */
   readonly answerBy?: number;
+  /** A model that may answer bills reasoning that the stream does not show: after the deadline it is read on for its usage. */
+  readonly hidesReasoning: boolean;
   readonly codec: Codec;
   readonly res: Response;
   /** The stream is of bytes, and its frames have them in base64. */
@@ -131,8 +133,15 @@ export const isDetached = ({ res }: OpenCall): boolean => res.closed || res.writ
 /** Nothing that comes now changes how the call ends. */
 export const isFinished = ({ state }: OpenCall): boolean => state.kind === "answered" || state.kind === "ended";
 
-/** The worker ends a call at its deadline, a stream after it has read on for its usage; the API only if no frame came by then. */
-export const lastFrameAt = ({ payload }: OpenCall): number => payload.deadlineAt + (payload.stream ? 40_000 : 2_000);
+/**
+ * The worker ends a call at its deadline; the API only if no frame came by then. What a stream delivered is charged, with its
+ * input, which the provider may take 10 s to count. Only where a model reasons out of sight the worker reads on before that.
+ */
+export function lastFrameAt({ payload, hidesReasoning, hasContent }: OpenCall): number {
+  if (!payload.stream) return payload.deadlineAt + 2_000;
+  if (hidesReasoning) return payload.deadlineAt + 40_000;
+  return payload.deadlineAt + (hasContent ? 12_000 : 4_000);
+}
 
 /**
  * Whether the frame is of the attempt that is being delivered. An answer stored under a key is sent from its beginning

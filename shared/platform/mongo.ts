@@ -11,8 +11,10 @@ const options = {
   // Also the timeout of a heartbeat: a write to a server that hangs fails after two of them.
   connectTimeoutMS: 2_000,
   heartbeatFrequencyMS: 1_000,
-  // The driver (7.8) throws outside of any promise if it streams heartbeats after an election: errors of operations bring the
-  // server's version as bigint, and it makes a Long of it as of a number.
+  // Driver 7.8 throws outside of any promise if it streams heartbeats: `useBigInt64` also reads the topology version of an
+  // operation's error, and its monitor makes a Long of it as of a number. That needs an error of a
+  // deposed primary in the half second between a monitor's connection and its first streamed heartbeat. A poll sends no version.
+  // It notices an election up to a second later, but at most half a second after an operation that waits for a primary.
   serverMonitoringMode: "poll",
   maxPoolSize: 50,
   writeConcern: { w: "majority", journal: true },

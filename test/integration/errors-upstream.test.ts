@@ -1,8 +1,11 @@
-import { describe, expect, test } from "vitest";
+import { Queue } from "bullmq";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { connect } from "../support/jobs-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { readAlong } from "../support/native-stream-events.ts";
-import { eventually } from "../support/service.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
 import {
   asking,
   catalogWith,
@@ -134,6 +137,23 @@ test.each([false, true])("a call past its deadline: 504, nothing charged, stream
   expect(request.aborted).toBe(true);
   await expectUntouched(service, customer, "1.00");
   await eventually(async () => (await customer.post(chat, asking(localModel))).status === 200);
+});
+
+test("a stream that no worker takes is answered some seconds after its deadline: 504, nothing charged", async () => {
+  const { clock, advance } = movableClock();
+  const stores = await testStores();
+  const env = { CALL_TIMEOUT_MS: String(timeoutMs), PING_INTERVAL_MS: String(10 * timeoutMs) };
+  const service = await startService(stores, { env, clock });
+  const customer = await service.account("1");
+  const connection = await connect(stores, "waiting");
+  const queue = new Queue("chat", { connection, prefix: "{chat}", skipVersionCheck: true });
+  onTestFinished(() => queue.close());
+  await queue.pause();
+  const calling = customer.post(chat, { ...asking(localModel), stream: true });
+  await eventually(async () => (await queue.getPrioritizedCount()) + (await queue.getWaitingCount()) === 1);
+  advance(timeoutMs + 5_000);
+  expect(await refusalOf(await calling)).toEqual(refusal(late));
+  await expectUntouched(service, customer, "1.00");
 });
 
 test("a silent stream gets pings; its status is sent by then, so a failure is its last event", async () => {

@@ -56,7 +56,7 @@ const clean: RunLog = {
     call(3, refused),
     // Its API was killed. What the provider did for it is charged.
     { ...call(4, { ...disconnected, instance: "api-2" }), requestId: undefined as never },
-    call(5, { outcome: "disconnected", begun: false }),
+    call(5, { kind: "chat stream", outcome: "disconnected", begun: false }),
     call(6, { idempotencyKey: "key-6" }),
     call(7, { marker: "c6", idempotencyKey: "key-6", replayed: true }),
     call(8, { behavior: "hugeUsage" }),
@@ -73,6 +73,8 @@ const clean: RunLog = {
     run(8, { billNanoUsd: 1_000n * bill, mayBillNanoUsd: 1_000n * bill }),
     run(10),
   ],
+  // It broke off: its caller disconnected.
+  counts: [run(5)],
   faults: [{ kind: "api killed", instance: "api-2", startedMs: 4_100, endedMs: 6_000 }],
   entries: [
     entry("credit:start", 1_000_000_000n, "credit"),
@@ -119,6 +121,7 @@ const defects: Readonly<Record<keyof typeof oracles, RunLog>> = {
   unanswered: changed(3, { ...disconnected }),
   hung: changed(5, { outcome: "hung" }),
   "double runs": { ...clean, runs: [...clean.runs, run(1)] },
+  "prompts counted without need": { ...clean, counts: [...clean.counts, run(1)] },
   "charged twice": {
     ...changed(6, { replayed: false }),
     runs: [...clean.runs, run(6)],

@@ -11,8 +11,8 @@ const chosen = (world: World, kind: Instance["kind"], { target }: PlannedFault):
   return running[target % running.length] as Instance;
 };
 
-/** A load balancer leads callers elsewhere before an instance gets SIGTERM; what it had sent has arrived by then. */
-const noticeMs = 3_000;
+/** What a load balancer needs to notice that an instance is not ready any more: less than `DRAIN_DELAY`. */
+const noticeMs = 1_500;
 
 const killed =
   (kind: Instance["kind"]): Fault =>
@@ -41,10 +41,11 @@ const replaced =
   async (world, planned) => {
     const instance = chosen(world, kind, planned);
     await world.start(kind);
-    world.withdraw(instance);
-    await wait(noticeMs);
     instance.mayEnd = true;
+    // As a rollout does: callers are still led to it until the load balancer has seen it fail its readiness.
     await instance.program.kill("SIGTERM");
+    await wait(noticeMs);
+    world.withdraw(instance);
     await ended(instance);
     await world.remove(instance);
     return undefined;

@@ -1,7 +1,7 @@
-import { readdirSync } from "node:fs";
 import { openInspector } from "../../bench/inspector.ts";
 import { measured, residentBytes } from "../../bench/processes.ts";
 import { objectKeys } from "./aftermath.ts";
+import { connectionsOf, keyShape } from "./attribution.ts";
 import type { Sample, Series } from "./slopes.ts";
 import type { Instance, World } from "./world.ts";
 
@@ -36,6 +36,8 @@ export interface Gauges {
 export function createGauges(world: World, startedAt: number): Gauges {
   const all = new Map<string, Watched & { readonly samples: Sample[] }>();
 
+  const shapes = new Set<string>();
+
   function add(name: string, value: number, watched: Watched): void {
     const series = all.get(name) ?? { ...watched, samples: [] };
     all.set(name, series);
@@ -55,12 +57,17 @@ export function createGauges(world: World, startedAt: number): Gauges {
     const process = measured(name, program);
     // The allocator gives memory back late: in a process that is busy it rises and falls by tens of MB.
     add(`${name}: resident memory, MB`, residentBytes(process) / mega, { mayGrowBy: 60 });
-    add(`${name}: file descriptors`, readdirSync(`/proc/${process.pid}/fd`).length, { mayGrowBy: 25 });
+    const { callers, others } = connectionsOf(process.pid, Number(new URL(instance.origin).port));
+    add(`${name}: connections of callers`, callers, { mayGrowBy: 0, byDesign: "as many as callers have open" });
+    add(`${name}: other file descriptors`, others, { mayGrowBy: 25 });
   }
 
   async function readRedis(): Promise<void> {
     const { control } = world.stores.redis.primary();
-    add("Redis: keys", await control.dbsize(), { mayGrowBy: 60 });
+    const counts = new Map<string, number>();
+    for (const key of await control.keys("*")) counts.set(keyShape(key), (counts.get(keyShape(key)) ?? 0) + 1);
+    for (const shape of counts.keys()) shapes.add(shape);
+    for (const shape of shapes) add(`Redis: ${shape}`, counts.get(shape) ?? 0, { mayGrowBy: 60 });
     const [, used] = /^used_memory:(\d+)/m.exec(await control.info("memory")) ?? [];
     add("Redis: memory, MB", Number(used) / mega, { mayGrowBy: 4 });
   }

@@ -9,13 +9,18 @@ import type { World } from "./world.ts";
 const patienceMs = 90_000;
 
 interface ErrorBody {
-  readonly error?: { readonly code?: string | number; readonly status?: string; readonly type?: string };
+  readonly error?: {
+    readonly code?: string | number;
+    readonly status?: string;
+    readonly type?: string;
+    readonly message?: string;
+  };
 }
 
 /** The code of the service, or what the format has in its place. */
-const codeIn = (text: string): string => {
-  const { code, status, type } = (JSON.parse(text) as ErrorBody).error ?? {};
-  return String(status ?? (code === undefined || typeof code === "number" ? type : code) ?? "none");
+const codeIn = (text: string): Pick<CallRecord, "code" | "message"> => {
+  const { code, status, type, message = "" } = (JSON.parse(text) as ErrorBody).error ?? {};
+  return { code: String(status ?? (code === undefined || typeof code === "number" ? type : code) ?? "none"), message };
 };
 
 /** The error inside a stream. */
@@ -54,7 +59,7 @@ async function ask(world: World, call: PlannedCall, origin: string, agent: Agent
       replayed: response.headers["idempotent-replayed"] === "true",
     };
     for await (const part of response.body) text += String(part);
-    if (response.statusCode >= 400) return { ...seen, outcome: "refused", code: codeIn(text), begun: false };
+    if (response.statusCode >= 400) return { ...seen, outcome: "refused", ...codeIn(text), begun: false };
     const code = call.kind.endsWith("stream") ? errorInStream(text) : undefined;
     if (code !== undefined) return { ...seen, outcome: "refused", code, begun: true };
     if (isWhole(text)) return { ...seen, outcome: "answered", begun: true };

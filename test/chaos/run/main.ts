@@ -55,7 +55,14 @@ try {
   ]);
   say(`All calls ended after ${Math.round((Date.now() - startedAt) / 1_000)} s; the latest started ${lateMs} ms late.`);
   const aftermath = await readAftermath(world, say);
-  const log: RunLog = { calls, faults, runs: world.providers.runs, crashes: world.crashes, ...aftermath };
+  const log: RunLog = {
+    calls,
+    faults,
+    runs: world.providers.runs,
+    counts: world.providers.counts,
+    crashes: world.crashes,
+    ...aftermath,
+  };
   const findings = examine(log);
   say(`\n${renderRun(log, findings)}`);
   if (options.report !== undefined)

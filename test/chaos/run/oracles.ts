@@ -28,6 +28,7 @@ export interface CallRecord {
   readonly requestId?: string;
   readonly status?: number;
   readonly code?: string;
+  readonly message?: string;
   /** The connection's own error. */
   readonly failure?: string;
   /** Of an error: some of the answer came before it. */
@@ -91,6 +92,8 @@ export interface Aftermath {
 export interface RunLog extends Aftermath {
   readonly calls: readonly CallRecord[];
   readonly runs: readonly ProviderRun[];
+  /** Requests that ask how many tokens a prompt has, and run nothing: for the charge of a stream that broke off. */
+  readonly counts: readonly ProviderRun[];
   readonly faults: readonly FaultRecord[];
   /** Processes that ended, and not by a fault. */
   readonly crashes: readonly string[];
@@ -155,9 +158,12 @@ function billOf({ runsOf }: Indexed, { marker, kind, behavior }: CallRecord): bi
   return runsOf.get(marker)?.findLast(({ billNanoUsd }) => billNanoUsd > 0n)?.billNanoUsd ?? 0n;
 }
 
-function mayCost({ runsOf }: Indexed, { marker, kind }: CallRecord): bigint {
+function mayCost({ runsOf }: Indexed, { marker, kind, behavior }: CallRecord): bigint {
   if (kind === "upload") return uploadBillNanoUsd;
-  return (runsOf.get(marker) ?? []).reduce((most, { mayBillNanoUsd: each }) => (each > most ? each : most), 0n);
+  const bills = (runsOf.get(marker) ?? []).map(({ mayBillNanoUsd }) => mayBillNanoUsd);
+  const most = bills.reduce((max, each) => (each > max ? each : max), 0n);
+  // Where the provider gives no usage it is estimated by the bytes.
+  return behavior === "noUsage" ? 2n * most : most;
 }
 
 const graceMs = 1_000;
@@ -188,6 +194,17 @@ export const oracles = {
     return [...grouped(log.runs, ({ marker, upstream }) => `${marker} at ${upstream}`)].flatMap(([at, runs]) => {
       const most = sent.get(runs[0]?.marker ?? "")?.length ?? 0;
       return runs.length > most ? [`${at}: asked ${runs.length} times for ${most} requests`] : [];
+    });
+  },
+  /** Whoever got a whole answer is charged by its usage. */
+  "prompts counted without need": ({ calls, counts }: Indexed) => {
+    const counted = grouped(counts, ({ marker }) => marker);
+    const ended = grouped(calls, ({ marker }) => marker);
+    return [...counted].flatMap(([marker, { length }]) => {
+      const most = (ended.get(marker) ?? []).filter(
+        ({ kind, outcome }) => kind.endsWith("stream") && outcome !== "answered",
+      );
+      return length > most.length ? [`${marker}: ${length} times for ${most.length} streams that broke off`] : [];
     });
   },
   "charged twice": (log: Indexed) => {

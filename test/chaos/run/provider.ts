@@ -92,7 +92,8 @@ function scriptFor(behavior: Behavior, name: UpstreamName, { closed }: MockReque
   }
 }
 
-const isAsking = ({ method, path }: MockRequest) => method === "POST" && !path.endsWith(":countTokens");
+/** Counting the prompt of a stream that broke off runs nothing, and is free. */
+const isCounting = ({ path }: MockRequest) => path.endsWith(":countTokens") || path.endsWith("/count_tokens");
 
 /** What an honest answer to the request costs. */
 function billFor({ path, body }: MockRequest): bigint {
@@ -105,7 +106,7 @@ function billFor({ path, body }: MockRequest): bigint {
 
 function runOf(name: UpstreamName, request: MockRequest): { run: ProviderRun; behavior: Behavior } | undefined {
   const [, marker, said, at] = inPrompt.exec(JSON.stringify(request.body)) ?? [];
-  if (marker === undefined || !isAsking(request)) return undefined;
+  if (marker === undefined || request.method !== "POST") return undefined;
   const behavior = at === "first" && name === "openai-b" ? "ok" : (said as Behavior);
   const bill = billFor(request);
   const billNanoUsd = honest.has(behavior) ? bill : behavior === "hugeUsage" ? bill * BigInt(hugeFactor) : 0n;
@@ -117,6 +118,8 @@ function runOf(name: UpstreamName, request: MockRequest): { run: ProviderRun; be
 
 export interface Providers {
   readonly runs: readonly ProviderRun[];
+  /** Requests that only ask how long a prompt is. */
+  readonly counts: readonly ProviderRun[];
   /** Where each listens. */
   readonly ports: Readonly<Record<UpstreamName, number>>;
   close(): Promise<void>;
@@ -124,9 +127,10 @@ export interface Providers {
 
 export async function startProviders(): Promise<Providers> {
   const runs: ProviderRun[] = [];
+  const counts: ProviderRun[] = [];
   const answerAs = (name: UpstreamName) => (request: MockRequest) => {
     const asked = runOf(name, request);
-    if (asked) runs.push(asked.run);
+    if (asked) (isCounting(request) ? counts : runs).push(asked.run);
     return scriptFor(asked?.behavior ?? "ok", name, request);
   };
   const unrecorded = { record: false };
@@ -140,6 +144,7 @@ export async function startProviders(): Promise<Providers> {
   for (const [name, mock] of named) mock.always(answerAs(name));
   return {
     runs,
+    counts,
     ports: Object.fromEntries(named.map(([name, { url }]) => [name, Number(new URL(url).port)])) as Providers["ports"],
     close: async () => {
       for (const [, mock] of named) await mock.close();

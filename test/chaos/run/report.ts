@@ -11,6 +11,13 @@ const lines = (title: string, counts: readonly (readonly [string, number | strin
 
 const usd = (nanoUsd: bigint) => `${Number(nanoUsd) / 1e9} USD`;
 
+/** Without names and amounts. */
+const inGeneral = (message: string) =>
+  message
+    .replaceAll(/'[^']*'/g, "'...'")
+    .replaceAll(/\d+(\.\d+)?/g, "n")
+    .slice(0, 110);
+
 /** As a person reads it. */
 export function renderRun(log: RunLog, findings: Findings): string {
   const { calls, runs, faults, balances } = log;
@@ -22,9 +29,14 @@ export function renderRun(log: RunLog, findings: Findings): string {
   return [
     lines("Faults", counted(faults.map(({ kind }) => kind))),
     lines("Answers of providers", counted(runs.map(({ behavior }) => behavior))),
+    lines("Prompts counted for streams that broke off", counted(log.counts.map(({ upstream }) => upstream))),
     lines("Calls", counted(calls.map(({ outcome, replayed }) => (replayed ? `${outcome} again by its key` : outcome)))),
     lines("Ends by endpoint and status", endings),
     lines("Errors by code", counted(where("refused").map(({ code, status }) => `${status} ${code ?? "cut"}`))),
+    lines(
+      "Errors before the answer by text",
+      counted(where("refused").flatMap(({ message }) => (message ? [inGeneral(message)] : []))),
+    ),
     lines("Without any answer", counted(where("none").map(({ instance, failure }) => `${instance}: ${failure}`))),
     lines(
       "Invariants",

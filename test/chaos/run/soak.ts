@@ -40,9 +40,9 @@ async function replaceWorkers(world: World, endAt: number): Promise<void> {
     const old = world.running("worker")[1];
     if (!old) throw new Error("there is only one worker");
     const { name } = await world.start("worker");
-    world.withdraw(old);
     old.mayEnd = true;
     await old.program.kill("SIGTERM");
+    world.withdraw(old);
     await ended(old);
     await world.remove(old);
     say(`${old.name} was replaced by ${name}`);
@@ -87,11 +87,18 @@ try {
   const series = gauges.series();
   const slopes = series.flatMap((each) => slopeOf(each) ?? []);
   const aftermath = await readAftermath(world, say);
-  const log = { calls, runs: world.providers.runs, faults: [], crashes: world.crashes, ...aftermath };
+  const log = {
+    calls,
+    runs: world.providers.runs,
+    counts: world.providers.counts,
+    faults: [],
+    crashes: world.crashes,
+    ...aftermath,
+  };
   const findings = examine(log);
   say(`\n${renderRun(log, findings)}\n\n${render(slopes)}`);
   if (options.report !== undefined)
-    await writeFile(options.report, toJson({ seed, minutes, rate, slopes, series, findings }));
+    await writeFile(options.report, toJson({ seed, minutes, rate, slopes, series, findings, ...log }));
   const grows = slopes.filter(({ isFlat }) => !isFlat);
   say(grows.length > 0 ? `GROWS: ${grows.map(({ name }) => name).join(", ")}` : "Everything that should be is flat.");
   process.exitCode = grows.length > 0 || isBroken(findings) ? 1 : 0;

@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { promisify } from "node:util";
 import { createAdminClient } from "../../../infra/cli/admin-client.ts";
 import { createProgram, expectOk, freePort, type Program, until } from "../../../infra/embedded/index.ts";
 import { createNetwork, type Network, type Place, startWire, type Wire } from "./network.ts";
@@ -109,10 +111,12 @@ export async function startWorld(options: {
       RATE_LIMIT_CONCURRENT_UPLOADS: "1000",
       CALL_TIMEOUT_MS: "40000",
       MEDIA_SYNC_TIMEOUT: "35",
-      DRAIN_DELAY: "0",
+      DRAIN_DELAY: "10",
       DRAIN_GRACE: "30",
       LOG_LEVEL: "info",
     };
+
+    await promisify(execFile)(process.execPath, [join(root, "infra/cli/migrate.ts")], { env: common });
 
     async function start(kind: Instance["kind"]): Promise<Instance> {
       const name = `${kind}-${++started}`;

@@ -1,0 +1,24 @@
+import mongoose from "mongoose";
+import { pino } from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import { systemClock } from "#platform/clock";
+import { connectMongo } from "#platform/mongo";
+import { ownServers } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+
+/**
+ * Driver 7.8: an operation's error brings the topology version as the operation reads it, with bigint. A monitor that
+ * streams begins half a second after it connected, and throws over that, outside of any promise.
+ */
+test("an operation finds the primary deposed just after connecting: heartbeats go on, and find the next one", async () => {
+  const { stores } = await ownServers({ mongo: true });
+  const operator = await new mongoose.mongo.MongoClient(stores.MONGODB_URI).connect();
+  onTestFinished(() => operator.close());
+  const mongo = await connectMongo(stores.MONGODB_URI, systemClock, pino({ enabled: false }));
+  onTestFinished(() => mongo.close());
+  await operator.db("admin").command({ replSetStepDown: 1, force: true });
+  const insert = () => mongo.db.collection("any").insertOne({});
+  // Brings the version; it may wait long enough for the next primary.
+  await insert().catch(() => undefined);
+  expect(await eventually(() => insert().catch(() => undefined))).toMatchObject({ acknowledged: true });
+});
