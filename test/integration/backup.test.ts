@@ -15,7 +15,7 @@ import {
 } from "../support/money-setup.ts";
 import { ownServers } from "../support/servers.ts";
 
-type Dump = ReadonlyMap<string, readonly Buffer[]>;
+type Dump = ReadonlyMap<string, { readonly indexes: readonly object[]; readonly documents: readonly Buffer[] }>;
 const { BSON, MongoClient } = mongoose.mongo;
 
 async function databaseOf(uri: string) {
@@ -24,15 +24,16 @@ async function databaseOf(uri: string) {
   return { client, db: client.db() };
 }
 
-/** BSON by collection, of one moment: as `mongodump --oplog` and a snapshot of the file system have it. */
+/** BSON and indexes by collection, of one moment: as `mongodump --oplog` and a snapshot of the file system have them. */
 async function dump(uri: string): Promise<Dump> {
   const { client, db } = await databaseOf(uri);
   const names = (await db.listCollections().toArray()).map(({ name }) => name);
   return client.withSession({ snapshot: true }, async (session) => {
-    const all = new Map<string, Buffer[]>();
+    const all = new Map<string, Dump extends ReadonlyMap<string, infer Collection> ? Collection : never>();
     for (const name of names) {
       const documents = await db.collection(name).find({}, { session, raw: true }).toArray();
-      all.set(name, documents as unknown as Buffer[]);
+      const indexes = await db.collection(name).indexes();
+      all.set(name, { indexes, documents: documents as unknown as Buffer[] });
     }
     return all;
   });
@@ -40,8 +41,9 @@ async function dump(uri: string): Promise<Dump> {
 
 async function restore(uri: string, dumped: Dump): Promise<void> {
   const { db } = await databaseOf(uri);
-  for (const [name, documents] of dumped) {
+  for (const [name, { indexes, documents }] of dumped) {
     await db.createCollection(name);
+    await db.collection(name).createIndexes(indexes as mongoose.mongo.IndexDescription[]);
     const parsed = documents.map((bytes) => BSON.deserialize(bytes, exactTypes));
     if (parsed.length > 0) await db.collection(name).insertMany(parsed);
   }

@@ -211,6 +211,7 @@ test("schedules are registered once, by any number of workers, and registering a
   const before = await runs();
   const scheduled = {
     "apply-late-costs": 300_000,
+    "archive-ledger": 3_600_000,
     "check-ledger": 30_000,
     "checkpoint-ledger": 30_000,
     "count-stored": 15_000,
@@ -219,6 +220,7 @@ test("schedules are registered once, by any number of workers, and registering a
     "expire-files": 60_000,
     "gather-buybacks": 60_000,
     "reconcile-payments": 5_000,
+    "restore-archives": 5_000,
     "sweep-holds": 15_000,
     "tidy-payments": 3_600_000,
   };
