@@ -64,6 +64,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     counting,
     observeAttempts: createAttemptObserver(metrics),
   });
+  const countPayments = metrics.counter("inference_x402_payments_total");
   const memory = createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES);
   const ending = new AbortController();
   const handlerDeps = {
@@ -80,6 +81,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       objects: createArchiveObjects(config),
       retentionDays: config.LEDGER_RETENTION_DAYS,
     }),
+    observePayments: (outcome: string, count: number) => countPayments({ outcome }, count),
     executor,
     ending: ending.signal,
     tracing,

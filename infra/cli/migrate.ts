@@ -56,11 +56,9 @@ async function showStates(mongo: Mongo): Promise<number> {
 program
   .command("run", { isDefault: true })
   .description("applies what is pending")
-  .option("--dry-run", "show what would be applied")
   .option("--offline", "no process of the service runs: apply also what those of older versions cannot work with")
-  .action((options: { dryRun?: true; offline?: true }) =>
+  .action((options: { offline?: true }) =>
     withMongo(async (mongo, log) => {
-      if (options.dryRun) return void (await showStates(mongo));
       const offline = options.offline === true;
       const applied = await migrate({ mongo, schemas, clock: systemClock, log, signal: stop.signal, offline });
       log.info({ applied }, "the schema fits this version");

@@ -77,7 +77,7 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
 
   /** Since when the record has been due that is due first; undefined if none is. */
   async function dueSince(): Promise<number | undefined> {
-    const options = { sort: { dueAt: 1 }, projection: { _id: 0, dueAt: 1 }, ...scatter("expiry") } as const;
+    const options = { sort: { dueAt: 1 }, projection: { _id: 0, dueAt: 1 }, ...scatter("metrics") } as const;
     const first = await fromMongo(collection.findOne({ dueAt: { $lte: new Date(clock.now()) } }, options));
     return first?.dueAt?.getTime();
   }

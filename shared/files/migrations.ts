@@ -8,7 +8,10 @@ export const filesSchema = {
   module: "files",
   shardKeys: { files: "_id", generations: "_id" },
   unsharded: { uploads: "found by id alone, and unique by account and request: bounded by the upload limits of keys" },
-  scatter: { expiry: "scheduled: files that are due, by a sparse index" },
+  scatter: {
+    expiry: "scheduled: files that are due, by a sparse index",
+    metrics: "scheduled: the file that is due first, by the same index",
+  },
   migrations: [
     createCollections("uploads, files and generations", [
       {

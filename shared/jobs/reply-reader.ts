@@ -51,7 +51,8 @@ export function createReplyReader(deps: {
   const key = replyKey(instance);
   const waiting = new Map<string, (frame: Frame) => void>();
   const strays = new Map<string, number>();
-  const markers = new Map<string, () => void>();
+  /** In the order in which they were written. */
+  const markers = new Map<number, () => void>();
   let markersWritten = 0;
   let stopped = false;
   let lastId = "0-0";
@@ -123,9 +124,17 @@ export function createReplyReader(deps: {
     for (let at = 0; at + 1 < fields.length; at += 2) handOver(fields[at] as string, fields[at + 1] as string);
   }
 
+  /** Those before it were handed over, or lost with Redis's data: nobody waits for them any longer. */
+  function reachMarker(reached: number): void {
+    for (const [marker, onReached] of markers) {
+      if (marker > reached) return;
+      onReached();
+    }
+  }
+
   function handOver(name: string, value: string): void {
     try {
-      if (name === "marker") return markers.get(value)?.();
+      if (name === "marker") return reachMarker(Number(value));
       const frame = fromField(name, value);
       if (!frame) return;
       const onFrame = waiting.get(frame.requestId);
@@ -195,9 +204,12 @@ export function createReplyReader(deps: {
       };
     },
     notify,
-    /** Resolves when all that was written before this call has been handed over. Rejects while Redis cannot be written. */
+    /**
+     * Resolves when all that was written before this call has been handed over, as far as Redis has it. Rejects while Redis
+     * cannot be written.
+     */
     async caughtUp(): Promise<void> {
-      const marker = String(markersWritten++);
+      const marker = markersWritten++;
       const { promise, resolve } = Promise.withResolvers<void>();
       markers.set(marker, resolve);
       try {

@@ -12,6 +12,9 @@ import { connectS3, type S3Config } from "#platform/s3";
 const prefix = "ledger/";
 const timeoutMs = 120_000;
 
+/** The bucket has none, or the server has no such thing. The names are S3's. */
+const saysNoRules = ["NoSuchLifecycleConfiguration", "NotImplemented", "MethodNotAllowed"];
+
 export type ArchiveObjects = ReturnType<typeof createArchiveObjects>;
 
 /** The files of the archive, in `ARCHIVE_BUCKET` or beside the other objects. A key is written once. */
@@ -38,11 +41,15 @@ export function createArchiveObjects(config: S3Config & Pick<Config, "S3_BUCKET"
       await s3.send(new DeleteObjectCommand({ Bucket, Key: keyOf(part) }), options());
     },
 
-    /** Throws if a lifecycle rule of the bucket would delete archives. Servers without lifecycle rules have none. */
+    /** Throws if a lifecycle rule of the bucket would delete archives, or the server does not tell. */
     async assertNotExpired(): Promise<void> {
       const { Rules = [] } = await s3
         .send(new GetBucketLifecycleConfigurationCommand({ Bucket }), options())
-        .catch((): { Rules?: LifecycleRule[] } => ({}));
+        .catch((error: Error): { Rules?: LifecycleRule[] } => {
+          if (saysNoRules.includes(error.name)) return {};
+          const hint = "nothing is archived: its rules may delete archives (grant s3:GetLifecycleConfiguration)";
+          throw new Error(`the lifecycle rules of the bucket ${Bucket} cannot be read, so ${hint}`, { cause: error });
+        });
       const rule = Rules.find((each) => expiresArchives(each));
       if (rule) throw new Error(`rule ${rule.ID ?? "without id"} of the bucket ${Bucket} would delete ${prefix}`);
     },

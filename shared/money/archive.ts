@@ -26,6 +26,9 @@ export interface ArchiveSizes {
 }
 const defaultSizes: ArchiveSizes = { partEntries: 25_000, partBytes: 32 * 1024 * 1024, batchEntries: 1_000 };
 
+/** Transactions at once: of different accounts, so that none waits for another. */
+const deletedAtOnce = 4;
+
 /** No entry is archived sooner. Calls are not decided so late, so none can be decided a second time after its entry went. */
 export const archivableMs = 30 * dayMs;
 
@@ -121,12 +124,13 @@ export function createArchive(deps: {
 
   /** Deletes what the file has. Any number of runs may do it at once. */
   async function deleteEntries(part: Part, lines: readonly ArchivedLine[], signal: AbortSignal | undefined) {
-    for (let at = 0; at < lines.length; at += batchEntries) {
-      // Another run goes on with it.
-      if (signal?.aborted) return;
-      await sums.move(lines.slice(at, at + batchEntries));
+    async function move(range: readonly ArchivedLine[]): Promise<void> {
+      for (let at = 0; at < range.length && !signal?.aborted; at += batchEntries)
+        await sums.move(range.slice(at, at + batchEntries));
     }
-    await parts.markArchived(part);
+    await Promise.all(byAccounts(lines, deletedAtOnce).map(move));
+    // Another run goes on with it.
+    if (!signal?.aborted) await parts.markArchived(part);
   }
 
   async function removeAbandoned(): Promise<void> {
@@ -203,3 +207,17 @@ export function createArchive(deps: {
 const monthOf = (date: Date): string => date.toISOString().slice(0, 7);
 const monthStart = (date: Date, later = 0): Date =>
   new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later));
+
+/** Some lists of about the same length. All lines of an account are in one, and beside one another: each sum is written seldom. */
+function byAccounts(lines: readonly ArchivedLine[], count: number): ArchivedLine[][] {
+  const sorted = lines.toSorted(
+    (one, other) => Number(one.account > other.account) - Number(one.account < other.account),
+  );
+  const lists: ArchivedLine[][] = [];
+  for (let from = 0, to = 0; from < sorted.length; from = to) {
+    to = from + Math.ceil(sorted.length / count);
+    while (sorted[to]?.account === sorted[to - 1]?.account && to < sorted.length) to += 1;
+    lists.push(sorted.slice(from, to));
+  }
+  return lists;
+}

@@ -57,8 +57,8 @@ export function createPayments(deps: { config: Config; mongo: Mongo; money: Mone
     /** Undefined: switched off, no `X402_PAY_TO`. */
     x402: x402 && createX402({ x402, quotes, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),
-    /** Batches that are not done, by state. */
-    countBuybacks: batches.countOpen,
+    /** Batches by state. */
+    countBuybacks: batches.countByState,
     buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),
   };
 }

@@ -213,15 +213,15 @@ export const metricList = {
   },
   inference_x402_payments_total: {
     type: "counter",
-    of: ["api"],
+    of: both,
     labels: ["outcome"],
-    help: "Requests that pay by x402. `outcome`: quoted (402, no payment), settled, repeated (a payment that was settled before), refused, failed (not decided yet, or not a payment)",
+    help: "Requests that pay by x402. `outcome`: quoted (402, no payment), settled, repeated (a payment that was settled before), refused, failed (not decided yet, or not a payment). Of a worker, payments that it decided from the chain: settled, reopened (nothing was paid)",
   },
   inference_buyback_batches: {
     type: "gauge",
     of: ["api"],
     labels: ["state"],
-    help: "Buybacks: `open` collect charges, `due` wait for their execution",
+    help: "Buybacks: `open` collect charges, `due` wait for their execution, `done` were executed",
   },
   inference_gathered_age_seconds: {
     type: "gauge",

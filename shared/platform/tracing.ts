@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { Context, Span as SdkSpan, SpanContext, SpanKind } from "@opentelemetry/api";
-import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace";
 import serviceManifest from "../../package.json" with { type: "json" };
 import { atMost, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./logger.ts";
+import { boundSpans } from "./span-queue.ts";
 
 /**
  * Traces in OpenTelemetry's model, sent by OTLP over HTTP (protobuf). Without OTEL_EXPORTER_OTLP_ENDPOINT there is no
@@ -54,7 +54,6 @@ const batchDelayMs = 2_000;
 const exportTimeoutMs = 5_000;
 /** How long a shutdown waits for the receiver. */
 const lastExportMs = 2_000;
-const warnEveryMs = 60_000;
 /** Of one attribute, in characters. Prompts are cut to less before (`workers/tracing/messages.ts`). */
 const maxAttributeLength = 20_000;
 
@@ -102,13 +101,11 @@ export async function startTracing(
     sampler: new sdk.ParentBasedSampler({ root: new sdk.AlwaysOnSampler() }),
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
     spanProcessors: [
-      new sdk.BatchSpanProcessor({
-        exporter: reportingLosses(exporter, deps),
-        maxQueueSize: maxQueuedSpans,
-        maxExportBatchSize: maxBatchSpans,
-        scheduledDelayMillis: batchDelayMs,
+      boundSpans(exporter, maxQueuedSpans, deps, (counted) => {
+        const sizes = { maxQueueSize: maxQueuedSpans, maxExportBatchSize: maxBatchSpans };
         // The exporter's own limit comes first.
-        exportTimeoutMillis: exportTimeoutMs + 1_000,
+        const times = { scheduledDelayMillis: batchDelayMs, exportTimeoutMillis: exportTimeoutMs + 1_000 };
+        return new sdk.BatchSpanProcessor({ exporter: counted, ...sizes, ...times });
       }),
     ],
   });
@@ -235,25 +232,4 @@ function decode(value: string): string {
   } catch {
     return value;
   }
-}
-
-/** Logs that spans were lost, at most once a minute. The receiver's answer is not logged: it may quote what was sent. */
-function reportingLosses(exporter: SpanExporter, { clock, log }: { clock: Clock; log: Logger }): SpanExporter {
-  let lost = 0;
-  let warnAfter = 0;
-  return {
-    export(spans: ReadableSpan[], done) {
-      exporter.export(spans, (result) => {
-        done(result);
-        if (result.code === 0) return;
-        lost += spans.length;
-        if (clock.now() < warnAfter) return;
-        warnAfter = clock.now() + warnEveryMs;
-        log.warn({ err: result.error?.message, spans: lost }, "spans were not accepted by the receiver of traces");
-        lost = 0;
-      });
-    },
-    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
-    shutdown: () => exporter.shutdown(),
-  };
 }

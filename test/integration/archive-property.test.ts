@@ -42,10 +42,10 @@ test("a run that is killed at any step loses no entry and counts none twice; the
   let spentNanoUsd = 0n;
   let lives = 0;
   for (let isKilled = true; isKilled; lives++) {
-    const costs = [0n, 1n, 20n, 3n, 4n, 5n, 6n];
+    const costs = [0n, 1n, 20n, 3n, 4n];
     const ids = await Promise.all(costs.map((cost, at) => spend(bank, inTurn(accounts, at), cost)));
     for (const id of ids) all.add(id);
-    spentNanoUsd += 39n;
+    spentNanoUsd += 28n;
     await grow();
     isKilled = await runMortal(bank, lives);
     await expectExact(money);
@@ -63,7 +63,7 @@ test("a run that is killed at any step loses no entry and counts none twice; the
     // Only the credits stay.
     expect(await ledgerIds(mongo)).toHaveLength(2);
   }
-  expect(lives).toBeGreaterThan(20);
+  expect(lives).toBeGreaterThan(12);
   const balances = await money.balances(accounts);
   expect([...balances.values()].reduce((sum, balance) => sum + balance, 0n)).toBe(2_000_000n - spentNanoUsd);
 });

@@ -13,10 +13,9 @@ import {
   startBank,
   startMoney,
 } from "../support/money-setup.ts";
-import { migrateDatabase } from "../support/schema.ts";
 import { ownServers } from "../support/servers.ts";
 
-type Dump = ReadonlyMap<string, readonly Buffer[]>;
+type Dump = ReadonlyMap<string, { readonly indexes: readonly object[]; readonly documents: readonly Buffer[] }>;
 const { BSON, MongoClient } = mongoose.mongo;
 
 async function databaseOf(uri: string) {
@@ -25,15 +24,16 @@ async function databaseOf(uri: string) {
   return { client, db: client.db() };
 }
 
-/** BSON by collection, of one moment: as `mongodump --oplog` and a snapshot of the file system have it. */
+/** BSON and indexes by collection, of one moment: as `mongodump --oplog` and a snapshot of the file system have them. */
 async function dump(uri: string): Promise<Dump> {
   const { client, db } = await databaseOf(uri);
   const names = (await db.listCollections().toArray()).map(({ name }) => name);
   return client.withSession({ snapshot: true }, async (session) => {
-    const all = new Map<string, Buffer[]>();
+    const all = new Map<string, Dump extends ReadonlyMap<string, infer Collection> ? Collection : never>();
     for (const name of names) {
       const documents = await db.collection(name).find({}, { session, raw: true }).toArray();
-      all.set(name, documents as unknown as Buffer[]);
+      const indexes = await db.collection(name).indexes();
+      all.set(name, { indexes, documents: documents as unknown as Buffer[] });
     }
     return all;
   });
@@ -41,10 +41,9 @@ async function dump(uri: string): Promise<Dump> {
 
 async function restore(uri: string, dumped: Dump): Promise<void> {
   const { db } = await databaseOf(uri);
-  for (const [name, documents] of dumped) {
-    // This dump has no indexes, so migrations make them.
-    if (name === "migrations") continue;
+  for (const [name, { indexes, documents }] of dumped) {
     await db.createCollection(name);
+    await db.collection(name).createIndexes(indexes as mongoose.mongo.IndexDescription[]);
     const parsed = documents.map((bytes) => BSON.deserialize(bytes, exactTypes));
     if (parsed.length > 0) await db.collection(name).insertMany(parsed);
   }
@@ -80,7 +79,6 @@ test("a dump under load is restored into a fresh MongoDB: holds and leases end, 
   const { mongo: fresh } = await ownServers({ mongo: true });
   const freshUri = fresh.env["MONGODB_URI"] as string;
   await restore(freshUri, dumped);
-  await migrateDatabase(freshUri);
   const { money: restored, mongo } = await startMoney(freshUri, clock);
   const exact = { ok: true, differenceNanoUsd: 0n };
   expect(await restored.check()).toMatchObject(exact);

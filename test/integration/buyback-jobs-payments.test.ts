@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { openMaintenance } from "../support/buyback-jobs-setup.ts";
+import { scrape } from "../support/metrics.ts";
 import { createMovableClock } from "../support/money-setup.ts";
 import { openPayments, quoteDocument, settingsOf, settlePayment } from "../support/payments-setup.ts";
 import { startService } from "../support/service.ts";
@@ -33,6 +34,9 @@ test("a payment whose process died is settled by the job, is listed as owed, and
   expect(await found(service, `/accounts/${account}`)).toBeUndefined();
   clock.later(leaseMs);
   await runUntil(["reconcile-payments"], () => found(service, `/accounts/${account}`));
+  const worker = await scrape(service.metrics.worker);
+  expect(worker.value("inference_x402_payments_total", { outcome: "settled" })).toBe(1);
+  expect(worker.value("inference_x402_payments_total", { outcome: "reopened" })).toBeUndefined();
   expect(await service.admin("GET", "/owed/total")).toEqual({
     object: "owed_total",
     owed_usd: "0.04",

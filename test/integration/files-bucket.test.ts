@@ -14,6 +14,7 @@ import { testStores } from "../support/servers.ts";
 async function startBucketSettings() {
   const settings = new Map<string, string>();
   const writes: string[] = [];
+  const refusal: { code?: string } = {};
   async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const setting = new URL(req.url ?? "", "http://s3").searchParams.has("lifecycle") ? "Lifecycle" : "CORS";
     if (req.method === "PUT") {
@@ -22,6 +23,8 @@ async function startBucketSettings() {
       res.end();
       return;
     }
+    const { code } = refusal;
+    if (code !== undefined) return void res.writeHead(403).end(`<Error><Code>${code}</Code></Error>`);
     const stored = settings.get(setting);
     const missing = `<Error><Code>NoSuch${setting}Configuration</Code></Error>`;
     res.writeHead(stored ? 200 : 404, { "content-type": "application/xml" }).end(stored ?? missing);
@@ -31,11 +34,11 @@ async function startBucketSettings() {
   onTestFinished(() => void server.close());
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const config = loadConfig({ ...(await testStores()), S3_ENDPOINT: endpoint });
-  return { config, settings, writes };
+  return { config, settings, writes, refusal };
 }
 
 test("a worker sets lifecycle rules for every prefix of files, once, and none that deletes archives", async () => {
-  const { config, settings, writes } = await startBucketSettings();
+  const { config, settings, writes, refusal } = await startBucketSettings();
   const deps = { s3: connectS3(config), bucket: config.S3_BUCKET, log: createLogger("test", "silent") };
   await prepareBucket(deps);
   const rules = settings.get("Lifecycle") ?? "";
@@ -54,4 +57,16 @@ test("a worker sets lifecycle rules for every prefix of files, once, and none th
   const all = "<Rule><ID>tidy</ID><Status>Enabled</Status><Expiration><Days>90</Days></Expiration></Rule>";
   settings.set("Lifecycle", `<LifecycleConfiguration>${all}</LifecycleConfiguration>`);
   await expect(objects.assertNotExpired()).rejects.toThrow("rule tidy");
+  for (const [code, isKnown] of [
+    ["AccessDenied", false],
+    ["SlowDown", false],
+    ["NotImplemented", true],
+  ] as const) {
+    refusal.code = code;
+    const asserted = await objects.assertNotExpired().then(
+      () => true,
+      (error: Error) => /rules of the bucket .* cannot be read/.test(error.message) && false,
+    );
+    expect([code, asserted]).toEqual([code, isKnown]);
+  }
 });

@@ -14,7 +14,7 @@ async function start() {
   await startRedis(redis);
   const time = createManualClock();
   const files = { counts: async () => ({ uploads: { pending: 0, active: 0, due: 0 }, dueSince: undefined }) };
-  const payments = { countBuybacks: async () => ({ open: 0, due: 0 }) };
+  const payments = { countBuybacks: async () => ({ open: 0, due: 0, done: 0 }) };
   const deps = { ...bank, files, payments, gathered: createGathered({ redis, clock: time }), clock: bank.clock };
   const read = async () => {
     time.advance(minuteMs);

@@ -83,7 +83,7 @@ test("after a few calls every metric has moved", async () => {
   expect(sum("inference_overhead_seconds")).toBeLessThan(sum("inference_call_duration_seconds"));
 });
 
-test("a thousand calls with random models and keys add no series", async () => {
+test("hundreds of calls with random models and keys add no series", async () => {
   const { service, provider } = await startWithProvider();
   onTestFinished(() => provider.close());
   const customer = await service.account("5");
@@ -102,13 +102,13 @@ test("a thousand calls with random models and keys add no series", async () => {
     );
   };
   const sendAll = async (from: number, to: number) => {
-    for (let at = from; at < to; at += 30)
-      await Promise.all(Array.from({ length: Math.min(30, to - at) }, (_, i) => send(at + i)));
+    for (let at = from; at < to; at += 100)
+      await Promise.all(Array.from({ length: Math.min(100, to - at) }, (_, i) => send(at + i)));
   };
   await sendAll(0, 30);
   const calls = () => scrape(service.metrics.api).then((samples) => samples.labels("inference_calls_total"));
   const before = await calls();
-  await sendAll(30, 1_030);
+  await sendAll(30, 330);
   expect(await calls()).toEqual(before);
   expect(new Set(before.map((labels) => labels["model"]))).toEqual(new Set(["other"]));
   for (const each of await series()) expect(each).not.toMatch(/no-such|sk-random|aaaa|acct_|key_|req_/);

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Redis } from "ioredis";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { noCapacity } from "#errors";
 import { type Clock, systemClock } from "#platform/clock";
 import { type Frame, fromField, limitBytes, toField } from "../../shared/jobs/frames.ts";
@@ -381,6 +381,14 @@ test("the lease is renewed, and a missing stream is created again", async () => 
   const { ended } = collect(reader, "req_1");
   expect(await replies.open("api_test", "req_1", onGone).final("a", {})).toBe(true);
   expect((await ended).data).toBe("a");
+});
+
+test("who waits for what was written, and Redis lost it, waits no longer than the next one who asks", async () => {
+  const { reader, commands } = await bothEnds();
+  vi.spyOn(commands, "xadd").mockResolvedValueOnce("1-1");
+  const lost = reader.caughtUp();
+  await reader.caughtUp();
+  expect(await lost.then(() => "over")).toBe("over");
 });
 
 test("a stream that was created again is read, even on a server whose clock is behind", async () => {

@@ -4,7 +4,7 @@ import { mockError, mockText } from "../support/mock-openai.ts";
 import { ofFile } from "../support/of-file.ts";
 import { caller, type ReceivedSpan, startOtlpReceiver, treeOf } from "../support/otlp-receiver.ts";
 import { eventually } from "../support/service.ts";
-import { asking, gate, localModel, providerModel, startWithProvider } from "../support/service-setup.ts";
+import { asking, catalogWith, gate, localModel, providerModel, startWithProvider } from "../support/service-setup.ts";
 
 const path = "/v1/chat/completions";
 const upstreamModel = providerModel.replace("openai/", "");
@@ -190,6 +190,35 @@ test("a caller who disconnects ends the trace", async () => {
   expect(only(spans, `POST ${path}`).attributes["inference.disconnected"]).toBe(true);
   expect(only(spans, inference)).toMatchObject({ isError: false, attributes: { "inference.outcome": "cancelled" } });
   expect(only(spans, "process chat").attributes["inference.status"]).toBe("cancelled");
+});
+
+test("of a video the submission, each poll and the download are spans of its attempt", async () => {
+  const receiver = await startOtlpReceiver();
+  const clip = {
+    id: "test/video",
+    name: "Video",
+    owned_by: "test",
+    type: "video",
+    task: "video",
+    released: "2026-01-01",
+    input_schema: { type: "object", required: ["prompt"], properties: { prompt: { type: "string", minLength: 1 } } },
+    units: { request: { count: 1 } },
+    pricing: { request: "0.1" },
+    variants: [],
+    upstreams: [{ upstream: "openai", model: "video-1" }],
+  };
+  const { service, provider } = await startWithProvider({ ...receiver.env, CATALOG_FILE: catalogWith({}, {}, [clip]) });
+  onTestFinished(() => provider.close());
+  const customer = await service.account("5");
+  const { trace, traceparent } = caller(50);
+  const body = { model: clip.id, input: { prompt: "waves" } };
+  const answer = await customer.post("/v1/media/generations", body, { headers: { traceparent } });
+  expect(answer.status).toBe(200);
+  const spans = await receiver.trace(trace, "POST /v1/media/generations", "process media");
+  const attempt = only(spans, "generate_content video-1");
+  const requests = spans.filter(({ kind, parent }) => kind === "client" && parent === attempt.id);
+  expect(requests.map(({ name }) => name)).toEqual(provider.requests.map(({ method }) => method));
+  expect(requests.length).toBeGreaterThanOrEqual(3);
 });
 
 test("while the receiver hangs, calls are answered as ever", async () => {

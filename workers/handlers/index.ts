@@ -24,6 +24,8 @@ export interface HandlerDeps extends CallDeps {
   readonly payments: Payments;
   readonly gathered: Gathered;
   readonly archive: Archive;
+  /** Counts payments that were decided from the chain. */
+  readonly observePayments: (outcome: "settled" | "reopened", count: number) => void;
   /** For uploads inside requests and files inside answers. */
   readonly memory: ByteBudget;
   /** Only where maintenance is served: no other worker needs its key. */
@@ -116,10 +118,12 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   "restore-archives": ({ archive, ending }) => archive.restore(ending),
   "expire-files": expireFiles,
   "expire-bodies": expireBodies,
-  "reconcile-payments": async ({ payments, log }) => {
+  "reconcile-payments": async ({ payments, observePayments, log }) => {
     const reconciled = await payments.x402?.reconcile();
-    if (reconciled && reconciled.settled + reconciled.reopened > 0)
-      log.warn(reconciled, "payments were decided from the chain");
+    if (!reconciled || reconciled.settled + reconciled.reopened === 0) return;
+    for (const outcome of ["settled", "reopened"] as const)
+      if (reconciled[outcome] > 0) observePayments(outcome, reconciled[outcome]);
+    log.warn(reconciled, "payments were decided from the chain");
   },
   "tidy-payments": async ({ payments, log }) => {
     const removed = await payments.unused.removeSpent();

@@ -1,0 +1,69 @@
+import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace";
+import type { Clock } from "./clock.ts";
+import type { Logger } from "./logger.ts";
+
+const warnEveryMs = 60_000;
+
+/**
+ * Lets at most `limit` ended spans wait to be sent, and logs how many were lost, at most once a minute until the shutdown: those beyond it, which
+ * the SDK would drop without a word, and those that the receiver did not accept. Its answer is not logged: it may quote what
+ * was sent.
+ */
+export function boundSpans(
+  exporter: SpanExporter,
+  limit: number,
+  { clock, log }: { clock: Clock; log: Logger },
+  batchBy: (exporter: SpanExporter) => SpanProcessor,
+): SpanProcessor {
+  let waiting = 0;
+  const lost = { dropped: 0, refused: 0 };
+  let lastError: string | undefined;
+  let warnAfter = 0;
+  let isEnding = false;
+
+  function lose(kind: keyof typeof lost, spans: number): void {
+    lost[kind] += spans;
+    if (isEnding || clock.now() >= warnAfter) warn();
+  }
+
+  function warn(): void {
+    if (lost.dropped + lost.refused === 0) return;
+    warnAfter = clock.now() + warnEveryMs;
+    log.warn(
+      { err: lastError, ...lost },
+      "spans were lost: the receiver of traces did not take them, or not fast enough",
+    );
+    lost.dropped = 0;
+    lost.refused = 0;
+  }
+
+  const batches = batchBy({
+    export(spans: ReadableSpan[], done) {
+      waiting -= spans.length;
+      exporter.export(spans, (result) => {
+        done(result);
+        if (result.code === 0) return;
+        lastError = result.error?.message;
+        lose("refused", spans.length);
+      });
+    },
+    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+    shutdown: () => exporter.shutdown(),
+  });
+
+  return {
+    onStart() {},
+    onEnd(span) {
+      if (waiting >= limit) return lose("dropped", 1);
+      waiting += 1;
+      batches.onEnd(span);
+    },
+    forceFlush: () => batches.forceFlush(),
+    shutdown() {
+      // The process may end before a receiver that hangs has answered.
+      isEnding = true;
+      warn();
+      return batches.shutdown();
+    },
+  };
+}
