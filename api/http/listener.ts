@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type RequestListener, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { headersTooLarge, invalidValue, requestTimeout, type ServiceError } from "#errors";
@@ -15,10 +15,15 @@ const lingerMs = 1_000;
 /** Calls have deadlines and streams have pings of their own: Node's default limits would cut long uploads and idle callers. */
 const limits = { keepAliveTimeout: 65_000, requestTimeout: uploadTimeoutMs, headersTimeout: 60_000 };
 
-/** The HTTP server. What Node would answer by itself, without a body, is answered by the app or here, as any other error. */
-export function createListener(app: RequestListener, clock: Clock) {
+/**
+ * The HTTP server. There is no limit of connections: one caller could take all of a limit as well as all descriptors. The proxy
+ * limits them by address. `own`: other limits, for tests.
+ *
+ * What Node would answer by itself, without a body, is answered by the app or here, as any other error.
+ */
+export function createListener(app: RequestListener, clock: Clock, own: ServerOptions = {}) {
   // The app checks `Host`.
-  const server = createServer({ ...limits, requireHostHeader: false }, app);
+  const server = createServer({ ...limits, requireHostHeader: false, ...own }, app);
   // `Expect: 100-continue` is answered when the body is about to be read, so that a refused one is never sent.
   server.on("checkContinue", app).on("checkExpectation", app);
 

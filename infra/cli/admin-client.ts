@@ -27,7 +27,7 @@ export class CommandError extends Error {
  */
 export function findTarget(given: { url?: string | undefined; token?: string | undefined }, env: Environment): Target {
   const url = given.url ?? (env.ADMIN_URL || undefined);
-  const token = given.token ?? (withSecretFiles(env, ["ADMIN_TOKEN"])["ADMIN_TOKEN"] || undefined);
+  const token = given.token ?? (withSecretFiles(env, ["ADMIN_TOKEN"])["ADMIN_TOKEN"]?.split(",")[0] || undefined);
   if (url !== undefined && token === undefined)
     throw new CommandError(`The address ${url} needs its token: give --token, ADMIN_TOKEN or ADMIN_TOKEN_FILE.`);
   const demo = url !== undefined && token !== undefined ? undefined : readDemo(env.DATA_DIR || ".data");

@@ -91,7 +91,8 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
     await until(() => expectOk(`${origin}/readyz`), signal);
   });
   const baseUrl = config.PUBLIC_URL ?? origin;
-  const demo = await ensureDemo({ origin, baseUrl, adminToken, dataDir, metrics, x402: chain?.payments });
+  const [token = adminToken] = adminToken.split(",");
+  const demo = await ensureDemo({ origin, baseUrl, adminToken: token, dataDir, metrics, x402: chain?.payments });
   for (const program of programs) supervise(program, { clock: systemClock, log: terminal.log, signal: quit });
   terminal.ready(demo, DATA_DIR);
   if (!quit.aborted) await once(quit, "abort");

@@ -77,6 +77,7 @@ const render = (args: readonly string[]) =>
 const secretValues: Readonly<Record<string, string>> = {
   REDIS_URL: "redis://redis:6379",
   MONGODB_URI: "mongodb://mongo/inference",
+  OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20x",
   SOLANA_RPC_URL: "https://rpc.example.com",
 };
 

@@ -94,9 +94,11 @@ export const environment = z.object({
     .describe("Address of the API for callers, used in absolute links. Default: http://127.0.0.1:PORT"),
   ADMIN_TOKEN: z
     .string()
-    .min(16)
+    .regex(/^[^,]{16,}(,[^,]{16,})?$/, "must have at least 16 characters, or be two such tokens, separated by a comma")
     .optional()
-    .describe("Bearer token of the admin interface; without it the interface answers 404")
+    .describe(
+      "Bearer token of the admin interface; without it the interface answers 404. While it is rotated, two tokens separated by a comma: both are accepted",
+    )
     .meta(secret),
   CATALOG_FILE: text.optional().describe("Catalog of models; default: the shipped one in shared/catalog"),
   CATALOG_OVERLAY: text

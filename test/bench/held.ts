@@ -190,7 +190,7 @@ ${table(
   ["of a ledger entry", "bytes"],
   [
     ["document", whole(ledger.entryBytes)],
-    ["on disk, compressed", whole(ledger.storedBytes)],
+    ["on disk, compressed (copies of one entry: real ones take more)", whole(ledger.storedBytes)],
     ...Object.entries(ledger.indexBytes).map(([name, bytes]) => [`index \`${name}\``, whole(bytes)]),
   ],
 )}

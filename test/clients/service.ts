@@ -12,6 +12,10 @@ import { migrateDatabase } from "../support/schema.ts";
 /** An API and a worker process on stores of their own. */
 export interface Service {
   readonly url: string;
+  /** How its stores are reached. */
+  readonly stores: Readonly<Record<string, string>>;
+  /** Where each process writes its log, `api.log` and `worker.log`. */
+  readonly dataDir: string;
   /** The key of a new account with a balance. */
   readonly newKey: (name: string) => Promise<string>;
   /** Throws if the balances do not match the ledger, once no hold is open. */
@@ -23,9 +27,13 @@ const settleWithinMs = 60_000;
 /** Short, so that a pause of two seconds has pings. */
 const pingIntervalMs = 500;
 
-/** Stand-ins serve the models of OpenAI, Anthropic and Google. `publicUrl`: where callers reach it, if not directly. */
+/**
+ * Stand-ins serve the models of OpenAI, Anthropic and Google. `publicUrl`: where callers reach it, if not directly. `env`:
+ * configuration beside that.
+ */
 export async function startService(options: {
   readonly publicUrl?: string;
+  readonly env?: Readonly<Record<string, string>>;
   readonly onProgress: (text: string) => void;
 }): Promise<Service> {
   const dataDir = await mkdtemp(join(tmpdir(), "inference-clients-"));
@@ -59,6 +67,7 @@ export async function startService(options: {
       ANTHROPIC_BASE_URL: anthropic.url,
       GEMINI_API_KEY: "stand-in",
       GEMINI_BASE_URL: gemini.url,
+      ...options.env,
     };
     const start = async (name: string, file: string, readyUrl?: string) => {
       const program = createProgram({
@@ -76,7 +85,7 @@ export async function startService(options: {
     await migrateDatabase(embedded.env["MONGODB_URI"] ?? "");
     await start("worker", "workers/main.ts");
     await start("api", "api/main.ts", `${origin}/readyz`);
-    return { url: origin, ...operate(createAdminClient({ url: origin, token })), stop };
+    return { url: origin, stores: embedded.env, dataDir, ...operate(createAdminClient({ url: origin, token })), stop };
   } catch (error) {
     await stop();
     throw error;

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,6 +15,25 @@ interface Manifest {
   readonly devDependencies: Readonly<Record<string, string>>;
 }
 
+interface Component {
+  readonly name: string;
+  readonly version: string;
+  readonly hashes: readonly unknown[];
+}
+
+/** Of the packages in a folder `node_modules`, and in theirs. */
+function packagesIn(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  const names = readdirSync(folder).filter((name) => !name.startsWith("."));
+  const paths = names.flatMap((name) =>
+    name.startsWith("@") ? readdirSync(join(folder, name)).map((each) => join(folder, name, each)) : join(folder, name),
+  );
+  return paths.flatMap((path) => {
+    const { name, version } = JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as Component;
+    return [`${name}@${version}`, ...packagesIn(join(path, "node_modules"))];
+  });
+}
+
 /** What the Dockerfile copies. Of `infra/cli`, `.dockerignore` admits only the commands for operators. */
 async function copyImageFiles(folder: string): Promise<void> {
   const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
@@ -24,7 +43,7 @@ async function copyImageFiles(folder: string): Promise<void> {
   for (const source of sources) await cp(source, join(folder, source), { recursive: true, filter });
 }
 
-test("API and workers start and become ready with production dependencies only", async () => {
+test("API and workers start with production dependencies only, which the list of software names exactly", async () => {
   const folder = await mkdtemp(join(tmpdir(), "inference-production-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   await copyImageFiles(folder);
@@ -36,6 +55,13 @@ test("API and workers start and become ready with production dependencies only",
   expect(Object.keys(dependencies).filter((name) => !isInstalled(name))).toEqual([]);
   for (const name of ["litesvm", "mongodb-memory-server-core", "pino-pretty", "@x402/fetch", "vitest", "node"])
     expect([name, name in devDependencies, isInstalled(name)]).toEqual([name, true, false]);
+
+  // The list of software names every package of the installation, and no other.
+  const sbom = await execute(process.execPath, ["infra/docker/sbom.ts", folder], { maxBuffer: 16 * 1024 * 1024 });
+  const { components } = JSON.parse(sbom.stdout) as { components: readonly Component[] };
+  const listed = components.map(({ name, version }) => `${name}@${version}`);
+  expect(listed.toSorted()).toEqual(packagesIn(join(folder, "node_modules")).toSorted());
+  expect(components.filter(({ hashes }) => hashes.length === 0)).toEqual([]);
 
   const stores = await testStores();
   const [api, worker] = await Promise.all([spawnApi(stores, {}, folder), spawnWorker(stores, {}, folder)]);

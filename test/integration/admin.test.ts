@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { loadConfig } from "../../shared/platform/config.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { type AdminServer, adminToken, settledCall, startAdminServer } from "../support/admin-server.ts";
 import { ofFile } from "../support/of-file.ts";
@@ -37,6 +38,22 @@ test("a missing or wrong token is refused before anything else is checked", asyn
   }
   expect((await ask("GET", "/accounts", undefined, { authorization: `bearer ${adminToken}` })).status).toBe(200);
 });
+
+test("while the token is rotated two are accepted, and nothing else", async () => {
+  const [fresh, old] = ["the-new-admin-token", "the-old-admin-token"];
+  const { ask } = await startAdminServer({ ADMIN_TOKEN: `${fresh},${old}` });
+  const statuses = [fresh, old, `${fresh},${old}`, "", ","].map(
+    async (token) => (await ask("GET", "/accounts", undefined, { authorization: `Bearer ${token}` })).status,
+  );
+  expect(await Promise.all(statuses)).toEqual([200, 200, 401, 401, 401]);
+});
+
+test.each(["short", `${adminToken},`, `${adminToken},short`, `,${adminToken}`, Array(3).fill(adminToken).join()])(
+  "the API does not start with the token %s",
+  (token) => {
+    expect(() => loadConfig({ ADMIN_TOKEN: token })).toThrow(/ADMIN_TOKEN: must have at least 16 characters/);
+  },
+);
 
 test("an account is created, read, updated and frozen", async () => {
   const { ask } = await startAdminServer();

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { ServerOptions } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createListener } from "../../api/http/listener.ts";
@@ -32,12 +33,16 @@ const shapes: readonly (readonly [name: string, status: number, text: string])[]
   ["2,000 headers", 431, post(...Array.from({ length: 2_000 }, (_, n) => `x-${n}: 12345678`))],
 ];
 
-async function listening() {
+async function listening(limits: ServerOptions = {}) {
   const seen: string[] = [];
-  const { server } = createListener((req, res) => {
-    seen.push(`${req.method} ${req.url}`);
-    req.resume().on("end", () => res.end());
-  }, systemClock);
+  const { server } = createListener(
+    (req, res) => {
+      seen.push(`${req.method} ${req.url}`);
+      req.resume().on("end", () => res.end());
+    },
+    systemClock,
+    limits,
+  );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => {
@@ -66,3 +71,29 @@ test("a request must arrive in bounded time, and its headers within a minute", a
   const { server } = await listening();
   expect(server).toMatchObject({ headersTimeout: 60_000, requestTimeout: 1_200_000, keepAliveTimeout: 65_000 });
 });
+
+test("500 connections that never finish their headers do not keep a caller waiting, and all end by a 408", async () => {
+  const { port } = await listening({ headersTimeout: 2_000, connectionsCheckingInterval: 100 });
+  const starts = ["", "G", "GET / HTTP/1.1\r\nHost: a\r\n", "GET / HTTP/1.1\r\nHost: a\r\nx-drip: "];
+  const slow = Array.from({ length: 500 }, async (_, at) => {
+    const socket = connect(port, "127.0.0.1").on("error", () => {});
+    await once(socket, "connect");
+    const start = starts[at % starts.length] ?? "";
+    if (start !== "") socket.write(start);
+    const drip = start.endsWith("x-drip: ") ? setInterval(() => socket.write("x"), 100) : undefined;
+    let answer = "";
+    socket.on("data", (bytes) => {
+      answer += bytes.toString("latin1");
+    });
+    return { ended: once(socket, "close").then(() => answer), stop: () => clearInterval(drip) };
+  });
+  const sockets = await Promise.all(slow);
+  expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
+  const answers = await Promise.all(sockets.map(({ ended }) => ended));
+  for (const { stop } of sockets) stop();
+  // Bytes that come after the end may reset the connection before the answer is read.
+  const dripping = starts.length - 1;
+  const isExpected = (answer: string, at: number) =>
+    answer.startsWith("HTTP/1.1 408 ") || (answer === "" && at % starts.length === dripping);
+  expect(answers.filter((answer, at) => !isExpected(answer, at))).toEqual([]);
+}, 30_000);

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
+import type { mongo } from "mongoose";
 import type { Aftermath, Balance, BookEntry } from "./oracles.ts";
 import type { World } from "./world.ts";
 
@@ -47,8 +48,15 @@ const balanceOf = ({ id, available_usd, held_usd }: Fields): Balance => ({
 });
 
 /** Every object of the bucket, and which of them and of the open multipart uploads no record names. */
-export async function objectKeys({ stores }: World): Promise<{ found: readonly string[]; stray: readonly string[] }> {
-  const { S3_ENDPOINT = "", S3_REGION = "", S3_BUCKET: Bucket, ...keys } = stores.env;
+export async function objectKeys(
+  {
+    S3_ENDPOINT = "",
+    S3_REGION = "us-east-1",
+    S3_BUCKET: Bucket = "inference",
+    ...keys
+  }: Readonly<Record<string, string>>,
+  database: mongo.Db,
+): Promise<{ found: readonly string[]; stray: readonly string[] }> {
   const credentials = {
     accessKeyId: keys["S3_ACCESS_KEY_ID"] ?? "",
     secretAccessKey: keys["S3_SECRET_ACCESS_KEY"] ?? "",
@@ -63,7 +71,6 @@ export async function objectKeys({ stores }: World): Promise<{ found: readonly s
   }
   const { Uploads = [] } = await s3.send(new ListMultipartUploadsCommand({ Bucket }));
   s3.destroy();
-  const database = stores.mongo.client.db();
   const known = new Set<string>();
   for (const name of ["uploads", "files"])
     for await (const { _id } of database.collection<{ _id: string }>(name).find({}, { projection: { _id: 1 } }))
@@ -96,6 +103,6 @@ export async function readAftermath(world: World, say: (text: string) => void): 
     openJobs: await openJobs(world),
     checkOk: check["ok"] === true,
     checkDifferenceNanoUsd: nanoUsd(check["difference_usd"]),
-    strayObjects: (await objectKeys(world)).stray,
+    strayObjects: (await objectKeys(world.stores.env, world.stores.mongo.client.db())).stray,
   };
 }

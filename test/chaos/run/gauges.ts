@@ -87,7 +87,7 @@ export function createGauges(world: World, startedAt: number): Gauges {
   }
 
   async function readObjects(): Promise<void> {
-    const { found, stray } = await objectKeys(world);
+    const { found, stray } = await objectKeys(world.stores.env, world.stores.mongo.client.db());
     add("S3: objects", found.length, { mayGrowBy: 0, byDesign: objects });
     // One is being written while its record is not there yet.
     add("S3: objects and multipart uploads without a record", stray.length, { mayGrowBy: 5 });
