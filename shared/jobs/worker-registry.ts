@@ -82,7 +82,7 @@ export function createWorkerRegistry({
   const backlogs = new Map<Pool, { waiting: number; free: number; added: number }>();
   let stop = () => {};
 
-  async function readWorkers(): Promise<void> {
+  async function readWorkers(): Promise<WorkerRecord[]> {
     const now = clock.now();
     const index = await redis.zrange(indexKey, "0", "-1", "WITHSCORES");
     const ids = index.filter((_, i) => i % 2 === 0);
@@ -95,6 +95,10 @@ export function createWorkerRegistry({
       else if (now - Number(index[2 * i + 1]) > forgetMs) dead.push(id);
     }
     if (dead.length > 0) await redis.zrem(indexKey, ...dead);
+    return records;
+  }
+
+  function show(records: WorkerRecord[]): void {
     workers = records;
     compareCatalogs();
     measured = mergeSpeeds(records.map((record) => record.speeds));
@@ -119,8 +123,10 @@ export function createWorkerRegistry({
   }
 
   const read = oneAtATime(log, "reading the worker registry", async () => {
-    await Promise.all([readWorkers(), queues.announceShards()]);
+    const [records] = await Promise.all([readWorkers(), queues.announceShards()]);
     const counts = await Promise.all(pools.map((pool) => queues.backlog(pool)));
+    // Workers and backlogs together: a worker whose free slots are unknown would make every call a backlog.
+    show(records);
     for (const [i, pool] of pools.entries()) {
       const free = workers.reduce((sum, worker) => sum + (worker.pools[pool]?.free ?? 0), 0);
       backlogs.set(pool, { waiting: counts[i] ?? 0, free, added: 0 });
