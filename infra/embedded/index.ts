@@ -20,6 +20,7 @@ export { startMongo } from "./mongo.ts";
 export { createProgram, expectOk, type Program, spawnGuarded, until } from "./program.ts";
 export { startRedis } from "./redis.ts";
 export { type RedisCluster, startRedisCluster } from "./redis-cluster.ts";
+export { startSentinel } from "./redis-sentinel.ts";
 export { startS3 } from "./s3.ts";
 export { freePort, isFree, type Server } from "./server.ts";
 

@@ -17,7 +17,7 @@ export async function startRedis(options: ServerOptions): Promise<Server> {
 }
 
 /** Rejects while the server loads its data: then it answers with an error. */
-const pingRedisServer = (port: number): Promise<void> =>
+export const pingRedisServer = (port: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\n"));
     socket.setTimeout(1_000, () => socket.destroy(new Error("no answer")));

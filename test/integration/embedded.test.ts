@@ -40,7 +40,8 @@ async function onMongo<T>(uri: string, use: (things: mongoose.mongo.Collection) 
 
 test("each test gets an empty Redis database and a MongoDB database of its own, and the bucket", async () => {
   const [one, other] = await Promise.all([testStores(), testStores()]);
-  expect(one.REDIS_URL).not.toBe(other.REDIS_URL);
+  const redis = ({ REDIS_URL, REDIS_DATABASE }: typeof one) => `${REDIS_URL} ${REDIS_DATABASE}`;
+  expect(redis(one)).not.toBe(redis(other));
   await onMongo(one.MONGODB_URI, (things) => things.insertOne({ a: 1 }));
   expect(await onMongo(other.MONGODB_URI, (things) => things.countDocuments())).toBe(0);
   const s3 = connectS3(one);

@@ -15,6 +15,7 @@ import {
   startRedis,
   startRedisCluster,
   startS3,
+  startSentinel,
 } from "../../infra/embedded/index.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";
 import { initiateMongoSet } from "./failover.ts";
@@ -240,6 +241,20 @@ export async function ownRedisCluster(replicas = false): Promise<RedisCluster> {
   const cluster = await startRedisCluster({ binary: binary as string, dataDir, args, replicas });
   started.push(...cluster.servers);
   return cluster;
+}
+
+/** A primary, a replica, and three sentinels for the running test. */
+export async function ownSentinels() {
+  const [primary, replica] = await ownRedisPair();
+  const { redis: binary } = await ownBinaries(["redis"]);
+  const { dataDir, started } = await ownFolder();
+  const start = async (name: string) => {
+    const folder = { binary: binary as string, dataDir: join(dataDir, name) };
+    started.push(await startSentinel({ ...folder, primaryPort: primary.port, quorum: 2 }));
+  };
+  await Promise.all(["1", "2", "3"].map(start));
+  const nodes = started.map(({ port }) => `127.0.0.1:${port}`);
+  return { primary, replica, sentinels: [...started], env: { REDIS_SENTINELS: nodes.join(",") } };
 }
 
 /** Three MongoDB servers for the running test, as one replica set: another becomes primary within seconds. */
