@@ -16,13 +16,13 @@ const announcedSeconds = 86_400;
 export const prefixOf = (queue: string): string => `{${queue}}`;
 export const sharedKey = (queue: string, name: string): string => `${prefixOf(queue)}:${name}`;
 
-const shardNames = (count: number) => Array.from({ length: count }, (_, i) => (i === 0 ? "chat" : `chat-${i}`));
+const shardName = (shard: number) => (shard === 0 ? "chat" : `chat-${shard}`);
 
 /** The queue of an account's chat calls. */
 export function shardOf(account: string, count: number): string {
   if (count === 1) return "chat";
   const hash = createHash("sha1").update(account).digest().readUInt32BE();
-  return shardNames(count)[hash % count] as string;
+  return shardName(hash % count);
 }
 
 const shardsKey = sharedKey("chat", "shards");
@@ -37,7 +37,8 @@ export function createShards({ redis, own }: { redis: RedisClient; own: number }
     return announced;
   }
 
-  const namesOf = (pool: Pool): readonly string[] => (pool === "chat" ? shardNames(known) : [pool]);
+  const namesOf = (pool: Pool): readonly string[] =>
+    pool === "chat" ? Array.from({ length: known }, (_, shard) => shardName(shard)) : [pool];
 
   const announce = async (): Promise<void> => {
     const announced = await read();
