@@ -4,9 +4,11 @@ import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
 import type { Probe } from "#platform/probe";
+import { authenticate } from "./admission/authenticate.ts";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
 import { type CallDeps, paidRoute } from "./paid-call.ts";
+import { createAccountRouter } from "./routes/account/index.ts";
 import { createAdminRouter } from "./routes/admin/index.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { fileRoutes } from "./routes/files.ts";
@@ -41,6 +43,10 @@ export function createApp(deps: AppDeps): Express {
   app.use(docsRoutes(deps));
   app.use("/admin/v1", createAdminRouter(deps));
 
+  app.use(
+    "/v1",
+    createAccountRouter(deps, (req) => authenticate(deps.keys, req)),
+  );
   app.use("/v1/messages", messagesRoutes(deps));
   app.use("/v1/responses", responsesRoutes(deps));
   app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));

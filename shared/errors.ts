@@ -59,9 +59,14 @@ export const errorKinds = {
     when: "the balance does not cover the most that the call can cost",
   },
   account_frozen: { status: 403, type: "permission_error", when: "the account is frozen" },
+  insufficient_scope: {
+    status: 403,
+    type: "permission_error",
+    when: "the API key lacks the scope that the route asks for",
+  },
   model_not_found: { status: 404, type: missing, when: "no such model is listed" },
   unknown_url: { status: 404, type: missing, when: "no such route" },
-  not_found: { status: 404, type: missing, when: "no such account, key or request (admin interface)" },
+  not_found: { status: 404, type: missing, when: "no such account, key, request or other object of the account" },
   upload_not_found: { status: 404, type: missing, when: "this account has no such upload" },
   method_not_allowed: { status: 405, type: missing, when: "the route exists, but not for this method" },
   request_timeout: { status: 408, type: invalid, when: "the body took longer than 60 seconds to arrive" },
@@ -164,6 +169,8 @@ export const refusedByProvider = (code: ProviderCode | undefined, param: string 
 export const modelNotSupported = (message: string, param = "model") => make("model_not_supported", message, { param });
 export const invalidApiKey = (message = "Missing or invalid API key.") => make("invalid_api_key", message);
 export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
+export const insufficientScope = (scope: string) =>
+  make("insufficient_scope", `This API key lacks the scope '${scope}'.`, { shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
 /** Callers' text, shortened for use in a message. */
 const shorten = (text: string) => text.slice(0, 200);

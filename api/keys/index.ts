@@ -31,7 +31,7 @@ import { createKeyStore, type KeyPatch, type KeyRecord, secretHash } from "./sto
 export type { Limits, RateLimits } from "./limits.ts";
 export { keysSchema } from "./migrations.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
-export type { KeyPatch, KeyRecord } from "./store.ts";
+export { type KeyPatch, type KeyRecord, type Scope, scopes } from "./store.ts";
 
 /** The first half of an IPv6 address: one host may have all of the rest. */
 function networkOf(address: string): string {
@@ -80,6 +80,7 @@ export function createKeys(deps: {
         keyId: key.id,
         account: key.account,
         tier,
+        scopes: key.scopes,
         buybackToken,
         frozen,
         limits: { ...defaults, ...key.limits },
@@ -127,6 +128,7 @@ export function createKeys(deps: {
       keyId: account,
       account,
       tier: "standard",
+      scopes: ["inference"],
       buybackToken: buybackToken ?? null,
       frozen: false,
       limits: defaults,
@@ -163,7 +165,7 @@ export function createKeys(deps: {
 
     async update(id: string, patch: KeyPatch): Promise<KeyRecord> {
       const key = await store.update(id, patch);
-      if (patch.limits) await epochChanged();
+      if (patch.limits || patch.scopes) await epochChanged();
       return key;
     },
 

@@ -6,12 +6,14 @@ import { onReconnect, type RedisClient } from "#platform/redis";
 import { anyEpoch, type Epoch } from "./epoch.ts";
 import type { createLimits, LimitCheck, Limits, Quota, RateLimits } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
+import type { Scope } from "./store.ts";
 
 /** The owner of a key, or the account of a payment. */
 export interface Caller {
   readonly keyId: string;
   readonly account: string;
   readonly tier: Tier;
+  readonly scopes: readonly Scope[];
   readonly buybackToken: string | null;
   /** Only chooses the error of a refused call: whether a call may run is decided by the hold. */
   readonly frozen: boolean;

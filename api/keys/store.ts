@@ -7,6 +7,10 @@ import { newId, randomBase62 } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Limits } from "./limits.ts";
 
+/** `inference` calls models, `manage` sees and changes the whole account. */
+export const scopes = ["inference", "manage"] as const;
+export type Scope = (typeof scopes)[number];
+
 /** A key as its owner may see it. The limits that it does not override are the configured ones. */
 export interface KeyRecord {
   readonly id: string;
@@ -14,6 +18,7 @@ export interface KeyRecord {
   readonly name: string | null;
   /** `live_Ab3...` */
   readonly prefix: string;
+  readonly scopes: readonly Scope[];
   readonly limits: Readonly<Partial<Limits>>;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
@@ -22,6 +27,7 @@ export interface KeyRecord {
 
 export interface KeyPatch {
   readonly name?: string | null | undefined;
+  readonly scopes?: readonly Scope[] | undefined;
   /** `null` removes an override. */
   readonly limits?: { readonly [limit in keyof Limits]?: number | null | undefined } | undefined;
 }
@@ -37,6 +43,8 @@ const definition = {
   name: { type: String },
   prefix: { type: String, required: true },
   hash: { type: String, required: true },
+  /** Absent: `inference`. */
+  scopes: { type: [{ type: String, enum: scopes }], default: undefined },
   limits: {
     requestsPerMinute: { type: Number },
     tokensPerMinute: { type: Number },
@@ -71,6 +79,7 @@ const toRecord = (stored: Stored): KeyRecord => ({
   account: stored.account,
   name: stored.name ?? null,
   prefix: stored.prefix,
+  scopes: stored.scopes ?? ["inference"],
   limits: definedLimits(stored.limits ?? {}),
   createdAt: stored.createdAt,
   lastUsedAt: stored.lastUsedAt ?? null,
@@ -80,8 +89,8 @@ const toRecord = (stored: Stored): KeyRecord => ({
 const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
 
 /** Of the fields that the patch names; `null` removes one. */
-function updateOf({ name, limits = {} }: KeyPatch) {
-  const fields = { name, ...Object.fromEntries(limitNames.map((limit) => [`limits.${limit}`, limits[limit]])) };
+function updateOf({ name, scopes, limits = {} }: KeyPatch) {
+  const fields = { name, scopes, ...Object.fromEntries(limitNames.map((limit) => [`limits.${limit}`, limits[limit]])) };
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   return {
     $set: Object.fromEntries(given.filter(([, value]) => value !== null)),
@@ -103,12 +112,13 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
   }
 
   return {
-    async insert(account: string, { name, limits = {} }: KeyPatch) {
+    async insert(account: string, { name, scopes, limits = {} }: KeyPatch) {
       const secret = newSecret();
       const created = await model.create({
         _id: newId("key"),
         account,
         ...(name != null && { name }),
+        ...(scopes && { scopes: [...scopes] }),
         prefix: prefixOf(secret),
         hash: hashOf(secret),
         limits: definedLimits(limits),

@@ -1,4 +1,5 @@
 import { createDocument, type ZodOpenApiOperationObject } from "zod-openapi";
+import { account } from "./account.ts";
 import { audio } from "./audio.ts";
 import { chat } from "./chat.ts";
 import { embeddings } from "./embeddings.ts";
@@ -26,6 +27,7 @@ const groups: readonly Group[] = [
   audio,
   uploads,
   models,
+  account,
 ];
 
 function groupByPath() {

@@ -85,3 +85,6 @@ export const file: Content = Object.fromEntries(
 );
 
 export const unixSeconds = z.int().describe("unix seconds");
+
+/** An amount: an exact decimal string. */
+export const usd = z.string().meta({ example: "12.5" });

@@ -54,6 +54,7 @@ test("it has exactly the public routes", async () => {
     "DELETE /v1/responses/{id}",
     "DELETE /v1/uploads/{id}",
     "GET /media/{id}",
+    "GET /v1/balance",
     "GET /v1/models",
     "GET /v1/models/{id}",
     "GET /v1/responses/{id}",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Keys } from "#keys";
 import { type Account, formatUsd, type Leases, type Money } from "#money";
 import { mint, name, pageQuery, parse } from "../../http/input.ts";
-import { found, type Handler, renderPage, unixSeconds } from "./render.ts";
+import { found, type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
 
 const tier = z.enum(["standard", "elite"]);
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ArchivedMonth, formatUsd, type Money, type RestoreState } from "#money";
 import { pageQuery, parse } from "../../http/input.ts";
-import { found, type Handler, renderPage, unixSeconds } from "./render.ts";
+import { found, type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
 
 const newRestore = z.strictObject({ account: z.string().min(1).max(200).optional() });
 const isMonth = /^\d{4}-(0[1-9]|1[0-2])$/;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { formatUsd, unitNanoUsd } from "#money";
 import type { Batch, Payments } from "#payments";
 import { pageQuery, parse } from "../../http/input.ts";
-import { type Handler, renderPage, unixSeconds } from "./render.ts";
+import { type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
 
 const noQuery = z.strictObject({});
 

@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { type ErrorRequestHandler, type RequestHandler, Router } from "express";
-import { mongo } from "mongoose";
-import { invalidApiKey, noCapacity } from "#errors";
+import { type RequestHandler, Router } from "express";
+import { invalidApiKey } from "#errors";
 import type { Keys } from "#keys";
 import type { Leases, Money } from "#money";
 import type { Payments } from "#payments";
@@ -9,15 +8,13 @@ import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import { bearer } from "../../admission/authenticate.ts";
-import { createBodyReader } from "../../http/body.ts";
-import { methodNotAllowed } from "../../http/errors.ts";
+import { databaseUnavailable, jsonRoutes } from "../../http/json-routes.ts";
 import { accountHandlers } from "./accounts.ts";
 import { archiveHandlers } from "./archives.ts";
 import { buybackHandlers } from "./buyback.ts";
 import { keyHandlers } from "./keys.ts";
 import { ledgerHandlers } from "./ledger.ts";
 import { owedHandlers } from "./owed.ts";
-import type { Handler } from "./render.ts";
 
 export interface AdminDeps {
   readonly money: Money;
@@ -29,31 +26,12 @@ export interface AdminDeps {
   readonly clock: Clock;
 }
 
-type Method = "get" | "post" | "patch" | "delete";
-
-const bodyLimitBytes = 100 * 1024;
-
 /** The admin interface, mounted at `/admin/v1`. Without a token in the configuration it has no routes. */
 export function createAdminRouter(deps: AdminDeps): Router {
   const router = Router();
   if (deps.config.ADMIN_TOKEN === undefined) return router;
 
-  const readBody = createBodyReader({ limitBytes: bodyLimitBytes, budget: deps.bodyBudget, clock: deps.clock });
-  const json: RequestHandler = async (req, res, next) => {
-    const body = await readBody(req, res, { account: "admin" });
-    req.body = body.value;
-    body.release();
-    next();
-  };
-  const route = (path: string, handlers: Partial<Record<Method, Handler>>) => {
-    const at = router.route(path);
-    for (const [method, handle] of Object.entries(handlers) as [Method, Handler][]) {
-      const answer: RequestHandler<{ id: string }> = async (req, res) => void res.json(await handle(req, res));
-      if (method === "post" || method === "patch") at[method](json, answer);
-      else at[method](answer);
-    }
-    at.all(methodNotAllowed(...Object.keys(handlers).map((method) => method.toUpperCase())));
-  };
+  const route = jsonRoutes(router, { ...deps, payerOf: () => ({ account: "admin" }) });
 
   const accounts = accountHandlers(deps);
   const keys = keyHandlers(deps);
@@ -97,13 +75,3 @@ function requireToken(tokens: string): RequestHandler {
     next();
   };
 }
-
-/** Every route needs MongoDB. While it is unavailable they answer a 503 that clients retry, not a 500. */
-const databaseUnavailable: ErrorRequestHandler = (error: unknown, _req, _res, next) => {
-  const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongo;
-  const isUnavailable =
-    [MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError].some((kind) => error instanceof kind) ||
-    // Mongoose throws this class itself while it has no connection; its other errors are subclasses.
-    (error instanceof Error && error.name === "MongooseError");
-  next(isUnavailable ? noCapacity("The database cannot be reached right now.", 1, error) : error);
-};

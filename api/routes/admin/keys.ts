@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { KeyRecord, Keys } from "#keys";
+import { type KeyRecord, type Keys, scopes } from "#keys";
 import type { Money } from "#money";
 import { name, pageQuery, parse } from "../../http/input.ts";
-import { found, type Handler, renderPage, unixSeconds } from "./render.ts";
+import { found, type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
 
 const limit = z.int().positive().max(1e12);
 
@@ -18,11 +18,21 @@ const limitsPatch = z
   })
   .partial();
 
-const newKey = z.strictObject({ name: name.nullable().optional(), limits: limits.optional() });
-const keyPatch = z.strictObject({ name: name.nullable().optional(), limits: limitsPatch.optional() });
+const scopeList = z.array(z.enum(scopes)).min(1);
+const newKey = z.strictObject({
+  name: name.nullable().optional(),
+  scopes: scopeList.optional(),
+  limits: limits.optional(),
+});
+const keyPatch = z.strictObject({
+  name: name.nullable().optional(),
+  scopes: scopeList.optional(),
+  limits: limitsPatch.optional(),
+});
 
-const toPatch = ({ name, limits }: z.infer<typeof keyPatch>) => ({
+const toPatch = ({ name, scopes, limits }: z.infer<typeof keyPatch>) => ({
   name,
+  scopes,
   limits: limits && {
     requestsPerMinute: limits.requests_per_minute,
     tokensPerMinute: limits.tokens_per_minute,
@@ -37,6 +47,7 @@ const render = (key: KeyRecord) => ({
   account: key.account,
   name: key.name,
   prefix: key.prefix,
+  scopes: key.scopes,
   limits: {
     requests_per_minute: key.limits.requestsPerMinute ?? null,
     tokens_per_minute: key.limits.tokensPerMinute ?? null,

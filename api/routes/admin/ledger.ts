@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { entryKinds, formatUsd, type Leases, type Money } from "#money";
 import { pageQuery, parse, usd } from "../../http/input.ts";
-import { found, type Handler, renderEntry, renderMovement, renderPage } from "./render.ts";
+import { found, type Handler, renderPage } from "../../http/json-routes.ts";
+import { renderEntry, renderMovement } from "./render.ts";
 
 const newCredit = z.strictObject({
   amount_usd: usd,

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { formatUsd } from "#money";
 import type { Payments, UnusedPayment } from "#payments";
 import { pageQuery, parse, usd } from "../../http/input.ts";
-import { type Handler, renderMovement, renderPage, unixSeconds } from "./render.ts";
+import { type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
+import { renderMovement } from "./render.ts";
 
 /** `true`: only payments that the payer can no longer use. */
 const over = z

@@ -1,33 +1,6 @@
-import type { Request, Response } from "express";
-import { notFound } from "#errors";
+import type { Response } from "express";
 import { formatUsd, type LedgerEntry } from "#money";
-
-/** Returns the body of the answer. */
-export type Handler = (req: Request<{ id: string }>, res: Response) => Promise<object>;
-
-export function found<T>(value: T | undefined, what: string): T {
-  if (value === undefined) throw notFound(what);
-  return value;
-}
-
-export const unixSeconds = (date: Date) => Math.floor(date.getTime() / 1000);
-
-interface Page {
-  readonly limit: number;
-  readonly after?: string | undefined;
-}
-
-/** Renders one page of a list. Reads one item more than the page has, to know whether there are more. */
-export async function renderPage<T extends { readonly id: string }>(
-  page: Page,
-  read: (page: Page) => Promise<readonly T[]>,
-  render: (item: T) => object,
-) {
-  const items = await read({ ...page, limit: page.limit + 1 });
-  const data = items.slice(0, page.limit);
-  const hasMore = items.length > page.limit;
-  return { object: "list", data: data.map(render), has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
-}
+import { unixSeconds } from "../../http/json-routes.ts";
 
 /** A ledger entry; `request` is present if it is the entry of a call. Undefined fields are absent from the answer. */
 export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({

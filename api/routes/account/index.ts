@@ -1,0 +1,40 @@
+import { type Request, type RequestHandler, type Response, Router } from "express";
+import type { Caller, Keys } from "#keys";
+import type { Leases, Money } from "#money";
+import type { ByteBudget } from "#platform/byte-budget";
+import type { Clock } from "#platform/clock";
+import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
+import { balanceHandlers } from "./balance.ts";
+import type { AccountHandler } from "./handler.ts";
+
+/** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
+
+export interface AccountDeps {
+  readonly money: Money;
+  readonly leases: Leases;
+  readonly keys: Keys;
+  readonly bodyBudget: ByteBudget;
+  readonly clock: Clock;
+}
+
+/** Mounted at `/v1`, where a key says who is calling, and under the dashboard, where a session does. */
+export function createAccountRouter(deps: AccountDeps, identify: (req: Request) => Promise<Caller>): Router {
+  const router = Router();
+  const callerOf = ({ locals }: Response) => (locals as { caller: Caller }).caller;
+  const authorize: RequestHandler<{ id: string }> = async (req, res, next) => {
+    Object.assign(res.locals, { caller: await identify(req as Request) });
+    // Answers contain balances and secrets.
+    res.set("cache-control", "no-store");
+    next();
+  };
+  const route = jsonRoutes(router, { ...deps, authorize, payerOf: callerOf });
+  /** For every key; each sees at most what is its own. */
+  const any =
+    (handle: AccountHandler): Handler =>
+    (req, res) =>
+      handle(req, res, callerOf(res));
+  const balance = balanceHandlers(deps);
+  route("/balance", { get: any(balance.get) });
+  router.use(databaseUnavailable);
+  return router;
+}
