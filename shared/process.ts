@@ -62,6 +62,6 @@ export async function createServices({ config, clock, log, metrics }: ProcessDep
   const responses = createStoredResponses({ mongo, files, clock, log });
   const background = createBackground({ log });
   /** Work that is under way; without MongoDB it may never end. */
-  const settled = () => Promise.all([background.settled(), money.settled()]);
+  const settled = () => Promise.all([background.settled(), money.settled(), files.settled()]);
   return { catalog, writes, mongo, money, payments, files, idempotency, responses, background, settled, clock, log };
 }

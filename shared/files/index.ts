@@ -19,6 +19,7 @@
  */
 import type { Money } from "#money";
 import { isPublicHost } from "#platform/addresses";
+import { createBackground } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import type { Logger } from "#platform/logger";
@@ -53,6 +54,7 @@ export function createFiles(deps: {
   log: Logger;
 }) {
   const { config, mongo, money, clock, log } = deps;
+  const background = createBackground({ log });
   const s3 = connectS3(config, "commands");
   const bucket = config.S3_BUCKET;
   const storage = createStorage({ commands: s3, transfers: connectS3(config, "transfers"), bucket, clock, log });
@@ -66,7 +68,7 @@ export function createFiles(deps: {
 
   const records = createRecords({ mongo, clock });
   const price = storagePrice(config.UPLOAD_USD_PER_GB_DAY);
-  const lifecycle = createLifecycle({ records, money, price, storage, clock, log });
+  const lifecycle = createLifecycle({ records, money, price, storage, background, clock, log });
   const toUpload = createToUpload({ links, clock });
   const { generated, ...files } = createGenerated({ mongo, storage, clock, log });
   const abortAbandoned = createMultipartCleanup({ storage, clock, prefix: uploadKey("") });
@@ -78,6 +80,8 @@ export function createFiles(deps: {
     uploads: createUploads({ records, storage, lifecycle, links, providersReachLinks, toUpload, clock, log }),
     temporary: createTemporary({ records, storage, lifecycle, links, toUpload, clock }),
     generated,
+    /** Resolves once no upload is being ended in the background: wait for it before MongoDB closes. At most two minutes. */
+    settled: () => background.settled(),
     /** For metrics: uploads by state, and since when the file that is due first has been due. */
     async counts() {
       const [uploads, ...due] = await Promise.all([

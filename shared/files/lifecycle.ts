@@ -1,5 +1,6 @@
 import { noCapacity } from "#errors";
 import { formatUsd, type Money, parseUsd, type ReleaseReason } from "#money";
+import type { Background } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { retry } from "#platform/retry";
@@ -11,10 +12,13 @@ import type { Storage } from "./storage.ts";
 
 export type Lifecycle = ReturnType<typeof createLifecycle>;
 
-/** How long an activation waits for MongoDB. What is not done by then falls to expiry and the sweeper of holds. */
+/** How long a completion waits for MongoDB. */
 const activateTimeoutMs = 60_000;
 const releaseTimeoutMs = 10_000;
+/** How long an end that failed is tried again. What is not done by then falls to expiry and the sweeper of holds. */
+const endTimeoutMs = 120_000;
 const backoff = { firstMs: 200, maxMs: 200 };
+const endBackoff = { firstMs: 500, maxMs: 5_000 };
 /** Storage accepts fewer concurrent connections than a batch has uploads. */
 const maxConcurrent = 20;
 
@@ -38,10 +42,11 @@ export function createLifecycle(deps: {
   money: Money;
   price: (bytes: number) => bigint;
   storage: Storage;
+  background: Background;
   clock: Clock;
   log: Logger;
 }) {
-  const { records, money, price, storage, clock, log } = deps;
+  const { records, money, price, storage, background, clock, log } = deps;
   const expiry = createExpiry({ ...deps, collection: records.objects, keyOf: uploadKey, settle });
 
   const callOf = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
@@ -100,9 +105,11 @@ export function createLifecycle(deps: {
       const active = await markActive(id, { ...type, bytes, cost, expiresAt }, signal);
       if (!active) return null;
       const { account, requestId, held: heldNanoUsd } = record;
-      await money.apply({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal }).catch((error: unknown) => {
-        log.warn({ err: error, upload: id }, "a storage charge will be applied by the sweeper");
-      });
+      const applySignal = AbortSignal.timeout(endTimeoutMs);
+      const applied = money.apply({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal: applySignal });
+      background.run("a storage charge has to be applied by the sweeper", applied, { upload: id });
+      // It stands already.
+      await unlessAborted(signal, () => applied).catch(() => undefined);
       return active;
     } catch (error) {
       throw noCapacity("The upload could not be recorded in time.", 5, error);
@@ -124,21 +131,31 @@ export function createLifecycle(deps: {
   }
 
   /**
-   * Ends a pending upload without a trace. Never rejects: what fails is retried by expiry. `recheckAt`: storage may still
-   * create the object after this, so expiry looks again at that time.
+   * Ends a pending upload without a trace. Never rejects: what fails is tried again in the background, and then by expiry.
+   * `recheckAt`: storage may still create the object after this, so expiry looks again at that time.
    */
   async function fail(record: StoredUpload, reason: ReleaseReason, recheckAt?: Date): Promise<void> {
     const { _id: id } = record;
     try {
-      const ended = (await records.fail(id, recheckAt ?? new Date(clock.now()))) ?? (await records.find(id));
-      // It became active elsewhere: its charge stands, whatever happened to it since.
-      if (ended?.activatedAt) return;
-      await releaseCharge(record, reason, AbortSignal.timeout(releaseTimeoutMs));
-      if (recheckAt) await storage.remove([uploadKey(id)]);
-      else await expiry.cleanUp([id]);
+      await end(record, reason, recheckAt);
     } catch (error) {
-      log.warn({ err: error, upload: id }, "a failed upload will be cleaned up by expiry");
+      log.warn({ err: error, upload: id }, "a failed upload could not be ended; retrying");
+      const ended = retry({ clock, signal: AbortSignal.timeout(endTimeoutMs), backoff: endBackoff }, () =>
+        end(record, reason, recheckAt),
+      );
+      background.run("a failed upload has to be cleaned up by expiry", ended, { upload: id });
     }
+  }
+
+  /** Idempotent. */
+  async function end(record: StoredUpload, reason: ReleaseReason, recheckAt: Date | undefined): Promise<void> {
+    const { _id: id } = record;
+    const ended = (await records.fail(id, recheckAt ?? new Date(clock.now()))) ?? (await records.find(id));
+    // It became active elsewhere: its charge stands, whatever happened to it since.
+    if (ended?.activatedAt) return;
+    await releaseCharge(record, reason, AbortSignal.timeout(releaseTimeoutMs));
+    if (recheckAt) await storage.remove([uploadKey(id)]);
+    else await expiry.cleanUp([id]);
   }
 
   /** For ended uploads that were never active: releases their holds and aborts their multipart uploads. */

@@ -110,7 +110,8 @@ const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
  * A lease is a hold that the calls of one account share: an instance takes it with one write and gives its calls their
  * holds out of it in memory. It takes what waiting calls need, and for a busy account twice what it spent in five seconds.
  *
- * A lease gives out for a minute, or until it has had no call for two seconds. Once its last call is decided it is closed
+ * A lease gives out for a minute, or until it has had no call for two seconds; while it only waits for calls that run, it
+ * returns what they do not need. Once its last call is decided it is closed
  * by the ledger entries that name it. Its id is used once: the first write wants it absent, every later one present. So
  * after a write without an answer nothing has to be guessed: the lease gives out nothing more, and closing it returns
  * whatever the document holds for it. What a process that died has taken is closed by the sweeper.
@@ -157,6 +158,7 @@ export function createLeases(deps: {
 
   function give(book: Book, lease: Lease, requestId: string, heldNanoUsd: bigint): Leased {
     lease.unusedNanoUsd -= heldNanoUsd;
+    lease.lastUsedAt = clock.now();
     function end(costNanoUsd: bigint): void {
       if (!lease.openCalls.delete(requestId)) return;
       lease.unusedNanoUsd += heldNanoUsd - costNanoUsd;
@@ -365,8 +367,9 @@ export function createLeases(deps: {
     for (const book of books.values()) {
       const { current, waiting, draining, account } = book;
       if (current && waiting === 0) {
-        const isIdle = current.openCalls.size === 0 && now - current.lastUsedAt >= idleMs;
-        if (isIdle || now - current.takenAt >= longestLeaseMs) drain(book);
+        const isQuiet = now - current.lastUsedAt >= idleMs;
+        if (now - current.takenAt >= longestLeaseMs || (isQuiet && current.openCalls.size === 0)) drain(book);
+        else if (isQuiet) giveBack(account, current);
       }
       for (const lease of draining) giveBack(account, lease);
       if (!book.current && draining.size === 0 && book.waiting === 0) books.delete(account);

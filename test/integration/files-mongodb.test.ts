@@ -49,6 +49,19 @@ test("an upload whose insert succeeded without an answer leaves nothing", async 
   await archive.expectNothing();
 });
 
+test("an upload that failed while MongoDB was unavailable is ended without a wait for its expiry", async () => {
+  let lost = 0;
+  const archive = await startFar(({ insert, findAndModify }) =>
+    (insert === "uploads" || findAndModify === "uploads") && ++lost <= 3 ? "lose the request" : "pass",
+  );
+  const begun = archive.far.uploads.begin({ ...archive.ask(), maxBytes: mib });
+  await expect(begun).rejects.toThrow(refused("no_capacity"));
+  await archive.far.settled();
+  await eventually(async () => (await archive.money.account(archive.account))?.openHolds === 0);
+  expect(lost).toBeGreaterThan(3);
+  await archive.expectNothing();
+});
+
 for (const fate of ["lose the answer", "lose the request"] as const)
   test(`an upload becomes active, once charged, when MongoDB was to ${fate}`, async () => {
     const archive = await startFar(once(fate, activates));

@@ -112,10 +112,13 @@ test("a lease gives out for a minute, and is closed when its last call is decide
   const request = leaseRequestOf(account, 300n, { expiresAt: clock.now() + 20 * minuteMs });
   const first = await leases.hold(request);
   await spend(money, leases, leaseRequestOf(account, 200n), 50n);
-  clock.advance(minuteMs);
+  clock.advance(2_500);
   // What the running call does not need is back.
   await eventually(async () => (await balance(bank, account)).availableNanoUsd === 650n);
   expect(await balance(bank, account)).toEqual({ availableNanoUsd: 650n, heldNanoUsd: 350n, openHolds: 1 });
+  expect(await spend(money, leases, leaseRequestOf(account, 100n), 0n)).toMatchObject({ lease: first.lease });
+  clock.advance(minuteMs);
+  await eventually(async () => (await balance(bank, account)).availableNanoUsd === 650n);
   const second = await leases.hold(leaseRequestOf(account, 100n));
   expect(second.lease).not.toBe(first.lease);
   await money.decide(leasedDecision(request, first, 300n));

@@ -1,13 +1,7 @@
 import { expect, test } from "vitest";
-import {
-  type CallRecord,
-  differenceFromBills,
-  examine,
-  type oracles,
-  type ProviderRun,
-  type RunLog,
-} from "../chaos/run/oracles.ts";
+import { differenceFromBills, examine, type oracles } from "../chaos/run/oracles.ts";
 import { createPlan } from "../chaos/run/plan.ts";
+import type { CallRecord, ProviderRun, RunLog } from "../chaos/run/run-log.ts";
 import { slopeOf } from "../chaos/run/slopes.ts";
 
 const bill = 25_000n;

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import type { mongo } from "mongoose";
-import type { Aftermath, Balance, BookEntry } from "./oracles.ts";
+import type { Aftermath, Balance, BookEntry } from "./run-log.ts";
 import type { World } from "./world.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { FaultRecord } from "./oracles.ts";
 import type { FaultKind, PlannedFault } from "./plan.ts";
+import type { FaultRecord } from "./run-log.ts";
 import { ended, type Instance, type World } from "./world.ts";
 
 /** How a fault is made and ended. Returns the process that it hit, if it hit one. */

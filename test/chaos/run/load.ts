@@ -1,8 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { Agent, request } from "undici";
-import type { CallRecord } from "./oracles.ts";
 import type { PlannedCall } from "./plan.ts";
 import { requestFor } from "./requests.ts";
+import type { CallRecord } from "./run-log.ts";
 import type { World } from "./world.ts";
 
 /** Nobody waits longer: the longest call of the service, and what may stand still meanwhile. */

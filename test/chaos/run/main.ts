@@ -4,9 +4,10 @@ import { parseArgs } from "node:util";
 import { readAftermath } from "./aftermath.ts";
 import { runFaults } from "./faults.ts";
 import { runCalls } from "./load.ts";
-import { examine, isBroken, type RunLog } from "./oracles.ts";
+import { examine, isBroken } from "./oracles.ts";
 import { createPlan } from "./plan.ts";
 import { renderRun, toJson } from "./report.ts";
+import type { RunLog } from "./run-log.ts";
 import { startWorld } from "./world.ts";
 
 /**

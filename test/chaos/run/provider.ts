@@ -6,8 +6,8 @@ import { startMockGemini } from "../../support/mock-gemini.ts";
 import { wordsOf } from "../../support/mock-model.ts";
 import { mockText, startMockOpenai } from "../../support/mock-openai.ts";
 import type { MockProvider, MockRequest, ProviderAnswer } from "../../support/mock-provider.ts";
-import type { ProviderRun } from "./oracles.ts";
 import { type Behavior, type PlannedCall, textModels } from "./plan.ts";
+import type { ProviderRun } from "./run-log.ts";
 
 /**
  * The stand-ins of providers. How one behaves, and for which call, stands in the prompt: so it is the same for the same

@@ -1,4 +1,5 @@
-import { differenceFromBills, type Findings, type RunLog } from "./oracles.ts";
+import { differenceFromBills, type Findings } from "./oracles.ts";
+import type { RunLog } from "./run-log.ts";
 
 function counted(names: readonly string[]): [string, number][] {
   const counts = new Map<string, number>();

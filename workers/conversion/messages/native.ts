@@ -46,11 +46,15 @@ function eventBytes(event: JsonObject): number {
   );
 }
 
-/** The provider's events with our model id. Its pings are dropped, because the API writes its own. */
+/**
+ * The provider's events with our model id. Its pings are dropped, because the API writes its own, and its `message_stop` goes
+ * out with the end of the call, because a ping may come while that is decided.
+ */
 function stream({ model }: { readonly model: string }): StreamWriter {
   let counts: JsonObject = {};
   let usage: JsonObject | undefined;
   let bytes = 0;
+  let stop = "";
 
   const withModel = (event: JsonObject): JsonObject => {
     const message = object(event["message"]);
@@ -68,12 +72,14 @@ function stream({ model }: { readonly model: string }): StreamWriter {
         usage = convertUsageToChat(counts);
       }
       const sent = type === "message_start" ? withModel(event) : event;
-      return `event: ${type}\ndata: ${JSON.stringify(sent)}\n\n`;
+      const text = `event: ${type}\ndata: ${JSON.stringify(sent)}\n\n`;
+      if (type !== "message_stop") return text;
+      stop = text;
+      return "";
     },
     usage: (soFar) => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
     outputBytes: () => bytes,
-    // The provider's `message_stop` has ended the stream.
-    end: () => "",
+    end: () => stop,
   };
 }
 
