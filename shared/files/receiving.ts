@@ -1,17 +1,28 @@
 import { invalidValue, requestTooLarge, ServiceError, toServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
 import { detect, headBytes, unsupportedFile } from "./media-types.ts";
-import { newRecord, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
+import { expiryGraceMs, newRecord, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
 import type { Upload, UploadDeps } from "./upload-view.ts";
+
+type Deps = UploadDeps & { readonly log: Logger };
 
 /** From the start of a raw or form upload to its last byte. */
 const receiveTimeoutMs = 20 * 60_000;
+/** While an upload arrives, its process postpones its expiry. One whose process died expires after this time. */
+const silentMs = 120_000;
+const postponeEveryMs = 30_000;
 
 /** Uploads whose bytes pass through this process: raw bodies and forms. */
-export function createReceiving({ records, storage, lifecycle, toUpload, clock }: UploadDeps) {
+export function createReceiving({ records, storage, lifecycle, toUpload, clock, log }: Deps) {
   function receive(record: StoredUpload, maxBytes: number) {
     const { _id: id } = record;
     let ended = false;
+    const postpone = () =>
+      records
+        .postpone(id, new Date(clock.now() + silentMs))
+        .catch((error: unknown) => log.warn({ err: error, upload: id }, "an upload's expiry was not postponed"));
+    const stopPostponing = clock.every(postponeEveryMs, () => void postpone());
 
     /**
      * Detects the type, streams to storage at its pace, then charges and activates. A failure leaves no object, record or
@@ -32,9 +43,11 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock }
         return await toUpload(active);
       } catch (error) {
         incoming.stop();
-        const recheckAt = incoming.isPassedOn() ? (record.dueAt ?? undefined) : undefined;
+        const recheckAt = incoming.isPassedOn() ? new Date(record.pendingUntil.getTime() + expiryGraceMs) : undefined;
         await lifecycle.fail(record, { status: "failed", error: toServiceError(error).code }, recheckAt);
         throw error;
+      } finally {
+        stopPostponing();
       }
     }
 
@@ -42,6 +55,7 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock }
     async function cancel(): Promise<void> {
       if (ended) return;
       ended = true;
+      stopPostponing();
       await lifecycle.fail(record, { status: "cancelled" });
     }
 
@@ -55,8 +69,9 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock }
      */
     async begin({ maxBytes, ...request }: UploadRequest & { maxBytes: number }) {
       const now = clock.now();
-      const held = await lifecycle.hold(request, maxBytes, now + receiveTimeoutMs);
-      const record = newRecord(request, { now, pendingMs: receiveTimeoutMs, bytes: maxBytes, held });
+      const held = await lifecycle.hold(request, maxBytes, now + silentMs);
+      const dueAt = new Date(now + silentMs);
+      const record = { ...newRecord(request, { now, pendingMs: receiveTimeoutMs, bytes: maxBytes, held }), dueAt };
       try {
         await records.insert(record);
       } catch (error) {

@@ -168,6 +168,15 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     return change({ _id: id, status: "pending" }, set);
   }
 
+  /** Expiry looks at a pending upload at this time, not before. */
+  async function postpone(id: string, dueAt: Date): Promise<void> {
+    await fromMongo(collection.updateOne({ _id: id, status: "pending" }, { $set: { dueAt } }));
+  }
+
+  /** A request's upload may still become active. */
+  const isPending = async (account: string, requestId: string): Promise<boolean> =>
+    (await findOne({ account, requestId, status: "pending" })) !== null;
+
   /** Null: it was not pending, or its time was over. */
   function activate(id: string, found: Pick<StoredUpload, "mime" | "kind" | "bytes" | "cost" | "expiresAt">) {
     const now = new Date(clock.now());
@@ -236,6 +245,8 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     find,
     findOwned,
     update,
+    postpone,
+    isPending,
     activate,
     remove,
     fail,

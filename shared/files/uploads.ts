@@ -122,6 +122,7 @@ export function createUploads(deps: Deps) {
     ...createParts(deps),
     check,
     resolve,
+    isPending: records.isPending,
     /** Throws 404, 410. */
     async find(account: string, id: string): Promise<Upload> {
       const record = await records.findOwned(account, id);

@@ -8,14 +8,14 @@ import { instanceOf, isLease, type LeaseClosing } from "./lease-closing.ts";
 import { type Ledger, type StoredEntry, toEntry } from "./ledger.ts";
 import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
-/** After this a hold is released even if its job is still in a queue. */
+/** After this a hold is released even if it is still pending. */
 const maxOverdueMs = 3_600_000;
 /** After MongoDB came back, processes that waited to write a decision go first. */
 const recoveryMs = 60_000;
 const batchSize = 100;
 
-/** Whether the job of a call that has a hold of its own may still run. */
-type IsPending = (requestId: string) => Promise<boolean>;
+/** Whether the job of a call that has a hold of its own may still run, or its upload arrive. */
+type IsPending = (requestId: string, account: string) => Promise<boolean>;
 /** Whether the instance lives or has jobs in a queue, or may have had some that Redis lost since then. */
 type IsServing = (instance: string, since: Date) => Promise<boolean>;
 
@@ -41,8 +41,8 @@ export function createSweep(deps: {
 }) {
   const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce, closeLease } = deps;
 
-  async function mayRelease({ requestId, hold }: OpenHold, isPending: IsPending): Promise<boolean> {
-    if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await isPending(requestId))) return false;
+  async function mayRelease({ account, requestId, hold }: OpenHold, isPending: IsPending): Promise<boolean> {
+    if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await isPending(requestId, account))) return false;
     // Checked last, right before the insert.
     const upSince = mongo.upSince();
     return upSince !== undefined && clock.now() - upSince >= recoveryMs;

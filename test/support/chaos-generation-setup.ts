@@ -189,7 +189,7 @@ export async function maintenance(stores: Stores): Promise<Later> {
     },
     async pass(ms) {
       clock.advance(ms);
-      await money.sweep(() => Promise.resolve(false));
+      await money.sweep((requestId, account) => files.uploads.isPending(account, requestId));
       await files.expire();
     },
   };

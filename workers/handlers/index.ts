@@ -85,9 +85,10 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   rerank: paid(rerank),
   image: paid(image),
   media: paid(media),
-  "sweep-holds": async ({ money, queues, replies, log }) => {
-    const isPending = async (requestId: string) => {
-      const pending = await Promise.all(pools.map((pool) => queues.isPending(pool, requestId)));
+  "sweep-holds": async ({ money, files, queues, replies, log }) => {
+    const isPending = async (requestId: string, account: string) => {
+      const queued = pools.map((pool) => queues.isPending(pool, requestId));
+      const pending = await Promise.all([...queued, files.uploads.isPending(account, requestId)]);
       return pending.includes(true);
     };
     const livesOrHasJobs = async (instance: string) =>
