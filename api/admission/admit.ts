@@ -73,9 +73,13 @@ const holdMarginMs = 120_000;
 /** Whether the call can run now, and the most that it can cost. Takes nothing. */
 export async function check(
   deps: Omit<AdmissionDeps, "keys" | "money">,
-  { call, caller, route }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier"> },
+  {
+    call,
+    caller,
+    route,
+  }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier" | "models"> },
 ): Promise<Checked> {
-  const [first, ...rest] = findTargets(deps, route, call);
+  const [first, ...rest] = findTargets(deps, route, call, caller);
   const uploads: CheckedUploads =
     call.uploads.length > 0 ? await deps.files.uploads.check(caller.account, call.uploads) : new Map();
   const boundAt = (target: Target): BoundTarget => ({
@@ -88,7 +92,7 @@ export async function check(
 
 /** A call whose files have not been stored. */
 export interface CallWithFiles extends Pick<AdmissionRequest, "call" | "route"> {
-  readonly caller: Pick<Caller, "account" | "tier" | "frozen">;
+  readonly caller: Pick<Caller, "account" | "tier" | "models" | "frozen">;
   /** By the ids that stand for them. */
   readonly files: FileSizes;
 }
@@ -98,7 +102,7 @@ export async function checkBeforeFiles(
   deps: Omit<AdmissionDeps, "keys">,
   { call, caller, route, files }: CallWithFiles,
 ): Promise<void> {
-  const [target] = findTargets(deps, route, call);
+  const [target] = findTargets(deps, route, call, caller);
   if (caller.frozen) throw accountFrozen();
   const bound = boundOf(deps, caller.tier, target, call, files);
   // Not what is available: a lease or a running call may give back what it does not need.

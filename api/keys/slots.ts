@@ -1,12 +1,20 @@
 import type { Tier } from "#catalog";
-import { accountFrozen, invalidApiKey, noCapacity, rateLimited, ServiceError } from "#errors";
+import {
+  accountFrozen,
+  insufficientScope,
+  invalidApiKey,
+  keyExpired,
+  noCapacity,
+  rateLimited,
+  ServiceError,
+} from "#errors";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { onReconnect, type RedisClient } from "#platform/redis";
 import { anyEpoch, type Epoch } from "./epoch.ts";
 import type { createLimits, LimitCheck, Limits, Quota, RateLimits } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
-import type { Scope } from "./store.ts";
+import type { Budget, Scope } from "./store.ts";
 
 /** The owner of a key, or the account of a payment. */
 export interface Caller {
@@ -18,6 +26,10 @@ export interface Caller {
   /** Only chooses the error of a refused call: whether a call may run is decided by the hold. */
   readonly frozen: boolean;
   readonly limits: Limits;
+  readonly budget: Budget | null;
+  /** Ids of models, and `provider/*`. Null: all. */
+  readonly models: readonly string[] | null;
+  readonly expiresAt: Date | null;
   /** The value of `limits:epoch` that this was looked up under; `any` for what never changes. */
   readonly epoch: string;
 }
@@ -76,7 +88,9 @@ export function createSlots(deps: {
   const pending = createPendingWrites({ clock, log });
   onReconnect(redis, () => pending.repeatRecent());
 
-  const unchecked = (error: unknown) => noCapacity("The limits of the API key cannot be checked right now.", 1, error);
+  function unchecked(error: unknown): never {
+    throw noCapacity("The limits of the API key cannot be checked right now.", 1, error);
+  }
 
   /** Undefined: the epoch is not the expected one, and nothing was counted. */
   async function enter(quota: Quota, request: SlotRequest, expectedEpoch: string): Promise<LimitCheck | undefined> {
@@ -95,13 +109,23 @@ export function createSlots(deps: {
     } catch (error) {
       // A script that was sent may have counted the request, whatever became of its answer.
       if (isSent) pending.defer(uncount);
-      throw unchecked(error);
+      return unchecked(error);
     }
   }
 
-  async function take(kind: SlotKind, caller: Caller, request: SlotRequest, epoch = caller.epoch): Promise<Slot> {
+  async function take(
+    kind: SlotKind,
+    caller: Caller,
+    request: SlotRequest,
+    expectedEpoch = caller.epoch,
+  ): Promise<Slot> {
+    const lacksScope = !caller.scopes.includes("inference");
+    // It may have been given the scope since it was looked up.
+    if (lacksScope && (expectedEpoch === anyEpoch || (await epoch.current().catch(unchecked)) === expectedEpoch))
+      throw insufficientScope("inference");
+    assertNotExpired(caller, clock);
     const quota = kind.quotaOf(caller);
-    const check = await enter(quota, request, epoch);
+    const check = lacksScope ? undefined : await enter(quota, request, expectedEpoch);
     if (!check) {
       const refreshed = await refresh(caller.keyId);
       if (!refreshed) throw invalidApiKey();
@@ -123,7 +147,7 @@ export function createSlots(deps: {
       const { caller, requestId, quota } = slot;
       // After an error it is unknown whether they count: if so the bucket has refilled within a minute.
       const taking = limits.takeTokens({ quota, requestId, tokens });
-      const taken = await taking.catch((error: unknown) => Promise.reject(unchecked(error)));
+      const taken = await taking.catch(unchecked);
       if (taken.reached) throw limitReached(caller, taken, tokensReachedText(caller.limits, tokens), tokens);
       slot.takenTokens += tokens;
       slot.rateLimits = taken.rateLimits;
@@ -141,6 +165,11 @@ export function createSlots(deps: {
       return pending.run(() => limits.free({ quota, requestId, requests, tokens: usedTokens - takenTokens }));
     },
   };
+}
+
+/** Throws 401. What was cached of a key may be older than its end. */
+export function assertNotExpired({ expiresAt }: Pick<Caller, "expiresAt">, clock: Clock): void {
+  if (expiresAt && clock.now() >= expiresAt.getTime()) throw keyExpired();
 }
 
 /** A 429 of the key, with the state of its limits. */

@@ -24,6 +24,7 @@ import { createArchivedSums } from "./archived-sums.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { createHold } from "./holds.ts";
+import { createKeyUsage } from "./key-usage.ts";
 import { createLeaseClosing } from "./lease-closing.ts";
 import { createLeases, type Recalls, type Registration } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
@@ -121,6 +122,7 @@ export function createMoney(deps: {
     shortfalls,
     ...createMovements({ mongo, accounts, ledger, clock, log }),
     ...createAccruals({ ledger }),
+    ...createKeyUsage({ ledger, clock }),
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,
