@@ -22,12 +22,14 @@ import type { ObserveWrite } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { RedisClient } from "#platform/redis";
+import { periodAt } from "./budget-period.ts";
+import { createBudgets, hasBudget } from "./budgets.ts";
 import { anyEpoch, createEpoch } from "./epoch.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
 import { createManaging } from "./managing.ts";
-import { assertNotExpired, type Caller, createSlots } from "./slots.ts";
-import { createKeyStore, secretHash } from "./store.ts";
+import { assertNotExpired, budgetOf, type Caller, createSlots } from "./slots.ts";
+import { type Budget, createKeyStore, type KeyRecord, secretHash } from "./store.ts";
 
 export type { Limits, RateLimits } from "./limits.ts";
 export { allowsModel } from "./managing.ts";
@@ -45,6 +47,12 @@ function networkOf(address: string): string {
   return [...front, ...zeros, ...back].slice(0, 4).join(":");
 }
 
+export interface SpentBudget extends Budget {
+  readonly spentNanoUsd: bigint;
+  /** Unix milliseconds. */
+  readonly resetsAt: number | undefined;
+}
+
 interface CachedKey {
   readonly caller: Caller;
   /** Unix milliseconds, as far as this instance knows. */
@@ -56,7 +64,7 @@ const lastUsedEveryMs = 60_000;
 export function createKeys(deps: {
   mongo: Mongo;
   redis: RedisClient;
-  money: Pick<Money, "account">;
+  money: Pick<Money, "account" | "chargesOfKey" | "costsOf">;
   clock: Clock;
   log: Logger;
   defaults: Limits;
@@ -71,7 +79,8 @@ export function createKeys(deps: {
   const { money, clock, log, defaults, addressRequestsPerMinute, accountRequestsPerMinute } = deps;
   const store = createKeyStore(deps);
   const epoch = createEpoch(deps);
-  const limits = createLimits(deps.redis, deps.observeLimits);
+  const limits = createLimits(deps.redis, clock, deps.observeLimits);
+  const budgets = createBudgets({ limits, money, clock, log });
   const lookUp = createLookups<CachedKey>({ clock, epoch });
 
   async function read(by: { hash: string } | { _id: string }, currentEpoch: string): Promise<CachedKey | undefined> {
@@ -173,13 +182,22 @@ export function createKeys(deps: {
       await count(name, accountRequestsPerMinute, requestId, (limit) => `Too many requests, limit ${limit} a minute.`);
     },
 
-    ...createSlots({ ...deps, limits, epoch, refresh }),
+    ...createSlots({ ...deps, limits, budgets, epoch, refresh }),
 
     ...createManaging({ store, money, clock, defaults, epochChanged }),
 
     list: store.list,
 
-    get: store.get,
+    get: (account: string, id: string): Promise<KeyRecord> => store.get(account, id),
+
+    /** What the key has spent in this period of its budget, and when that ends. Null: it has none. */
+    async budgetOf(caller: Caller): Promise<SpentBudget | null> {
+      const quota = { ...caller.limits, name: `{${caller.keyId}}`, budget: budgetOf(caller) };
+      if (!hasBudget(quota)) return null;
+      const { until } = periodAt(quota.budget.period, clock.now());
+      const { spentNanoUsd } = await budgets.state(quota);
+      return { ...quota.budget, spentNanoUsd, resetsAt: until };
+    },
 
     /** To be called after an account was changed. */
     epochChanged,

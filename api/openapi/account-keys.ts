@@ -32,6 +32,14 @@ const ownKey = z
   .object({
     ...key.shape,
     account: z.object({ id: z.string(), name: z.string(), tier: z.enum(["standard", "elite"]), frozen: z.boolean() }),
+    budget: z
+      .object({
+        limit_usd: usd,
+        period: z.enum(budgetPeriods),
+        spent_usd: usd.describe("By calls that have ended"),
+        resets_at: unixSeconds.nullable(),
+      })
+      .nullable(),
     usage: z.object({ day_usd: usd, month_usd: usd, total_usd: usd }).describe("What its calls cost; days are UTC"),
   })
   .meta({ id: "OwnKey" });

@@ -122,7 +122,7 @@ export function createMoney(deps: {
     shortfalls,
     ...createMovements({ mongo, accounts, ledger, clock, log }),
     ...createAccruals({ ledger }),
-    ...createKeyUsage({ ledger, clock }),
+    ...createKeyUsage({ mongo, accounts, ledger, clock }),
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,

@@ -8,16 +8,24 @@ import type { AccountHandler } from "./handler.ts";
 export function accountKeyHandlers({ keys, money }: { keys: Keys; money: Money }) {
   return {
     /** The caller's own. */
-    own: async (_req, _res, { account: id, keyId }) => {
-      const [key, account, usage] = await Promise.all([
+    own: async (_req, _res, caller) => {
+      const { account: id, keyId } = caller;
+      const [key, account, usage, budget] = await Promise.all([
         keys.get(id, keyId),
         money.account(id),
         money.usageOfKey(id, keyId),
+        keys.budgetOf(caller),
       ]);
       const { name, tier, frozen } = found(account, "account");
       return {
         ...renderKey(key),
         account: { id, name, tier, frozen },
+        budget: budget && {
+          limit_usd: formatUsd(budget.limitNanoUsd),
+          period: budget.period,
+          spent_usd: formatUsd(budget.spentNanoUsd),
+          resets_at: budget.resetsAt === undefined ? null : budget.resetsAt / 1_000,
+        },
         usage: {
           day_usd: formatUsd(usage.dayNanoUsd),
           month_usd: formatUsd(usage.monthNanoUsd),
