@@ -64,8 +64,9 @@ export function createCallRegistry(
       const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
       calls.delete(requestId);
       countCall(call, -1);
+      const costNanoUsd = workContinues ? undefined : call.costNanoUsd;
       const usedTokens = Math.min(call.usedTokens, call.maxTokens);
-      background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens }));
+      background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens, costNanoUsd }));
       if (call.queuedJob) registry.ended(poolOf(call));
       if (call.bodyStored && !workContinues) background("deleting a stored body", call, files.deleteBody(requestId));
       if (call.cleanUp && !workContinues) background("deleting the file of a call", call, call.cleanUp());

@@ -25,6 +25,7 @@ import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { createHold } from "./holds.ts";
 import type { Recalls, Registration } from "./lease-book.ts";
+import { createKeyUsage } from "./key-usage.ts";
 import { createLeaseClosing } from "./lease-closing.ts";
 import { createLeases } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
@@ -123,6 +124,7 @@ export function createMoney(deps: {
     shortfalls,
     ...createMovements({ mongo, accounts, ledger, clock, log }),
     ...createAccruals({ ledger }),
+    ...createKeyUsage({ mongo, accounts, ledger, clock }),
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,

@@ -1,6 +1,7 @@
 import { backfill, createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
 import { withOpenHolds } from "./accounts.ts";
+import { keyIndex, ofKeys } from "./key-usage.ts";
 import { sweptLifetimeSeconds } from "./lease-closing.ts";
 import { accountIndex, archivable, archiveIndex, leaseIndex, uncounted, uncountedIndex } from "./ledger.ts";
 
@@ -77,5 +78,8 @@ export const moneySchema = {
       filter: { "request.attempts": { $type: "number" } },
       update: [{ $set: { "request.attempts": attemptsFromNumber } }],
     }),
+    createCollections("index: the charges of a key", [
+      { collection: "ledger", indexes: [{ key: keyIndex, partialFilterExpression: ofKeys }] },
+    ]),
   ],
 } satisfies ModuleSchema;
