@@ -30,3 +30,13 @@ export const pageQuery = z.strictObject({
 });
 
 export const mint = z.string().refine(isAddress, "expected a Solana token mint (32 bytes in base58)");
+
+const time = wholeNumber.transform((seconds, context) => {
+  const date = new Date(seconds * 1000);
+  if (!Number.isNaN(date.getTime())) return date;
+  context.addIssue({ code: "custom", message: "must be a time in unix seconds" });
+  return z.NEVER;
+});
+
+/** The span of a list: from the first time, before the second. Unix seconds. */
+export const timeSpan = { from: time.optional(), to: time.optional() };

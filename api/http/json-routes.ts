@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from "express";
 import { mongo } from "mongoose";
 import { noCapacity, notFound } from "#errors";
+import type { CallPage, LedgerEntry } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { type BodyReader, createBodyReader } from "./body.ts";
@@ -68,6 +69,14 @@ export async function renderPage<T extends { readonly id: string }>(
   const hasMore = items.length > page.limit;
   return { object: "list", data: data.map(render), has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
 }
+
+/** Renders a page of calls, which may be short of its limit though there are more. */
+export const renderCalls = ({ calls, next }: CallPage, render: (entry: LedgerEntry) => object) => ({
+  object: "list",
+  data: calls.map(render),
+  has_more: next !== undefined,
+  next: next ?? null,
+});
 
 /** Every route needs MongoDB. While it is unavailable they answer a 503 that clients retry, not a 500. */
 export const databaseUnavailable: ErrorRequestHandler = (error: unknown, _req, _res, next) => {

@@ -23,6 +23,7 @@ import { createArchiveParts } from "./archive-parts.ts";
 import { createArchivedSums } from "./archived-sums.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
+import { createFindCalls } from "./find-calls.ts";
 import { createHold } from "./holds.ts";
 import { createLeaseClosing } from "./lease-closing.ts";
 import { createLeases, type Recalls, type Registration } from "./leases.ts";
@@ -42,6 +43,7 @@ import {
   releaseDecision,
 } from "./settle.ts";
 import { createSweep } from "./sweep.ts";
+import { createUsageDays } from "./usage-days.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
@@ -49,16 +51,26 @@ export { archivableMs } from "./archive.ts";
 export { type ArchiveObjects, createArchiveObjects } from "./archive-objects.ts";
 export type { ArchivedMonth } from "./archive-parts.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
+export type { CallPage, CallQuery } from "./find-calls.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
+export type { KeyUsage } from "./key-totals.ts";
 export { decidableMs } from "./lease-closing.ts";
 export type { Leased, LeaseRequest, Leases, Recalls, Registration } from "./leases.ts";
-export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
+export {
+  type EntryKind,
+  entryKinds,
+  type LedgerEntry,
+  type RequestRecord,
+  statuses as requestStatuses,
+} from "./ledger.ts";
 export { moneySchema } from "./migrations.ts";
 export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
 export type { MoneyObserver } from "./observer.ts";
 export { createRecalls } from "./recalls.ts";
 export type { RestoreState } from "./restored-entries.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
+export { dayOf, daysLater } from "./usage-dates.ts";
+export { type UsageGroup, type UsageRow, usageGroups } from "./usage-views.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
 export type Money = ReturnType<typeof createMoney>;
@@ -85,6 +97,7 @@ export function createMoney(deps: {
   const accounts = createAccounts({ mongo, clock });
   const ledger = createLedger({ mongo });
   const checkpoints = createCheckpoints({ mongo, ledger });
+  const usageDays = createUsageDays({ mongo, ledger, clock });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, observer, clock, log });
   const { apply, applyOnce } = createApply({ accounts, observer, clock, log });
   const parts = createArchiveParts({ mongo, clock });
@@ -128,8 +141,15 @@ export function createMoney(deps: {
     ledger: ledger.list,
     entry: ledger.entry,
     findEntry: ledger.findEntry,
+    /** Calls by what they were; one that still runs has no entry yet. */
+    findCalls: createFindCalls({ ledger }),
     ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce, closeLease }),
     applyLateCosts,
+    /** For a worker: makes the usage of the last days. */
+    sumUsage: usageDays.sumUsage,
+    /** Usage by day, at most a minute old. */
+    usage: usageDays.usage,
+    usageOfKey: usageDays.usageOfKey,
     /** For an API instance: the holds of its text calls. */
     createLeases: (instance: { readonly registration: Registration; readonly recalls: Recalls }) =>
       createLeases({ ...instance, accounts, ledger, mongo, closeOwnLease, observer, clock, log }),

@@ -214,6 +214,7 @@ test("schedules are registered once, by any number of workers, and registering a
     "archive-ledger": 3_600_000,
     "check-ledger": 30_000,
     "checkpoint-ledger": 30_000,
+    "sum-usage": 60_000,
     "count-stored": 15_000,
     "execute-buybacks": 30_000,
     "expire-bodies": 3_600_000,

@@ -1,4 +1,5 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { insufficientScope } from "#errors";
 import type { Caller, Keys } from "#keys";
 import type { Leases, Money } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
@@ -6,6 +7,7 @@ import type { Clock } from "#platform/clock";
 import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
 import { balanceHandlers } from "./balance.ts";
 import type { AccountHandler } from "./handler.ts";
+import { requestHandlers } from "./requests.ts";
 
 /** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
 
@@ -33,8 +35,17 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
     (handle: AccountHandler): Handler =>
     (req, res) =>
       handle(req, res, callerOf(res));
+  /** For keys that may see and change the whole account. */
+  const managing = (handle: AccountHandler): Handler =>
+    any((req, res, caller) => {
+      if (!caller.scopes.includes("manage")) throw insufficientScope("manage");
+      return handle(req, res, caller);
+    });
   const balance = balanceHandlers(deps);
+  const requests = requestHandlers(deps);
   route("/balance", { get: any(balance.get) });
+  route("/requests", { get: any(requests.list) });
+  route("/requests/:id", { get: any(requests.get) });
   router.use(databaseUnavailable);
   return router;
 }
