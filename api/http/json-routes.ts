@@ -9,8 +9,8 @@ import { methodNotAllowed } from "./errors.ts";
 
 /** Routes that take and answer JSON and run no model: those of operators and of accounts. */
 
-/** Returns the body of the answer. */
-export type Handler = (req: Request<{ id: string }>, res: Response) => Promise<object>;
+/** Returns the body of the answer; a string is sent as it is, as the type that the handler set. */
+export type Handler = (req: Request<{ id: string }>, res: Response) => Promise<object | string>;
 type Method = "get" | "post" | "patch" | "delete";
 
 const bodyLimitBytes = 100 * 1024;
@@ -38,7 +38,11 @@ export function jsonRoutes(router: Router, { bodyBudget, clock, authorize = proc
   return (path: string, handlers: Partial<Record<Method, Handler>>): void => {
     const at = router.route(path);
     for (const [method, handle] of Object.entries(handlers) as [Method, Handler][]) {
-      const answer: RequestHandler<{ id: string }> = async (req, res) => void res.json(await handle(req, res));
+      const answer: RequestHandler<{ id: string }> = async (req, res) => {
+        const body = await handle(req, res);
+        if (typeof body === "string") res.send(body);
+        else res.json(body);
+      };
       if (method === "post" || method === "patch") at[method](authorize, json, answer);
       else at[method](authorize, answer);
     }

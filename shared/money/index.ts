@@ -21,8 +21,10 @@ import { type ArchiveSizes, createArchive } from "./archive.ts";
 import type { ArchiveObjects } from "./archive-objects.ts";
 import { createArchiveParts } from "./archive-parts.ts";
 import { createArchivedSums } from "./archived-sums.ts";
+import { createBalanceAlerts } from "./balance-alerts.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
+import { createFindAnswer } from "./find-answer.ts";
 import { createFindCalls } from "./find-calls.ts";
 import { createHold } from "./holds.ts";
 import { createLeaseClosing } from "./lease-closing.ts";
@@ -145,6 +147,8 @@ export function createMoney(deps: {
     findCalls: createFindCalls({ ledger }),
     ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce, closeLease }),
     applyLateCosts,
+    findAnswer: createFindAnswer(ledger),
+    ...createBalanceAlerts({ accounts, clock }),
     /** For a worker: makes the usage of the last days. */
     sumUsage: usageDays.sumUsage,
     /** Usage by day, at most a minute old. */

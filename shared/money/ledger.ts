@@ -21,6 +21,8 @@ export const statuses = ["succeeded", "failed", "cancelled"] as const;
 const request = {
   key: { type: String },
   endpoint: { type: String },
+  /** The id of its answer, where it does not follow from the request's. */
+  answerId: { type: String },
   model: { type: String },
   upstream: { type: String },
   /** `StoredAttempts`. */
@@ -71,6 +73,8 @@ export const keyIndex = { account: 1, "request.key": 1, createdAt: -1, _id: -1, 
 export const ofKeys = { "request.key": { $exists: true } };
 export const modelIndex = { account: 1, "request.model": 1, createdAt: -1, _id: -1 } as const;
 export const ofModels = { "request.model": { $exists: true } };
+export const withAnswerId = { "request.answerId": { $exists: true } };
+export const answerIndex = { account: 1, "request.answerId": 1 } as const;
 /** Calls that did not succeed are few. */
 export const unsuccessful = { "request.status": { $in: ["failed", "cancelled"] } };
 export const statusIndex = { account: 1, "request.status": 1, createdAt: -1, _id: -1 } as const;

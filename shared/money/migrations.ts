@@ -1,9 +1,11 @@
 import { backfill, createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
 import { withOpenHolds } from "./accounts.ts";
+import { alertIndex, withAlert } from "./balance-alerts.ts";
 import { sweptLifetimeSeconds } from "./lease-closing.ts";
 import {
   accountIndex,
+  answerIndex,
   anyStatusIndex,
   archivable,
   archiveIndex,
@@ -18,6 +20,7 @@ import {
   uncounted,
   uncountedIndex,
   unsuccessful,
+  withAnswerId,
   withError,
 } from "./ledger.ts";
 import { refunds } from "./usage-days.ts";
@@ -63,6 +66,7 @@ export const moneySchema = {
     checkpoint: "scheduled: entries without a mark, by a partial index",
     archive: "scheduled: entries of a closed month, by a partial index",
     "usage days": "scheduled: the entries of a day, and its rows",
+    "balance alerts": "scheduled: accounts with a threshold, by a partial index",
     buyback: "scheduled: accruals in no batch, by a partial index, and the entries of a batch by their ids",
     "unused payments": "scheduled, or an operator's: payment accounts",
   },
@@ -112,11 +116,13 @@ export const moneySchema = {
           { key: { createdAt: 1, account: 1 }, partialFilterExpression: refunds },
           { key: keyIndex, partialFilterExpression: ofKeys },
           { key: modelIndex, partialFilterExpression: ofModels },
+          { key: answerIndex, partialFilterExpression: withAnswerId },
           { key: statusIndex, partialFilterExpression: unsuccessful },
           { key: anyStatusIndex, partialFilterExpression: unsuccessful },
           { key: errorIndex, partialFilterExpression: withError },
         ],
       },
+      { collection: "accounts", indexes: [{ key: alertIndex, partialFilterExpression: withAlert }] },
       { collection: "usageDays", indexes: [{ key: { account: 1, day: 1 } }, { key: { account: 1, key: 1, day: 1 } }] },
       { collection: "usageDayStates", indexes: [] },
       { collection: "keyMonths", indexes: [{ key: { account: 1, key: 1 } }] },

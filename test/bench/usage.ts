@@ -37,7 +37,7 @@ const clock = { ...systemClock, now: () => nowMs };
 
 /** Calls of today and yesterday: two keys an account, five models, two failures in a hundred. */
 function callAt(at: number, total: number) {
-  const createdAt = new Date(nowMs - Math.floor(((total - at) / total) * 2 * dayMs) + 2_000);
+  const createdAt = new Date(nowMs - Math.floor(((total - at) / total) * (2 * dayMs - 2_000)));
   const owner = at % 2 === 0 ? 0 : 1 + (Math.floor(at / 2) % (accounts - 1));
   const call = storedCall({ account: accountId(owner), createdAt });
   const isFailed = at % 100 === 1 || at % 100 === 50;

@@ -31,7 +31,9 @@ function settled(value: unknown, key = ""): unknown {
 
 test("every example of a request succeeds, and its answer has the described shape", async () => {
   const { document, rich, post, isForm } = await openCaller(running.service);
-  const posts = document.operations.filter(({ operation }) => operation.requestBody !== undefined);
+  const posts = document.operations.filter(
+    ({ method, operation }) => method === "POST" && operation.requestBody !== undefined,
+  );
   const answers: Record<string, unknown> = {};
   for (const described of posts.filter(({ path }) => !path.endsWith("/complete"))) {
     const { path, operation } = described;
@@ -79,7 +81,13 @@ test("what is read or deleted has the described shape and headers", async () => 
   const upload = await create("/v1/uploads", await recording.text(), "audio/wav");
   const { data } = await rich.openai.images.generate({ model: "local/image", prompt: "A sunrise", size: "auto" });
   const file = /[^/]+$/.exec(data?.[0]?.url ?? "")?.[0] ?? "";
+  const call = `req_${response.id.slice(-24)}`;
+  const queries: Readonly<Record<string, string>> = {
+    "/v1/generation": `?id=${response.id}`,
+    "/v1/invoices": "?month=2026-11",
+  };
   const idOf = (path: string) => {
+    if (path.startsWith("/v1/requests")) return call;
     if (path.startsWith("/v1/responses")) return response.id;
     return path.startsWith("/v1/uploads") ? upload.id : file;
   };
@@ -90,7 +98,10 @@ test("what is read or deleted has the described shape and headers", async () => 
     for (const described of document.operations.filter((each) => each.method === method)) {
       const { path, operation } = described;
       const isModels = path.startsWith("/v1/models");
-      const url = service.baseUrl + (path.includes("models") ? pathWith(path) : path.replace("{id}", idOf(path)));
+      const url =
+        service.baseUrl +
+        (path.includes("models") ? pathWith(path) : path.replace("{id}", idOf(path))) +
+        (queries[path] ?? "");
       for (const format of isModels ? formats : [{}]) {
         const headers = { ...(!isModels && { authorization: `Bearer ${rich.key}` }), ...format };
         const answer = await fetch(url, { method, headers });

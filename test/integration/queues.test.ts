@@ -214,7 +214,6 @@ test("schedules are registered once, by any number of workers, and registering a
     "archive-ledger": 3_600_000,
     "check-ledger": 30_000,
     "checkpoint-ledger": 30_000,
-    "sum-usage": 60_000,
     "count-stored": 15_000,
     "execute-buybacks": 30_000,
     "expire-bodies": 3_600_000,
@@ -222,8 +221,10 @@ test("schedules are registered once, by any number of workers, and registering a
     "gather-buybacks": 60_000,
     "reconcile-payments": 5_000,
     "restore-archives": 5_000,
+    "sum-usage": 60_000,
     "sweep-holds": 15_000,
     "tidy-payments": 3_600_000,
+    "watch-balances": 15_000,
   };
   expect(before.map((run) => run.split(" ")[0])).toEqual(Object.keys(scheduled));
   await other.schedule();

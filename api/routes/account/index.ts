@@ -5,9 +5,13 @@ import type { Leases, Money } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
+import { ownAccountHandlers } from "./account.ts";
 import { balanceHandlers } from "./balance.ts";
+import { generationHandlers } from "./generation.ts";
 import type { AccountHandler } from "./handler.ts";
+import { invoiceHandlers } from "./invoices.ts";
 import { requestHandlers } from "./requests.ts";
+import { usageHandlers } from "./usage.ts";
 
 /** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
 
@@ -42,8 +46,16 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
       return handle(req, res, caller);
     });
   const balance = balanceHandlers(deps);
+  const own = ownAccountHandlers(deps);
+  const usage = usageHandlers(deps);
+  const generation = generationHandlers(deps);
+  const invoices = invoiceHandlers(deps);
   const requests = requestHandlers(deps);
   route("/balance", { get: any(balance.get) });
+  route("/account", { patch: managing(own.update) });
+  route("/usage", { get: any(usage.list) });
+  route("/generation", { get: any(generation.get) });
+  route("/invoices", { get: managing(invoices.get) });
   route("/requests", { get: any(requests.list) });
   route("/requests/:id", { get: any(requests.get) });
   router.use(databaseUnavailable);
