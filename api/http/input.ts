@@ -32,3 +32,10 @@ export const pageQuery = z.strictObject({
 });
 
 export const mint = z.string().refine(isAddress, "expected a Solana token mint (32 bytes in base58)");
+
+/** The last second of the year 9999. */
+export const maxUnixSeconds = 253_402_300_799;
+const time = wholeNumber.pipe(z.int().max(maxUnixSeconds)).transform((seconds) => new Date(seconds * 1000));
+
+/** The span of a list: from the first time, before the second. Unix seconds. */
+export const timeSpan = { from: time.optional(), to: time.optional() };

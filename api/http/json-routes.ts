@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from "express";
 import { mongo } from "mongoose";
 import { noCapacity, notFound } from "#errors";
+import type { CallPage, LedgerEntry } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { type BodyReader, createBodyReader } from "./body.ts";
@@ -8,8 +9,8 @@ import { methodNotAllowed } from "./errors.ts";
 
 /** Routes that take and answer JSON and run no model: those of operators and of accounts. */
 
-/** Returns the body of the answer. */
-export type Handler = (req: Request<{ id: string }>, res: Response) => Promise<object>;
+/** Returns the body of the answer; a string is sent as it is, as the type that the handler set. */
+export type Handler = (req: Request<{ id: string }>, res: Response) => Promise<object | string>;
 type Method = "get" | "post" | "patch" | "delete";
 
 const bodyLimitBytes = 100 * 1024;
@@ -37,7 +38,11 @@ export function jsonRoutes(router: Router, { bodyBudget, clock, authorize = proc
   return (path: string, handlers: Partial<Record<Method, Handler>>): void => {
     const at = router.route(path);
     for (const [method, handle] of Object.entries(handlers) as [Method, Handler][]) {
-      const answer: RequestHandler<{ id: string }> = async (req, res) => void res.json(await handle(req, res));
+      const answer: RequestHandler<{ id: string }> = async (req, res) => {
+        const body = await handle(req, res);
+        if (typeof body === "string") res.send(body);
+        else res.json(body);
+      };
       if (method === "post" || method === "patch") at[method](authorize, json, answer);
       else at[method](authorize, answer);
     }
@@ -68,6 +73,14 @@ export async function renderPage<T extends { readonly id: string }>(
   const hasMore = items.length > page.limit;
   return { object: "list", data: data.map(render), has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
 }
+
+/** Renders a page of calls, which may be short of its limit though there are more. */
+export const renderCalls = ({ calls, next }: CallPage, render: (entry: LedgerEntry) => object) => ({
+  object: "list",
+  data: calls.map(render),
+  has_more: next !== undefined,
+  next: next ?? null,
+});
 
 /** Every route needs MongoDB. While it is unavailable they answer a 503 that clients retry, not a 500. */
 export const databaseUnavailable: ErrorRequestHandler = (error: unknown, _req, _res, next) => {

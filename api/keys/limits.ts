@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { groupCommit, type ObserveWrite } from "#platform/group-commit";
 import type { Clock } from "#platform/clock";
+import { groupCommit, type ObserveWrite } from "#platform/group-commit";
 import { onReconnect, type RedisClient } from "#platform/redis";
 import { periodAt } from "./budget-period.ts";
 import { source } from "./limits-script.ts";

@@ -123,6 +123,20 @@ const request: View = {
   },
 };
 
+const requests: View = {
+  columns: [
+    "id:REQUEST",
+    "created_at:DECIDED (UTC)",
+    "account",
+    "endpoint",
+    "model",
+    "upstream",
+    "status",
+    "amount_usd",
+  ],
+  ...(request.derive && { derive: request.derive }),
+};
+
 /** `restoring, 3 of 40 parts of acct_...`. */
 function restoredText({ restore, parts }: Item): string | undefined {
   const { state, account, parts: done } = (restore ?? {}) as { state?: string; account?: string; parts?: number };
@@ -166,7 +180,8 @@ export function aligned(rows: readonly (readonly string[])[]): string {
 /** One line for each item. */
 const table = (view: View) => (answer: Item) => {
   const { data, has_more, next } = answer as unknown as List;
-  if (data.length === 0) return "None.\n";
+  // A page of calls may be empty though there are more.
+  if (data.length === 0) return has_more ? `None so far. There may be more: --after ${next}\n` : "None.\n";
   const columns = columnsOf(view);
   const rows = data.map((item) => {
     const all: Item = { ...item, ...view.derive?.(item) };
@@ -194,6 +209,7 @@ export const show = {
   entry: card({ ...entry, columns: [...entry.columns, "account", "transaction"] }),
   entries: table(entry),
   request: card(request),
+  requests: table(requests),
   archive: card(archive),
   progress: (item: Item) => `${restoredText(item)}\n`,
   archives: table(archive),

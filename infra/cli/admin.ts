@@ -173,9 +173,13 @@ ledger
     if (check["ok"] !== true) process.exitCode = 1;
   });
 
-program
-  .command("requests")
-  .description("single calls")
+const requests = program.command("requests").description("calls that ended");
+const listed = requests.command("list").description("calls of all accounts, newest first");
+for (const filter of ["account", "key", "model", "endpoint", "status", "code", "upstream"])
+  listed.option(`--${filter} <${filter}>`, filter === "key" ? "needs --account" : `only those of this ${filter}`);
+listed.option("--from <seconds>", "ended at this time or later").option("--to <seconds>", "ended before this time");
+paged(listed).action(action("GET", "/requests", show.requests));
+requests
   .command("get <request>")
   .description("one call by its x-request-id: model, upstream, times, usage and cost")
   .action(action("GET", "/requests/:id", show.request));

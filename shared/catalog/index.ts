@@ -50,8 +50,11 @@ export { type CatalogEntries, readCatalog } from "./read-catalog.ts";
 export {
   type Bound,
   CatalogError,
+  inputKeys,
   modalities,
+  outputKeys,
   type PriceKey,
+  pieceKeys,
   type Task,
   type Tier,
   tokenKeys,

@@ -8,7 +8,7 @@ export const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1
 export const outputKeys = ["output", "audio_output"] as const;
 export const tokenKeys = [...inputKeys, ...outputKeys] as const;
 /** Price keys that count pieces: units of the same names, except that the unit of `input_image` is `image`. */
-const pieceKeys = ["image", "input_image", "second", "character", "minute", "request", "search"] as const;
+export const pieceKeys = ["image", "input_image", "second", "character", "minute", "request", "search"] as const;
 export const priceKeys = [...inputKeys, ...outputKeys, ...pieceKeys] as const;
 export type PriceKey = (typeof priceKeys)[number];
 

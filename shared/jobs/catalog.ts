@@ -100,6 +100,8 @@ export const jobCatalog = {
   "checkpoint-ledger": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
   "check-ledger": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
   "count-stored": { pool: "maintenance", payload: noPayload, everyMs: 15_000 },
+  "sum-usage": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },
+  "watch-balances": { pool: "maintenance", payload: noPayload, everyMs: 15_000 },
   "archive-ledger": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },
   "restore-archives": { pool: "maintenance", payload: noPayload, everyMs: 5_000 },
   "expire-files": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },

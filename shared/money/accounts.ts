@@ -45,6 +45,10 @@ const definition = {
   openHolds: { type: Number, required: true },
   /** No open hold expires before this. A hold lowers it, and the sweeper raises it once it has passed. */
   holdsExpireAt: { type: Date },
+  /** The owner is alerted when `available` is below it. */
+  alertBelow: { type: BigInt },
+  /** Since when that has been so. */
+  alertSince: { type: Date },
   createdAt: { type: Date, required: true },
 } as const;
 const schema = new Schema(definition, { collection: "accounts", strict: "throw", versionKey: false, minimize: false });
@@ -66,6 +70,8 @@ export const toAccount = (stored: Omit<StoredAccount, "holds">) => ({
   availableNanoUsd: stored.available,
   heldNanoUsd: stored.held,
   openHolds: stored.openHolds,
+  alertBelowNanoUsd: stored.alertBelow ?? null,
+  alertSince: stored.alertSince ?? null,
   createdAt: stored.createdAt,
 });
 

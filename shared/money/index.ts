@@ -21,11 +21,14 @@ import { type ArchiveSizes, createArchive } from "./archive.ts";
 import type { ArchiveObjects } from "./archive-objects.ts";
 import { createArchiveParts } from "./archive-parts.ts";
 import { createArchivedSums } from "./archived-sums.ts";
+import { createBalanceAlerts } from "./balance-alerts.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
+import { createFindAnswer } from "./find-answer.ts";
+import { createFindCalls } from "./find-calls.ts";
 import { createHold } from "./holds.ts";
-import type { Recalls, Registration } from "./lease-book.ts";
 import { createKeyUsage } from "./key-usage.ts";
+import type { Recalls, Registration } from "./lease-book.ts";
 import { createLeaseClosing } from "./lease-closing.ts";
 import { createLeases } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
@@ -44,6 +47,7 @@ import {
   releaseDecision,
 } from "./settle.ts";
 import { createSweep } from "./sweep.ts";
+import { createUsageDays } from "./usage-days.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
@@ -51,17 +55,27 @@ export { archivableMs } from "./archive.ts";
 export { type ArchiveObjects, createArchiveObjects } from "./archive-objects.ts";
 export type { ArchivedMonth } from "./archive-parts.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
+export type { CallPage, CallQuery } from "./find-calls.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
+export type { KeyUsage } from "./key-totals.ts";
 export type { Leased, LeaseRequest, Recalls, Registration } from "./lease-book.ts";
 export { decidableMs } from "./lease-closing.ts";
 export type { Leases } from "./leases.ts";
-export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
+export {
+  type EntryKind,
+  entryKinds,
+  type LedgerEntry,
+  type RequestRecord,
+  statuses as requestStatuses,
+} from "./ledger.ts";
 export { moneySchema } from "./migrations.ts";
 export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
 export type { MoneyObserver } from "./observer.ts";
 export { createRecalls } from "./recalls.ts";
 export type { RestoreState } from "./restored-entries.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
+export { dayOf, daysLater } from "./usage-dates.ts";
+export { type UsageGroup, type UsageRow, usageGroups } from "./usage-views.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
 export type Money = ReturnType<typeof createMoney>;
@@ -88,6 +102,7 @@ export function createMoney(deps: {
   const accounts = createAccounts({ mongo, clock });
   const ledger = createLedger({ mongo });
   const checkpoints = createCheckpoints({ mongo, ledger });
+  const usageDays = createUsageDays({ mongo, ledger, clock });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, observer, clock, log });
   const { apply, applyOnce } = createApply({ accounts, observer, clock, log });
   const parts = createArchiveParts({ mongo, clock });
@@ -124,7 +139,7 @@ export function createMoney(deps: {
     shortfalls,
     ...createMovements({ mongo, accounts, ledger, clock, log }),
     ...createAccruals({ ledger }),
-    ...createKeyUsage({ mongo, accounts, ledger, clock }),
+    ...createKeyUsage({ mongo, accounts, ledger, totals: usageDays.totals }),
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,
@@ -132,8 +147,17 @@ export function createMoney(deps: {
     ledger: ledger.list,
     entry: ledger.entry,
     findEntry: ledger.findEntry,
+    /** Calls by what they were; one that still runs has no entry yet. */
+    findCalls: createFindCalls({ ledger }),
     ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce, closeLease }),
     applyLateCosts,
+    findAnswer: createFindAnswer(ledger),
+    ...createBalanceAlerts({ accounts, clock }),
+    /** For a worker: makes the usage of the last days. */
+    sumUsage: usageDays.sumUsage,
+    /** Usage by day, at most a minute old. */
+    usage: usageDays.usage,
+    usageOfKey: usageDays.totals.usageOfKey,
     /** For an API instance: the holds of its text calls. */
     createLeases: (instance: { readonly registration: Registration; readonly recalls: Recalls }) =>
       createLeases({ ...instance, accounts, ledger, mongo, closeOwnLease, observer, clock, log }),

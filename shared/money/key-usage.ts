@@ -1,20 +1,8 @@
-import type { mongo as driver } from "mongoose";
-import type { Clock } from "#platform/clock";
+import type { ClientSession } from "mongoose";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
-import type { Ledger } from "./ledger.ts";
-
-/** What the calls of a key were charged: on this day, in this month, ever. Days and months are UTC. */
-export interface KeyUsage {
-  readonly dayNanoUsd: bigint;
-  readonly monthNanoUsd: bigint;
-  readonly totalNanoUsd: bigint;
-}
-
-/** Has the amounts, so that sums read no entry. */
-export const keyIndex = { account: 1, "request.key": 1, createdAt: 1, amount: 1 } as const;
-/** Of entries that are calls or uploads by a key. */
-export const ofKeys = { "request.key": { $exists: true } };
+import type { KeyTotals } from "./key-totals.ts";
+import { keyIndex, type Ledger } from "./ledger.ts";
 
 /** What a key was charged, and its calls that have holds of their own and are not decided. */
 export interface KeyCharges {
@@ -22,30 +10,21 @@ export interface KeyCharges {
   readonly open: readonly { readonly id: string; readonly nanoUsd: bigint }[];
 }
 
-export function createKeyUsage(deps: { mongo: Mongo; accounts: Accounts; ledger: Ledger; clock: Clock }) {
-  const { mongo, accounts, ledger, clock } = deps;
+export function createKeyUsage(deps: { mongo: Mongo; accounts: Accounts; ledger: Ledger; totals: KeyTotals }) {
+  const { mongo, accounts, ledger, totals } = deps;
 
-  /** Sums of entries that no failover can roll back, since each of these times (unix milliseconds). */
-  async function sumsSince(
-    account: string,
-    key: string,
-    times: readonly number[],
-    options: driver.AggregateOptions = { readConcern: { level: "majority" } },
-  ): Promise<bigint[]> {
-    const first = Math.min(...times);
-    const sums = times.map((since, at) => [
-      `sum${at}`,
-      { $sum: { $cond: [{ $gte: ["$createdAt", new Date(since)] }, "$amount", 0n] } },
-    ]);
-    const cursor = ledger.collection.aggregate<Record<string, bigint>>(
+  /** By the days that stand, and the ledger since then. */
+  async function spentSince(account: string, key: string, since: Date, session: ClientSession): Promise<bigint> {
+    const { nanoUsd, until } = await totals.closedSince(account, key, since);
+    const cursor = ledger.collection.aggregate<{ amount: bigint }>(
       [
-        { $match: { account, "request.key": key, createdAt: { $gte: new Date(first) } } },
-        { $group: { _id: null, ...Object.fromEntries(sums) } },
+        { $match: { account, "request.key": key, createdAt: { $gte: until } } },
+        { $group: { _id: null, amount: { $sum: "$amount" } } },
       ],
-      { hint: keyIndex, ...options },
+      { hint: keyIndex, session },
     );
     const [found] = await answered(cursor.toArray());
-    return times.map((_, at) => -(found?.[`sum${at}`] ?? 0n));
+    return nanoUsd - (found?.amount ?? 0n);
   }
 
   /** The costs of those that are decided. */
@@ -67,17 +46,9 @@ export function createKeyUsage(deps: { mongo: Mongo; accounts: Accounts; ledger:
         const ids = holds.map(([_id]) => ({ _id, account }));
         const decided = await answered(ledger.readIn(ids, session).toArray());
         const isDecided = new Set(decided.map(({ _id }) => _id));
-        const [spentNanoUsd = 0n] = await sumsSince(account, key, [since.getTime()], { session });
+        const spentNanoUsd = await spentSince(account, key, since, session);
         const open = holds.filter(([id]) => !isDecided.has(id)).map(([id, { amount }]) => ({ id, nanoUsd: amount }));
         return { spentNanoUsd, open };
       }),
-
-    async usageOfKey(account: string, key: string): Promise<KeyUsage> {
-      const now = new Date(clock.now());
-      const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
-      const times = [Date.UTC(year, month, day), Date.UTC(year, month), 0];
-      const [dayNanoUsd = 0n, monthNanoUsd = 0n, totalNanoUsd = 0n] = await sumsSince(account, key, times);
-      return { dayNanoUsd, monthNanoUsd, totalNanoUsd };
-    },
   };
 }

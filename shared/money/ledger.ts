@@ -16,11 +16,13 @@ export function assertRequestId(id: string): void {
 export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund", "payout"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
-const statuses = ["succeeded", "failed", "cancelled"] as const;
+export const statuses = ["succeeded", "failed", "cancelled"] as const;
 /** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
 const request = {
   key: { type: String },
   endpoint: { type: String },
+  /** The id of its answer, where it does not follow from the request's. */
+  answerId: { type: String },
   model: { type: String },
   upstream: { type: String },
   /** `StoredAttempts`. */
@@ -64,6 +66,22 @@ export const entryDefinition = {
 } as const;
 const schema = new Schema(entryDefinition, { collection: "ledger", strict: "throw", versionKey: false });
 export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
+/** All accounts: the usage of a day, and an operator's search. */
+export const timeIndex = { createdAt: -1, _id: -1 } as const;
+/** The calls of a key, newest first. Has their costs, so that their sums read no entry. */
+export const keyIndex = { account: 1, "request.key": 1, createdAt: -1, _id: -1, amount: 1 } as const;
+export const ofKeys = { "request.key": { $exists: true } };
+export const modelIndex = { account: 1, "request.model": 1, createdAt: -1, _id: -1 } as const;
+export const ofModels = { "request.model": { $exists: true } };
+export const withAnswerId = { "request.answerId": { $exists: true } };
+export const answerIndex = { account: 1, "request.answerId": 1 } as const;
+/** Calls that did not succeed are few. */
+export const unsuccessful = { "request.status": { $in: ["failed", "cancelled"] } };
+export const statusIndex = { account: 1, "request.status": 1, createdAt: -1, _id: -1 } as const;
+export const anyStatusIndex = { "request.status": 1, createdAt: -1, _id: -1 } as const;
+/** Of calls that were answered an error. */
+export const withError = { "request.error": { $exists: true } };
+export const errorIndex = { "request.error": 1, createdAt: -1, _id: -1 } as const;
 /** Has the costs of leases, so that their sums read no entry. */
 export const leaseIndex = { lease: 1, account: 1, amount: 1 } as const;
 /** The entries that no checkpoint counts. */
@@ -146,7 +164,7 @@ export type EntryKey = Pick<StoredEntry, "_id" | "account">;
 type LeaseKey = EntryKey;
 
 /** Of the indexes that begin with the account none is better for an id. */
-const byId = { _id: 1 } as const;
+export const byId = { _id: 1 } as const;
 
 export type Ledger = ReturnType<typeof createLedger>;
 

@@ -1,9 +1,29 @@
 import { backfill, createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
 import { withOpenHolds } from "./accounts.ts";
-import { keyIndex, ofKeys } from "./key-usage.ts";
+import { alertIndex, withAlert } from "./balance-alerts.ts";
 import { sweptLifetimeSeconds } from "./lease-closing.ts";
-import { accountIndex, archivable, archiveIndex, leaseIndex, uncounted, uncountedIndex } from "./ledger.ts";
+import {
+  accountIndex,
+  answerIndex,
+  anyStatusIndex,
+  archivable,
+  archiveIndex,
+  errorIndex,
+  keyIndex,
+  leaseIndex,
+  modelIndex,
+  ofKeys,
+  ofModels,
+  statusIndex,
+  timeIndex,
+  uncounted,
+  uncountedIndex,
+  unsuccessful,
+  withAnswerId,
+  withError,
+} from "./ledger.ts";
+import { refunds } from "./usage-days.ts";
 
 const attempts = "$request.attempts";
 /** As `StoredAttempts`: all but the last failed at an unknown upstream, and the last one ended as the call did. */
@@ -23,12 +43,20 @@ const attemptsFromNumber = {
 /** Ids of accounts are random, so ranges of them are as even as hashes, and the check of the ledger asks one shard for each. */
 export const moneySchema = {
   module: "money",
-  shardKeys: { accounts: "_id", ledger: "account", checkpoints: "_id", archivedSums: "_id" },
+  shardKeys: {
+    accounts: "_id",
+    ledger: "account",
+    checkpoints: "_id",
+    archivedSums: "_id",
+    usageDays: "account",
+    keyMonths: "account",
+  },
   unsharded: {
     sweptLeases: "only the leases of instances that died within two days",
     archives: "a document for each file of the archive",
     restores: "a document for each month that is restored",
     restoredEntries: "for an investigation, then removed",
+    usageDayStates: "a document for each day",
   },
   scatter: {
     operator: "an operator's search: by a request id alone, or all accounts",
@@ -37,6 +65,8 @@ export const moneySchema = {
     check: "the check of the ledger: ranges of accounts, which are on one shard or a few",
     checkpoint: "scheduled: entries without a mark, by a partial index",
     archive: "scheduled: entries of a closed month, by a partial index",
+    "usage days": "scheduled: the entries of a day, and its rows",
+    "balance alerts": "scheduled: accounts with a threshold, by a partial index",
     buyback: "scheduled: accruals in no batch, by a partial index, and the entries of a batch by their ids",
     "unused payments": "scheduled, or an operator's: payment accounts",
   },
@@ -78,8 +108,24 @@ export const moneySchema = {
       filter: { "request.attempts": { $type: "number" } },
       update: [{ $set: { "request.attempts": attemptsFromNumber } }],
     }),
-    createCollections("index: the charges of a key", [
-      { collection: "ledger", indexes: [{ key: keyIndex, partialFilterExpression: ofKeys }] },
+    createCollections("usage by day, and the indexes of it and of searches for calls", [
+      {
+        collection: "ledger",
+        indexes: [
+          { key: timeIndex },
+          { key: { createdAt: 1, account: 1 }, partialFilterExpression: refunds },
+          { key: keyIndex, partialFilterExpression: ofKeys },
+          { key: modelIndex, partialFilterExpression: ofModels },
+          { key: answerIndex, partialFilterExpression: withAnswerId },
+          { key: statusIndex, partialFilterExpression: unsuccessful },
+          { key: anyStatusIndex, partialFilterExpression: unsuccessful },
+          { key: errorIndex, partialFilterExpression: withError },
+        ],
+      },
+      { collection: "accounts", indexes: [{ key: alertIndex, partialFilterExpression: withAlert }] },
+      { collection: "usageDays", indexes: [{ key: { account: 1, day: 1 } }, { key: { account: 1, key: 1, day: 1 } }] },
+      { collection: "usageDayStates", indexes: [] },
+      { collection: "keyMonths", indexes: [{ key: { account: 1, key: 1 } }] },
     ]),
   ],
 } satisfies ModuleSchema;

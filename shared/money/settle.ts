@@ -9,6 +9,7 @@ import { unlessAborted } from "#platform/unless-aborted";
 import type { Accounts } from "./accounts.ts";
 import { accrualOf, type BuybackTerms } from "./accruals.ts";
 import { storedAttempts } from "./attempts.ts";
+import { storedAnswerId } from "./find-answer.ts";
 import {
   assertRequestId,
   type Ledger,
@@ -79,9 +80,10 @@ export const releaseDecision = <Call extends Omit<AnyDecision, OutcomeField>>(
 
 /** Whether the entry has to be measured: beside its text it has a few hundred bytes. */
 function mayBeTooLarge(decision: AnyDecision): boolean {
-  const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage, attempts } = decision;
+  const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage, attempts, answerId } =
+    decision;
   let characters = 0;
-  for (const text of [account, requestId, lease, key, endpoint, model, upstream, error, buybackToken])
+  for (const text of [account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, answerId])
     characters += text?.length ?? 0;
   for (const unit of Object.keys(usage)) characters += unit.length + 16;
   for (const { upstream: tried, model: other, code } of attempts)
@@ -136,6 +138,7 @@ export function createDecide(deps: {
     assertAmount(costNanoUsd, "costNanoUsd");
     const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
     const { key, endpoint, model, upstream, attempts, status, error, usage, estimated } = decision;
+    const answerId = storedAnswerId(decision.answerId, requestId);
     const { queueMs, firstTokenMs, totalMs, upstreamCostNanoUsd } = decision;
     if (upstreamCostNanoUsd !== undefined) assertAmount(upstreamCostNanoUsd, "upstreamCostNanoUsd");
     const entry: StoredEntry = {
@@ -150,6 +153,7 @@ export function createDecide(deps: {
       request: {
         key,
         endpoint,
+        answerId,
         model,
         upstream,
         attempts: storedAttempts(attempts, { upstream, model }),

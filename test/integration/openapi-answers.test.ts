@@ -83,8 +83,14 @@ test("what is read or deleted has the described shape and headers", async () => 
   const { data } = await rich.openai.images.generate({ model: "local/image", prompt: "A sunrise", size: "auto" });
   const file = /[^/]+$/.exec(data?.[0]?.url ?? "")?.[0] ?? "";
   const key = await create("/v1/keys", {});
+  const call = `req_${response.id.slice(-24)}`;
+  const queries: Readonly<Record<string, string>> = {
+    "/v1/generation": `?id=${response.id}`,
+    "/v1/invoices": "?month=2026-11",
+  };
   const idOf = (path: string) => {
     if (path.startsWith("/v1/keys")) return key.id;
+    if (path.startsWith("/v1/requests")) return call;
     if (path.startsWith("/v1/responses")) return response.id;
     return path.startsWith("/v1/uploads") ? upload.id : file;
   };
@@ -95,7 +101,10 @@ test("what is read or deleted has the described shape and headers", async () => 
     for (const described of document.operations.filter((each) => each.method === method)) {
       const { path, operation } = described;
       const isModels = path.startsWith("/v1/models");
-      const url = service.baseUrl + (path.includes("models") ? pathWith(path) : path.replace("{id}", idOf(path)));
+      const url =
+        service.baseUrl +
+        (path.includes("models") ? pathWith(path) : path.replace("{id}", idOf(path))) +
+        (queries[path] ?? "");
       for (const format of isModels ? formats : [{}]) {
         const headers = { ...(!isModels && { authorization: `Bearer ${rich.key}` }), ...format };
         const answer = await fetch(url, { method, headers });

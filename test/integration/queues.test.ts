@@ -221,8 +221,10 @@ test("schedules are registered once, by any number of workers, and registering a
     "gather-buybacks": 60_000,
     "reconcile-payments": 5_000,
     "restore-archives": 5_000,
+    "sum-usage": 60_000,
     "sweep-holds": 15_000,
     "tidy-payments": 3_600_000,
+    "watch-balances": 15_000,
   };
   expect(before.map((run) => run.split(" ")[0])).toEqual(Object.keys(scheduled));
   await other.schedule();

@@ -2,6 +2,7 @@ import { estimateTokens } from "#formats";
 import { completionTokens, type StreamWriter, tokenUsage } from "../conversion/index.ts";
 import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
 import { Aborted, isHandedOver } from "../running.ts";
+import { noteAnswerId, noteFirstEvent } from "./answer-id.ts";
 import { type ConvertedCall, chatRequestOf, convertCall, headersOf, tokensOf, usageOrEstimate } from "./convert.ts";
 import { countInput, withoutDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
@@ -30,6 +31,7 @@ async function answerWhole(call: CallContext): Promise<Answer> {
     return { converted, answered: converted.answer(response) };
   });
   const { body, counted } = answered;
+  noteAnswerId(call.record, body);
   await storeResponse(call, body);
   return { ...counted, text: JSON.stringify(body), ...headersOf(call, converted.ignored) };
 }
@@ -39,6 +41,7 @@ async function answerStream(call: CallContext): Promise<Answer> {
   const convert = await convertCall(call);
   let converted: ConvertedCall | undefined;
   let stream: StreamWriter | undefined;
+  let isNoted = false;
   const interruption = watchInterruption(
     call,
     () => record.attempts.length > 0 && stream?.usage() === undefined && hidesReasoning(atTarget(call)),
@@ -60,6 +63,8 @@ async function answerStream(call: CallContext): Promise<Answer> {
         trace?.streamed(converted.call.format, event);
         text += stream.write(event);
       }
+      if (!isNoted && text) noteFirstEvent(record, text);
+      isNoted ||= text !== "";
       if (interruption.reason() !== undefined) {
         if (stream.usage() !== undefined) break;
         continue;

@@ -112,6 +112,8 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   },
   "check-ledger": checkLedger,
   "count-stored": countStored,
+  "sum-usage": ({ money, ending }) => money.sumUsage(ending),
+  "watch-balances": ({ money }) => money.watchBalances(),
   "archive-ledger": async ({ archive, ending, log }) => {
     const archived = await archive.run(ending);
     if (archived > 0) log.info({ archived }, "the ledger was archived");

@@ -9,13 +9,14 @@ import type { Answer, Counted } from "./context.ts";
 /** What the ledger records of a call however it ended. Times in Unix milliseconds. */
 export const ledgerFields = (
   payload: PaidCall,
-  { candidate, attempts }: AttemptRecord,
+  { candidate, attempts, answerId }: AttemptRecord,
   times: { readonly startedAt: number; readonly endedAt: number; readonly firstTokenAt?: number | undefined },
 ) => ({
   account: payload.account,
   requestId: payload.requestId,
   key: payload.keyId,
   endpoint: payload.endpoint,
+  answerId,
   model: candidate?.target.model.id ?? payload.model,
   heldNanoUsd: BigInt(payload.held),
   lease: payload.lease,

@@ -30,6 +30,8 @@ export interface AttemptRecord {
   readonly attempts: MadeAttempt[];
   /** The latest. */
   candidate?: Candidate;
+  /** The id of the answer, as its caller reads it. */
+  answerId?: string;
 }
 
 export interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "code"> {

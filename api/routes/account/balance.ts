@@ -1,5 +1,6 @@
 import { formatUsd, type Leases, type Money } from "#money";
 import { found } from "../../http/json-routes.ts";
+import { renderAlert } from "./account.ts";
 import type { AccountHandler } from "./handler.ts";
 
 export function balanceHandlers({ money, leases }: { money: Money; leases: Leases }) {
@@ -14,6 +15,7 @@ export function balanceHandlers({ money, leases }: { money: Money; leases: Lease
         balance_usd: formatUsd(balances.get(id) ?? account.availableNanoUsd),
         available_usd: formatUsd(account.availableNanoUsd),
         held_usd: formatUsd(account.heldNanoUsd),
+        ...renderAlert(account),
       };
     },
   } satisfies Record<string, AccountHandler>;

@@ -6,9 +6,14 @@ import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { localsOf } from "../../http/headers.ts";
 import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
+import { ownAccountHandlers } from "./account.ts";
 import { balanceHandlers } from "./balance.ts";
+import { generationHandlers } from "./generation.ts";
 import type { AccountHandler } from "./handler.ts";
+import { invoiceHandlers } from "./invoices.ts";
 import { accountKeyHandlers } from "./keys.ts";
+import { requestHandlers } from "./requests.ts";
+import { usageHandlers } from "./usage.ts";
 
 /** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
 
@@ -46,11 +51,22 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
       return handle(req, res, caller);
     });
   const balance = balanceHandlers(deps);
+  const own = ownAccountHandlers(deps);
   const keys = accountKeyHandlers(deps);
+  const usage = usageHandlers(deps);
+  const requests = requestHandlers(deps);
+  const generation = generationHandlers(deps);
+  const invoices = invoiceHandlers(deps);
   route("/balance", { get: any(balance.get) });
+  route("/account", { patch: managing(own.update) });
   route("/key", { get: any(keys.own) });
   route("/keys", { get: managing(keys.list), post: managing(keys.create) });
   route("/keys/:id", { patch: managing(keys.update), delete: managing(keys.revoke) });
+  route("/usage", { get: any(usage.list) });
+  route("/requests", { get: any(requests.list) });
+  route("/requests/:id", { get: any(requests.get) });
+  route("/generation", { get: any(generation.get) });
+  route("/invoices", { get: managing(invoices.get) });
   router.use(databaseUnavailable);
   return router;
 }

@@ -47,6 +47,7 @@ export function createAdminRouter(deps: AdminDeps): Router {
   route("/accounts/:id/keys", { post: keys.issue, get: keys.list });
   route("/accounts/:id/ledger", { get: ledger.list });
   route("/keys/:id", { patch: keys.update, delete: keys.revoke });
+  route("/requests", { get: ledger.requests });
   route("/requests/:id", { get: ledger.request });
   route("/ledger/check", { get: ledger.check });
   route("/archives", { get: archives.list });

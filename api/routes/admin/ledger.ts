@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { entryKinds, formatUsd, type Leases, type Money } from "#money";
-import { pageQuery, parse, usd } from "../../http/input.ts";
-import { found, type Handler, renderPage } from "../../http/json-routes.ts";
+import { invalidValue } from "#errors";
+import { entryKinds, formatUsd, type Leases, type Money, requestStatuses } from "#money";
+import { pageQuery, parse, timeSpan, usd } from "../../http/input.ts";
+import { found, type Handler, renderCalls, renderPage } from "../../http/json-routes.ts";
 import { renderEntry, renderMovement } from "./render.ts";
 
 const newCredit = z.strictObject({
@@ -12,6 +13,17 @@ const newCredit = z.strictObject({
 const ledgerQuery = pageQuery.extend({
   kind: z.enum(entryKinds).optional(),
   restored: z.enum(["true", "false"]).optional(),
+});
+const text = z.string().min(1).max(200).optional();
+const requestsQuery = pageQuery.extend({
+  account: text,
+  key: text,
+  model: text,
+  endpoint: text,
+  status: z.enum(requestStatuses).optional(),
+  code: text,
+  upstream: text,
+  ...timeSpan,
 });
 const checkQuery = z.strictObject({ full: z.enum(["true", "false"]).optional() });
 
@@ -33,6 +45,12 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
     request: async (req) => {
       const { id } = req.params;
       return renderEntry(found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request"));
+    },
+    requests: async (req) => {
+      const query = parse(requestsQuery, req.query);
+      if (query.key !== undefined && query.account === undefined)
+        throw invalidValue("key", "key: needs its account beside it.");
+      return renderCalls(await money.findCalls(query), renderEntry);
     },
     check: async (req) => {
       const { full } = parse(checkQuery, req.query);

@@ -1,6 +1,7 @@
 import type { Response } from "express";
 import { formatUsd, type LedgerEntry } from "#money";
 import { unixSeconds } from "../../http/json-routes.ts";
+import { renderAttempts } from "../render-attempts.ts";
 
 /** A ledger entry; `request` is present if it is the entry of a call. Undefined fields are absent from the answer. */
 export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
@@ -23,15 +24,7 @@ export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
     endpoint: request.endpoint ?? null,
     model: request.model ?? null,
     upstream: request.upstream ?? null,
-    attempts: request.attempts.map(({ upstream, model, startedMs, durationMs, outcome, status, code }) => ({
-      upstream: upstream ?? null,
-      model,
-      started_ms: startedMs ?? null,
-      duration_ms: durationMs ?? null,
-      outcome,
-      status,
-      code,
-    })),
+    attempts: renderAttempts(request.attempts),
     status: request.status,
     error: request.error,
     usage: request.usage,

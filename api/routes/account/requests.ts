@@ -1,0 +1,65 @@
+import { z } from "zod";
+import { formatUsd, type LedgerEntry, type Money, requestStatuses } from "#money";
+import { pageQuery, parse, timeSpan } from "../../http/input.ts";
+import { found, renderCalls, unixSeconds } from "../../http/json-routes.ts";
+import { renderAttempts } from "../render-attempts.ts";
+import type { AccountHandler } from "./handler.ts";
+import { visibleKey } from "./own-key.ts";
+
+const text = z.string().min(1).max(200);
+const requestsQuery = pageQuery.extend({
+  status: z.enum(requestStatuses).optional(),
+  model: text.optional(),
+  key: text.optional(),
+  ...timeSpan,
+});
+
+/** Tokens of an entry, as the usage by day counts them. */
+export function tokensOfCall({ usage = {} }: Partial<Pick<NonNullable<LedgerEntry["request"]>, "usage">>) {
+  const { input = 0, cached_input = 0, cache_write = 0, cache_write_1h = 0, audio_input = 0 } = usage;
+  return {
+    input: input + cached_input + cache_write + cache_write_1h + audio_input,
+    output: (usage.output ?? 0) + (usage.audio_output ?? 0),
+    cached: cached_input,
+  };
+}
+
+const renderRequest = ({ id, request, costNanoUsd, createdAt }: LedgerEntry) => {
+  const { input, output, cached } = tokensOfCall(request ?? {});
+  return {
+    id,
+    object: "request",
+    key: request?.key ?? null,
+    endpoint: request?.endpoint ?? null,
+    model: request?.model ?? null,
+    status: request?.status ?? "failed",
+    error: request?.error ?? null,
+    cost_usd: formatUsd(costNanoUsd),
+    usage: request?.usage ?? {},
+    estimated: request?.estimated ?? false,
+    input_tokens: input,
+    output_tokens: output,
+    cached_tokens: cached,
+    created_at: unixSeconds(createdAt),
+    queue_ms: request?.queueMs ?? null,
+    first_token_ms: request?.firstTokenMs ?? null,
+    total_ms: request?.totalMs ?? null,
+  };
+};
+
+export function requestHandlers({ money }: { money: Money }) {
+  return {
+    list: async (req, _res, caller) => {
+      const { key, ...query } = parse(requestsQuery, req.query);
+      const own = { account: caller.account, key: visibleKey(caller, key) };
+      return renderCalls(await money.findCalls({ ...query, ...own }), renderRequest);
+    },
+    get: async (req, _res, caller) => {
+      const entry = await money.entry(caller.account, req.params.id);
+      const key = visibleKey(caller);
+      const visible = entry?.request && (key === undefined || entry.request.key === key) ? entry : undefined;
+      const shown = found(visible, "request");
+      return { ...renderRequest(shown), attempts: renderAttempts(shown.request?.attempts ?? []) };
+    },
+  } satisfies Record<string, AccountHandler>;
+}

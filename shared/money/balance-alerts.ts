@@ -1,0 +1,42 @@
+import { notFound } from "#errors";
+import type { Clock } from "#platform/clock";
+import { scatter } from "#platform/collection";
+import { answered } from "#platform/mongo";
+import { type Account, type Accounts, toAccount } from "./accounts.ts";
+
+export const withAlert = { alertBelow: { $exists: true } };
+export const alertIndex = { alertBelow: 1 } as const;
+
+/**
+ * Balance alerts. An account whose `available` is below its threshold gets `alertSince`, once, and loses it when a later look
+ * finds it at the threshold or above. Each is one write of one document by its own state, so any number of processes may
+ * look at once. Between two looks a balance may fall and rise unnoticed, as by the hold of a short call.
+ */
+export function createBalanceAlerts({ accounts, clock }: { accounts: Accounts; clock: Clock }) {
+  const { collection } = accounts;
+  const now = () => new Date(clock.now());
+  const options = { hint: alertIndex, ...scatter("balance alerts") } as const;
+
+  async function watchBalances(): Promise<void> {
+    const isBelow = { $lt: ["$available", "$alertBelow"] };
+    const begins = { ...withAlert, alertSince: { $exists: false }, $expr: isBelow };
+    const ends = { ...withAlert, alertSince: { $exists: true }, $expr: { $not: [isBelow] } };
+    await answered(collection.updateMany(begins as object, { $set: { alertSince: now() } }, options));
+    await answered(collection.updateMany(ends as object, { $unset: { alertSince: "" } }, options));
+  }
+
+  /** Null removes the threshold, undefined changes nothing. An alert that goes on has begun when it did. */
+  async function setAlert(id: string, belowNanoUsd: bigint | null | undefined): Promise<Account> {
+    const isBelow = { $lt: ["$available", belowNanoUsd] };
+    const since = { $cond: [isBelow, { $ifNull: ["$alertSince", now()] }, "$$REMOVE"] };
+    const set = { $set: { alertBelow: belowNanoUsd, alertSince: since } };
+    const change = belowNanoUsd === null ? { $unset: ["alertBelow", "alertSince"] } : set;
+    const update = belowNanoUsd === undefined ? [{ $set: { _id: "$_id" } }] : [change];
+    const returned = { returnDocument: "after", projection: { holds: 0 } } as const;
+    const stored = await answered(collection.findOneAndUpdate({ _id: id }, update, returned));
+    if (!stored) throw notFound("account");
+    return toAccount(stored);
+  }
+
+  return { watchBalances, setAlert };
+}

@@ -1,0 +1,121 @@
+import type { mongo as driver } from "mongoose";
+import { invalidValue } from "#errors";
+import { olderThan, scatter } from "#platform/collection";
+import { answered } from "#platform/mongo";
+import type { Page } from "./accounts.ts";
+import {
+  accountIndex,
+  anyStatusIndex,
+  byId,
+  errorIndex,
+  keyIndex,
+  type Ledger,
+  type LedgerEntry,
+  modelIndex,
+  type RequestRecord,
+  type StoredEntry,
+  statusIndex,
+  timeIndex,
+  toEntry,
+} from "./ledger.ts";
+
+export interface CallQuery extends Page {
+  /** Absent: all accounts, for operators. */
+  readonly account?: string | undefined;
+  /** Only with an account. */
+  readonly key?: string | undefined;
+  readonly status?: RequestRecord["status"] | undefined;
+  readonly model?: string | undefined;
+  readonly endpoint?: string | undefined;
+  /** Of the error that was answered. */
+  readonly code?: string | undefined;
+  readonly upstream?: string | undefined;
+  /** When the call ended: from the first, before the second. */
+  readonly from?: Date | undefined;
+  readonly to?: Date | undefined;
+}
+
+/** Some calls, newest first. There may be more after `next`, also if this page is not full. */
+export interface CallPage {
+  readonly calls: readonly LedgerEntry[];
+  readonly next: string | undefined;
+}
+
+type Filter = driver.Filter<StoredEntry>;
+
+/** What one page may read: the filters that its index does not answer are compared with so many entries, about 10 ms. */
+const windowEntries = 2_000;
+const newestFirst = { createdAt: -1, _id: -1 } as const;
+const isCall = { $in: ["usage", "storage"] };
+
+/** The index that leaves the fewest calls to compare. Calls that did not succeed are few. */
+function indexFor({ account, key, status, model, code }: CallQuery) {
+  const unsuccessful = status === undefined || status === "succeeded" ? undefined : status;
+  if (account === undefined) {
+    if (code !== undefined) return { hint: errorIndex, filter: { "request.error": code } };
+    if (unsuccessful) return { hint: anyStatusIndex, filter: { "request.status": unsuccessful } };
+    return { hint: timeIndex, filter: {} };
+  }
+  if (key !== undefined) return { hint: keyIndex, filter: { account, "request.key": key } };
+  if (unsuccessful) return { hint: statusIndex, filter: { account, "request.status": unsuccessful } };
+  if (model !== undefined) return { hint: modelIndex, filter: { account, "request.model": model } };
+  return { hint: accountIndex, filter: { account } };
+}
+
+const notOlderThan = ({ _id, createdAt }: Pick<StoredEntry, "_id" | "createdAt">) => ({
+  createdAt: { $gte: createdAt },
+  $or: [{ createdAt: { $gt: createdAt } }, { _id: { $gte: _id } }],
+});
+
+/** Every filter has an index, alone; of several one has, and the others are compared within a bounded window. */
+export const createFindCalls =
+  ({ ledger: { collection } }: { ledger: Ledger }) =>
+  async (query: CallQuery): Promise<CallPage> => {
+    const { account, key, status, model, endpoint, code, upstream, from, to, limit, after } = query;
+    const ofAll = account === undefined ? scatter("operator") : {};
+    const position = { createdAt: 1 } as const;
+
+    const last =
+      after === undefined
+        ? undefined
+        : await answered(
+            collection.findOne(
+              { _id: after, ...(account !== undefined && { account }) },
+              { hint: byId, projection: position, ...ofAll },
+            ),
+          );
+    if (last === null) throw invalidValue("after", `after: there is no request '${after}'.`);
+
+    const { hint, filter } = indexFor(query);
+    const time = { ...(from && { $gte: from }), ...(to && { $lt: to }) };
+    const range: Filter[] = [
+      {},
+      ...(from || to ? [{ createdAt: time }] : []),
+      ...(last ? [olderThan(last._id, last.createdAt)] : []),
+    ];
+    const given = { key, status, model, endpoint, upstream, error: code };
+    const compared = Object.entries(given).filter(([, value]) => value !== undefined);
+    const options = { hint, sort: newestFirst, ...ofAll } as const;
+    // Read first: what is inserted between the two reads is newer, and changes neither this end nor what follows it.
+    const oldest = await answered(
+      collection.findOne({ ...filter, $and: range } as Filter, {
+        ...options,
+        skip: windowEntries - 1,
+        projection: position,
+      }),
+    );
+    const inWindow = {
+      ...filter,
+      $and: [
+        ...range,
+        ...(oldest ? [notOlderThan(oldest)] : []),
+        {
+          kind: isCall,
+          ...Object.fromEntries(compared.map(([field, value]) => [`request.${field}`, value])),
+        } as Filter,
+      ],
+    } as Filter;
+    const found = await answered(collection.find(inWindow, { ...options, limit: limit + 1 }).toArray());
+    const calls = found.slice(0, limit).map(toEntry);
+    return { calls, next: found.length > limit ? calls.at(-1)?.id : oldest?._id };
+  };

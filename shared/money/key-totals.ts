@@ -1,0 +1,101 @@
+import { type Collection, type InferRawDocType, Schema } from "mongoose";
+import type { Clock } from "#platform/clock";
+import { openCollection, scatter } from "#platform/collection";
+import { answered, type Mongo } from "#platform/mongo";
+import { dayOf, daysLater, monthOfDay, startOf } from "./usage-dates.ts";
+import type { StoredUsageDay } from "./usage-days.ts";
+
+/** What the calls of a key were charged, refunds subtracted: on this day, in this month, ever. Days and months are UTC. */
+export interface KeyUsage {
+  readonly dayNanoUsd: bigint;
+  readonly monthNanoUsd: bigint;
+  readonly totalNanoUsd: bigint;
+}
+
+const definition = {
+  /** Account, key and month. */
+  _id: { type: Schema.Types.Mixed, required: true },
+  account: { type: String, required: true },
+  key: { type: String, required: true },
+  month: { type: String, required: true },
+  /** The last day that is counted. */
+  through: { type: String, required: true },
+  cost: { type: BigInt, required: true },
+} as const;
+const schema = new Schema(definition, { collection: "keyMonths", strict: "throw", versionKey: false });
+type StoredMonth = InferRawDocType<typeof definition>;
+
+/**
+ * The collection `keyMonths`: the sums of a key's days that stand, by month, each with its last day. With the days after that
+ * one a total is a few dozen documents, however old the key is. A sum is replaced, never added to.
+ */
+export function createKeyTotals(deps: { mongo: Mongo; days: Collection<StoredUsageDay>; clock: Clock }) {
+  const { mongo, days, clock } = deps;
+  const { collection } = openCollection<StoredMonth>(mongo, "keyMonths", schema);
+
+  /** Sums the month again through this day, which stands as those before. */
+  async function addDay(day: string): Promise<void> {
+    const month = monthOfDay(day);
+    const through = { $gte: { day: `${month}-01` }, $lt: { day: daysLater(day, 1) } };
+    const pipeline = [
+      { $match: { _id: through, key: { $exists: true } } },
+      { $group: { _id: { account: "$account", key: "$key", month: { $literal: month } }, cost: { $sum: "$cost" } } },
+      { $set: { account: "$_id.account", key: "$_id.key", month, through: day } },
+      {
+        $merge: {
+          into: "keyMonths",
+          whenMatched: [{ $replaceWith: { $cond: [{ $gt: ["$through", day] }, "$$ROOT", "$$new"] } }],
+          whenNotMatched: "insert",
+        },
+      },
+    ];
+    const options = { allowDiskUse: true, readConcern: { level: "majority" } } as const;
+    await days.aggregate(pipeline, { ...options, ...scatter("usage days") }).toArray();
+  }
+
+  /** At most a minute old. */
+  async function usageOfKey(account: string, key: string): Promise<KeyUsage> {
+    const today = dayOf(clock.now());
+    const months = await answered(collection.find({ account, key }).toArray());
+    // Read after the months: what a month counts meanwhile is after its day as it was read.
+    const counted = months.reduce((last, { through }) => (through > last ? through : last), "");
+    const monthStart = `${monthOfDay(today)}-01`;
+    const since = counted < monthStart ? counted : daysLater(monthStart, -1);
+    const rows = days.find({ account, key, day: { $gt: since } }, { projection: { day: 1, cost: 1 } });
+    const usage = { dayNanoUsd: 0n, monthNanoUsd: 0n, totalNanoUsd: 0n };
+    for (const { cost } of months) usage.totalNanoUsd += cost;
+    for (const { day, cost } of await answered(rows.toArray())) {
+      if (day > counted) usage.totalNanoUsd += cost;
+      if (day >= monthStart) usage.monthNanoUsd += cost;
+      if (day === today) usage.dayNanoUsd += cost;
+    }
+    return usage;
+  }
+
+  /** What the days that stand say of a key since a time, the start of a day, and when the first day begins that they lack. */
+  async function closedSince(account: string, key: string, since: Date): Promise<{ nanoUsd: bigint; until: Date }> {
+    const months = await answered(collection.find({ account, key }).toArray());
+    const counted = months.reduce((last, { through }) => (through > last ? through : last), "");
+    const until = counted === "" ? since : new Date(Math.max(since.getTime(), startOf(daysLater(counted, 1))));
+    const first = monthOfDay(dayOf(since.getTime()));
+    // Whole months by their sums, the rest of the first one by its days.
+    const from = since.getTime() === startOf(`${first}-01`) ? "" : dayOf(since.getTime());
+    const whole = months.filter(({ month }) => (from === "" ? month >= first : month > first));
+    const rows =
+      from === ""
+        ? []
+        : await answered(
+            days
+              .find(
+                { account, key, day: { $gte: from, $lt: `${first}-32`, $lte: counted } },
+                { projection: { cost: 1 } },
+              )
+              .toArray(),
+          );
+    return { nanoUsd: [...whole, ...rows].reduce((sum, { cost }) => sum + cost, 0n), until };
+  }
+
+  return { addDay, usageOfKey, closedSince };
+}
+
+export type KeyTotals = ReturnType<typeof createKeyTotals>;

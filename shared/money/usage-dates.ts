@@ -1,0 +1,7 @@
+import { dayMs } from "#platform/clock";
+
+/** Days in UTC, like `2026-11-23`: they sort as they follow one another. */
+export const dayOf = (time: number | Date): string => new Date(time).toISOString().slice(0, 10);
+export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
+export const daysLater = (day: string, days: number): string => dayOf(startOf(day) + days * dayMs);
+export const monthOfDay = (day: string): string => day.slice(0, 7);

@@ -1,0 +1,62 @@
+import type { Collection } from "mongoose";
+import { answered } from "#platform/mongo";
+import type { StoredUsageDay } from "./usage-days.ts";
+
+export const usageGroups = ["day", "model", "key", "endpoint"] as const;
+export type UsageGroup = (typeof usageGroups)[number];
+
+export interface UsageQuery {
+  /** Days, both included. */
+  readonly from: string;
+  readonly to: string;
+  readonly key?: string | undefined;
+  readonly groupBy: readonly UsageGroup[];
+  /** How many rows at most. */
+  readonly limit: number;
+}
+
+/** What was used in a group. A field by which is grouped is null for calls of which it is not known. */
+export type UsageRow = { readonly [Group in UsageGroup]?: string | null } & {
+  readonly calls: number;
+  readonly failed: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedTokens: number;
+  readonly units: number;
+  readonly costNanoUsd: bigint;
+};
+
+type Sums = Record<"calls" | "failed" | "input" | "output" | "cached" | "units", number> & { readonly cost: bigint };
+
+/** Seconds and minutes have 6 decimals; sums of them are not to show more. */
+const rounded = (units: number) => Math.round(units * 1e6) / 1e6;
+
+/** Sums over the rows of days, which are as many as an account has keys, models and endpoints, not calls. */
+export const createUsageViews =
+  (days: Collection<StoredUsageDay>) =>
+  async (account: string, { from, to, key, groupBy, limit }: UsageQuery): Promise<UsageRow[]> => {
+    const fields = usageGroups.filter((field) => groupBy.includes(field));
+    const sums = ["calls", "failed", "input", "output", "cached", "units", "cost"];
+    const pipeline = [
+      { $match: { account, ...(key !== undefined && { key }), day: { $gte: from, $lte: to } } },
+      {
+        $group: {
+          _id: Object.fromEntries(fields.map((field) => [field, { $ifNull: [`$${field}`, null] }])),
+          ...Object.fromEntries(sums.map((field) => [field, { $sum: `$${field}` }])),
+        },
+      },
+      { $sort: { _id: 1 } },
+      { $limit: limit },
+    ];
+    const found = days.aggregate<{ _id: Partial<Record<UsageGroup, string | null>> } & Sums>(pipeline);
+    return (await answered(found.toArray())).map(({ _id, calls, failed, input, output, cached, units, cost }) => ({
+      ..._id,
+      calls,
+      failed,
+      inputTokens: input,
+      outputTokens: output,
+      cachedTokens: cached,
+      units: rounded(units),
+      costNanoUsd: BigInt(cost),
+    }));
+  };

@@ -1,0 +1,143 @@
+/**
+ * What accounts' views of their calls cost on a large ledger: `npm run bench:usage -- [entries]`. It starts a MongoDB of its
+ * own, fills it with two days of calls, and prints a line for each measurement.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type CallQuery, createMoney, moneySchema } from "#money";
+import { dayMs, systemClock } from "#platform/clock";
+import { createLogger } from "#platform/logger";
+import { migrate } from "#platform/migrations";
+import { connectMongo, type Mongo } from "#platform/mongo";
+import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
+import { insertAll, storedCall } from "./ledger-entries.ts";
+import { cpuMs, measured } from "./processes.ts";
+
+const [entries = 1_000_000, accounts = 2_000] = process.argv.slice(2).map(Number);
+
+const print = (line: string) => process.stdout.write(`${line}\n`);
+let spentMs = () => 0;
+/** The processor time of MongoDB says more on a busy machine. */
+async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
+  const [startedAt, spentBefore] = [performance.now(), spentMs()];
+  const result = await work();
+  const spent = spentMs() - spentBefore;
+  print(`${what}: ${(performance.now() - startedAt).toFixed(1)} ms (${spent} ms of processor time of MongoDB)`);
+  return result;
+}
+
+const accountId = (at: number) => `acct_${String(at).padStart(9, "0")}`;
+/** One account has half of all calls. */
+const large = accountId(0);
+const endpoints = ["/v1/chat/completions", "/v1/messages"];
+
+const nowMs = Date.parse("2026-11-23T23:59:59Z");
+const clock = { ...systemClock, now: () => nowMs };
+
+/** Calls of today and yesterday: two keys an account, five models, two failures in a hundred. */
+function callAt(at: number, total: number) {
+  const createdAt = new Date(nowMs - Math.floor(((total - at) / total) * (2 * dayMs - 2_000)));
+  const owner = at % 2 === 0 ? 0 : 1 + (Math.floor(at / 2) % (accounts - 1));
+  const call = storedCall({ account: accountId(owner), createdAt });
+  const isFailed = at % 100 === 1 || at % 100 === 50;
+  const request = {
+    ...call.request,
+    key: `key_${owner}_${at % 14 === 0 ? 1 : 2}`,
+    endpoint: endpoints[at % 22 === 0 ? 1 : 0],
+    model: at === 1_000 ? "vendor/rare" : `vendor/model-${Math.floor(at / 4_000) % 5}`,
+    status: at === 2_000 ? "cancelled" : isFailed ? "failed" : "succeeded",
+    ...(isFailed && { error: "upstream_unavailable" }),
+  };
+  return { ...call, request };
+}
+
+const searchIndexes = ["createdAt_-1__id_-1", "createdAt_1_account_1"];
+const isNew = (name: string) => name.includes("request.") || searchIndexes.includes(name);
+
+/** Batches as a busy ledger writes them, with and without the indexes of these views. */
+async function measureInserts({ db }: Mongo): Promise<void> {
+  const [batch, batches, rounds] = [100, 100, 3];
+  const indexes = await db.collection("ledger").indexes();
+  for (const [name, kept] of [
+    ["without the indexes of these views", indexes.filter((index) => !isNew(index.name ?? ""))],
+    ["with them", indexes],
+  ] as const) {
+    for (let round = 0; round < rounds; round++) {
+      const target = `inserts_${kept.length}_${round}`;
+      const specs = kept.filter((index) => index.name !== "_id_").map(({ v: _, ...index }) => index);
+      await db.collection(target).createIndexes(specs as never);
+      await timed(`${batch * batches} inserts ${name}`, async () => {
+        for (let at = 0; at < batches; at++) {
+          const documents = Array.from({ length: batch }, (_, each) => callAt(at * batch + each + 1, batch * batches));
+          await db.command({ insert: target, documents, ordered: false, writeConcern: { w: "majority", j: true } });
+        }
+      });
+      await db.collection(target).drop();
+    }
+  }
+}
+
+async function measure(uri: string): Promise<void> {
+  const log = createLogger("bench", "error");
+  const mongo = await connectMongo(uri, clock, log);
+  const money = createMoney({ mongo, clock, log });
+  await migrate({ mongo, schemas: [moneySchema], clock, log });
+  await measureInserts(mongo);
+  const ledger = mongo.connection.collection<{ _id: string }>("ledger");
+  await timed(`${entries} entries of ${accounts} accounts inserted`, () =>
+    insertAll(ledger, entries, (at) => callAt(at + 1, entries)),
+  );
+  await timed("job, both days", () => money.sumUsage());
+  await timed("job, nothing changed", () => money.sumUsage());
+  await ledger.insertOne(callAt(entries - 1, entries) as never);
+  await timed("job, a call more", () => money.sumUsage());
+  print(`rows: ${await mongo.connection.collection("usageDays").countDocuments()}`);
+
+  const span = { from: "2026-01-01", to: "2026-11-23", limit: 10_000 };
+  for (const groupBy of [["day"], ["day", "model", "key", "endpoint"]] as const)
+    await timed(`usage of the large account by ${groupBy.join(", ")}`, () => money.usage(large, { ...span, groupBy }));
+  await timed("usage of a key: day, month, ever", () => money.usageOfKey(large, "key_0_2"));
+
+  const views: Record<string, Omit<CallQuery, "limit">> = {
+    "an account": { account: large },
+    "a key": { account: large, key: "key_0_2" },
+    "a model": { account: large, model: "vendor/model-3" },
+    "a rare model": { account: large, model: "vendor/rare" },
+    "no such model": { account: large, model: "vendor/none" },
+    "failed calls": { account: large, status: "failed" },
+    "a rare status": { account: large, status: "cancelled" },
+    "a key and a rare model": { account: large, key: "key_0_2", model: "vendor/rare" },
+    "a model, succeeded": { account: large, model: "vendor/model-3", status: "succeeded" },
+    "all accounts": {},
+    "all accounts, failed": { status: "failed" },
+    "all accounts, by code": { code: "upstream_unavailable" },
+    "all accounts, no such code": { code: "none" },
+    "all accounts, a rare model": { model: "vendor/rare" },
+    "all accounts, no such upstream": { upstream: "none" },
+  };
+  const pages = 1_000;
+  for (const [name, query] of Object.entries(views)) {
+    const first = await timed(`requests of ${name}: page 1`, () => money.findCalls({ ...query, limit: 50 }));
+    let next = first.next;
+    for (let page = 2; page < pages && next !== undefined; page++)
+      next = (await money.findCalls({ ...query, limit: 50, after: next })).next;
+    if (next === undefined) continue;
+    const after = next;
+    await timed(`requests of ${name}: page ${pages}`, () => money.findCalls({ ...query, limit: 50, after }));
+  }
+  await mongo.close();
+}
+
+const dataDir = await mkdtemp(join(tmpdir(), "usage-bench-"));
+const env = { ...process.env, REDIS_URL: "not wanted", S3_ENDPOINT: "not wanted", MONGODB_URI: "" };
+const { mongo: binary = "" } = await findBinaries({ env, cacheDir: cacheDirOf(env) });
+const server = await startMongo({ binary, dataDir });
+try {
+  const mongod = measured("MongoDB", server);
+  spentMs = () => cpuMs(mongod);
+  await measure(server.env["MONGODB_URI"] ?? "");
+} finally {
+  await server.stop();
+  await rm(dataDir, { recursive: true, force: true });
+}

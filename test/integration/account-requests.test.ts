@@ -1,0 +1,117 @@
+import { expect, test } from "vitest";
+import { startAccountServer } from "../support/account-server.ts";
+import { times } from "../support/money-setup.ts";
+
+test("a key sees its own calls, one that manages sees all, and neither sees another account's", async () => {
+  const { openCustomer } = await startAccountServer();
+  const [ours, theirs] = [await openCustomer(), await openCustomer()];
+  const [mine, other, foreign] = [
+    await ours.call({ endpoint: "/v1/messages" }),
+    await ours.call({ key: ours.second.id }),
+    await theirs.call(),
+  ];
+  const idsOf = async (key: typeof ours.first, path = "/requests") => {
+    const { status, body } = await key.ask(path);
+    return status === 200 ? body.data.map(({ id }) => id) : [status, body.error.code];
+  };
+  expect(await idsOf(ours.first)).toEqual([mine]);
+  expect(await idsOf(ours.manager)).toEqual([other, mine]);
+  expect(await idsOf(ours.manager, `/requests?key=${ours.first.id}`)).toEqual([mine]);
+  expect(await idsOf(ours.first, `/requests?key=${ours.second.id}`)).toEqual([403, "insufficient_scope"]);
+  expect(await idsOf(ours.manager, `/requests?key=${theirs.first.id}`)).toEqual([]);
+  expect(await idsOf(ours.manager, `/requests?after=${foreign}`)).toEqual([400, "invalid_value"]);
+
+  for (const id of [other, foreign, "req_none", "credit:x:opening"])
+    expect([id, (await ours.first.ask(`/requests/${id}`)).status]).toEqual([id, 404]);
+  expect((await ours.manager.ask(`/requests/${foreign}`)).status).toBe(404);
+  expect((await ours.manager.ask(`/requests/${mine}`)).body).toEqual({
+    id: mine,
+    object: "request",
+    key: ours.first.id,
+    endpoint: "/v1/messages",
+    model: "openai/gpt",
+    status: "succeeded",
+    error: null,
+    cost_usd: "0.000001",
+    usage: { input: 10, output: 5 },
+    estimated: false,
+    input_tokens: 10,
+    output_tokens: 5,
+    cached_tokens: 0,
+    created_at: expect.any(Number),
+    queue_ms: null,
+    first_token_ms: null,
+    total_ms: 1_200,
+    attempts: [{ upstream: "openai", started_ms: 1, duration_ms: 40, outcome: "succeeded" }],
+  });
+});
+
+test("filters by status, model, key and time, alone and together; what is wrong is named", async () => {
+  const { openCustomer, clock } = await startAccountServer();
+  const { manager, first, second, call } = await openCustomer();
+  const failed = await call({ status: "failed", error: "upstream_timeout" });
+  const rare = await call({ model: "vendor/rare" });
+  const later = Math.floor(clock.now() / 1000) + 1_000;
+  clock.later(2_000_000);
+  const late = await call({ key: second.id, model: "vendor/rare", status: "cancelled" });
+  const found = async (query: string) => (await manager.ask(`/requests?${query}`)).body.data?.map(({ id }) => id);
+  expect(await found("status=failed")).toEqual([failed]);
+  expect(await found("status=succeeded")).toEqual([rare]);
+  expect(await found("model=vendor/rare")).toEqual([late, rare]);
+  expect(await found(`model=vendor/rare&status=cancelled&key=${second.id}`)).toEqual([late]);
+  expect(await found(`model=vendor/rare&key=${first.id}`)).toEqual([rare]);
+  expect(await found(`from=${later}`)).toEqual([late]);
+  expect(await found(`to=${later}`)).toEqual([rare, failed]);
+  expect(await found("model=vendor/none")).toEqual([]);
+  for (const [query, param] of [
+    ["status=running", "status"],
+    ["from=yesterday", "from"],
+    ["to=99999999999999999", "to"],
+    ["limit=0", "limit"],
+    ["upstream=openai", "upstream"],
+    ["after=req_none", "after"],
+  ]) {
+    const { status, body } = await manager.ask(`/requests?${query}`);
+    expect([query, status, body.error.param]).toEqual([query, 400, param]);
+  }
+});
+
+test("pages have every call once while others arrive, and go on past what a filter does not match", async () => {
+  const { openCustomer, mongo, money } = await startAccountServer();
+  const { account, manager, call } = await openCustomer(100_000_000_000n);
+  const rare = await call({ model: "vendor/rare" });
+  const [template] = await mongo.connection
+    .collection<{ _id: string; createdAt: Date }>("ledger")
+    .find({ _id: rare })
+    .toArray();
+  // Several share a millisecond; the first call is behind more entries than one page reads.
+  const others = times(4_100, (at) => ({
+    ...structuredClone({ ...template, createdAt: undefined }),
+    _id: `req_many${String(at).padStart(6, "0")}`,
+    createdAt: new Date((template?.createdAt.getTime() ?? 0) + 1 + Math.floor(at / 3)),
+    request: { ...(template as unknown as { request: object }).request, model: "openai/gpt" },
+  }));
+  await mongo.connection.collection<{ _id: string }>("ledger").insertMany(others as never);
+  const read = async (query: string, limit: number) => {
+    const ids: string[] = [];
+    let pages = 0;
+    for (let next: string | null = ""; next !== null; pages++) {
+      const { body } = await manager.ask(`/requests?limit=${limit}${query}${next && `&after=${next}`}`);
+      ids.push(...body.data.map(({ id }) => id));
+      next = body.next;
+      if (pages < 2) await call();
+    }
+    return { ids, pages };
+  };
+  const all = await read("", 200);
+  expect(new Set(all.ids).size).toBe(all.ids.length);
+  expect(all.ids.filter((id) => id.startsWith("req_many") || id === rare)).toHaveLength(4_101);
+  // By an index at once; beside a key by comparing, a bounded part of the calls for each page.
+  expect(await read("&model=vendor/rare", 50)).toEqual({ ids: [rare], pages: 1 });
+  const compared = await read(
+    `&model=vendor/rare&key=${(template as unknown as { request: { key: string } }).request.key}`,
+    50,
+  );
+  expect(compared).toEqual({ ids: [rare], pages: 3 });
+  expect((await money.findCalls({ account, status: "failed", limit: 10 })).calls).toEqual([]);
+});

@@ -1,0 +1,160 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { LedgerEntry, Money } from "../../shared/money/index.ts";
+import { dayMs } from "../../shared/platform/clock.ts";
+import { decisionOf, held, holdOf, openAccount, startBank, times } from "../support/money-setup.ts";
+
+const dayOf = (date: Date) => date.toISOString().slice(0, 10);
+const everything = { from: "2000-01-01", to: "2999-12-31", limit: 10_000 };
+const groupBy = ["day", "model", "key", "endpoint"] as const;
+
+/** What the ledger says: plain sums over all its entries. */
+async function plainSums(money: Money, account: string) {
+  const entries = await money.ledger(account, { limit: 10_000 });
+  const callOf = ({ id, kind }: LedgerEntry) =>
+    entries.find((entry) => entry.id === (kind === "refund" ? id.slice("refund:".length) : id))?.request;
+  const rows = new Map<string, { calls: number; failed: number; inputTokens: number; costNanoUsd: bigint }>();
+  for (const entry of entries) {
+    const call = callOf(entry);
+    if (!call) continue;
+    const { model = null, key = null, endpoint = null, status, usage } = call;
+    const name = JSON.stringify([dayOf(entry.createdAt), model, key, endpoint]);
+    const row = rows.get(name) ?? { calls: 0, failed: 0, inputTokens: 0, costNanoUsd: 0n };
+    const isCall = entry.kind !== "refund";
+    rows.set(name, {
+      calls: row.calls + Number(isCall),
+      failed: row.failed + Number(isCall && status === "failed"),
+      inputTokens: row.inputTokens + (isCall ? (usage.input ?? 0) + (usage.cached_input ?? 0) : 0),
+      costNanoUsd: row.costNanoUsd - entry.amountNanoUsd,
+    });
+  }
+  return rows;
+}
+
+async function shownSums(money: Money, account: string) {
+  const rows = await money.usage(account, { ...everything, groupBy });
+  return new Map(
+    rows.map(({ day, model, key, endpoint, calls, failed, inputTokens, costNanoUsd }) => [
+      JSON.stringify([day, model, key, endpoint]),
+      { calls, failed, inputTokens, costNanoUsd },
+    ]),
+  );
+}
+
+const step = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      do: fc.constant("call" as const),
+      model: fc.nat({ max: 2 }),
+      key: fc.nat({ max: 1 }),
+      cost: fc.bigInt({ min: 0n, max: 90n }),
+      failed: fc.boolean(),
+      upload: fc.boolean(),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("refund" as const), pick: fc.nat({ max: 100 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("sweep" as const) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("sum" as const), process: fc.nat({ max: 1 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("later" as const), hours: fc.nat({ max: 80 }) }) },
+);
+const batches = fc.array(fc.array(step, { minLength: 1, maxLength: 10 }), { minLength: 1, maxLength: 6 });
+
+test("usage by day is the plain sum of the ledger, whenever the job runs, twice and in two workers at once", async () => {
+  const { money, clock, another } = await startBank();
+  const processes = [money, await another()];
+  const property = fc.asyncProperty(batches, async (all) => {
+    const accounts = [await openAccount(money, 100_000n), await openAccount(money, 100_000n)];
+    const calls: { account: string; requestId: string }[] = [];
+    let made = 0;
+    for (const batch of all) {
+      await Promise.all(
+        batch.map(async (it) => {
+          const account = accounts[made++ % 2] as string;
+          if (it.do === "sum") return processes[it.process]?.sumUsage();
+          if (it.do === "later") return clock.later(it.hours * 60 * 60_000);
+          if (it.do === "refund") {
+            const call = calls[it.pick % (calls.length || 1)];
+            return call && money.refund(call.account, call.requestId);
+          }
+          if (it.do === "sweep") {
+            // Decided by the sweeper, which knows no key, endpoint or model.
+            await held(money, holdOf(account, 50n, { expiresAt: clock.now() - 1 }));
+            return money.sweep(async () => false);
+          }
+          const hold = await held(money, holdOf(account, 100n));
+          await money.settle(
+            decisionOf(hold, it.cost, {
+              model: `vendor/model-${it.model}`,
+              key: `key_${it.key}`,
+              status: it.failed ? "failed" : "succeeded",
+              usage: { input: 10, cached_input: it.key, output: it.model },
+              ...(it.upload && { kind: "storage", endpoint: "/v1/uploads", model: undefined }),
+            }),
+          );
+          calls.push({ account, requestId: hold.requestId });
+        }),
+      );
+    }
+    await Promise.all([...processes, ...processes].map((each) => each.sumUsage()));
+    await money.sumUsage();
+    for (const account of accounts) {
+      const shown = await shownSums(money, account);
+      expect(shown).toEqual(await plainSums(money, account));
+      // The running totals of a key are the same sums.
+      for (const key of ["key_0", "key_1"]) {
+        const ofKey = [...shown].filter(([name]) => JSON.parse(name)[2] === key);
+        const sum = (prefix: string) =>
+          ofKey
+            .filter(([name]) => (JSON.parse(name)[0] as string).startsWith(prefix))
+            .reduce((total, [, { costNanoUsd }]) => total + costNanoUsd, 0n);
+        const today = dayOf(new Date(clock.now()));
+        expect(await money.usageOfKey(account, key)).toEqual({
+          dayNanoUsd: sum(today),
+          monthNanoUsd: sum(today.slice(0, 7)),
+          totalNanoUsd: sum(""),
+        });
+      }
+    }
+  });
+  await fc.assert(property, { numRuns: 15, seed: 20_260_102, endOnFailure: true });
+});
+
+test("days that stand are not made again, a day without a run is, and a row without entries goes", async () => {
+  const { money, mongo, clock, account } = await startBank({ balanceNanoUsd: 10_000n });
+  const call = async (cost: bigint) => {
+    const hold = await held(money, holdOf(account, 100n));
+    await money.settle(decisionOf(hold, cost));
+    return hold.requestId;
+  };
+  const costs = async () =>
+    (await money.usage(account, { ...everything, groupBy: ["day"] })).map(({ costNanoUsd }) => costNanoUsd);
+  const ledger = mongo.connection.collection<{ _id: string }>("ledger");
+  const first = await call(1n);
+  await money.sumUsage();
+  clock.later(dayMs);
+  await call(2n);
+  clock.later(4 * dayMs);
+  const last = await call(3n);
+  await money.sumUsage();
+  expect(await costs()).toEqual([1n, 2n, 3n]);
+  // As the archive does with entries of days that stand, and as a day of which an entry is gone.
+  await ledger.deleteMany({ _id: { $in: [first, last] } });
+  await money.sumUsage();
+  expect(await costs()).toEqual([1n, 2n]);
+});
+
+test("what a run that died has begun is repeated, and its late writes change nothing", async () => {
+  const { money, mongo, account } = await startBank({ balanceNanoUsd: 10_000n });
+  const day = dayOf(new Date());
+  await Promise.all(times(3, async () => money.settle(decisionOf(await held(money, holdOf(account, 100n)), 7n))));
+  await money.sumUsage();
+  // It claimed the day, wrote a wrong row under its version, and died.
+  const states = mongo.connection.collection<{ _id: string }>("usageDayStates");
+  await states.updateOne({ _id: day }, { $inc: { version: 1 }, $unset: { entries: "" } });
+  await mongo.connection.collection("usageDays").updateMany({ day }, { $set: { calls: 1, entries: 1, version: 2 } });
+  await money.sumUsage();
+  const [row] = await money.usage(account, { ...everything, groupBy: [] });
+  expect(row).toMatchObject({ calls: 3, costNanoUsd: 21n });
+  expect(await mongo.connection.collection("usageDays").findOne({ day })).toMatchObject({ version: 3 });
+});
