@@ -1,5 +1,6 @@
 import { createDocument, type ZodOpenApiOperationObject } from "zod-openapi";
 import { account } from "./account.ts";
+import { accountTopups } from "./account-topups.ts";
 import { audio } from "./audio.ts";
 import { chat } from "./chat.ts";
 import { embeddings } from "./embeddings.ts";
@@ -28,6 +29,7 @@ const groups: readonly Group[] = [
   uploads,
   models,
   account,
+  accountTopups,
 ];
 
 function groupByPath() {

@@ -1,11 +1,14 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { insufficientScope } from "#errors";
 import type { Caller, Keys } from "#keys";
 import type { Leases, Money } from "#money";
+import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
 import { balanceHandlers } from "./balance.ts";
 import type { AccountHandler } from "./handler.ts";
+import { topupHandlers } from "./topups.ts";
 
 /** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
 
@@ -13,6 +16,7 @@ export interface AccountDeps {
   readonly money: Money;
   readonly leases: Leases;
   readonly keys: Keys;
+  readonly payments: Pick<Payments, "topups">;
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;
 }
@@ -33,8 +37,17 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
     (handle: AccountHandler): Handler =>
     (req, res) =>
       handle(req, res, callerOf(res));
+  /** For keys that may see and change the whole account. */
+  const managing = (handle: AccountHandler): Handler =>
+    any((req, res, caller) => {
+      if (!caller.scopes.includes("manage")) throw insufficientScope("manage");
+      return handle(req, res, caller);
+    });
   const balance = balanceHandlers(deps);
+  const topups = topupHandlers(deps);
   route("/balance", { get: any(balance.get) });
+  route("/topups", { get: managing(topups.list), post: managing(topups.create) });
+  route("/topups/:id", { get: managing(topups.get) });
   router.use(databaseUnavailable);
   return router;
 }
