@@ -65,6 +65,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     observeAttempts: createAttemptObserver(metrics),
   });
   const countPayments = metrics.counter("inference_x402_payments_total");
+  const countTopups = metrics.counter("inference_topups_total");
   const memory = createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES);
   const ending = new AbortController();
   const handlerDeps = {
@@ -82,6 +83,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       retentionDays: config.LEDGER_RETENTION_DAYS,
     }),
     observePayments: (outcome: string, count: number) => countPayments({ outcome }, count),
+    observeTopups: (outcome: string, count: number) => countTopups({ outcome }, count),
     executor,
     ending: ending.signal,
     tracing,

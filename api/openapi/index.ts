@@ -1,6 +1,7 @@
 import { createDocument, type ZodOpenApiOperationObject } from "zod-openapi";
 import { account } from "./account.ts";
 import { accountKeys } from "./account-keys.ts";
+import { accountTopups } from "./account-topups.ts";
 import { audio } from "./audio.ts";
 import { chat } from "./chat.ts";
 import { embeddings } from "./embeddings.ts";
@@ -30,6 +31,7 @@ const groups: readonly Group[] = [
   models,
   account,
   accountKeys,
+  accountTopups,
 ];
 
 function groupByPath() {

@@ -1,16 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { address, createKeyPairSignerFromBytes, createSolanaRpc, getBase58Encoder } from "@solana/kit";
 import { findAssociatedTokenPda, TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { z } from "zod";
-import type { DemoPayments } from "../embedded/solana/server.ts";
-import { demoShape } from "./demo.ts";
-import { readStartConfig } from "./start-config.ts";
-
-const demoFile = demoShape.pick({ baseUrl: true, x402: true });
-type PaidDemo = Readonly<{ baseUrl: string; x402: DemoPayments }>;
+import { type PaidDemo, readPaidDemo } from "./paid-demo.ts";
 
 const request = { model: "local/image", prompt: process.argv.slice(2).join(" ") || "A lighthouse at dusk" };
 const imageAnswer = z.object({ data: z.array(z.object({ url: z.string() })).min(1) });
@@ -57,26 +50,8 @@ function usdc(units: string): string {
   return `${digits.slice(0, -6)}.${digits.slice(-6)}`;
 }
 
-async function readDemo(): Promise<PaidDemo> {
-  const file = join(readStartConfig(process.env).DATA_DIR, "demo.json");
-  const text = await readFile(file, "utf8").catch((cause: unknown) => {
-    throw new Error(`There is no ${file}: run npm start first.`, { cause });
-  });
-  const { baseUrl, x402 } = demoFile.parse(JSON.parse(text));
-  if (!x402)
-    throw new Error(
-      "The service was started with your own payment settings: the demo's wallet is worth nothing there.",
-    );
-  const isUp = await fetch(`${baseUrl}/healthz`).then(
-    ({ ok }) => ok,
-    () => false,
-  );
-  if (!isUp) throw new Error(`Nothing answers at ${baseUrl}: is npm start running?`);
-  return { baseUrl, x402 };
-}
-
 try {
-  await buyImage(await readDemo());
+  await buyImage(await readPaidDemo());
 } catch (error) {
   process.exitCode = 1;
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);

@@ -20,6 +20,7 @@ const attempts = (outcome: string) =>
 const calls = (model: string, status: number) => `inference_calls_total{model="${model}", status="${status}"}`;
 const overhead = (le: string) => `inference_overhead_seconds_bucket{endpoint="chat", le="${le}"}`;
 const payments = (outcome: string) => `inference_x402_payments_total{outcome="${outcome}"}`;
+const topups = (outcome: string) => `inference_topups_total{outcome="${outcome}"}`;
 const budget = (value: string) => `inference_memory_budget_${value}_bytes{budget="body", instance="a1"}`;
 
 export const healthy: Series = {
@@ -65,6 +66,9 @@ export const healthy: Series = {
   [payments("quoted")]: rising(600),
   [payments("settled")]: rising(60),
   [payments("failed")]: rising(1),
+  [topups("credited")]: rising(6),
+  // A node that is behind for a moment.
+  [topups("failed")]: "0x30 2x210",
   'inference_buyback_batches{state="open"}': flat(3),
   'inference_buyback_batches{state="due"}': flat(0),
   'nodejs_eventloop_lag_p99_seconds{job="api", instance="a1"}': flat(0.02),
@@ -223,6 +227,7 @@ export const cases: readonly Case[] = [
   },
   { alert: "InferenceExpiryLag", series: { inference_file_expiry_lag_seconds: flat(901) }, by: 6, notBefore: 4 },
   { alert: "InferenceX402Failures", series: { [payments("failed")]: rising(90) }, by: 10, notBefore: 4 },
+  { alert: "InferenceTopupsNotRead", series: { [topups("failed")]: rising(6) }, by: 10, notBefore: 4 },
   {
     alert: "InferenceBuybackStuck",
     series: { 'inference_buyback_batches{state="due"}': flat(1) },

@@ -107,6 +107,7 @@ export const jobCatalog = {
   "expire-files": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },
   "expire-bodies": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },
   "reconcile-payments": { pool: "maintenance", payload: noPayload, everyMs: 5_000 },
+  "credit-topups": { pool: "maintenance", payload: noPayload, everyMs: 5_000 },
   "tidy-payments": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },
   "gather-buybacks": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },
   "execute-buybacks": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },

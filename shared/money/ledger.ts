@@ -112,7 +112,7 @@ export function toEntry(stored: StoredEntry) {
   return {
     /**
      * The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`; for a payment on chain the hash of its
-     * message, for one that was paid back `payout:<account>:<signature>`.
+     * message, for one that was paid back `payout:<account>:<signature>`, for a top-up `topup:<signature>`.
      */
     id: stored._id,
     account,

@@ -37,6 +37,13 @@ export interface Payment {
   readonly buybackToken?: string | undefined;
 }
 
+/** A payment on chain to an account that exists. */
+export interface Receipt {
+  readonly nanoUsd: bigint;
+  /** The signature: the transaction counts once for this account, and its caller sees to it that it counts for no other. */
+  readonly transaction: string;
+}
+
 /** What was paid back to a payer on chain. */
 export interface Payout {
   readonly nanoUsd: bigint;
@@ -159,6 +166,10 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
     return record({ _id: messageHash, kind: "credit", account, amount: nanoUsd, transaction }, opened);
   }
 
+  /** Credits what arrived on chain, once for each transaction. Throws 404 for an unknown account. */
+  const creditReceipt = (account: string, { nanoUsd, transaction }: Receipt): Promise<Movement> =>
+    record({ _id: `topup:${transaction}`, kind: "credit", account, amount: nanoUsd, transaction });
+
   /** Records what was paid back on chain, once for each transaction. 404, 409 for more than is available. */
   async function recordPayout(account: string, { nanoUsd, transaction, reason }: Payout): Promise<Movement> {
     if (!isPaymentAccount(account)) throw notFound("payment");
@@ -230,6 +241,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
     credit,
     refund,
     creditPayment,
+    creditReceipt,
     recordPayout,
     sumUnused,
     unusedAccounts,

@@ -1,7 +1,7 @@
 /**
  * Calls that are paid one by one, by x402 (version 2, scheme `exact` on Solana, flow `upfront`), and the buyback of every
  * charge. Owns the collections `quotes` and `buybacks`. Sources: docs/api/inference.md; the specification of the scheme,
- * github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md.
+ * github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md; docs.solanapay.com/spec.
  *
  * A quote is a document with its memo as id: open -> settling -> settled | unknown, and back to open where nothing was
  * paid; each change is a compare-and-set. A payment is verified here against its quote before it claims the quote, also
@@ -13,6 +13,9 @@
  * What calls do not use of a payment can be paid back to its payer; for 24 hours the same request may use it. An operator
  * who pays it back earlier freezes the account first, so that no call uses it meanwhile.
  *
+ * A top-up of an account is a transfer request of Solana Pay with a reference made for it. A job reads from the chain what was
+ * paid with that reference, and credits it. Owns the collections `topups` and `topupPayments`.
+ *
  * Accruals are fields of ledger entries. `gather` adds them to batches by token, each exactly once; `execute` passes
  * batches over the minimum to an executor.
  *
@@ -22,10 +25,9 @@
 import { encodePaymentRequiredHeader } from "@x402/core/http";
 import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
-import type { Money } from "#money";
+import type { Money, Page } from "#money";
 import type { Clock } from "#platform/clock";
 import { type Config, ConfigError, configError } from "#platform/config";
-import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { createBatches } from "./batches.ts";
@@ -33,8 +35,11 @@ import { createBuyback } from "./buyback.ts";
 import { connectRpc, createChain } from "./chain.ts";
 import { buybackConfig, settlerOf, type X402Config, x402Config } from "./config.ts";
 import { type Facilitator, ownFacilitator, remoteFacilitator } from "./facilitators.ts";
-import { createQuotes, type Quotes, unitsOf } from "./quotes.ts";
+import { createQuotes, newMemo, type Quotes, unitsOf } from "./quotes.ts";
 import { createSettle } from "./settle.ts";
+import { createTopupChain } from "./topup-chain.ts";
+import { createTopupLooks } from "./topup-looks.ts";
+import { createTopups } from "./topups.ts";
 import { createUnusedPayments } from "./unused-payments.ts";
 
 export type { Execution, SentTransaction } from "./batches.ts";
@@ -42,6 +47,7 @@ export type { Batch, BuybackExecutor, DueBatch } from "./buyback.ts";
 export { connectRpc, type Rpc } from "./chain.ts";
 export { buybackConfig, networkOf, settlerOf, walletOf, x402Config } from "./config.ts";
 export { paymentsSchema } from "./migrations.ts";
+export type { Topup } from "./topups.ts";
 export type { UnusedPayment } from "./unused-payments.ts";
 
 export type Payments = ReturnType<typeof createPayments>;
@@ -56,10 +62,23 @@ export function createPayments(deps: { config: Config; mongo: Mongo; money: Mone
   return {
     /** Undefined: switched off, no `X402_PAY_TO`. */
     x402: x402 && createX402({ x402, quotes, money, clock, log }),
+    /** Undefined: the same. */
+    topups: x402 && createTopUps({ x402, mongo, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),
     /** Batches by state. */
     countBuybacks: batches.countByState,
     buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),
+  };
+}
+
+function createTopUps(deps: { x402: X402Config; mongo: Mongo; money: Money; clock: Clock; log: Logger }) {
+  const topups = createTopups(deps);
+  const chain = createTopupChain(connectRpc(deps.x402.rpcUrl));
+  return {
+    open: (account: string, nanoUsd: bigint) => topups.open(account, nanoUsd),
+    list: (account: string, page: Page) => topups.list(account, page),
+    find: (account: string, id: string) => topups.find(account, id),
+    creditArrived: createTopupLooks({ ...deps, topups, chain }),
   };
 }
 
@@ -123,8 +142,7 @@ function createX402(deps: { x402: X402Config; quotes: Quotes; money: Money; cloc
     const { requestHash, priceNanoUsd, resource, buybackToken } = request;
     if (priceNanoUsd <= 0n) throw new RangeError(`a quote of ${priceNanoUsd}`);
     const { feePayer } = await facilitator();
-    // Operators type it on command lines, so it must not look like an option.
-    const memo = randomBase62(24);
+    const memo = newMemo();
     const requirements = {
       scheme: "exact",
       network,

@@ -6,6 +6,8 @@ export const paymentsSchema = {
   unsharded: {
     quotes: "a message hash is unique over all quotes, and the chain takes fewer payments than one shard",
     buybacks: "a few batches for each token",
+    topups: "a few for each account, and a job looks for all that are due",
+    topupPayments: "a signature is unique over all accounts, and the chain takes fewer payments than one shard",
   },
   migrations: [
     createCollections("quotes and buybacks", [
@@ -25,6 +27,17 @@ export const paymentsSchema = {
           { key: { createdAt: -1, _id: -1 } },
         ],
       },
+    ]),
+    createCollections("top-ups and their payments", [
+      {
+        collection: "topups",
+        indexes: [
+          { key: { account: 1, createdAt: -1, _id: -1 } },
+          { key: { lookAt: 1 }, sparse: true },
+          { key: { removeAt: 1 }, expireAfterSeconds: 0 },
+        ],
+      },
+      { collection: "topupPayments", indexes: [{ key: { topup: 1 } }] },
     ]),
   ],
 } satisfies ModuleSchema;

@@ -4,6 +4,7 @@ import { noCapacity } from "#errors";
 import { unitNanoUsd } from "#money";
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
+import { randomBase62 } from "#platform/ids";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 
 const states = ["open", "settling", "unknown", "settled"] as const;
@@ -46,6 +47,11 @@ type ClaimingPayment = Readonly<Record<"messageHash" | "blockhash" | "payer", st
 
 export const isClaimed = (quote: Quote): quote is Claimed =>
   quote.messageHash !== undefined && quote.blockhash !== undefined && quote.payer !== undefined;
+
+const memoLength = 24;
+/** Operators type it on command lines, so it must not look like an option. */
+export const newMemo = () => randomBase62(memoLength);
+export const isQuoteMemo = (text: string): boolean => text.length === memoLength && /^[0-9A-Za-z]+$/.test(text);
 
 /** A claim that has not ended by then is decided from the chain by the next process that looks it up. */
 const leaseMs = 60_000;

@@ -217,6 +217,12 @@ export const metricList = {
     labels: ["outcome"],
     help: "Requests that pay by x402. `outcome`: quoted (402, no payment), settled, repeated (a payment that was settled before), refused, failed (not decided yet, or not a payment). Of a worker, payments that it decided from the chain: settled, reopened (nothing was paid)",
   },
+  inference_topups_total: {
+    type: "counter",
+    of: ["worker"],
+    labels: ["outcome"],
+    help: "Of top-ups by Solana Pay: `credited` payments, and looks at the chain that `failed` and are repeated",
+  },
   inference_buyback_batches: {
     type: "gauge",
     of: ["api"],

@@ -4,6 +4,7 @@ import { scrape } from "../support/metrics.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { eventually } from "../support/service.ts";
 import { asking, startWithProvider } from "../support/service-setup.ts";
+import { askTopup, completed, payUrl } from "../support/topups-setup.ts";
 import { buy, drawing, startPaid } from "../support/x402-setup.ts";
 
 type Samples = Awaited<ReturnType<typeof scrape>>;
@@ -40,6 +41,9 @@ test("after a few calls every metric has moved", async () => {
   provider.respond({ usage });
   expect(await call({ max_tokens: 10 })).toBe(200);
   expect((await buy(world, service, drawing())).response.status).toBe(200);
+  const { key, topup } = await askTopup(service, customer.id, "5.00");
+  await payUrl(world.chain, await world.chain.wallet("5.00", { sol: 1n }), topup.solana_pay_url);
+  expect(await completed(service, key, topup.id)).toMatchObject({ received_usd: "5.00" });
   const uploaded = await fetch(`${service.baseUrl}/v1/uploads`, {
     method: "POST",
     headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/octet-stream" },

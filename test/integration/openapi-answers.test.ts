@@ -7,6 +7,9 @@ const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
+/** topups-calls.test.ts has one. */
+const needsChain = (path: string) => path.startsWith("/v1/topups");
+
 /** Every time an example is called, these differ. */
 const times: Readonly<Record<string, number>> = {
   created: 1_795_000_000,
@@ -35,7 +38,7 @@ test("every example of a request succeeds, and its answer has the described shap
     ({ method, operation }) => method === "POST" && operation.requestBody !== undefined,
   );
   const answers: Record<string, unknown> = {};
-  for (const described of posts.filter(({ path }) => !path.endsWith("/complete"))) {
+  for (const described of posts.filter(({ path }) => !path.endsWith("/complete") && !needsChain(path))) {
     const { path, operation } = described;
     const examples = isForm(described) ? [["form", {}] as const] : examplesOf(described);
     expect([path, examples.length]).not.toEqual([path, 0]);
@@ -98,7 +101,7 @@ test("what is read or deleted has the described shape and headers", async () => 
 
   const problems: string[] = [];
   for (const method of ["GET", "DELETE"])
-    for (const described of document.operations.filter((each) => each.method === method)) {
+    for (const described of document.operations.filter((each) => each.method === method && !needsChain(each.path))) {
       const { path, operation } = described;
       const isModels = path.startsWith("/v1/models");
       const url =

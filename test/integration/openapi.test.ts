@@ -67,6 +67,8 @@ test("it has exactly the public routes", async () => {
     "GET /v1/requests/{id}",
     "GET /v1/responses/{id}",
     "GET /v1/responses/{id}/input_items",
+    "GET /v1/topups",
+    "GET /v1/topups/{id}",
     "GET /v1/uploads",
     "GET /v1/uploads/{id}",
     "GET /v1/usage",
@@ -91,6 +93,7 @@ test("it has exactly the public routes", async () => {
     "POST /v1/rerank",
     "POST /v1/responses",
     "POST /v1/responses/input_tokens",
+    "POST /v1/topups",
     "POST /v1/uploads",
     "POST /v1/uploads/{id}/complete",
     "POST /v1beta/models/{model}:batchEmbedContents",
@@ -135,6 +138,8 @@ test("the query of each list has the bounds that the description says", async ()
       .filter((each) => each.in === "query")
       .map(({ name, schema }) => ({ path, name, ...schema })),
   );
+  const withChain = parameters.splice(-2);
+  expect(withChain.map(({ path, name }) => `${path} ${name}`)).toEqual(["/v1/topups limit", "/v1/topups after"]);
   expect(parameters.map(({ path, name }) => `${path} ${name}`)).toEqual([
     "/v1/responses/{id}/input_items limit",
     "/v1/responses/{id}/input_items after",

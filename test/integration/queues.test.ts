@@ -215,6 +215,7 @@ test("schedules are registered once, by any number of workers, and registering a
     "check-ledger": 30_000,
     "checkpoint-ledger": 30_000,
     "count-stored": 15_000,
+    "credit-topups": 5_000,
     "execute-buybacks": 30_000,
     "expire-bodies": 3_600_000,
     "expire-files": 60_000,

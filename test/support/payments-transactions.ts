@@ -34,6 +34,8 @@ const numbered = (kind: number, value: bigint, bytes: 4 | 8): Instruction => {
 export interface Oddities {
   /** The fee payer among the memo's accounts. */
   readonly smuggled?: boolean;
+  /** Among the accounts of the transfer. */
+  readonly reference?: Address;
   readonly units?: bigint;
   readonly microLamports?: bigint;
   /** Who pays the fee instead of the one in the quote. */
@@ -72,13 +74,14 @@ export async function oddPayment(chain: SolanaChain, payer: Wallet, required: Pa
     decimals: 6,
   });
   const accounts = odd.smuggled ? [{ address: feePayer, role: AccountRole.READONLY_SIGNER }] : [];
+  const references = odd.reference ? [{ address: odd.reference, role: AccountRole.READONLY }] : [];
   const written = { programAddress: memoProgram, accounts, data: new TextEncoder().encode(memo) };
   const more = { memo: written, transfer, fee: numbered(3, 5_000_000n, 8) };
   const instructions: Instruction[] = [
     ...(odd.nonce ? [advanceNonce(payer.address)] : []),
     numbered(2, odd.units ?? 20_000n, 4),
     numbered(3, odd.microLamports ?? 1n, 8),
-    transfer,
+    { ...transfer, accounts: [...transfer.accounts, ...references] },
     written,
     ...(odd.more ?? []).map((each) => more[each]),
   ];

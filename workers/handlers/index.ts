@@ -26,6 +26,8 @@ export interface HandlerDeps extends CallDeps {
   readonly archive: Archive;
   /** Counts payments that were decided from the chain. */
   readonly observePayments: (outcome: "settled" | "reopened", count: number) => void;
+  /** Counts payments of top-ups that were credited, and looks at the chain that failed. */
+  readonly observeTopups: (outcome: "credited" | "failed", count: number) => void;
   /** For uploads inside requests and files inside answers. */
   readonly memory: ByteBudget;
   /** Only where maintenance is served: no other worker needs its key. */
@@ -127,6 +129,12 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     for (const outcome of ["settled", "reopened"] as const)
       if (reconciled[outcome] > 0) observePayments(outcome, reconciled[outcome]);
     log.warn(reconciled, "payments were decided from the chain");
+  },
+  "credit-topups": async ({ payments, observeTopups, ending, log }) => {
+    const counts = await payments.topups?.creditArrived(ending);
+    for (const outcome of ["credited", "failed"] as const)
+      if (counts && counts[outcome] > 0) observeTopups(outcome, counts[outcome]);
+    if (counts && counts.credited > 0) log.info(counts, "top-ups were credited");
   },
   "tidy-payments": async ({ payments, log }) => {
     const removed = await payments.unused.removeSpent();

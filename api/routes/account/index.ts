@@ -2,6 +2,7 @@ import { type Request, type RequestHandler, type Response, Router } from "expres
 import { insufficientScope } from "#errors";
 import type { Caller, Keys } from "#keys";
 import type { Leases, Money } from "#money";
+import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { localsOf } from "../../http/headers.ts";
@@ -14,6 +15,7 @@ import { invoiceHandlers } from "./invoices.ts";
 import { accountKeyHandlers } from "./keys.ts";
 import { requestHandlers } from "./requests.ts";
 import { usageHandlers } from "./usage.ts";
+import { topupHandlers } from "./topups.ts";
 
 /** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
 
@@ -21,6 +23,7 @@ export interface AccountDeps {
   readonly money: Money;
   readonly leases: Leases;
   readonly keys: Keys;
+  readonly payments: Pick<Payments, "topups">;
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;
 }
@@ -57,6 +60,7 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
   const requests = requestHandlers(deps);
   const generation = generationHandlers(deps);
   const invoices = invoiceHandlers(deps);
+  const topups = topupHandlers(deps);
   route("/balance", { get: any(balance.get) });
   route("/account", { patch: managing(own.update) });
   route("/key", { get: any(keys.own) });
@@ -67,6 +71,8 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
   route("/requests/:id", { get: any(requests.get) });
   route("/generation", { get: any(generation.get) });
   route("/invoices", { get: managing(invoices.get) });
+  route("/topups", { get: managing(topups.list), post: managing(topups.create) });
+  route("/topups/:id", { get: managing(topups.get) });
   router.use(databaseUnavailable);
   return router;
 }

@@ -243,9 +243,12 @@ export const methods: Readonly<Record<string, Method>> = {
         limit: z.number().int().min(1).max(1000).default(1000),
         before: text.optional(),
         until: text.optional(),
+        minContextSlot: z.number().int().optional(),
       }),
     ],
-    (chain, at, { commitment, limit, before, until }) => {
+    (chain, at, { commitment, limit, before, until, minContextSlot = 0 }) => {
+      if (chain.blocks.slot(commitment) < BigInt(minContextSlot))
+        throw new RpcError(-32016, "Minimum context slot has not been reached");
       const all = chain.transactionsOf(at).filter((each) => hasReached(chain, each, commitment));
       const start = before === undefined ? 0 : all.findIndex(({ signature }) => signature === before) + 1;
       const end = until === undefined ? -1 : all.findIndex(({ signature }) => signature === until);

@@ -1,0 +1,77 @@
+import type { Signature } from "@solana/kit";
+import { type Money, unitNanoUsd } from "#money";
+import { type Clock, dayMs } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import type { TopupChain } from "./topup-chain.ts";
+import type { StoredTopup, Topups } from "./topups.ts";
+
+/** Transactions that are read in one look: anyone may add some with a reference, for the network's fee. */
+const pageSize = 100;
+const looksPerRun = 50;
+/** The network is probably unavailable: the next run asks again. */
+const maxFailures = 3;
+/** How long after its expiry a top-up is still looked for. */
+const lateMs = 7 * dayMs;
+const minIntervalMs = 4_000;
+/** The interval grows with the age: an hour after it was opened a top-up is looked for every two minutes. */
+const intervalsOfAge = 30;
+
+/** Credits what arrived for top-ups. Any number of processes may do so at once, and die at any point. */
+export function createTopupLooks(deps: {
+  topups: Topups;
+  chain: TopupChain;
+  money: Pick<Money, "creditReceipt">;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { topups, chain, money, clock, log } = deps;
+
+  const intervalMs = ({ createdAt }: StoredTopup) =>
+    Math.max(minIntervalMs, Math.floor((clock.now() - createdAt.getTime()) / intervalsOfAge));
+
+  /**
+   * The claim makes the transaction this top-up's, then the ledger counts it once. A crash in between is repaired by the
+   * next look, which begins at the same page.
+   */
+  async function creditFrom(topup: StoredTopup, signature: Signature): Promise<boolean> {
+    const units = await chain.unitsIn(signature, topup);
+    const nanoUsd = units > 0n ? await topups.claim(topup, signature, units * unitNanoUsd) : undefined;
+    if (nanoUsd === undefined) return false;
+    const { created } = await money.creditReceipt(topup.account, { nanoUsd, transaction: signature });
+    await topups.showCredited(topup, signature);
+    return created;
+  }
+
+  /** Reads one page. A transaction that cannot be read does not hinder the others, but the page is read again. */
+  async function look(topup: StoredTopup, counts: { credited: number }): Promise<void> {
+    const isLast = clock.now() >= topup.expiresAt.getTime() + lateMs;
+    const { signatures, isComplete, next } = await chain.nextPage(topup, topup.progress ?? {}, pageSize);
+    const failures: unknown[] = [];
+    for (const signature of signatures)
+      try {
+        if (await creditFrom(topup, signature)) counts.credited += 1;
+      } catch (error) {
+        failures.push(error);
+      }
+    if (failures.length > 0) throw failures[0];
+    const nextMs = isComplete ? intervalMs(topup) : 0;
+    await topups.endLook(topup, { progress: next, ...(!(isComplete && isLast) && { nextMs }) });
+  }
+
+  /** Resolves with how many payments were credited, and how many looks failed. */
+  return async function creditArrived(signal: AbortSignal) {
+    const counts = { credited: 0, failed: 0 };
+    for (let looks = 0; looks < looksPerRun && counts.failed < maxFailures && !signal.aborted; looks++) {
+      const topup = await topups.lease();
+      if (!topup) break;
+      try {
+        await look(topup, counts);
+      } catch (error) {
+        counts.failed += 1;
+        log.warn({ err: error, topup: topup._id }, "a top-up could not be looked for");
+        await topups.endLook(topup, { nextMs: intervalMs(topup) });
+      }
+    }
+    return counts;
+  };
+}

@@ -1,0 +1,176 @@
+import { type Address, generateKeyPairSigner } from "@solana/kit";
+import { type InferRawDocType, Schema } from "mongoose";
+import { invalidValue, rateLimited } from "#errors";
+import { formatUsd, type Page, unitNanoUsd } from "#money";
+import { type Clock, dayMs } from "#platform/clock";
+import { olderThan, openCollection } from "#platform/collection";
+import { randomBase62 } from "#platform/ids";
+import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import type { X402Config } from "./config.ts";
+import { transferRequestUrl } from "./solana-pay.ts";
+import type { Progress } from "./topup-chain.ts";
+
+const definition = {
+  _id: { type: String, required: true },
+  account: { type: String, required: true },
+  /** A public key whose private part nobody has: it only finds the payment. */
+  reference: { type: String, required: true },
+  recipient: { type: String, required: true },
+  asset: { type: String, required: true },
+  nanoUsd: { type: BigInt, required: true },
+  /** What was credited. */
+  received: { type: BigInt, required: true },
+  /** The first one that was credited. */
+  transaction: { type: String },
+  createdAt: { type: Date, required: true },
+  expiresAt: { type: Date, required: true },
+  /** When to look on chain next. Absent: no longer. */
+  lookAt: { type: Date },
+  progress: { type: { until: String, newest: String, before: String, slot: BigInt }, _id: false },
+  /** While nothing was paid. */
+  removeAt: { type: Date },
+} as const;
+const schema = new Schema(definition, { collection: "topups", strict: "throw", versionKey: false });
+
+/** By signature: the transaction counts for this top-up, and for no other. */
+const paymentDefinition = {
+  _id: { type: String, required: true },
+  topup: { type: String, required: true },
+  nanoUsd: { type: BigInt, required: true },
+} as const;
+const paymentSchema = new Schema(paymentDefinition, {
+  collection: "topupPayments",
+  strict: "throw",
+  versionKey: false,
+});
+
+type Fields = InferRawDocType<typeof definition>;
+export type StoredTopup = {
+  readonly [Name in keyof Omit<Fields, "progress">]: Exclude<Fields[Name], null>;
+} & { readonly progress?: Progress };
+type Payment = Readonly<InferRawDocType<typeof paymentDefinition>>;
+
+const minNanoUsd = 1_000_000_000n;
+const maxNanoUsd = 10_000n * minNanoUsd;
+const lifeMs = 3_600_000;
+const retentionMs = 30 * dayMs;
+/** Each is looked for during a week. */
+const maxUnpaidPerDay = 20;
+/** Longer than one look takes. */
+const leaseMs = 60_000;
+const label = "Inference service";
+
+export type Topup = ReturnType<typeof toTopup>;
+
+function toTopup(stored: StoredTopup, now: number) {
+  const { _id: id, reference, recipient, asset, nanoUsd, received, transaction, createdAt, expiresAt } = stored;
+  const pending = expiresAt.getTime() > now ? ("pending" as const) : ("expired" as const);
+  return {
+    id,
+    status: received > 0n ? ("completed" as const) : pending,
+    nanoUsd,
+    receivedNanoUsd: received,
+    transaction,
+    reference,
+    recipient,
+    url: transferRequestUrl({
+      recipient: recipient as Address,
+      amount: formatUsd(nanoUsd),
+      splToken: asset as Address,
+      reference: reference as Address,
+      label,
+      message: `Top-up of ${formatUsd(nanoUsd)} USD`,
+    }),
+    createdAt,
+    expiresAt,
+  };
+}
+
+export type Topups = ReturnType<typeof createTopups>;
+
+/** The collections `topups` and `topupPayments`. */
+export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: Mongo; clock: Clock }) {
+  const { collection } = openCollection<StoredTopup>(mongo, "topups", schema);
+  const payments = openCollection<Payment>(mongo, "topupPayments", paymentSchema).collection;
+
+  const after = (ms: number) => new Date(clock.now() + ms);
+
+  return {
+    /** Throws 400 for an amount out of bounds, 429 for too many that were not paid. */
+    async open(account: string, nanoUsd: bigint): Promise<Topup> {
+      if (nanoUsd < minNanoUsd || nanoUsd > maxNanoUsd || nanoUsd % unitNanoUsd !== 0n)
+        throw invalidValue(
+          "amount_usd",
+          `amount_usd must be from ${formatUsd(minNanoUsd)} to ${formatUsd(maxNanoUsd)}, with at most six decimals.`,
+        );
+      const unpaid = { account, createdAt: { $gt: after(-dayMs) }, received: 0n };
+      if ((await answered(collection.countDocuments(unpaid, { limit: maxUnpaidPerDay }))) === maxUnpaidPerDay)
+        throw rateLimited(`${maxUnpaidPerDay} top-ups of the last 24 hours are not paid: pay one of them.`, 3_600);
+      const { address: reference } = await generateKeyPairSigner();
+      const stored: StoredTopup = {
+        _id: `top_${randomBase62(20)}`,
+        account,
+        reference,
+        recipient: x402.payTo,
+        asset: x402.asset,
+        nanoUsd,
+        received: 0n,
+        createdAt: after(0),
+        expiresAt: after(lifeMs),
+        lookAt: after(0),
+        removeAt: after(retentionMs),
+      };
+      await answered(collection.insertOne(stored));
+      return toTopup(stored, clock.now());
+    },
+
+    async find(account: string, id: string): Promise<Topup | undefined> {
+      const stored = await answered(collection.findOne({ _id: id, account }));
+      return stored ? toTopup(stored, clock.now()) : undefined;
+    },
+
+    /** Newest first. Throws 400 for an unknown `after`. */
+    async list(account: string, { limit, after: seen }: Page): Promise<Topup[]> {
+      const last = seen === undefined ? undefined : await answered(collection.findOne({ _id: seen, account }));
+      if (last === null) throw invalidValue("after", `after: this account has no top-up '${seen}'.`);
+      const older = last && olderThan(last._id, last.createdAt);
+      const found = collection.find({ account, ...older }, { sort: { createdAt: -1, _id: -1 }, limit });
+      return (await answered(found.toArray())).map((each) => toTopup(each, clock.now()));
+    },
+
+    /** One to look for, which no other process looks for now: longest waiting first. */
+    async lease(): Promise<StoredTopup | undefined> {
+      const set = { $set: { lookAt: after(leaseMs) } };
+      const options = { sort: { lookAt: 1 }, returnDocument: "after" } as const;
+      return (await answered(collection.findOneAndUpdate({ lookAt: { $lte: after(0) } }, set, options))) ?? undefined;
+    },
+
+    /** Ends a look. Without a time it was the last. Changes nothing if another process has taken over. */
+    async endLook({ _id, lookAt }: StoredTopup, { progress, nextMs }: { progress?: Progress; nextMs?: number }) {
+      const set = { ...(progress && { progress }), ...(nextMs !== undefined && { lookAt: after(nextMs) }) };
+      const unset = nextMs === undefined && { $unset: { lookAt: "" as const } };
+      const update = { ...(Object.keys(set).length > 0 && { $set: set }), ...unset };
+      await answered(collection.updateOne({ _id, lookAt: lookAt as Date }, update, { ignoreUndefined: true }));
+    },
+
+    /** What the transaction counts for: the amount of the first claim. Undefined: it counts for another top-up. */
+    async claim({ _id: topup }: StoredTopup, signature: string, nanoUsd: bigint): Promise<bigint | undefined> {
+      try {
+        await answered(payments.insertOne({ _id: signature, topup, nanoUsd }));
+        return nanoUsd;
+      } catch (error) {
+        if (!isDuplicate(error)) throw error;
+        return (await answered(payments.findOne({ _id: signature, topup })))?.nanoUsd;
+      }
+    },
+
+    /** Shows what was credited. The sum only grows, so any number of processes may write it in any order. */
+    async showCredited({ _id: topup }: StoredTopup, transaction: string): Promise<void> {
+      const sum = { $group: { _id: null, nanoUsd: { $sum: "$nanoUsd" } } };
+      const [sums] = await answered(payments.aggregate<{ nanoUsd: bigint }>([{ $match: { topup } }, sum]).toArray());
+      const received = sums?.nanoUsd ?? 0n;
+      await answered(collection.updateOne({ _id: topup, transaction: { $exists: false } }, { $set: { transaction } }));
+      await answered(collection.updateOne({ _id: topup }, { $max: { received }, $unset: { removeAt: "" } }));
+    },
+  };
+}
