@@ -9,8 +9,8 @@ import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
 import { type CallDeps, paidRoute } from "./paid-call.ts";
 import { createAccountRouter } from "./routes/account/index.ts";
-import { createAdminRouter } from "./routes/admin/index.ts";
-import { docsRoutes } from "./routes/docs.ts";
+import { type AdminDeps, createAdminRouter, createAdminTokens, identifyByToken } from "./routes/admin/index.ts";
+import { adminDocsRoutes, docsRoutes } from "./routes/docs.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { geminiRoutes } from "./routes/gemini.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -20,8 +20,8 @@ import { paidRoutes } from "./routes/paid.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
 
-export interface AppDeps extends CallDeps {
-  readonly config: Pick<Config, "ADMIN_TOKEN">;
+export interface AppDeps extends CallDeps, Pick<AdminDeps, "audit" | "gathered" | "queues" | "traffic"> {
+  readonly config: Pick<Config, "ADMIN_TOKEN" | "ADMIN_TOKENS">;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
   readonly bodyBudget: ByteBudget;
@@ -41,7 +41,12 @@ export function createApp(deps: AppDeps): Express {
   app.use(security);
   app.use(healthRoutes(deps));
   app.use(docsRoutes(deps));
-  app.use("/admin/v1", createAdminRouter(deps));
+  const tokens = createAdminTokens(deps.config);
+  if (tokens) {
+    const identify = identifyByToken(tokens);
+    app.use("/admin/v1", createAdminRouter(deps, identify));
+    app.use(adminDocsRoutes(deps, identify));
+  }
 
   app.use(
     "/v1",

@@ -1,3 +1,4 @@
+import { auditSchema, createAudit } from "#audit";
 import { createGathered } from "#gathered";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
@@ -13,6 +14,7 @@ import { createProbes } from "#platform/probe";
 import { connectRedis, onReconnect, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { startTracing } from "#platform/tracing";
+import { startTraffic } from "#traffic";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import { createApp } from "./app.ts";
@@ -36,7 +38,7 @@ export async function startApi(deps: ProcessDeps) {
   const metricsServer = await serveMetrics({ config, metrics, log });
   const tracing = await startTracing(config, { process: "api", clock, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
-  await checkSchema(mongo, [keysSchema]);
+  await checkSchema(mongo, [keysSchema, auditSchema]);
   const { money, payments } = common;
   const redis = connectRedis(config, "fail-fast", log);
   const blocking = connectRedis(config, "blocking", log);
@@ -76,7 +78,8 @@ export async function startApi(deps: ProcessDeps) {
 
   const services = { ...common, registry, queues, reader, keys, leases };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
-  const observeCall = createCallObserver(metrics, common.catalog);
+  const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
+  const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   const openCalls = createOpenCalls({
     ...services,
     background,
@@ -102,6 +105,9 @@ export async function startApi(deps: ProcessDeps) {
   const app = createApp({
     ...services,
     config,
+    gathered,
+    traffic,
+    audit: createAudit({ mongo, clock, log }),
     isAlive,
     openCalls,
     observeCall,
@@ -168,6 +174,7 @@ export async function startApi(deps: ProcessDeps) {
           await connections.end(lastBytesMs);
           await reader.stop();
           await queues.close();
+          await traffic.stop();
           redis.disconnect();
           unfollow();
           subscriber.disconnect();
