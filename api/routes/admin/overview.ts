@@ -29,7 +29,7 @@ export interface OverviewDeps {
   readonly clock: Clock;
 }
 
-/** One reading for all that ask within this time. One that failed is not kept. */
+/** One reading for all that ask within this time. One that failed is forgotten at once. */
 function shared<T>(clock: Clock, ms: number, read: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly value: Promise<T> } | undefined;
   return () => {
