@@ -48,7 +48,12 @@ export const accounts: Group = {
   operations: {
     "GET /accounts": adminOperation("listAccounts", "Accounts, newest first", {
       query: pageWith({
-        search: z.string().min(1).max(200).optional().describe("An id, or the beginning of names; in the order of names"),
+        search: z
+          .string()
+          .min(1)
+          .max(200)
+          .optional()
+          .describe("An id, or the beginning of names; in the order of names"),
       }),
       answers: { 200: ["A page", listOf("AdminAccount", account)] },
     }),
