@@ -101,7 +101,7 @@ function Search({ search }: { readonly search: string }) {
     void navigate({ to: "/operator/accounts", search: text.trim() === "" ? {} : { search: text.trim() } });
   }
   return (
-    <form role="search" onSubmit={submit} className="flex max-w-xl items-end gap-3">
+    <form onSubmit={submit} className="flex max-w-xl items-end gap-3">
       <Field
         className="flex-1"
         label="Name or id"

@@ -114,7 +114,7 @@ function Filters() {
     onChange: ({ target: { value } }: { target: { value: string } }) => set({ ...given, [name]: value }),
   });
   return (
-    <form role="search" onSubmit={submit} className="grid grid-cols-2 items-end gap-3 lg:grid-cols-6">
+    <form onSubmit={submit} className="grid grid-cols-2 items-end gap-3 lg:grid-cols-6">
       <Field label="Who" placeholder="admin" {...field("who")} />
       <Select
         label="What"

@@ -8,6 +8,7 @@ import { QueryView } from "../components/query-view.tsx";
 import { Select } from "../components/select.tsx";
 import { Table } from "../components/table.tsx";
 import { count } from "../lib/format.ts";
+import { useNow } from "../lib/time.ts";
 import { type CatalogModel, catalogQuery, type Upstream, upstreamsQuery } from "./api.ts";
 import { Id } from "./links.tsx";
 import { Section } from "./overview-parts.tsx";
@@ -114,12 +115,15 @@ function Models({
   );
 }
 
-const ModelState = ({ model: { listed, deprecated_at } }: { readonly model: CatalogModel }) => (
-  <span className="inline-flex flex-wrap gap-1.5">
-    {listed ? <Badge tone="good">Listed</Badge> : <Badge>Not listed</Badge>}
-    {deprecated_at !== null && deprecated_at * 1000 <= Date.now() && <Badge tone="warn">Deprecated</Badge>}
-  </span>
-);
+function ModelState({ model: { listed, deprecated_at } }: { readonly model: CatalogModel }) {
+  const now = useNow();
+  return (
+    <span className="inline-flex flex-wrap gap-1.5">
+      {listed ? <Badge tone="good">Listed</Badge> : <Badge>Not listed</Badge>}
+      {deprecated_at !== null && deprecated_at * 1000 <= now && <Badge tone="warn">Deprecated</Badge>}
+    </span>
+  );
+}
 
 const Upstreams = ({ upstreams }: { readonly upstreams: readonly Upstream[] }) => (
   <Table

@@ -85,7 +85,7 @@ function ById() {
     void navigate({ to: "/operator/requests/$id", params: { id: id.trim() } });
   }
   return (
-    <form role="search" aria-label="By request id" onSubmit={submit} className="flex max-w-xl items-end gap-3">
+    <form aria-label="By request id" onSubmit={submit} className="flex max-w-xl items-end gap-3">
       <Field
         className="flex-1"
         label="Request id, as in x-request-id"
