@@ -2,7 +2,6 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { unwrap } from "../api/client.ts";
 import { queryClient } from "../api/query-client.ts";
 import { Button } from "../components/button.tsx";
-import { EmptyState } from "../components/empty-state.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
 import { Money } from "../components/money.tsx";
 import { ProgressBar } from "../components/progress-bar.tsx";
@@ -10,7 +9,7 @@ import { QueryView } from "../components/query-view.tsx";
 import { Table } from "../components/table.tsx";
 import { bytes, count } from "../lib/format.ts";
 import { type Archive, admin } from "./api.ts";
-import { Section } from "./overview-parts.tsx";
+import { Nothing, Section } from "./overview-parts.tsx";
 
 const queryKey = ["admin", "archives"];
 const limit = 200;
@@ -42,9 +41,10 @@ export function Archives() {
       <QueryView query={archives}>
         {({ data }) =>
           data.length === 0 ? (
-            <EmptyState title="No month is archived">
-              <p>With `LEDGER_RETENTION_DAYS`, months that ended longer ago are moved to object storage.</p>
-            </EmptyState>
+            <Nothing title="No month is archived">
+              With <code className="font-mono text-xs">LEDGER_RETENTION_DAYS</code>, months that ended longer ago are
+              moved to object storage.
+            </Nothing>
           ) : (
             <Table
               caption="Archives"

@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { unwrap } from "../api/client.ts";
 import { Badge } from "../components/badge.tsx";
-import { EmptyState } from "../components/empty-state.tsx";
 import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
@@ -12,7 +11,7 @@ import { admin } from "./api.ts";
 import { Archives } from "./archives.tsx";
 import { LedgerCheck } from "./ledger-check.tsx";
 import { AccountLink, Id, RequestLink } from "./links.tsx";
-import { Section } from "./overview-parts.tsx";
+import { Nothing, Section } from "./overview-parts.tsx";
 import { PagedTable } from "./paged-table.tsx";
 
 const limit = 20;
@@ -45,9 +44,9 @@ const Holds = () => (
         { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
       ]}
       empty={
-        <EmptyState title="Nothing is held">
-          <p>While calls run, the most that they can cost is held here. The oldest comes first.</p>
-        </EmptyState>
+        <Nothing title="Nothing is held">
+          While calls run, the most that they can cost is held here. The oldest comes first.
+        </Nothing>
       }
     />
   </Section>
@@ -76,9 +75,9 @@ function Owed() {
           { header: "Owed", cell: ({ owed_usd: usd }) => <Money usd={usd} />, numeric: true },
         ]}
         empty={
-          <EmptyState title="Nothing is owed">
-            <p>What x402 payers paid and did not use is listed here, to be paid back.</p>
-          </EmptyState>
+          <Nothing title="Nothing is owed">
+            What x402 payers paid and did not use is listed here, to be paid back.
+          </Nothing>
         }
       />
     </Section>
@@ -124,9 +123,10 @@ function Buybacks() {
           { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
         ]}
         empty={
-          <EmptyState title="No batches">
-            <p>Once enough has accrued, a batch buys tokens. `BUYBACK_BPS` says which share of charges accrues.</p>
-          </EmptyState>
+          <Nothing title="No batches">
+            Once enough has accrued, a batch buys tokens. <code className="font-mono text-xs">BUYBACK_BPS</code> says
+            which share of charges accrues.
+          </Nothing>
         }
       />
     </Section>

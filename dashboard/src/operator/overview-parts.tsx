@@ -22,6 +22,14 @@ export const Section = ({ title, children, note }: { title: string; children: Re
   </section>
 );
 
+/** A list without items, where it is one of several on a page. */
+export const Nothing = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
+  <div className="flex flex-col gap-1 rounded-xl border border-dashed border-line px-5 py-4">
+    <p className="font-medium">{title}</p>
+    <p className="text-muted">{children}</p>
+  </div>
+);
+
 /** Lines of a name and what it is. */
 export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }) => (
   <Card>

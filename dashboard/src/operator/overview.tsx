@@ -70,16 +70,22 @@ function Traffic({ overview, within }: { readonly overview: Overview; readonly w
   return (
     <>
       <div className="grid grid-cols-2 gap-4 lg:grid-cols-4">
-        <Figure label="Calls">{count(calls)}</Figure>
-        <Figure label="Failed" note={`${percent(failed, calls)} % of calls, our fault or the provider's`}>
+        <div className="max-lg:col-span-2">
+          <Figure label="Calls" note="Answered and refused">
+            {count(calls)}
+          </Figure>
+        </div>
+        <Figure label="Failed" note={`${percent(failed, calls)} % of calls`}>
           <span className={failed > 0 ? "text-bad" : undefined}>{count(failed)}</span>
         </Figure>
         <Figure label="Refused" note="Limits, balance, wrong requests">
           {count(refused)}
         </Figure>
-        <Figure label="Charged">
-          <Money usd={charged_usd} />
-        </Figure>
+        <div className="max-lg:col-span-2">
+          <Figure label="Charged" note="Up to five seconds old">
+            <Money usd={charged_usd} />
+          </Figure>
+        </div>
       </div>
       {traffic.last_day.calls === 0 ? (
         <EmptyState title="No calls in the last day">

@@ -36,57 +36,20 @@ function Details({ entry }: { readonly entry: Entry }) {
   return (
     <>
       <div className="grid gap-8 lg:grid-cols-2">
-        <Section title="Call">
-          <Facts
-            facts={[
-              ["Account", <AccountLink key="account" id={account} />],
-              ["Decided", <Time key="at" at={entry.created_at} />],
-              ...(request
-                ? ([
-                    ["Status", <CallStatus key="status" status={request.status} error={request.error} />],
-                    ["Endpoint", request.endpoint ?? "Not known"],
-                    ["Model", request.model ?? "Not known"],
-                    ["Upstream", request.upstream ?? "None"],
-                    ["Key", request.key === null ? "None" : <Id key="key">{request.key}</Id>],
-                  ] as const)
-                : []),
-            ]}
-          />
-        </Section>
         <div className="flex flex-col gap-8">
-          <Section title="Cost">
+          <Section title="Call">
             <Facts
               facts={[
-                ["Charged", <Money key="amount" usd={entry.amount_usd.replace(/^-/, "")} />],
+                ["Account", <AccountLink key="account" id={account} />],
+                ["Decided", <Time key="at" at={entry.created_at} />],
                 ...(request
                   ? ([
-                      ...Object.entries(request.usage).map(
-                        ([unit, value]) => [unit.replaceAll("_", " "), count(value)] as const,
-                      ),
-                      [
-                        "Usage",
-                        request.estimated ? "Estimated: the provider reported none" : "As the provider reported it",
-                      ],
-                      ...(Number(request.shortfall_usd) > 0
-                        ? [
-                            [
-                              "Not charged: above the hold",
-                              <Money key="shortfall" usd={request.shortfall_usd} />,
-                            ] as const,
-                          ]
-                        : []),
-                      ...(request.upstream_cost_usd === undefined
-                        ? []
-                        : [["It costs us", <Money key="upstream" usd={request.upstream_cost_usd} />] as const]),
+                      ["Status", <CallStatus key="status" status={request.status} error={request.error} />],
+                      ["Endpoint", request.endpoint ?? "Not known"],
+                      ["Model", request.model ?? "Not known"],
+                      ["Upstream", request.upstream ?? "None"],
+                      ["Key", request.key === null ? "None" : <Id key="key">{request.key}</Id>],
                     ] as const)
-                  : []),
-                ...(buyback
-                  ? [
-                      [
-                        `Buyback, ${buyback.batch ?? "in no batch yet"}`,
-                        <Money key="buyback" usd={buyback.amount_usd} />,
-                      ] as const,
-                    ]
                   : []),
               ]}
             />
@@ -103,6 +66,43 @@ function Details({ entry }: { readonly entry: Entry }) {
             </Section>
           )}
         </div>
+        <Section title="Cost">
+          <Facts
+            facts={[
+              ["Charged", <Money key="amount" usd={entry.amount_usd.replace(/^-/, "")} />],
+              ...(request
+                ? ([
+                    ...Object.entries(request.usage).map(
+                      ([unit, value]) => [unit.replaceAll("_", " "), count(value)] as const,
+                    ),
+                    [
+                      "Usage",
+                      request.estimated ? "Estimated: the provider reported none" : "As the provider reported it",
+                    ],
+                    ...(Number(request.shortfall_usd) > 0
+                      ? [
+                          [
+                            "Not charged: above the hold",
+                            <Money key="shortfall" usd={request.shortfall_usd} />,
+                          ] as const,
+                        ]
+                      : []),
+                    ...(request.upstream_cost_usd === undefined
+                      ? []
+                      : [["It costs us", <Money key="upstream" usd={request.upstream_cost_usd} />] as const]),
+                  ] as const)
+                : []),
+              ...(buyback
+                ? [
+                    [
+                      `Buyback, ${buyback.batch ?? "in no batch yet"}`,
+                      <Money key="buyback" usd={buyback.amount_usd} />,
+                    ] as const,
+                  ]
+                : []),
+            ]}
+          />
+        </Section>
       </div>
       {request && <Attempts request={request} />}
     </>
@@ -153,8 +153,8 @@ function Attempts({ request: { attempts, total_ms: total } }: { readonly request
                     aria-hidden="true"
                   >
                     <rect
-                      x={(100 * started) / all}
-                      width={Math.max(1, (100 * took) / all)}
+                      x={Math.min(98, (100 * started) / all)}
+                      width={Math.max(2, (100 * took) / all)}
                       height="10"
                       rx="1"
                       fill={colors[outcome] ?? "var(--color-bad)"}
