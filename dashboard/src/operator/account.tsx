@@ -24,7 +24,12 @@ export function Account() {
     <Page
       title={account.data?.name ?? "Account"}
       intro={<Id>{id}</Id>}
-      actions={<CopyButton text={id} what="account id" />}
+      actions={
+        <span className="inline-flex items-center gap-3">
+          {account.data && <AccountState account={account.data} />}
+          <CopyButton text={id} what="account id" label="Copy id" />
+        </span>
+      }
     >
       <QueryView query={account}>{(data) => <Details account={data} />}</QueryView>
     </Page>
@@ -71,9 +76,6 @@ function Details({ account }: { readonly account: Shown }) {
         <Link to="/operator/audit" search={{ target: account.id }} className={buttonClass("quiet")}>
           Who changed it
         </Link>
-        <span className="ms-auto">
-          <AccountState account={account} />
-        </span>
       </div>
       <div className="flex flex-col gap-5">
         <div>

@@ -72,9 +72,9 @@ function Details({ entry }: { readonly entry: Entry }) {
               ["Charged", <Money key="amount" usd={entry.amount_usd.replace(/^-/, "")} />],
               ...(request
                 ? ([
-                    ...Object.entries(request.usage).map(
-                      ([unit, value]) => [unit.replaceAll("_", " "), count(value)] as const,
-                    ),
+                    ...Object.entries(request.usage)
+                      .filter(([, value]) => value > 0)
+                      .map(([unit, value]) => [unit.replaceAll("_", " "), count(value)] as const),
                     [
                       "Usage",
                       request.estimated ? "Estimated: the provider reported none" : "As the provider reported it",

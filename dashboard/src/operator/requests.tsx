@@ -61,7 +61,7 @@ export function OperatorRequests() {
             cell: ({ request: call }) => call && <CallStatus status={call.status} error={call.error} />,
           },
           { header: "Time taken", cell: ({ request: call }) => call && duration(call.total_ms), numeric: true },
-          { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+          { header: "Cost", cell: ({ amount_usd: usd }) => <Money usd={usd.replace(/^-/, "")} />, numeric: true },
         ]}
         empty={
           <EmptyState title={isFiltered ? "No call fits these filters" : "No calls yet"}>
