@@ -20,7 +20,6 @@ export function DropZone({ onFiles }: Props) {
   }
   return (
     // Dropping is for those with a mouse; the input inside does the same for all others.
-    // oxlint-disable-next-line jsx-a11y/no-static-element-interactions
     <div
       onDragOver={over}
       onDragLeave={() => setOver(false)}

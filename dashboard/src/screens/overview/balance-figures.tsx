@@ -21,19 +21,16 @@ export function BalanceFigures() {
       {({ balance_usd, available_usd, held_usd, alert_below_usd: below = null }) => (
         <>
           {below !== null && toNano(available_usd) < toNano(below) && (
-            <div
-              role="status"
-              className="flex flex-wrap items-center justify-between gap-3 rounded-xl bg-warn-soft p-4"
-            >
-              <p className="text-warn">
+            <output className="flex flex-wrap items-center justify-between gap-3 rounded-xl bg-warn-soft p-4">
+              <span className="text-warn">
                 Less than <Money usd={below} /> is available. Calls are refused when nothing is.
-              </p>
+              </span>
               {service.topups && (
                 <Link to="/top-up" className={buttonClass("primary", true)}>
                   Top up
                 </Link>
               )}
-            </div>
+            </output>
           )}
           <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-4">
             <Figure label="Balance" note="Credits less costs">

@@ -11,7 +11,7 @@ export default function SpendChart({ spend }: { readonly spend: Spend }) {
   const { series, days } = spend;
   return (
     <div className="flex flex-col gap-4">
-      <div className="h-70 text-xs" role="img" aria-label="Spend by day. The table has the same numbers.">
+      <div className="h-70 text-xs" aria-hidden="true">
         <ResponsiveContainer width="100%" height={heightPx}>
           <BarChart
             data={days.map(heights)}

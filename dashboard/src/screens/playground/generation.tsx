@@ -71,7 +71,7 @@ export function Generation({ model }: { readonly model: Model }) {
       <Card>
         {call.isPending && <Waiting model={model.id} sinceMs={call.submittedAt} />}
         {call.error && !isStopped && <ErrorNote error={call.error} />}
-        {isStopped && <p role="status">Stopped. What the provider had done by then is charged.</p>}
+        {isStopped && <output>Stopped. What the provider had done by then is charged.</output>}
         {call.data && <GenerationResult made={call.data} />}
         {call.isIdle && (
           <EmptyState title="Nothing made yet">

@@ -17,7 +17,8 @@ const labelOf = (name: string) => {
 /** One parameter of a model. */
 export function InputField({ field, value, onChange }: Props) {
   const { name, description, isRequired, initial } = field;
-  const placeholder = initial === undefined ? "Default" : String(initial);
+  const byDefault = typeof initial === "string" || initial === undefined ? initial : JSON.stringify(initial);
+  const placeholder = byDefault ?? "Default";
   const hint = description ?? "";
   const common = { label: labelOf(name), ...(hint && { hint }) };
   const typed = {
@@ -29,7 +30,7 @@ export function InputField({ field, value, onChange }: Props) {
   switch (field.kind) {
     case "choice": {
       const options = field.options.map((option) => ({ value: option, label: option }));
-      const none = { value: "", label: initial === undefined ? "Default" : `Default: ${String(initial)}` };
+      const none = { value: "", label: byDefault === undefined ? "Default" : `Default: ${byDefault}` };
       return (
         <Select {...common} value={value} options={isRequired ? options : [none, ...options]} onChange={onChange} />
       );

@@ -66,7 +66,7 @@ export function useChat() {
     ...state,
     send,
     stop: () => running.current?.abort(),
-    clear() {
+    clear: () => {
       running.current?.abort();
       running.current = undefined;
       setState(empty);
