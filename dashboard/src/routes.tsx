@@ -1,4 +1,4 @@
-import { createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { texts } from "./lib/search.ts";
 import { operatorRoutes } from "./operator/routes.tsx";
 import { Failed, Loading, rootRoute } from "./root.tsx";
@@ -12,6 +12,15 @@ const overview = createRoute({
   path: "/",
   validateSearch: texts("by", "days"),
   component: lazyRouteComponent(() => import("./screens/overview/overview.tsx"), "Overview"),
+});
+
+/** Where links to sign in lead. Without a session every address shows the sign-in page. */
+const signIn = createRoute({
+  getParentRoute,
+  path: "/sign-in",
+  beforeLoad: () => {
+    throw redirect({ to: "/" });
+  },
 });
 
 const keys = createRoute({
@@ -70,6 +79,7 @@ const invoices = createRoute({
 export const router = createRouter({
   routeTree: rootRoute.addChildren([
     overview,
+    signIn,
     keys,
     requests,
     requestDetail,
