@@ -196,6 +196,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The key that asks, with its account and what it spent */
+        get: operations["getOwnKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The account's keys, newest first */
+        get: operations["listKeys"];
+        put?: never;
+        /** Make a key that may do at most what the key that asks may do */
+        post: operations["createKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a key; in force everywhere within a second */
+        delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        /** Change a key; in force everywhere within a second */
+        patch: operations["updateKey"];
+        trace?: never;
+    };
+    "/v1/topups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The account's top-ups, newest first */
+        get: operations["listTopups"];
+        put?: never;
+        /** Ask for a payment by Solana Pay */
+        post: operations["createTopup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/topups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One top-up; `status` says when it was credited */
+        get: operations["getTopup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2370,6 +2458,222 @@ export interface components {
              */
             held_usd: string;
         };
+        NewKey: {
+            name?: string | null;
+            scopes?: ("inference" | "manage")[];
+            budget?: {
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            models?: string[] | null;
+            expires_at?: number | null;
+            limits?: {
+                requests_per_minute?: number;
+                tokens_per_minute?: number;
+                concurrent_requests?: number;
+            };
+        };
+        KeyPatch: {
+            name?: string | null;
+            scopes?: ("inference" | "manage")[];
+            budget?: {
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            models?: string[] | null;
+            expires_at?: number | null;
+            limits?: {
+                requests_per_minute?: number | null;
+                tokens_per_minute?: number | null;
+                concurrent_requests?: number | null;
+            };
+        };
+        OwnKey: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: {
+                id: string;
+                name: string;
+                /** @enum {string} */
+                tier: "standard" | "elite";
+                frozen: boolean;
+            };
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+            /** @description What its calls cost; days are UTC */
+            usage: {
+                /** @example 12.5 */
+                day_usd: string;
+                /** @example 12.5 */
+                month_usd: string;
+                /** @example 12.5 */
+                total_usd: string;
+            };
+        };
+        KeyList: {
+            /** @constant */
+            object: "list";
+            data: components["schemas"]["Key"][];
+            has_more: boolean;
+            /** @description Pass it as `after` */
+            next: string | null;
+        };
+        Key: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: string;
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+        };
+        NewKeyWithSecret: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: string;
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+            /** @description The secret, `live_...`, only this once */
+            key: string;
+        };
+        NewTopup: {
+            /**
+             * @description From 1.00 to 10000.00, with at most six decimals
+             * @example 12.5
+             */
+            amount_usd: string;
+        };
+        Topup: {
+            /** @example top_2kT9vQ4mXw7pLr3sZb8n */
+            id: string;
+            /** @constant */
+            object: "topup";
+            /**
+             * @description Completed once something was credited; a payment that comes after the expiry is credited, too
+             * @enum {string}
+             */
+            status: "pending" | "completed" | "expired";
+            /**
+             * @description What was asked for
+             * @example 12.5
+             */
+            amount_usd: string;
+            /**
+             * @description What arrived and was credited
+             * @example 12.5
+             */
+            received_usd: string;
+            /** @description The signature of the first payment */
+            transaction: string | null;
+            /** @description For a link or a QR code: a transfer request that wallets read */
+            solana_pay_url: string;
+            /** @description Made for this top-up; a payment names it among its accounts */
+            reference: string;
+            /** @description The wallet that is paid */
+            recipient: string;
+            /** @description unix seconds */
+            created_at: number;
+            /** @description unix seconds */
+            expires_at: number;
+        };
+        TopupList: {
+            /** @constant */
+            object: "list";
+            data: components["schemas"]["Topup"][];
+            has_more: boolean;
+            /** @description Pass it as `after` */
+            next: string | null;
+        };
     };
     responses: {
         /** @description `invalid_value`: a field, header, path or body is malformed or out of range. `model_not_supported`: the model exists, but not for this endpoint or feature. `context_length_exceeded`: prompt and output cap exceed the model's context. `string_above_max_length`: a text is longer than the provider takes. `content_policy_violation`: the provider's content policy forbids the request. `content_filter`: the provider's content filter stopped the request. `invalid_prompt`: the provider's usage policy forbids the prompt. `invalid_image`: the provider cannot read an image. `invalid_image_format`: the provider does not take an image's format. `invalid_image_url`: the provider cannot fetch an image. `invalid_base64_image`: an image's base64 cannot be decoded. `image_too_large`: an image is larger than the provider takes. `image_too_small`: an image is smaller than the provider takes. `image_content_policy_violation`: the provider's content policy forbids an image. `unsupported_parameter`: the provider's model does not take a parameter. `unsupported_value`: the provider's model does not take a parameter's value. `invalid_function_parameters`: a tool's schema is not valid for the provider. `invalid_json_schema`: the schema of the answer is not valid for the provider. `invalid_encrypted_content`: the provider cannot read reasoning sent back to it. `tool_use_failed`: the model called a tool in a way that the provider rejects. `json_validate_failed`: the model's answer does not fit the requested schema. `moderation_blocked`: the provider's moderation stopped an image. */
@@ -4000,6 +4304,259 @@ export interface operations {
                 };
             };
             401: components["responses"]["Error401"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getOwnKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnKey"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listKeys: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewKey"];
+            };
+        };
+        responses: {
+            /** @description The key, with its secret */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewKeyWithSecret"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            408: components["responses"]["Error408"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    revokeKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key, with `revoked_at` */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    updateKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyPatch"];
+            };
+        };
+        responses: {
+            /** @description The key */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listTopups: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The top-ups */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopupList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createTopup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTopup"];
+            };
+        };
+        responses: {
+            /** @description The top-up */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topup"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getTopup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The top-up */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topup"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
