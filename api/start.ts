@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { createGathered } from "#gathered";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
@@ -13,6 +14,7 @@ import { createProbes } from "#platform/probe";
 import { connectRedis, onReconnect, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { startTracing } from "#platform/tracing";
+import { createSessions, sessionsSchema } from "#sessions";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import { createApp } from "./app.ts";
@@ -21,6 +23,8 @@ import { createListener } from "./http/listener.ts";
 import { createCallObserver, createPaymentObserver, observe } from "./metrics.ts";
 import { createOpenCalls } from "./open-calls/index.ts";
 
+/** The page that `npm run build` makes. */
+const pages = fileURLToPath(new URL("../dashboard/dist", import.meta.url));
 const startTimeoutMs = 10_000;
 const startBackoff = { firstMs: 100, maxMs: 100 };
 /** Before the grace time ends, what waits for other calls is answered. */
@@ -36,7 +40,7 @@ export async function startApi(deps: ProcessDeps) {
   const metricsServer = await serveMetrics({ config, metrics, log });
   const tracing = await startTracing(config, { process: "api", clock, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
-  await checkSchema(mongo, [keysSchema]);
+  await checkSchema(mongo, [keysSchema, sessionsSchema]);
   const { money, payments } = common;
   const redis = connectRedis(config, "fail-fast", log);
   const blocking = connectRedis(config, "blocking", log);
@@ -55,6 +59,7 @@ export async function startApi(deps: ProcessDeps) {
     },
     uploads: { perMinute: config.RATE_LIMIT_UPLOADS_PER_MINUTE, concurrent: config.RATE_LIMIT_CONCURRENT_UPLOADS },
     addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
+    failedSignInsPerMinute: config.SIGN_IN_FAILURES_PER_MINUTE,
     observeLimits: common.writes.limits,
   });
   await payments.x402?.start();
@@ -102,6 +107,8 @@ export async function startApi(deps: ProcessDeps) {
   const app = createApp({
     ...services,
     config,
+    sessions: createSessions({ mongo, clock }),
+    pages,
     isAlive,
     openCalls,
     observeCall,

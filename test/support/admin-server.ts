@@ -4,7 +4,7 @@ import express from "express";
 import { onTestFinished } from "vitest";
 import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
-import { createAdminRouter } from "../../api/routes/admin/index.ts";
+import { createAdminRouter, createAdminTokens, identifyByToken } from "../../api/routes/admin/index.ts";
 import { createPayments, type Payments, paymentsSchema } from "../../shared/payments/index.ts";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
@@ -55,16 +55,9 @@ export async function startAdminServer(
   app.disable("etag").set("query parser", "simple");
   app.use(requestId(systemClock));
   const http = { clock: systemClock, log, bodyBudget: createByteBudget(1024 * 1024) };
-  app.use(
-    "/admin/v1",
-    createAdminRouter({
-      ...instance,
-      ...http,
-      payments,
-      leases: leasesOf(instance.money),
-      config: { ADMIN_TOKEN: config.ADMIN_TOKEN },
-    }),
-  );
+  const tokens = createAdminTokens({ ADMIN_TOKEN: config.ADMIN_TOKEN });
+  const deps = { ...instance, ...http, payments, leases: leasesOf(instance.money) };
+  if (tokens) app.use("/admin/v1", createAdminRouter(deps, identifyByToken(tokens)));
   app.use(noSuchRoute);
   app.use(errorHandler(http));
   const server = app.listen(0, "127.0.0.1");

@@ -1,13 +1,9 @@
-import { createHash, timingSafeEqual } from "node:crypto";
-import { type RequestHandler, Router } from "express";
-import { invalidApiKey } from "#errors";
+import { type Request, type RequestHandler, Router } from "express";
 import type { Keys } from "#keys";
 import type { Leases, Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
-import type { Config } from "#platform/config";
-import { bearer } from "../../admission/authenticate.ts";
 import { databaseUnavailable, jsonRoutes } from "../../http/json-routes.ts";
 import { accountHandlers } from "./accounts.ts";
 import { archiveHandlers } from "./archives.ts";
@@ -16,22 +12,31 @@ import { keyHandlers } from "./keys.ts";
 import { ledgerHandlers } from "./ledger.ts";
 import { owedHandlers } from "./owed.ts";
 
+export { type AdminTokens, createAdminTokens, identifyByToken } from "./tokens.ts";
+
 export interface AdminDeps {
   readonly money: Money;
   readonly leases: Leases;
   readonly keys: Keys;
   readonly payments: Pick<Payments, "unused" | "buyback">;
-  readonly config: Pick<Config, "ADMIN_TOKEN">;
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;
 }
 
-/** The admin interface, mounted at `/admin/v1`. Without a token in the configuration it has no routes. */
-export function createAdminRouter(deps: AdminDeps): Router {
+/**
+ * The admin interface, mounted at `/admin/v1`, where a token says which operator calls, and under the dashboard, where a session
+ * does. `identify` returns the operator's name, or throws.
+ */
+export function createAdminRouter(deps: AdminDeps, identify: (req: Request) => string | Promise<string>): Router {
   const router = Router();
-  if (deps.config.ADMIN_TOKEN === undefined) return router;
-
   const route = jsonRoutes(router, { ...deps, payerOf: () => ({ account: "admin" }) });
+
+  const authorize: RequestHandler = async (req, res, next) => {
+    Object.assign(res.locals, { operator: await identify(req) });
+    // Answers contain secrets and balances.
+    res.set("cache-control", "no-store");
+    next();
+  };
 
   const accounts = accountHandlers(deps);
   const keys = keyHandlers(deps);
@@ -40,7 +45,7 @@ export function createAdminRouter(deps: AdminDeps): Router {
   const owed = owedHandlers(deps);
   const buyback = buybackHandlers(deps);
 
-  router.use(requireToken(deps.config.ADMIN_TOKEN));
+  router.use(authorize);
   route("/accounts", { post: accounts.create, get: accounts.list });
   route("/accounts/:id", { get: accounts.get, patch: accounts.update });
   route("/accounts/:id/credits", { post: ledger.credit });
@@ -59,19 +64,4 @@ export function createAdminRouter(deps: AdminDeps): Router {
   route("/buyback/batches", { get: buyback.batches });
   router.use(databaseUnavailable);
   return router;
-}
-
-const digest = (text: string) => createHash("sha256").update(text).digest();
-
-/** Compares hashes, which have equal lengths, with every token, so that the time reveals nothing about them. */
-function requireToken(tokens: string): RequestHandler {
-  const expected = tokens.split(",").map(digest);
-  return (req, res, next) => {
-    const given = digest(bearer(req) ?? "");
-    if (expected.filter((each) => timingSafeEqual(given, each)).length === 0)
-      throw invalidApiKey("Missing or invalid admin token.");
-    // Answers contain secrets and balances.
-    res.set("cache-control", "no-store");
-    next();
-  };
 }
