@@ -9,9 +9,15 @@ import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
 import { type CallDeps, paidRoute } from "./paid-call.ts";
 import { createAccountRouter } from "./routes/account/index.ts";
-import { type AdminTokens, createAdminRouter, createAdminTokens, identifyByToken } from "./routes/admin/index.ts";
+import {
+  type AdminDeps,
+  type AdminTokens,
+  createAdminRouter,
+  createAdminTokens,
+  identifyByToken,
+} from "./routes/admin/index.ts";
 import { createDashboardRouter, type DashboardDeps } from "./routes/dashboard/index.ts";
-import { docsRoutes } from "./routes/docs.ts";
+import { adminDocsRoutes, docsRoutes } from "./routes/docs.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { geminiRoutes } from "./routes/gemini.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -21,8 +27,11 @@ import { paidRoutes } from "./routes/paid.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
 
-export interface AppDeps extends CallDeps, Pick<DashboardDeps, "sessions" | "pages"> {
-  readonly config: Pick<Config, "ADMIN_TOKEN" | "S3_ENDPOINT" | "S3_PUBLIC_ENDPOINT" | "X402_PAY_TO">;
+export interface AppDeps
+  extends CallDeps,
+    Pick<AdminDeps, "audit" | "gathered" | "queues" | "traffic">,
+    Pick<DashboardDeps, "sessions" | "pages"> {
+  readonly config: Pick<Config, "ADMIN_TOKEN" | "ADMIN_TOKENS" | "S3_ENDPOINT" | "S3_PUBLIC_ENDPOINT" | "X402_PAY_TO">;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
   readonly bodyBudget: ByteBudget;
@@ -46,7 +55,11 @@ export function createApp(deps: AppDeps): Express {
   app.use(security);
   app.use(healthRoutes(deps));
   app.use(docsRoutes(deps));
-  if (tokens) app.use("/admin/v1", createAdminRouter(deps, identifyByToken(tokens)));
+  if (tokens) {
+    const identify = identifyByToken(tokens);
+    app.use("/admin/v1", createAdminRouter(deps, identify));
+    app.use(adminDocsRoutes(deps, identify));
+  }
   app.use(free);
   app.use("/media", fileRoutes(deps));
 

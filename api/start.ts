@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { auditSchema, createAudit } from "#audit";
 import { createGathered } from "#gathered";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
@@ -15,6 +16,7 @@ import { connectRedis, onReconnect, pingRedis, reconnectTogether, startRedis } f
 import { retry } from "#platform/retry";
 import { startTracing } from "#platform/tracing";
 import { createSessions, sessionsSchema } from "#sessions";
+import { startTraffic } from "#traffic";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import { createApp } from "./app.ts";
@@ -40,7 +42,7 @@ export async function startApi(deps: ProcessDeps) {
   const metricsServer = await serveMetrics({ config, metrics, log });
   const tracing = await startTracing(config, { process: "api", clock, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
-  await checkSchema(mongo, [keysSchema, sessionsSchema]);
+  await checkSchema(mongo, [keysSchema, sessionsSchema, auditSchema]);
   const { money, payments } = common;
   const redis = connectRedis(config, "fail-fast", log);
   const blocking = connectRedis(config, "blocking", log);
@@ -81,7 +83,8 @@ export async function startApi(deps: ProcessDeps) {
 
   const services = { ...common, registry, queues, reader, keys, leases };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
-  const observeCall = createCallObserver(metrics, common.catalog);
+  const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
+  const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   const openCalls = createOpenCalls({
     ...services,
     background,
@@ -109,6 +112,9 @@ export async function startApi(deps: ProcessDeps) {
     config,
     sessions: createSessions({ mongo, clock }),
     pages,
+    gathered,
+    traffic,
+    audit: createAudit({ mongo, clock, log }),
     isAlive,
     openCalls,
     observeCall,
@@ -175,6 +181,7 @@ export async function startApi(deps: ProcessDeps) {
           await connections.end(lastBytesMs);
           await reader.stop();
           await queues.close();
+          await traffic.stop();
           redis.disconnect();
           unfollow();
           subscriber.disconnect();

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { auditSchema } from "#audit";
 import { keysSchema } from "#keys";
 import { systemClock } from "#platform/clock";
 import { ConfigError, configError, environment } from "#platform/config";
@@ -11,7 +12,7 @@ import { sharedSchemas } from "../../shared/migrations.ts";
 import { aligned } from "./admin-print.ts";
 
 /** `npm run migrate`: prepares MongoDB for this version of the service. Needs MONGODB_URI alone. */
-const schemas = [...sharedSchemas, keysSchema, sessionsSchema];
+const schemas = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema];
 
 const program = new Command("migrate")
   .description("Creates collections and indexes, and brings stored documents into the shape that this version needs.")

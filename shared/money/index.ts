@@ -13,8 +13,9 @@
  */
 import { createBackground } from "#platform/background";
 import type { Clock } from "#platform/clock";
+import { scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import { answered, type Mongo } from "#platform/mongo";
 import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
 import { type ArchiveSizes, createArchive } from "./archive.ts";
@@ -23,6 +24,7 @@ import { createArchiveParts } from "./archive-parts.ts";
 import { createArchivedSums } from "./archived-sums.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
+import { createHoldList } from "./hold-list.ts";
 import { createHold } from "./holds.ts";
 import { createLeaseClosing } from "./lease-closing.ts";
 import { createLeases, type Recalls, type Registration } from "./leases.ts";
@@ -49,6 +51,7 @@ export { archivableMs } from "./archive.ts";
 export { type ArchiveObjects, createArchiveObjects } from "./archive-objects.ts";
 export type { ArchivedMonth } from "./archive-parts.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
+export type { ListedHold } from "./hold-list.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export { decidableMs } from "./lease-closing.ts";
 export type { Leased, LeaseRequest, Leases, Recalls, Registration } from "./leases.ts";
@@ -142,7 +145,10 @@ export function createMoney(deps: {
       return new Map(found.map((each) => [each._id, each.available + each.held - pending(each)]));
     },
     openHolds: createOpenHolds({ accounts, ledger, clock }),
+    listHolds: createHoldList({ accounts }),
     check: createCheck({ mongo, accounts, ledger, checkpoints, archivedSums, clock, log }),
+    /** About how many there are, payment accounts too: from metadata. */
+    countAccounts: () => answered(accounts.collection.estimatedDocumentCount(scatter("check"))),
     checkpoint: checkpoints.checkpoint,
     /** What is in the archive, and what of it is restored. */
     archives: {

@@ -6,8 +6,8 @@ import { found, type Handler, renderPage, unixSeconds } from "../../http/json-ro
 
 const tier = z.enum(["standard", "elite"]);
 
-const newAccount = z.strictObject({ name, tier: tier.optional(), buyback_token: mint.nullable().optional() });
-const accountPatch = z.strictObject({
+export const newAccount = z.strictObject({ name, tier: tier.optional(), buyback_token: mint.nullable().optional() });
+export const accountPatch = z.strictObject({
   name: name.optional(),
   tier: tier.optional(),
   frozen: z.boolean().optional(),

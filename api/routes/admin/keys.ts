@@ -19,12 +19,12 @@ const limitsPatch = z
   .partial();
 
 const scopeList = z.array(z.enum(scopes)).min(1);
-const newKey = z.strictObject({
+export const newKey = z.strictObject({
   name: name.nullable().optional(),
   scopes: scopeList.optional(),
   limits: limits.optional(),
 });
-const keyPatch = z.strictObject({
+export const keyPatch = z.strictObject({
   name: name.nullable().optional(),
   scopes: scopeList.optional(),
   limits: limitsPatch.optional(),

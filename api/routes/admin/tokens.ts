@@ -20,11 +20,16 @@ export interface AdminTokens {
 }
 
 /** Whose tokens are accepted; undefined if none is configured. */
-export function createAdminTokens({ ADMIN_TOKEN }: Pick<Config, "ADMIN_TOKEN">): AdminTokens | undefined {
-  const operators = (ADMIN_TOKEN?.split(",") ?? []).map((token) => {
+export function createAdminTokens({
+  ADMIN_TOKEN,
+  ADMIN_TOKENS,
+}: Pick<Config, "ADMIN_TOKEN" | "ADMIN_TOKENS">): AdminTokens | undefined {
+  const ofAdmin = (ADMIN_TOKEN?.split(",") ?? []).map((token) => ["admin", token]);
+  const named = (ADMIN_TOKENS?.split(",") ?? []).map((each) => each.split(/:(.*)/s));
+  const operators = [...ofAdmin, ...named].map(([name = "", token = ""]) => {
     const expected = digest(token);
     const seal = (secret: string) => createHmac("sha256", secret).update(expected).digest("base64url");
-    return { name: "admin", expected, seal };
+    return { name, expected, seal };
   });
   if (operators.length === 0) return undefined;
   return {

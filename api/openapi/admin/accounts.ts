@@ -1,0 +1,86 @@
+import { z } from "zod";
+import { scopes } from "#keys";
+import { accountPatch, newAccount } from "../../routes/admin/accounts.ts";
+import { keyPatch, newKey } from "../../routes/admin/keys.ts";
+import { type Group, unixSeconds, usd } from "../operation.ts";
+import { adminOperation, idOf, listOf, pageQuery } from "./operation.ts";
+
+const account = z
+  .object({
+    id: z.string(),
+    object: z.literal("account"),
+    name: z.string(),
+    tier: z.enum(["standard", "elite"]),
+    frozen: z.boolean().describe("Its calls are refused"),
+    buyback_token: z.string().nullable(),
+    balance_usd: usd.describe("Credits less decided costs"),
+    available_usd: usd,
+    held_usd: usd,
+    open_holds: z.int().describe("Holds and leases"),
+    created_at: unixSeconds,
+  })
+  .meta({ id: "AdminAccount" });
+
+const limit = z.int().nullable().describe("null: the configured default");
+const keyFields = {
+  id: z.string(),
+  object: z.literal("key"),
+  account: z.string(),
+  name: z.string().nullable(),
+  prefix: z.string().describe("What may be shown of the secret"),
+  scopes: z.array(z.enum(scopes)),
+  limits: z.object({ requests_per_minute: limit, tokens_per_minute: limit, concurrent_requests: limit }),
+  created_at: unixSeconds,
+  last_used_at: unixSeconds.nullable(),
+  revoked_at: unixSeconds.nullable(),
+};
+const key = z.object(keyFields).meta({ id: "AdminKey" });
+const createdKey = z
+  .object({ ...keyFields, key: z.string().describe("The secret, only this once") })
+  .meta({ id: "AdminCreatedKey" });
+
+const ofAccount = idOf("The account's id");
+const ofKey = idOf("The key's id");
+
+export const accounts: Group = {
+  name: "Accounts",
+  description: "The owners of balances and keys",
+  operations: {
+    "GET /accounts": adminOperation("listAccounts", "Accounts, newest first", {
+      query: pageQuery,
+      answers: { 200: ["A page", listOf("AdminAccount", account)] },
+    }),
+    "POST /accounts": adminOperation("createAccount", "Create an account", {
+      body: newAccount,
+      answers: { 201: ["The account", account] },
+    }),
+    "GET /accounts/{id}": adminOperation("getAccount", "One account with its balance", {
+      path: ofAccount,
+      answers: { 200: ["The account", account] },
+    }),
+    "PATCH /accounts/{id}": adminOperation("updateAccount", "Rename, freeze, or change the tier", {
+      path: ofAccount,
+      body: accountPatch,
+      answers: { 200: ["The account", account] },
+    }),
+    "GET /accounts/{id}/keys": adminOperation("listKeys", "The account's keys, newest first", {
+      path: ofAccount,
+      query: pageQuery,
+      answers: { 200: ["A page", listOf("AdminKey", key)] },
+    }),
+    "POST /accounts/{id}/keys": adminOperation("createKey", "Create a key; the answer has its secret, only this once", {
+      path: ofAccount,
+      body: newKey,
+      answers: { 201: ["The key and its secret", createdKey] },
+    }),
+    "PATCH /keys/{id}": adminOperation("updateKey", "Change a key", {
+      path: ofKey,
+      body: keyPatch,
+      answers: { 200: ["The key", key] },
+    }),
+    "DELETE /keys/{id}": adminOperation("revokeKey", "Revoke a key, within a second in every instance", {
+      path: ofKey,
+      answers: { 200: ["The revoked key", key] },
+    }),
+  },
+};
