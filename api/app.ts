@@ -30,7 +30,7 @@ import { uploadRoutes } from "./routes/uploads.ts";
 export interface AppDeps
   extends CallDeps,
     Pick<AdminDeps, "audit" | "gathered" | "queues" | "traffic">,
-    Pick<DashboardDeps, "sessions" | "pages"> {
+    Pick<DashboardDeps, "sessions" | "pages" | "running"> {
   readonly config: Pick<Config, "ADMIN_TOKEN" | "ADMIN_TOKENS" | "S3_ENDPOINT" | "S3_PUBLIC_ENDPOINT" | "X402_PAY_TO">;
   /** A shutdown has begun. */
   readonly draining: () => boolean;

@@ -23,7 +23,7 @@ import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
 import { createCallObserver, createPaymentObserver, observe } from "./metrics.ts";
-import { createOpenCalls } from "./open-calls/index.ts";
+import { createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
 
 /** The page that `npm run build` makes. */
 const pages = fileURLToPath(new URL("../dashboard/dist", import.meta.url));
@@ -85,8 +85,10 @@ export async function startApi(deps: ProcessDeps) {
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
   const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
   const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
+  const running = createRunningCalls({ redis, queues, clock });
   const openCalls = createOpenCalls({
     ...services,
+    running,
     background,
     observeCall,
     pingIntervalMs: config.PING_INTERVAL_MS,
@@ -112,6 +114,7 @@ export async function startApi(deps: ProcessDeps) {
     config,
     sessions: createSessions({ mongo, clock }),
     pages,
+    running,
     gathered,
     traffic,
     audit: createAudit({ mongo, clock, log }),

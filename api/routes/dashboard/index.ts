@@ -1,15 +1,17 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { insufficientScope, invalidApiKey } from "#errors";
+import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { noSuchRoute } from "../../http/errors.ts";
 import { localsOf } from "../../http/headers.ts";
 import { databaseUnavailable, jsonRoutes } from "../../http/json-routes.ts";
+import { type OwnDeps, ownHandlers } from "./own.ts";
 import { pageRoutes } from "./pages.ts";
 import { pageHeaders, sameOriginWrites } from "./policy.ts";
 import { createIdentify, type SessionDeps, type SignedIn, sessionHandlers } from "./session.ts";
 
-export interface DashboardDeps extends SessionDeps {
+export interface DashboardDeps extends SessionDeps, OwnDeps {
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;
   /** The address of the storage in the links that callers get. */
@@ -53,7 +55,12 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
     if (!caller) throw invalidApiKey("Sign in with an API key.");
     localsOf(res).sessionCaller = caller;
     next();
-  }, callers);
+  });
+  const own = ownHandlers(deps);
+  const ownRoute = jsonRoutes(api, { ...deps, payerOf: callerOf });
+  ownRoute("/running", { get: (req, res) => own.running(req, callerOf(res)) });
+  ownRoute("/files", { get: (req, res) => own.files(req, callerOf(res)) });
+  api.use(callers);
   api.use(noSuchRoute);
   router.use("/api", api);
   router.use(databaseUnavailable);
@@ -62,6 +69,9 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
 }
 
 const signedInOf = ({ locals }: Response) => (locals as { signedIn: SignedIn }).signedIn;
+
+/** Set before every route that asks. */
+const callerOf = (res: Response) => localsOf(res).sessionCaller as Caller;
 
 const noStore: RequestHandler<{ id: string }> = (_req, res, next) => {
   res.set("cache-control", "no-store");
