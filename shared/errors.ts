@@ -64,6 +64,11 @@ export const errorKinds = {
     type: "permission_error",
     when: "the API key lacks the scope that the route asks for",
   },
+  cross_site_request: {
+    status: 403,
+    type: "permission_error",
+    when: "a write under `/dashboard` does not come from the dashboard's own page",
+  },
   model_not_found: { status: 404, type: missing, when: "no such model is listed" },
   unknown_url: { status: 404, type: missing, when: "no such route" },
   not_found: { status: 404, type: missing, when: "no such account, key, request or other object of the account" },
@@ -171,6 +176,8 @@ export const invalidApiKey = (message = "Missing or invalid API key.") => make("
 export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
 export const insufficientScope = (scope: string) =>
   make("insufficient_scope", `This API key lacks the scope '${scope}'.`, { shouldRetry: false });
+export const crossSiteRequest = () =>
+  make("cross_site_request", "Only the dashboard's own page may write here.", { shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
 /** Callers' text, shortened for use in a message. */
 const shorten = (text: string) => text.slice(0, 200);

@@ -140,6 +140,12 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
       return stored.map(toRecord);
     },
 
+    async get(account: string, id: string): Promise<KeyRecord> {
+      const stored = await model.findOne({ _id: id, account }).lean();
+      if (!stored) throw notFound("key");
+      return toRecord(stored);
+    },
+
     update: (id: string, patch: KeyPatch) => change(id, updateOf(patch)),
 
     /** The time of the first revocation stands. */

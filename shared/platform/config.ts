@@ -239,6 +239,10 @@ export const environment = z.object({
     "Requests without a key that one IP address, as the API sees it, may make in a minute",
     600,
   ),
+  SIGN_IN_FAILURES_PER_MINUTE: count(
+    "Failed sign-ins to the dashboard that one IP address, as the API sees it, may make in a minute",
+    10,
+  ),
   BUYBACK_BPS: between("Share of each charge that is used for buybacks, in basis points", 0, 10_000, 0),
   BUYBACK_TOKEN: solanaAddress.optional().describe("The service's own token, bought back unless another is chosen"),
   BUYBACK_TOKENS: z

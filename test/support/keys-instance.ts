@@ -37,7 +37,8 @@ export async function startInstance(
     await mongo.close();
   });
   const money = createMoney({ mongo, clock, log });
-  const keys = createKeys({ mongo, redis, money, clock, log, defaults, uploads, addressRequestsPerMinute: 5 });
+  const perMinute = { addressRequestsPerMinute: 5, failedSignInsPerMinute: 5 };
+  const keys = createKeys({ mongo, redis, money, clock, log, defaults, uploads, ...perMinute });
   await migrated(mongo, [moneySchema, keysSchema]);
   return { keys, money, mongo, redis };
 }

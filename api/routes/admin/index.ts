@@ -20,7 +20,7 @@ import { type OverviewDeps, overviewHandlers } from "./overview.ts";
 import { newRefund, owedHandlers } from "./owed.ts";
 import { workerHandlers } from "./workers.ts";
 
-export { createAdminTokens, identifyByToken } from "./tokens.ts";
+export { type AdminTokens, createAdminTokens, identifyByToken } from "./tokens.ts";
 
 export interface AdminDeps extends OverviewDeps {
   readonly money: Money;
