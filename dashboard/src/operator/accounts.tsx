@@ -17,6 +17,7 @@ import { toast } from "../components/toast.tsx";
 import { type Account, admin } from "./api.ts";
 import { AccountLink, Id } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
+import { filled } from "./search.ts";
 
 const route = getRouteApi("/operator/accounts");
 
@@ -98,7 +99,7 @@ function Search({ search }: { readonly search: string }) {
   const navigate = useNavigate();
   function submit(event: FormEvent) {
     event.preventDefault();
-    void navigate({ to: "/operator/accounts", search: text.trim() === "" ? {} : { search: text.trim() } });
+    void navigate({ to: "/operator/accounts", search: filled({ search: text.trim() }) });
   }
   return (
     <form onSubmit={submit} className="flex max-w-xl items-end gap-3">

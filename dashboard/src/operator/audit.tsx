@@ -10,7 +10,7 @@ import { Time } from "../components/time.tsx";
 import { type AuditRecord, admin } from "./api.ts";
 import { AccountLink, Id } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
-import { secondsOf } from "./search.ts";
+import { filled, secondsOf } from "./search.ts";
 import { ResultStatus } from "./states.tsx";
 
 const route = getRouteApi("/operator/audit");
@@ -103,7 +103,7 @@ function Filters() {
   const go = (next: typeof search) =>
     void navigate({
       to: "/operator/audit",
-      search: Object.fromEntries(Object.entries(next).filter(([, value]) => value?.trim())),
+      search: filled(next),
     });
   function submit(event: FormEvent) {
     event.preventDefault();

@@ -12,6 +12,7 @@ import { useNow } from "../lib/time.ts";
 import { type CatalogModel, catalogQuery, type Upstream, upstreamsQuery } from "./api.ts";
 import { Id } from "./links.tsx";
 import { Section } from "./overview-parts.tsx";
+import { filled } from "./search.ts";
 import { UpstreamState } from "./states.tsx";
 
 const route = getRouteApi("/operator/catalog");
@@ -44,7 +45,7 @@ function Models({
     void navigate({
       to: "/operator/catalog",
       replace: true,
-      search: Object.fromEntries(Object.entries({ search, upstream, ...next }).filter(([, value]) => value !== "")),
+      search: filled({ search, upstream, ...next }),
     });
   const words = search.toLowerCase();
   const shown = models.filter(

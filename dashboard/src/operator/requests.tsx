@@ -12,7 +12,7 @@ import { duration } from "../lib/format.ts";
 import { adminBase, type Entry } from "./api.ts";
 import { AccountLink, RequestLink } from "./links.tsx";
 import { type Page as ListPage, PagedTable } from "./paged-table.tsx";
-import { secondsOf } from "./search.ts";
+import { filled, secondsOf } from "./search.ts";
 import { CallStatus } from "./states.tsx";
 
 const route = getRouteApi("/operator/requests");
@@ -26,7 +26,7 @@ const statuses = [
 
 export function OperatorRequests() {
   const { from, to, ...filters } = route.useSearch();
-  const query = new URLSearchParams(filters);
+  const query = new URLSearchParams(Object.entries(filters).flatMap(([name, value]) => (value ? [[name, value]] : [])));
   for (const [name, day] of [
     ["from", from],
     ["to", to],
@@ -115,7 +115,7 @@ function Filters() {
   const go = (next: typeof search) =>
     void navigate({
       to: "/operator/requests",
-      search: Object.fromEntries(Object.entries(next).filter(([, value]) => value?.trim())),
+      search: filled(next),
     });
   function submit(event: FormEvent) {
     event.preventDefault();

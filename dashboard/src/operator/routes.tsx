@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { texts } from "../lib/search.ts";
 import { rootRoute } from "../root.tsx";
-import { textSearch } from "./search.ts";
 
 /** The operator's screens: routes under `rootRoute` of root.tsx, loaded when they are opened. */
 
@@ -15,7 +15,7 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/accounts",
-    validateSearch: textSearch("search"),
+    validateSearch: texts("search"),
     component: lazyRouteComponent(() => import("./accounts.tsx"), "Accounts"),
   }),
   createRoute({
@@ -26,7 +26,7 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/requests",
-    validateSearch: textSearch("account", "key", "model", "endpoint", "status", "code", "upstream", "from", "to"),
+    validateSearch: texts("account", "key", "model", "endpoint", "status", "code", "upstream", "from", "to"),
     component: lazyRouteComponent(() => import("./requests.tsx"), "OperatorRequests"),
   }),
   createRoute({
@@ -47,13 +47,13 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/catalog",
-    validateSearch: textSearch("search", "upstream"),
+    validateSearch: texts("search", "upstream"),
     component: lazyRouteComponent(() => import("./catalog.tsx"), "Catalog"),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/audit",
-    validateSearch: textSearch("who", "action", "target", "from", "to"),
+    validateSearch: texts("who", "action", "target", "from", "to"),
     component: lazyRouteComponent(() => import("./audit.tsx"), "Audit"),
   }),
 ] as const;
