@@ -19,6 +19,8 @@ const project = (name: string, timeoutMs: number, extra = {}) => ({
 const servers = { globalSetup: ["./test/support/servers.ts"], maxWorkers: 2 };
 const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
 
+const browsers = { ...processes, globalSetup: [...processes.globalSetup, "./test/support/browser-setup.ts"] };
+
 export default defineConfig({
   test: {
     allowOnly: false,
@@ -31,7 +33,7 @@ export default defineConfig({
     projects: [
       project("unit", 60_000),
       project("integration", 120_000, servers),
-      project("e2e", 240_000, processes),
+      project("e2e", 240_000, browsers),
       project("chaos", 240_000, processes),
     ],
   },

@@ -1,4 +1,4 @@
-import express, { type Express } from "express";
+import express, { type Express, type IRouter, Router } from "express";
 import type { Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
@@ -9,8 +9,15 @@ import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
 import { type CallDeps, paidRoute } from "./paid-call.ts";
 import { createAccountRouter } from "./routes/account/index.ts";
-import { createAdminRouter } from "./routes/admin/index.ts";
-import { docsRoutes } from "./routes/docs.ts";
+import {
+  type AdminDeps,
+  type AdminTokens,
+  createAdminRouter,
+  createAdminTokens,
+  identifyByToken,
+} from "./routes/admin/index.ts";
+import { createDashboardRouter, type DashboardDeps } from "./routes/dashboard/index.ts";
+import { adminDocsRoutes, docsRoutes } from "./routes/docs.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { geminiRoutes } from "./routes/gemini.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -20,8 +27,11 @@ import { paidRoutes } from "./routes/paid.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
 
-export interface AppDeps extends CallDeps {
-  readonly config: Pick<Config, "ADMIN_TOKEN">;
+export interface AppDeps
+  extends CallDeps,
+    Pick<AdminDeps, "audit" | "gathered" | "queues" | "traffic">,
+    Pick<DashboardDeps, "sessions" | "pages" | "running"> {
+  readonly config: Pick<Config, "ADMIN_TOKEN" | "ADMIN_TOKENS" | "S3_ENDPOINT" | "S3_PUBLIC_ENDPOINT" | "X402_PAY_TO">;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
   readonly bodyBudget: ByteBudget;
@@ -35,27 +45,59 @@ export interface AppDeps extends CallDeps {
 export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag").set("query parser", "simple");
-  app.use(requestId(deps.clock), cors, noSniffing, closeWhile(deps.draining), checkHead);
+  app.use(requestId(deps.clock), noSniffing, closeWhile(deps.draining));
+  const free = freeRoutes(deps);
+  const tokens = createAdminTokens(deps.config);
+  app.use("/dashboard", checkHead, dashboard(deps, tokens, free));
+  app.use(cors, checkHead);
 
-  for (const route of paidRoutes) app.route(route.endpoint).post(paidRoute(deps, route)).all(methodNotAllowed("POST"));
+  addPaidRoutes(app, deps);
   app.use(security);
   app.use(healthRoutes(deps));
   app.use(docsRoutes(deps));
-  app.use("/admin/v1", createAdminRouter(deps));
-
-  app.use(
-    "/v1",
-    createAccountRouter(deps, (req) => authenticate(deps.keys, req)),
-  );
-  app.use("/v1/messages", messagesRoutes(deps));
-  app.use("/v1/responses", responsesRoutes(deps));
-  app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
-  app.all(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
-  app.use("/v1/models", modelRoutes(deps));
-  app.use("/v1beta/models", geminiModelRoutes(deps));
+  if (tokens) {
+    const identify = identifyByToken(tokens);
+    app.use("/admin/v1", createAdminRouter(deps, identify));
+    app.use(adminDocsRoutes(deps, identify));
+  }
+  app.use(free);
   app.use("/media", fileRoutes(deps));
 
   app.use(noSuchRoute);
   app.use(errorHandler(deps));
   return app;
+}
+
+function addPaidRoutes(to: IRouter, deps: AppDeps): void {
+  for (const route of paidRoutes) to.route(route.endpoint).post(paidRoute(deps, route)).all(methodNotAllowed("POST"));
+}
+
+/** What callers use beside the paid routes of one path. */
+function freeRoutes(deps: AppDeps): Router {
+  const router = Router();
+  router.use(
+    "/v1",
+    createAccountRouter(deps, (req) => authenticate(deps.keys, req)),
+  );
+  router.use("/v1/messages", messagesRoutes(deps));
+  router.use("/v1/responses", responsesRoutes(deps));
+  router.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
+  router.all(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
+  router.use("/v1/models", modelRoutes(deps));
+  router.use("/v1beta/models", geminiModelRoutes(deps));
+  return router;
+}
+
+/** The page, and below `/api` the routes of callers and operators for its sessions. */
+function dashboard(deps: AppDeps, tokens: AdminTokens | undefined, free: Router): Router {
+  const { config } = deps;
+  const callers = Router();
+  addPaidRoutes(callers, deps);
+  callers.use(free);
+  const storage = config.S3_PUBLIC_ENDPOINT ?? config.S3_ENDPOINT;
+  const hasTopups = config.X402_PAY_TO !== undefined;
+  return createDashboardRouter(
+    { ...deps, tokens, storage, hasTopups },
+    { callers, operators: (identify) => createAdminRouter(deps, identify) },
+  );
 }

@@ -4,13 +4,18 @@ import type { Gathered } from "#gathered";
 import { pools, type Queues, type ReplyReader, type WorkerRegistry } from "#jobs";
 import type { Clock } from "#platform/clock";
 import { type Metrics, upstreamStates } from "#platform/metrics";
+import type { TrafficCounter } from "#traffic";
 import { modelLabel } from "../shared/process-metrics.ts";
 import { observeGathered } from "./gathered-metrics.ts";
 import type { EndedCall, OpenCalls } from "./open-calls/index.ts";
 import type { PaymentOutcome } from "./pay-per-call.ts";
 
 /** Counts calls as they end. Its labels are the routes' endpoints, the catalog's models and our error codes. */
-export function createCallObserver(metrics: Metrics, catalog: Catalog): (call: EndedCall) => void {
+export function createCallObserver(
+  metrics: Metrics,
+  catalog: Catalog,
+  traffic: Pick<TrafficCounter, "answered">,
+): (call: EndedCall) => void {
   const count = metrics.counter("inference_calls_total");
   const observeDuration = metrics.histogram("inference_call_duration_seconds");
   const observeFirstByte = metrics.histogram("inference_time_to_first_byte_seconds");
@@ -19,6 +24,7 @@ export function createCallObserver(metrics: Metrics, catalog: Catalog): (call: E
     const model = modelLabel(catalog, admitted?.model);
     const known = code === "none" || Object.hasOwn(errorKinds, code) ? code : "other";
     count({ endpoint, model, status: String(status), code: known });
+    traffic.answered(status);
     if (!admitted) return;
     observeDuration({ endpoint, model }, admitted.totalMs / 1_000);
     if (admitted.firstEventMs !== undefined) observeFirstByte({ model }, admitted.firstEventMs / 1_000);

@@ -4,6 +4,7 @@ import { canonicalJson, type ParsedCall } from "#formats";
 import type { Caller } from "#keys";
 import type { Payments } from "#payments";
 import { type AdmissionDeps, check } from "./admission/admit.ts";
+import { sessionCallerOf } from "./admission/authenticate.ts";
 import { answerJson } from "./http/answer.ts";
 import { localsOf } from "./http/headers.ts";
 import { hasBegun, type IdempotencyDeps, type IdempotencyRequest } from "./idempotency.ts";
@@ -32,7 +33,10 @@ const keyHeaders = ["authorization", "x-api-key", "x-goog-api-key"];
 
 /** Whether the call is to be paid for by itself. A caller who sends a key wants that to pay, and gets no quote. */
 export const isPayPerCall = ({ payments }: Pick<PayPerCallDeps, "payments">, route: PaidRoute, req: Request): boolean =>
-  route.payable === true && payments.x402 !== undefined && keyHeaders.every((name) => req.headers[name] === undefined);
+  route.payable === true &&
+  payments.x402 !== undefined &&
+  sessionCallerOf(req) === undefined &&
+  keyHeaders.every((name) => req.headers[name] === undefined);
 
 /** Counts a request without a key, before its body is read. */
 export const countAnonymous = ({ keys }: Pick<PayPerCallDeps, "keys">, req: Request, res: Response): Promise<void> =>

@@ -1,3 +1,5 @@
+import { fileURLToPath } from "node:url";
+import { auditSchema, createAudit } from "#audit";
 import { createGathered } from "#gathered";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
@@ -13,14 +15,18 @@ import { createProbes } from "#platform/probe";
 import { connectRedis, onReconnect, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { startTracing } from "#platform/tracing";
+import { createSessions, sessionsSchema } from "#sessions";
+import { startTraffic } from "#traffic";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
 import { createCallObserver, createPaymentObserver, observe } from "./metrics.ts";
-import { createOpenCalls } from "./open-calls/index.ts";
+import { createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
 
+/** The page that `npm run build` makes. */
+const pages = fileURLToPath(new URL("../dashboard/dist", import.meta.url));
 const startTimeoutMs = 10_000;
 const startBackoff = { firstMs: 100, maxMs: 100 };
 /** Before the grace time ends, what waits for other calls is answered. */
@@ -36,7 +42,7 @@ export async function startApi(deps: ProcessDeps) {
   const metricsServer = await serveMetrics({ config, metrics, log });
   const tracing = await startTracing(config, { process: "api", clock, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
-  await checkSchema(mongo, [keysSchema]);
+  await checkSchema(mongo, [keysSchema, sessionsSchema, auditSchema]);
   const { money, payments } = common;
   const redis = connectRedis(config, "fail-fast", log);
   const blocking = connectRedis(config, "blocking", log);
@@ -56,6 +62,7 @@ export async function startApi(deps: ProcessDeps) {
     uploads: { perMinute: config.RATE_LIMIT_UPLOADS_PER_MINUTE, concurrent: config.RATE_LIMIT_CONCURRENT_UPLOADS },
     addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
     accountRequestsPerMinute: config.RATE_LIMIT_ACCOUNT_REQUESTS_PER_MINUTE,
+    failedSignInsPerMinute: config.SIGN_IN_FAILURES_PER_MINUTE,
     observeLimits: common.writes.limits,
   });
   await payments.x402?.start();
@@ -77,9 +84,12 @@ export async function startApi(deps: ProcessDeps) {
 
   const services = { ...common, registry, queues, reader, keys, leases };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
-  const observeCall = createCallObserver(metrics, common.catalog);
+  const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
+  const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
+  const running = createRunningCalls({ redis, queues, clock });
   const openCalls = createOpenCalls({
     ...services,
+    running,
     background,
     observeCall,
     pingIntervalMs: config.PING_INTERVAL_MS,
@@ -103,6 +113,12 @@ export async function startApi(deps: ProcessDeps) {
   const app = createApp({
     ...services,
     config,
+    sessions: createSessions({ mongo, clock }),
+    pages,
+    running,
+    gathered,
+    traffic,
+    audit: createAudit({ mongo, clock, log }),
     isAlive,
     openCalls,
     observeCall,
@@ -169,6 +185,7 @@ export async function startApi(deps: ProcessDeps) {
           await connections.end(lastBytesMs);
           await reader.stop();
           await queues.close();
+          await traffic.stop();
           redis.disconnect();
           unfollow();
           subscriber.disconnect();

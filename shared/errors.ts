@@ -75,6 +75,11 @@ export const errorKinds = {
     type: "permission_error",
     when: "the API key is limited to other models",
   },
+  cross_site_request: {
+    status: 403,
+    type: "permission_error",
+    when: "a write under `/dashboard` does not come from the dashboard's own page",
+  },
   model_not_found: { status: 404, type: missing, when: "no such model is listed" },
   unknown_url: { status: 404, type: missing, when: "no such route" },
   not_found: { status: 404, type: missing, when: "no such account, key, request or other object of the account" },
@@ -189,6 +194,8 @@ export const keyExpired = () => make("key_expired", "This API key has expired.")
 export const budgetExceeded = (message: string) => make("budget_exceeded", message, { shouldRetry: false });
 export const modelNotAllowed = (model: string, param = "model") =>
   make("model_not_allowed", `This API key may not call the model '${shorten(model)}'.`, { param, shouldRetry: false });
+export const crossSiteRequest = () =>
+  make("cross_site_request", "Only the dashboard's own page may write here.", { shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
 /** Callers' text, shortened for use in a message. */
 const shorten = (text: string) => text.slice(0, 200);

@@ -3,6 +3,7 @@ import type { MoneyObserver } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { ObserveWrite } from "#platform/group-commit";
 import { groups, type Metrics } from "#platform/metrics";
+import type { TrafficCounter } from "#traffic";
 
 type Writes = Readonly<Record<(typeof groups)[number], ObserveWrite>>;
 
@@ -11,7 +12,7 @@ export const modelLabel = (catalog: Catalog, model: string | null | undefined): 
   model != null && catalog.find(model) ? model : "other";
 
 /** What API and worker measure alike, where they write and charge. */
-export function createProcessObservers(metrics: Metrics, catalog: Catalog) {
+export function createProcessObservers(metrics: Metrics, catalog: Catalog, traffic: Pick<TrafficCounter, "charged">) {
   const observeSize = metrics.histogram("inference_group_size");
   const observeWrite = metrics.histogram("inference_group_write_seconds");
   const writes = Object.fromEntries(
@@ -33,6 +34,7 @@ export function createProcessObservers(metrics: Metrics, catalog: Catalog) {
     writes,
     decided({ model: id, usage }, { chargedNanoUsd, shortfallNanoUsd }) {
       const model = modelLabel(catalog, id);
+      traffic.charged(chargedNanoUsd);
       if (chargedNanoUsd > 0n) countCharged({ model }, Number(chargedNanoUsd));
       for (const kind of tokenKeys) if (usage[kind]) countTokens({ model, kind }, usage[kind]);
       if (shortfallNanoUsd === 0n) return;

@@ -14,6 +14,7 @@ import { connectMongo } from "#platform/mongo";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
 import type { Signals, Step } from "#platform/shutdown";
 import { createStoredResponses } from "#stored-responses";
+import { createTrafficCounter } from "#traffic";
 import { sharedSchemas } from "./migrations.ts";
 import { createProcessObservers } from "./process-metrics.ts";
 
@@ -52,7 +53,8 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
 export async function createServices({ config, clock, log, metrics }: ProcessDeps) {
   const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY);
   metrics.gauge("inference_catalog_info", () => [[{ hash: catalog.hash }, 1]]);
-  const { writes, money: observer } = createProcessObservers(metrics, catalog);
+  const traffic = createTrafficCounter();
+  const { writes, money: observer } = createProcessObservers(metrics, catalog, traffic);
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
   await checkSchema(mongo, sharedSchemas);
   const money = createMoney({ mongo, buyback: buybackConfig(config).terms, observer, clock, log });
@@ -63,5 +65,19 @@ export async function createServices({ config, clock, log, metrics }: ProcessDep
   const background = createBackground({ log });
   /** Work that is under way; without MongoDB it may never end. */
   const settled = () => Promise.all([background.settled(), money.settled(), files.settled()]);
-  return { catalog, writes, mongo, money, payments, files, idempotency, responses, background, settled, clock, log };
+  return {
+    catalog,
+    writes,
+    traffic,
+    mongo,
+    money,
+    payments,
+    files,
+    idempotency,
+    responses,
+    background,
+    settled,
+    clock,
+    log,
+  };
 }

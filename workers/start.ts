@@ -11,6 +11,7 @@ import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
 import type { Environment } from "#platform/secret-files";
 import { startTracing } from "#platform/tracing";
+import { startTraffic } from "#traffic";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
@@ -89,6 +90,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     tracing,
   };
 
+  const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   await queues.readShards();
   await cancellations.start();
   running.start();
@@ -113,12 +115,15 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     for (const each of started) for (const name of queues.namesOf(each.pool)) each.serve(name);
   });
   const stopFollowing = clock.every(shardsMs, () => void followShards());
+  const startedAt = clock.now();
   const registration = registerWorker({
     worker: newId("wrk"),
     redis,
     clock,
     log,
     record: () => ({
+      version: metrics.version,
+      startedAt,
       pools: Object.fromEntries(started.map((each) => [each.pool, each.load()])),
       upstreams: upstreams.states(),
       catalog: common.catalog.hash,
@@ -166,6 +171,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
           await queues.close();
           await Promise.all([upstreams.close(), counting.close(), executor?.close()]);
           cancellations.stop();
+          await atMost(clock, maxRedisMs, traffic.stop());
           redis.disconnect();
           queueRedis.disconnect();
           await mongo.close();

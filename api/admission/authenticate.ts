@@ -1,6 +1,7 @@
 import type { Request } from "express";
 import type { Format } from "#formats";
 import type { Caller, Keys } from "#keys";
+import { localsOf } from "../http/headers.ts";
 
 /** `Authorization: Bearer <key>`, the scheme in any case. */
 export function bearer(req: Request): string | undefined {
@@ -15,5 +16,8 @@ function providerKey(req: Request, format: Format | undefined): string | undefin
   return req.get("x-goog-api-key") || (typeof key === "string" && key) || undefined;
 }
 
-export const authenticate = (keys: Keys, req: Request, format?: Format): Promise<Caller> =>
-  keys.authenticate(providerKey(req, format) ?? bearer(req));
+/** Whom the session of a request under the dashboard stands for. Nothing outside of it sets one. */
+export const sessionCallerOf = ({ res }: Request): Caller | undefined => res && localsOf(res).sessionCaller;
+
+export const authenticate = async (keys: Keys, req: Request, format?: Format): Promise<Caller> =>
+  sessionCallerOf(req) ?? keys.authenticate(providerKey(req, format) ?? bearer(req));

@@ -1,6 +1,7 @@
 import type { NextFunction, Request, Response } from "express";
 import helmet from "helmet";
 import { expectationFailed, invalidValue, noWebSocket, type ServiceError } from "#errors";
+import type { Caller } from "#keys";
 import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 
@@ -8,6 +9,8 @@ import { newRequestId } from "#platform/ids";
 export interface Locals {
   requestId: string;
   arrivedAt: number;
+  /** Under the dashboard: whom its session stands for. */
+  sessionCaller?: Caller;
 }
 
 export const localsOf = (res: Response): Locals => res.locals as Locals;

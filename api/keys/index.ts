@@ -60,6 +60,8 @@ interface CachedKey {
 }
 
 const lastUsedEveryMs = 60_000;
+/** Longer than a sign-in takes. */
+const signInMs = 10_000;
 
 export function createKeys(deps: {
   mongo: Mongo;
@@ -74,9 +76,11 @@ export function createKeys(deps: {
   addressRequestsPerMinute: number;
   /** Of one key, to the account's own interface. */
   accountRequestsPerMinute: number;
+  failedSignInsPerMinute: number;
   observeLimits?: ObserveWrite;
 }) {
-  const { money, clock, log, defaults, addressRequestsPerMinute, accountRequestsPerMinute } = deps;
+  const { money, clock, log, defaults, addressRequestsPerMinute } = deps;
+  const { accountRequestsPerMinute, failedSignInsPerMinute } = deps;
   const store = createKeyStore(deps);
   const epoch = createEpoch(deps);
   const limits = createLimits(deps.redis, clock, deps.observeLimits);
@@ -154,6 +158,16 @@ export function createKeys(deps: {
       return known.caller;
     },
 
+    /** The caller that `authenticate` returns for this key's secret. Throws 401 once the key is no longer valid. */
+    async callerOf(keyId: string): Promise<Caller> {
+      await epoch.update();
+      const known = await lookUp(keyId, (currentEpoch) => read({ _id: keyId }, currentEpoch));
+      if (!known) throw invalidApiKey();
+      assertNotExpired(known.caller, clock);
+      recordUse(known);
+      return known.caller;
+    },
+
     /** The caller of a paid-for call: there is no key, and the id of the payment's account stands in its place. */
     payer: (account: string, buybackToken: string | undefined): Caller => ({
       keyId: account,
@@ -180,6 +194,24 @@ export function createKeys(deps: {
     async countAccountRequest({ keyId }: Caller, requestId: string): Promise<void> {
       const name = `{${keyId}}:account`;
       await count(name, accountRequestsPerMinute, requestId, (limit) => `Too many requests, limit ${limit} a minute.`);
+    },
+
+    /**
+     * Counts a sign-in against its address, before the key is looked at. Returns what takes it back, for one that succeeded:
+     * then only failures count. Throws 429 and 503.
+     */
+    async countSignIn(address: string, requestId: string): Promise<() => Promise<void>> {
+      const quota = {
+        name: `{address:${networkOf(address)}}:sign-ins`,
+        requestsPerMinute: failedSignInsPerMinute,
+        tokensPerMinute: 1,
+        concurrentRequests: Number.MAX_SAFE_INTEGER,
+      };
+      const check = await limits.enter({ quota, requestId, ttlMs: signInMs }).catch((error: unknown) => {
+        throw noCapacity("The limits of sign-ins cannot be checked right now.", 1, error);
+      });
+      if (check.reached) throw rateLimited("Too many failed sign-ins from this address.", check.waitMs / 1000);
+      return () => limits.free({ quota, requestId, requests: -1, tokens: 0 });
     },
 
     ...createSlots({ ...deps, limits, budgets, epoch, refresh }),

@@ -1,11 +1,12 @@
 import { noCapacity } from "#errors";
+import { isTextPool } from "#jobs";
 import { type OpenCall, type OpenCallDeps, poolOf } from "./open-call.ts";
 
 export const shuttingDown = () => noCapacity("This instance is shutting down; repeat the call.", 1);
 
 /** The calls that are open in this process, and the requests that may become calls. */
 export function createCallRegistry(
-  { registry, keys, files, clock, log, observeCall }: OpenCallDeps,
+  { registry, running, keys, files, clock, log, observeCall }: OpenCallDeps,
   background: (what: string, call: OpenCall, work: Promise<unknown>) => void,
 ) {
   const calls = new Map<string, OpenCall>();
@@ -68,6 +69,8 @@ export function createCallRegistry(
       const usedTokens = Math.min(call.usedTokens, call.maxTokens);
       background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens, costNanoUsd }));
       if (call.queuedJob) registry.ended(poolOf(call));
+      if (call.queuedJob && !isTextPool(poolOf(call)) && !workContinues)
+        background("noting the end of a running call", call, running.end(call.payload));
       if (call.bodyStored && !workContinues) background("deleting a stored body", call, files.deleteBody(requestId));
       if (call.cleanUp && !workContinues) background("deleting the file of a call", call, call.cleanUp());
       const totalMs = clock.now() - acceptedAt;

@@ -12,7 +12,7 @@ import {
   toServiceError,
   upstreamTimeout,
 } from "#errors";
-import type { Frame } from "#jobs";
+import { type Frame, isTextPool } from "#jobs";
 import type { Decided, ReleaseReason } from "#money";
 import { sleep } from "#platform/clock";
 import { createCallRegistry, shuttingDown } from "./call-registry.ts";
@@ -44,6 +44,7 @@ const frameLost = () => noCapacity("A part of the answer was lost; nothing was c
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
 export type { EndedCall } from "./open-call.ts";
+export { createRunningCalls, type RunningCall, type RunningCalls } from "./running-calls.ts";
 
 export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, money, files, clock, log } = deps;
@@ -263,6 +264,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
         Math.max(open.others(call), call.slot.inFlight),
       );
       registry.added(poolOf(call));
+      if (!isTextPool(poolOf(call))) background("noting a running call", call, deps.running.begin(call.job, payload));
       try {
         await call.queuedJob;
       } catch (cause) {

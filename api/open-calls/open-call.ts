@@ -19,6 +19,7 @@ import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { CallTrace } from "../call-trace.ts";
+import type { RunningCalls } from "./running-calls.ts";
 
 /** How a call ended, or a request was refused. */
 export interface EndedCall {
@@ -39,6 +40,7 @@ export interface OpenCallDeps {
   readonly reader: ReplyReader;
   readonly queues: Queues;
   readonly registry: WorkerRegistry;
+  readonly running: RunningCalls;
   readonly money: Money;
   readonly keys: Keys;
   readonly files: Files;

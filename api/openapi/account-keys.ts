@@ -5,7 +5,7 @@ import { requestId } from "./headers.ts";
 import { type Group, json, operation, pathId, unixSeconds, usd } from "./operation.ts";
 
 const limit = z.int().nullable().describe("Null: the configured limit");
-const key = z
+export const key = z
   .object({
     id: z.string().describe("key_..."),
     object: z.literal("key"),
@@ -44,7 +44,7 @@ const ownKey = z
   })
   .meta({ id: "OwnKey" });
 
-const madeKey = z
+export const madeKey = z
   .object({ ...key.shape, key: z.string().describe("The secret, `live_...`, only this once") })
   .meta({ id: "NewKeyWithSecret" });
 

@@ -1,4 +1,4 @@
-import { createDocument, type ZodOpenApiOperationObject } from "zod-openapi";
+import { createDocument } from "zod-openapi";
 import { account } from "./account.ts";
 import { accountKeys } from "./account-keys.ts";
 import { accountTopups } from "./account-topups.ts";
@@ -11,7 +11,7 @@ import { media } from "./media.ts";
 import { messages } from "./messages.ts";
 import { models } from "./models.ts";
 import { moderations } from "./moderations.ts";
-import type { Group } from "./operation.ts";
+import { type Group, pathsOf } from "./operation.ts";
 import { rerank } from "./rerank.ts";
 import { responses } from "./responses.ts";
 import { uploads } from "./uploads.ts";
@@ -33,16 +33,6 @@ const groups: readonly Group[] = [
   accountKeys,
   accountTopups,
 ];
-
-function groupByPath() {
-  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
-  for (const { name: tag, operations } of groups)
-    for (const [name, described] of Object.entries(operations)) {
-      const [method = "", path = ""] = name.split(" ");
-      paths[path] = { ...paths[path], [method.toLowerCase()]: { tags: [tag], ...described } };
-    }
-  return paths;
-}
 
 const description = `Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.
 
@@ -92,5 +82,5 @@ export const openApiDocument = (serverUrl: string) =>
         },
       },
     },
-    paths: groupByPath(),
+    paths: pathsOf(groups),
   });

@@ -15,6 +15,17 @@ export interface Group {
   readonly operations: Readonly<Record<string, ZodOpenApiOperationObject>>;
 }
 
+/** All operations, as a document has them. */
+export function pathsOf(groups: readonly Group[]) {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const { name: tag, operations } of groups)
+    for (const [name, described] of Object.entries(operations)) {
+      const [method = "", path = ""] = name.split(" ");
+      paths[path] = { ...paths[path], [method.toLowerCase()]: { tags: [tag], ...described } };
+    }
+  return paths;
+}
+
 interface Details {
   readonly description?: string;
   readonly security?: Record<string, string[]>[];

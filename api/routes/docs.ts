@@ -1,6 +1,8 @@
-import { Router, static as serveStatic } from "express";
+import { type Request, Router, static as serveStatic } from "express";
 // The package's main module needs a browser.
 import absolutePath from "swagger-ui-dist/absolute-path.js";
+import { methodNotAllowed } from "../http/errors.ts";
+import { adminDocument } from "../openapi/admin/index.ts";
 import { openApiDocument } from "../openapi/index.ts";
 
 const page = `<!doctype html>
@@ -28,5 +30,18 @@ export function docsRoutes({ publicUrl }: { publicUrl: () => string }): Router {
   router.get("/docs", (_req, res) => void res.type("html").send(page));
   router.get("/docs/start.js", (_req, res) => void res.type("js").send(start));
   router.use("/docs", serveStatic(absolutePath(), { index: false, redirect: false }));
+  return router;
+}
+
+/** `GET /admin/openapi.json`, for operators: `identify` throws for others. */
+export function adminDocsRoutes(deps: { publicUrl: () => string }, identify: (req: Request) => string): Router {
+  const router = Router();
+  let document: string | undefined;
+  router.get("/admin/openapi.json", (req, res) => {
+    identify(req);
+    document ??= JSON.stringify(adminDocument(`${deps.publicUrl()}/admin/v1`));
+    res.type("json").send(document);
+  });
+  router.all("/admin/openapi.json", methodNotAllowed("GET", "HEAD"));
   return router;
 }

@@ -198,6 +198,37 @@ const card = (view: View) => (item: Item) => {
   return aligned(shown.map(({ heading, field }) => [heading, format(field, all[field] as Value)]));
 };
 
+const record: View = {
+  columns: ["created_at:TIME (UTC)", "who", "action", "result", "targets", "changes", "id"],
+  derive: ({ status, code, targets, changes }) => ({
+    result: status === null ? "unknown" : [status, code].filter(Boolean).join(" "),
+    targets: (targets as readonly string[]).join(" ") || null,
+    changes: changes === null ? null : JSON.stringify(changes),
+  }),
+};
+
+const worker: View = {
+  columns: ["id", "version", "started_at:STARTED (UTC)", "pools", "open", "catalog"],
+  derive: ({ pools, upstreams, catalog, same_catalog }) => ({
+    pools: Object.entries(pools as Readonly<Record<string, { running: number; free: number }>>)
+      .map(([pool, { running, free }]) => `${pool} ${running}/${running + free}`)
+      .join(", "),
+    open: Object.entries(upstreams as Readonly<Record<string, string>>)
+      .filter(([, state]) => state === "open")
+      .map(([id]) => id)
+      .join(", "),
+    catalog: same_catalog ? catalog : `${catalog as string} (not the API's)`,
+  }),
+};
+
+const upstream: View = {
+  columns: ["id", "provider", "state", "workers", "models"],
+  derive: ({ workers, models }) => ({
+    workers: counts(workers as Counts),
+    models: (models as readonly string[]).length,
+  }),
+};
+
 /** Each answer as text for people. */
 export const show = {
   account: card({ ...account, columns: [...account.columns, "buyback_token"] }),
@@ -217,5 +248,11 @@ export const show = {
   owedTotal: card({ columns: ["owed_usd", "payments"] }),
   accruals: table({ columns: ["token", "amount_usd", "entries"] }),
   batches: table({ columns: ["id", "token", "state", "amount_usd", "entries", ...purchase] }),
+  records: table(record),
+  workers: table(worker),
+  upstreams: table(upstream),
+  holds: table({
+    columns: ["id", "object:KIND", "account", "amount_usd", "held_at:HELD (UTC)", "expires_at:EXPIRES (UTC)"],
+  }),
   check: (item: Item) => card({ columns: Object.keys(item).map((name) => `${name}:${name}`) })(item),
 };

@@ -2,12 +2,14 @@ import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { ConfigError } from "#platform/config";
+import { checkLedger } from "./admin-check.ts";
 import { type AdminClient, CommandError, createAdminClient, findTarget } from "./admin-client.ts";
+import { showOverview, watchOverview } from "./admin-overview.ts";
 import { type Item, show } from "./admin-print.ts";
 
 /** `npm run admin -- <noun> <verb>`: the admin interface for people (tables) and programs (`--json`). */
 const program = new Command("admin")
-  .description("Accounts, keys and balances of a running service.")
+  .description("Accounts, keys, balances and the state of a running service.")
   .option("--url <address>", "address of the API (default: ADMIN_URL, else what npm start wrote)")
   .option("--token <token>", "its ADMIN_TOKEN (default: ADMIN_TOKEN, else what npm start wrote)")
   .option("--json", "print the answer as JSON")
@@ -17,12 +19,15 @@ const program = new Command("admin")
 type Show = (answer: Item) => string;
 type Body = Readonly<Record<string, unknown>>;
 
-/** Sends a request, and prints its answer. */
-async function call(method: Parameters<AdminClient>[0], path: string, input: Body, show: Show): Promise<Item> {
-  const answer = await createAdminClient(findTarget(program.opts(), process.env))(method, path, input);
-  process.stdout.write(program.opts().json ? `${JSON.stringify(answer, null, 2)}\n` : show(answer));
-  return answer;
-}
+const client = () => createAdminClient(findTarget(program.opts(), process.env));
+
+const textOf = (answer: Item, show: Show) =>
+  program.opts().json ? `${JSON.stringify(answer, null, 2)}\n` : show(answer);
+const print = (answer: Item, show: Show) => void process.stdout.write(textOf(answer, show));
+
+/** How far long work is: not a part of the answer, so on stderr; on a terminal in place. */
+const report = (text: string) => void process.stderr.write(process.stderr.isTTY ? `\r\u001b[K${text.trimEnd()}` : text);
+const endReport = () => void (process.stderr.isTTY && process.stderr.write("\r\u001b[K"));
 
 /** Options by the admin API's names. */
 const fieldsOf = (options: Body): Body =>
@@ -38,7 +43,7 @@ const action = (method: Parameters<AdminClient>[0], path: string, show: Show, in
   async function run(this: Command): Promise<void> {
     const [id = "", usd] = this.args;
     const input = { ...(usd !== undefined && { amount_usd: usd }), ...inputOf(this.opts()) };
-    await call(method, path.replace(":id", encodeURIComponent(id)), input, show);
+    print(await client()(method, path.replace(":id", encodeURIComponent(id)), input), show);
   };
 
 function wholeNumber(text: string): number {
@@ -77,7 +82,20 @@ function keyOf({ name, scope: scopes, model, budget, expires, ...options }: Body
   };
 }
 
-const isRestoring = ({ restore }: Item): boolean => (restore as { state?: string } | null)?.state === "restoring";
+/** Asks once a second until a worker has restored the month, or removed what was restored. */
+async function untilDone(send: AdminClient, path: string, first: Item): Promise<Item> {
+  const isUnderWay = ({ restore }: Item) =>
+    ["restoring", "removing"].includes((restore as { state: string } | null)?.state ?? "");
+  let answer = first;
+  for (let shown = ""; isUnderWay(answer); answer = await send("GET", path)) {
+    const progress = show.progress(answer);
+    if (progress !== shown) report(progress);
+    shown = progress;
+    await setTimeout(1_000);
+  }
+  endReport();
+  return answer;
+}
 
 const paged = (command: Command) =>
   command.option("--limit <count>", "how many, 1 to 200").option("--after <id>", "those after this one");
@@ -93,7 +111,9 @@ accounts
   .addOption(tier())
   .option(...buybackToken)
   .action(action("POST", "/accounts", show.account));
-paged(accounts.command("list")).action(action("GET", "/accounts", show.accounts));
+paged(accounts.command("list"))
+  .option("--search <text>", "an id, or the beginning of names")
+  .action(action("GET", "/accounts", show.accounts));
 accounts.command("get <account>").action(action("GET", "/accounts/:id", show.account));
 accounts
   .command("update <account>")
@@ -168,8 +188,10 @@ ledger
   .command("check")
   .description("compares credits less costs with the accounts' balances; exit code 1 if they differ")
   .option("--full", "reads every entry, not only those since the last checkpoint")
-  .action(async (options: Body) => {
-    const check = await call("GET", "/ledger/check", options, show.check);
+  .action(async ({ full }: Body) => {
+    const check = await checkLedger(client(), full === true, report);
+    endReport();
+    print(check, show.check);
     if (check["ok"] !== true) process.exitCode = 1;
   });
 
@@ -193,20 +215,60 @@ archive
   .option("--no-wait", "does not wait until a worker has done it")
   .action(async (month: string, { account, wait }: Body) => {
     const path = `/archives/${encodeURIComponent(month)}`;
-    const send = createAdminClient(findTarget(program.opts(), process.env));
-    let answer = await send("POST", `${path}/restore`, { account });
-    for (let shown = ""; wait === true && isRestoring(answer); answer = await send("GET", path)) {
-      const progress = show.progress(answer);
-      if (progress !== shown) process.stderr.write(progress);
-      shown = progress;
-      await setTimeout(1_000);
-    }
-    process.stdout.write(program.opts().json ? `${JSON.stringify(answer, null, 2)}\n` : show.archive(answer));
+    const send = client();
+    const answer = await send("POST", `${path}/restore`, { account });
+    print(wait === true ? await untilDone(send, path, answer) : answer, show.archive);
   });
 archive
   .command("remove <month>")
   .description("removes what was restored")
-  .action(action("DELETE", "/archives/:id/restore", show.archive));
+  .option("--no-wait", "does not wait until a worker has done it")
+  .action(async (month: string, { wait }: Body) => {
+    const path = `/archives/${encodeURIComponent(month)}`;
+    const send = client();
+    const answer = await send("DELETE", `${path}/restore`);
+    print(wait === true ? await untilDone(send, path, answer) : answer, show.archive);
+  });
+
+program
+  .command("overview")
+  .description("calls, pools, upstreams, stores and money at a glance")
+  .option("--watch", "shows it again every 2 seconds, until Ctrl-C")
+  .action(async ({ watch }: Body) => {
+    const send = client();
+    const read = () => send("GET", "/overview");
+    if (watch === true) await watchOverview(read, (answer) => textOf(answer, showOverview));
+    else print(await read(), showOverview);
+  });
+program
+  .command("workers")
+  .description("worker processes")
+  .command("list")
+  .action(action("GET", "/workers", show.workers));
+program
+  .command("upstreams")
+  .description("configured endpoints of providers")
+  .command("list")
+  .action(action("GET", "/upstreams", show.upstreams));
+paged(program.command("holds").description("what is held for calls that run").command("list"))
+  .description("holds and leases, oldest first")
+  .action(action("GET", "/holds", show.holds));
+
+/** A date in UTC, or unix seconds. */
+function unixTime(text: string): number {
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(/T/.test(text) ? text : `${text}T00:00:00Z`);
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError("It must be a date such as 2026-01-31, a time, or unix seconds.");
+  return Math.floor(ms / 1_000);
+}
+paged(program.command("audit").description("changes by operators").command("list"))
+  .description("newest first")
+  .option("--who <name>", "of this operator")
+  .option("--action <action>", "such as 'POST /accounts/{id}/credits'")
+  .option("--target <id>", "of this account, key or other id")
+  .option("--from <date>", "not before this", unixTime)
+  .option("--to <date>", "before this", unixTime)
+  .action(action("GET", "/audit", show.records));
 
 const over = ["--over", "only what its payer can no longer use"] as const;
 const owed = program.command("owed").description("unused amounts of x402 payments");

@@ -21,6 +21,8 @@ export type Demo = Readonly<z.infer<typeof demoShape>>;
 const balanceUsd = "100.00";
 const limits = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrent_requests: 2_000 };
 
+const scopes = ["inference", "manage"];
+
 const storedDemo = demoShape.pick({ apiKey: true, accountId: true });
 const withId = z.object({ id: z.string() });
 const withKey = z.object({ key: z.string() });
@@ -56,7 +58,7 @@ export async function ensureDemo(options: {
   const credit = { amount_usd: balanceUsd, idempotency_key: "demo-balance", reason: "Demo balance" };
   await admin("POST", `/accounts/${accountId}/credits`, credit);
   const createKey = async () =>
-    withKey.parse(await admin("POST", `/accounts/${accountId}/keys`, { name: "demo", limits })).key;
+    withKey.parse(await admin("POST", `/accounts/${accountId}/keys`, { name: "demo", scopes, limits })).key;
   const apiKey = known && (await isAccepted(origin, known.apiKey)) ? known.apiKey : await createKey();
 
   const demo = { baseUrl, apiKey, accountId, adminToken, metrics, ...(x402 && { x402 }) };

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { auditSchema } from "#audit";
 import { keysSchema } from "#keys";
 import { systemClock } from "#platform/clock";
 import { ConfigError, configError, environment } from "#platform/config";
@@ -6,11 +7,12 @@ import { createProcessLogger } from "#platform/logger";
 import { MigrationError, migrate, migrationStates } from "#platform/migrations";
 import { connectMongo, type Mongo } from "#platform/mongo";
 import { withSecretFiles } from "#platform/secret-files";
+import { sessionsSchema } from "#sessions";
 import { sharedSchemas } from "../../shared/migrations.ts";
 import { aligned } from "./admin-print.ts";
 
 /** `npm run migrate`: prepares MongoDB for this version of the service. Needs MONGODB_URI alone. */
-const schemas = [...sharedSchemas, keysSchema];
+const schemas = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema];
 
 const program = new Command("migrate")
   .description("Creates collections and indexes, and brings stored documents into the shape that this version needs.")

@@ -16,7 +16,9 @@ import {
   until,
 } from "../embedded/index.ts";
 import { startSolana } from "../embedded/solana/server.ts";
+import { buildDashboard } from "./build-dashboard.ts";
 import { ensureDemo, storedAdminToken } from "./demo.ts";
+import { issueSignInCodes } from "./sign-in-codes.ts";
 import { readStartConfig } from "./start-config.ts";
 import { supervise } from "./supervise.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
@@ -41,19 +43,21 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   const dataDir = resolve(DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const adminToken = config.ADMIN_TOKEN ?? (await storedAdminToken(dataDir));
-  const [stores, solana] = await Promise.allSettled([
+  const [stores, solana, dashboard] = await Promise.allSettled([
     startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit }),
     hasOwnPayments(env) ? undefined : startSolana(join(dataDir, "solana")),
+    buildDashboard(terminal.log.info.bind(terminal.log)),
   ]);
   if (stores.status === "fulfilled") programs.push(...stores.value.servers);
   if (solana.status === "fulfilled" && solana.value) programs.push(solana.value.server);
   if (stores.status === "rejected") throw stores.reason;
   if (solana.status === "rejected") throw solana.reason;
+  if (dashboard.status === "rejected") throw dashboard.reason;
   const [embedded, chain] = [stores.value, solana.value];
 
   const port = await choosePort(env.PORT, config.HOST);
   const origin = originOf(config.HOST, port);
-  const processEnv = {
+  const processEnv: Environment = {
     ...(chain && { BUYBACK_TOKEN: demoToken }),
     ...env,
     ...drain,
@@ -93,8 +97,9 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   const baseUrl = config.PUBLIC_URL ?? origin;
   const [token = adminToken] = adminToken.split(",");
   const demo = await ensureDemo({ origin, baseUrl, adminToken: token, dataDir, metrics, x402: chain?.payments });
+  const codes = await issueSignInCodes(processEnv["MONGODB_URI"] ?? "", { demo, origin, adminToken: token });
   for (const program of programs) supervise(program, { clock: systemClock, log: terminal.log, signal: quit });
-  terminal.ready(demo, DATA_DIR);
+  terminal.ready(demo, codes, DATA_DIR);
   if (!quit.aborted) await once(quit, "abort");
 }
 

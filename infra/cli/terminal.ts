@@ -5,6 +5,7 @@ import pretty from "pino-pretty";
 import type { Logger } from "#platform/logger";
 import type { Progress } from "../embedded/index.ts";
 import type { Demo } from "./demo.ts";
+import type { SignInCodes } from "./sign-in-codes.ts";
 import { defaultDataDir } from "./start-config.ts";
 
 export type Terminal = ReturnType<typeof createTerminal>;
@@ -56,7 +57,7 @@ export function createTerminal(out: NodeJS.WriteStream) {
     /** A line of a process: JSON log lines are formatted, others are shown as they are. */
     line: (text: string) => void stream.write(`${text}\n`),
     progress,
-    ready: (demo: Demo, dataDir: string) => write(banner(demo, dataDir)),
+    ready: (demo: Demo, codes: SignInCodes, dataDir: string) => write(banner(demo, codes, dataDir)),
     failure: (error: unknown) => write(`\n${error instanceof Error ? error.message : String(error)}\n`),
   };
 }
@@ -70,13 +71,22 @@ const paymentHint = ({ x402 }: Demo, dataDir: string): string =>
 `
     : "";
 
-const banner = (demo: Demo, dataDir: string): string => `
+/** In the fragment, which no server sees and no preview of the link uses up. */
+const signInLink = ({ baseUrl }: Demo, code: string) => `${baseUrl}/dashboard/sign-in#code=${code}`;
+
+const banner = (demo: Demo, codes: SignInCodes, dataDir: string): string => `
   The inference service is ready.
 
   Address   ${demo.baseUrl}
   API key   ${demo.apiKey}
+  Dashboard ${demo.baseUrl}/dashboard
   Pages     ${demo.baseUrl}/docs
   Saved in  ${join(dataDir, "demo.json")}
+
+  Sign in to the dashboard, once and within five minutes, later with the API key or the admin token:
+
+  as the demo account  ${signInLink(demo, codes.account)}
+  as its operator      ${signInLink(demo, codes.operator)}
 
   Try it:
 

@@ -9,7 +9,7 @@ const named = (names: readonly (string | undefined)[]) => [...new Set(names.filt
 
 /** Of the variables that only a Secret may hold, those that not every process reads. */
 const ofSome = {
-  api: ["ADMIN_TOKEN", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"],
+  api: ["ADMIN_TOKEN", "ADMIN_TOKENS", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"],
   workers: named(upstreams.map(({ apiKeyEnv }) => apiKeyEnv)),
   maintenance: ["BUYBACK_WALLET_KEY", "JUPITER_API_KEY"],
 } as const;

@@ -1,7 +1,7 @@
 import { type InferRawDocType, Schema } from "mongoose";
-import { fileExpired, noCapacity, upstreamError } from "#errors";
+import { fileExpired, invalidValue, noCapacity, upstreamError } from "#errors";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { olderThan, openCollection, scatter } from "#platform/collection";
 import { newFileId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
@@ -128,6 +128,30 @@ export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: C
       if (status !== "active" || expiresAt.getTime() <= clock.now()) return "expired" as const;
       if (!contentType || bytes == null || !etag) throw new Error(`the record of ${id} is incomplete`);
       return { id, contentType, bytes, etag, expiresAt: expiresAt.getTime() };
+    },
+    /** Those of an account that have not expired, newest first, after the file with the id `after`. Throws 400 for an unknown one. */
+    async list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
+      const last = after === undefined ? undefined : await fromMongo(files.collection.findOne({ _id: after, account }));
+      if (last === null) throw invalidValue("after", `after: this account has no file '${after}'.`);
+      const now = new Date(clock.now());
+      const own = {
+        account,
+        status: "active" as const,
+        expiresAt: { $gt: now },
+        ...(last && olderThan(last._id, last.createdAt)),
+      };
+      const found = files.collection
+        .find(own, scatter("files of an account"))
+        .sort({ createdAt: -1, _id: -1 })
+        .limit(limit);
+      return (await fromMongo(found.toArray())).map(({ _id, requestId, contentType, bytes, createdAt, expiresAt }) => ({
+        id: _id,
+        requestId,
+        contentType: contentType ?? "application/octet-stream",
+        bytes: bytes ?? 0,
+        createdAt: createdAt.getTime(),
+        expiresAt: expiresAt.getTime(),
+      }));
     },
     /** `end` is inclusive. Throws 410 when the object was deleted, 503 while storage is unavailable. */
     async open(id: string, range: { start: number; end: number } | undefined, signal: AbortSignal) {

@@ -10,6 +10,7 @@ export const filesSchema = {
   unsharded: { uploads: "found by id alone, and unique by account and request: bounded by the upload limits of keys" },
   scatter: {
     expiry: "scheduled: files that are due, by a sparse index",
+    "files of an account": "a page of a list that a person looks at, by an index on every shard",
     metrics: "scheduled: the file that is due first, by the same index",
   },
   migrations: [
@@ -28,5 +29,11 @@ export const filesSchema = {
       { collection: "generations", indexes: [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }] },
     ]),
     dropIndexes("unique indexes of uploads without the account", "uploads", ["requestId_1", "key_1_multipart.slot_1"]),
+    createCollections("an index of the files that an account has", [
+      {
+        collection: "files",
+        indexes: [{ key: { account: 1, createdAt: -1, _id: -1 }, partialFilterExpression: { status: "active" } }],
+      },
+    ]),
   ],
 } satisfies ModuleSchema;

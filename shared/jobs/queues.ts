@@ -172,6 +172,15 @@ export function createQueues(deps: { redis: RedisClient; observe?: ObserveWrite;
       const states = await Promise.all(queuesOf(pool).map((queue) => queue.getJobState(id)));
       return states.some((state) => state !== "completed" && state !== "failed" && state !== "unknown");
     },
+    /** Where the job of one call is: its place among those that wait, from 1. Undefined: it has ended. */
+    async placeOf(pool: Pool, id: string): Promise<number | "running" | undefined> {
+      const queue = queueOf(pool);
+      const before = await redis.zrank(queue.toKey("prioritized"), id);
+      if (before !== null) return before + 1;
+      const state = await queue.getJobState(id);
+      if (state === "prioritized" || state === "waiting") return 1;
+      return state === "completed" || state === "failed" || state === "unknown" ? undefined : "running";
+    },
     /** Whether a job that carries calls of this API instance without an `Idempotency-Key` is in a text pool. */
     async hasJobsOf(instance: string): Promise<boolean> {
       const ids = await Promise.all(

@@ -12,6 +12,10 @@ const upstreamState = z.enum(["ready", "open", "no key"]).catch("open");
 type UpstreamState = z.infer<typeof upstreamState>;
 // The name of a pool is any string: a worker of a newer version may serve pools that are unknown here.
 const workerRecord = z.object({
+  /** Of the service. Workers from before this field, and the next, have none. */
+  version: z.string().optional(),
+  /** Unix milliseconds. */
+  startedAt: z.number().optional(),
   pools: z.record(z.string(), z.object({ free: z.int(), running: z.int() })),
   upstreams: z.record(z.string(), upstreamState),
   /** The hash of its catalog. Workers from before this field have none. */
@@ -22,6 +26,7 @@ const workerRecord = z.object({
 
 /** What a worker process writes about itself every second. */
 export type WorkerRecord = z.infer<typeof workerRecord>;
+type KnownWorker = WorkerRecord & { readonly id: string };
 
 // One hash tag: all records are read together.
 const indexKey = "{worker}:index";
@@ -74,7 +79,7 @@ export function createWorkerRegistry({
   clock: Clock;
   log: Logger;
 }) {
-  let workers: WorkerRecord[] = [];
+  let workers: readonly KnownWorker[] = [];
   let workersByCatalog: Readonly<Record<string, number>> = {};
   let readAt = Number.NEGATIVE_INFINITY;
   let upstreams = new Map<string, UpstreamState>();
@@ -82,23 +87,23 @@ export function createWorkerRegistry({
   const backlogs = new Map<Pool, { waiting: number; free: number; added: number }>();
   let stop = () => {};
 
-  async function readWorkers(): Promise<WorkerRecord[]> {
+  async function readWorkers(): Promise<KnownWorker[]> {
     const now = clock.now();
     const index = await redis.zrange(indexKey, "0", "-1", "WITHSCORES");
     const ids = index.filter((_, i) => i % 2 === 0);
     const values = ids.length > 0 ? await redis.mget(...ids.map(recordKey)) : [];
-    const records: WorkerRecord[] = [];
+    const records: KnownWorker[] = [];
     const dead: string[] = [];
     for (const [i, id] of ids.entries()) {
       const parsed = workerRecord.safeParse(JSON.parse(values[i] ?? "null"));
-      if (parsed.success) records.push(parsed.data);
+      if (parsed.success) records.push({ ...parsed.data, id });
       else if (now - Number(index[2 * i + 1]) > forgetMs) dead.push(id);
     }
     if (dead.length > 0) await redis.zrem(indexKey, ...dead);
     return records;
   }
 
-  function show(records: WorkerRecord[]): void {
+  function show(records: readonly KnownWorker[]): void {
     workers = records;
     compareCatalogs();
     measured = mergeSpeeds(records.map((record) => record.speeds));
@@ -152,6 +157,8 @@ export function createWorkerRegistry({
       const { waiting, free, added } = backlogs.get(pool) ?? { waiting: 0, free: 0, added: 0 };
       return waiting + Math.max(0, added - free);
     },
+    /** All live workers, for an operator. Undefined if they were last read too long ago. */
+    workers: () => (clock.now() - readAt > recordSeconds * 1_000 ? undefined : workers),
     /** The workers of each pool, for metrics; undefined if that was last read too long ago, as without Redis. */
     loads() {
       if (clock.now() - readAt > recordSeconds * 1_000) return undefined;

@@ -13,8 +13,9 @@
  */
 import { createBackground } from "#platform/background";
 import type { Clock } from "#platform/clock";
+import { scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import { answered, type Mongo } from "#platform/mongo";
 import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
 import { type ArchiveSizes, createArchive } from "./archive.ts";
@@ -26,6 +27,7 @@ import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { createFindAnswer } from "./find-answer.ts";
 import { createFindCalls } from "./find-calls.ts";
+import { createHoldList } from "./hold-list.ts";
 import { createHold } from "./holds.ts";
 import { createKeyUsage } from "./key-usage.ts";
 import type { Recalls, Registration } from "./lease-book.ts";
@@ -56,6 +58,7 @@ export { type ArchiveObjects, createArchiveObjects } from "./archive-objects.ts"
 export type { ArchivedMonth } from "./archive-parts.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
 export type { CallPage, CallQuery } from "./find-calls.ts";
+export type { ListedHold } from "./hold-list.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export type { KeyUsage } from "./key-totals.ts";
 export type { Leased, LeaseRequest, Recalls, Registration } from "./lease-book.ts";
@@ -143,6 +146,7 @@ export function createMoney(deps: {
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,
+    searchAccounts: accounts.search,
     updateAccount: accounts.update,
     ledger: ledger.list,
     entry: ledger.entry,
@@ -170,7 +174,10 @@ export function createMoney(deps: {
       return new Map(found.map((each) => [each._id, each.available + each.held - pending(each)]));
     },
     openHolds: createOpenHolds({ accounts, ledger, clock }),
+    listHolds: createHoldList({ accounts }),
     check: createCheck({ mongo, accounts, ledger, checkpoints, archivedSums, clock, log }),
+    /** About how many there are, payment accounts too: from metadata. */
+    countAccounts: () => answered(accounts.collection.estimatedDocumentCount(scatter("check"))),
     checkpoint: checkpoints.checkpoint,
     /** What is in the archive, and what of it is restored. */
     archives: {

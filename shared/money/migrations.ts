@@ -1,6 +1,6 @@
 import { backfill, createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
-import { withOpenHolds } from "./accounts.ts";
+import { nameCollation, named, withOpenHolds } from "./accounts.ts";
 import { alertIndex, withAlert } from "./balance-alerts.ts";
 import { sweptLifetimeSeconds } from "./lease-closing.ts";
 import {
@@ -126,6 +126,12 @@ export const moneySchema = {
       { collection: "usageDays", indexes: [{ key: { account: 1, day: 1 } }, { key: { account: 1, key: 1, day: 1 } }] },
       { collection: "usageDayStates", indexes: [] },
       { collection: "keyMonths", indexes: [{ key: { account: 1, key: 1 } }] },
+    ]),
+    createCollections("accounts by name, for an operator's search", [
+      {
+        collection: "accounts",
+        indexes: [{ key: { name: 1, _id: 1 }, collation: nameCollation, partialFilterExpression: named }],
+      },
     ]),
   ],
 } satisfies ModuleSchema;

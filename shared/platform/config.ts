@@ -97,7 +97,18 @@ export const environment = z.object({
     .regex(/^[^,]{16,}(,[^,]{16,})?$/, "must have at least 16 characters, or be two such tokens, separated by a comma")
     .optional()
     .describe(
-      "Bearer token of the admin interface; without it the interface answers 404. While it is rotated, two tokens separated by a comma: both are accepted",
+      "Bearer token of the admin interface, of the operator `admin`; without it and ADMIN_TOKENS the interface answers 404. While it is rotated, two tokens separated by a comma: both are accepted",
+    )
+    .meta(secret),
+  ADMIN_TOKENS: z
+    .string()
+    .regex(
+      /^[\w.-]{1,64}:[^,\s]{16,}(,[\w.-]{1,64}:[^,\s]{16,})*$/,
+      "must be name:token,name:token with tokens of at least 16 characters",
+    )
+    .optional()
+    .describe(
+      "Bearer tokens of single operators, `name:token,name:token`. The audit log names who did what; `admin` is the name of ADMIN_TOKEN",
     )
     .meta(secret),
   CATALOG_FILE: text.optional().describe("Catalog of models; default: the shipped one in shared/catalog"),
@@ -232,6 +243,10 @@ export const environment = z.object({
     "Requests without a key that one IP address, as the API sees it, may make in a minute",
     600,
   ),
+  SIGN_IN_FAILURES_PER_MINUTE: count(
+    "Failed sign-ins to the dashboard that one IP address, as the API sees it, may make in a minute",
+    10,
+  ),
   BUYBACK_BPS: between("Share of each charge that is used for buybacks, in basis points", 0, 10_000, 0),
   BUYBACK_TOKEN: solanaAddress.optional().describe("The service's own token, bought back unless another is chosen"),
   BUYBACK_TOKENS: z
@@ -311,11 +326,25 @@ function redisFaults(given: Readonly<Record<string, unknown>>): string[] {
   ];
 }
 
+/** A name or a token that two operators share would not say who did what. */
+function operatorFaults({ ADMIN_TOKEN, ADMIN_TOKENS }: Config): string[] {
+  const named = (ADMIN_TOKENS?.split(",") ?? []).map((each) => each.split(/:(.*)/s));
+  const names = ["admin", ...named.map(([name]) => name)];
+  const tokens = [...(ADMIN_TOKEN?.split(",") ?? []), ...named.map(([, token]) => token)];
+  const repeated = names.find((name, at) => names.indexOf(name) !== at);
+  return [
+    ...(repeated === "admin" ? ["ADMIN_TOKENS: admin is the name of ADMIN_TOKEN"] : []),
+    ...(repeated !== undefined && repeated !== "admin" ? [`ADMIN_TOKENS: ${repeated} is there twice`] : []),
+    ...(new Set(tokens).size < tokens.length ? ["ADMIN_TOKENS: two operators have the same token"] : []),
+  ];
+}
+
 /** An empty variable counts as not set, as in Compose files. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
   const parsed = environment.safeParse(given);
   const faults = redisFaults(given);
+  if (parsed.success) faults.push(...operatorFaults(parsed.data));
   if (parsed.success && faults.length === 0) return parsed.data;
   const lines = (parsed.error?.issues ?? []).map((issue) => {
     const name = issue.path.join(".");

@@ -19,7 +19,7 @@ export function randomBase62(length: number): string {
 
 /** `req_...`: identifies the job, the hold and the ledger entry of one call. Safe as a map key and as a job id. */
 export const newRequestId = () => `req_${randomBase62(24)}`;
-export const newId = (prefix: "acct" | "key" | "api" | "wrk") => `${prefix}_${randomBase62(20)}`;
+export const newId = (prefix: "acct" | "key" | "api" | "wrk" | "aud") => `${prefix}_${randomBase62(20)}`;
 /** Uploads are checked for their account. Generated files are not, so their ids have 238 bits. */
 export const newUploadId = () => `upl_${randomBase62(24)}`;
 export const newFileId = () => `file_${randomBase62(40)}`;

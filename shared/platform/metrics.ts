@@ -59,6 +59,8 @@ export function createMetrics(process: "api" | "worker", clock: Clock) {
 
   return {
     process,
+    /** Of the service. */
+    version: version.version,
     gauge,
     counter,
     histogram,

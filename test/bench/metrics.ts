@@ -5,6 +5,7 @@ import { loadCatalog } from "#catalog";
 import { attemptOutcomes } from "#money";
 import { systemClock } from "#platform/clock";
 import { createMetrics, type Metrics } from "#platform/metrics";
+import { createTrafficCounter } from "#traffic";
 import { createCallObserver } from "../../api/metrics.ts";
 import { createProcessObservers } from "../../shared/process-metrics.ts";
 import { createAttemptObserver } from "../../workers/metrics.ts";
@@ -28,9 +29,10 @@ const models = catalog.list().map(({ id, upstreams }) => ({ id, upstreams: upstr
 
 /** All that one call observes, as if it shared no write with another call. */
 function createObservations(api: Metrics, worker: Metrics) {
-  const observeCall = createCallObserver(api, catalog);
-  const ofApi = createProcessObservers(api, catalog);
-  const ofWorker = createProcessObservers(worker, catalog);
+  const traffic = createTrafficCounter();
+  const observeCall = createCallObserver(api, catalog, traffic);
+  const ofApi = createProcessObservers(api, catalog, traffic);
+  const ofWorker = createProcessObservers(worker, catalog, traffic);
   const attempts = createAttemptObserver(worker);
   const observeWait = worker.histogram("inference_queue_wait_seconds");
   return (at: number, model: (typeof models)[number], endpoint: string, code: string): void => {

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { isFree } from "../../infra/embedded/index.ts";
+import { browse } from "../support/dashboard-setup.ts";
 import { scrape } from "../support/metrics.ts";
 
 const execute = promisify(execFile);
@@ -52,7 +53,14 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
       };
       const curl = /^ +(curl .*?)\n\n/ms.exec(output)?.[1] ?? "";
       const paying = /^ +(.*npm run demo:x402)$/m.exec(output)?.[1];
-      return { demo, curl, paying, ports: [Number(new URL(demo.baseUrl).port), ...(await serverPorts(dataDir))] };
+      const codes = Array.from(output.matchAll(/\/dashboard\/sign-in#code=(\S+)/g), ([, code = ""]) => code);
+      return {
+        demo,
+        curl,
+        paying,
+        codes,
+        ports: [Number(new URL(demo.baseUrl).port), ...(await serverPorts(dataDir))],
+      };
     },
   };
 }
@@ -77,7 +85,17 @@ async function account(demo: { baseUrl: string; accountId: string; adminToken: s
 test("the printed call works; a second start has the same key and balance; kill -9 ends everything", async () => {
   const dataDir = await temporaryFolder();
   const first = start(dataDir);
-  const { demo, curl, ports } = await first.ready();
+  const { demo, curl, codes, ports } = await first.ready();
+  expect(codes.length).toBe(2);
+  // The second time the code is used up.
+  for (const [code, kind] of [
+    [codes[0], "account"],
+    [codes[1], "operator"],
+  ])
+    for (const answer of [{ kind }, { error: { code: "invalid_api_key" } }])
+      expect((await browse(demo, "POST", "/dashboard/session", { body: { code } })).body).toMatchObject(answer);
+  const page = await fetch(`${demo.baseUrl}/dashboard/sign-in`, { headers: { accept: "text/html" } });
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("/dashboard/assets/")]);
   expect((await stat(join(dataDir, "demo.json"))).mode & 0o777).toBe(0o600);
   expect(curl).toContain(demo.apiKey);
   const { stdout } = await execute("/bin/sh", ["-c", curl]);

@@ -77,5 +77,10 @@ test("the command line waits for a restore and shows its progress", async () => 
   const { code, out } = await restoring;
   expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining("restored, 1 of 1 parts") });
   expect((await admin("ledger", "list", account, "--restored")).out).toContain("local/chat succeeded");
-  expect((await admin("archive", "remove", month)).out).toContain("removing");
+  expect((await admin("archive", "remove", month, "--no-wait")).out).toContain("removing");
+  const removing = admin("archive", "remove", month);
+  const audited = mongo.connection.collection("auditLog");
+  await expect.poll(() => audited.countDocuments({ action: "DELETE /archives/{id}/restore", status: 202 })).toBe(2);
+  await archive.restore();
+  expect(await removing).toMatchObject({ code: 0, out: expect.not.stringContaining("removing") });
 });

@@ -1,40 +1,10 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
+import { run, setup } from "../support/admin-cli.ts";
 import { adminToken, settledCall, startAdminServer } from "../support/admin-server.ts";
-
-interface Ended {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-/** `npm run admin -- ...` as a process, with only the given environment. */
-async function run(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> {
-  const child = spawn(process.execPath, ["infra/cli/admin.ts", ...args], {
-    env: { PATH: process.env.PATH, DATA_DIR: "/nonexistent", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const [[code], out, err] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
-  return { code: code as number, out, err };
-}
-
-async function setup() {
-  const server = await startAdminServer();
-  const env = { ADMIN_URL: server.url, ADMIN_TOKEN: adminToken };
-  const admin = (...args: string[]) => run(args, env);
-  const json = async (...args: string[]) => {
-    const { code, out, err } = await run([...args, "--json"], env);
-    expect({ code, err }).toEqual({ code: 0, err: "" });
-    return JSON.parse(out) as { id: string; key: string };
-  };
-  return { server, admin, json };
-}
 
 test("accounts, credits and keys are created and changed", async () => {
   const { server, json } = await setup();

@@ -23,7 +23,7 @@ export async function startAccountServer() {
   const app = express();
   app.disable("etag").set("query parser", "simple");
   app.use(requestId(clock));
-  const deps = { ...instance, ...http, leases: leasesOf(money) };
+  const deps = { ...instance, ...http, leases: leasesOf(money), payments: { topups: undefined } };
   app.use(
     "/v1",
     createAccountRouter(deps, (req) => authenticate(keys, req)),

@@ -2,14 +2,22 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { onTestFinished } from "vitest";
+import { auditSchema, createAudit } from "../../api/audit/index.ts";
 import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
-import { createAdminRouter } from "../../api/routes/admin/index.ts";
+import { createAdminRouter, createAdminTokens, identifyByToken } from "../../api/routes/admin/index.ts";
+import { loadCatalog } from "../../shared/catalog/index.ts";
+import { createGathered } from "../../shared/gathered/index.ts";
+import { createQueues, createWorkerRegistry } from "../../shared/jobs/index.ts";
 import { createPayments, type Payments, paymentsSchema } from "../../shared/payments/index.ts";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
+import { createMetrics } from "../../shared/platform/metrics.ts";
+import { createProbes } from "../../shared/platform/probe.ts";
+import { pingRedis } from "../../shared/platform/redis.ts";
+import { createTrafficCounter, startTraffic, type TrafficCounter } from "../../shared/traffic/index.ts";
 import { type Instance, startInstance } from "./keys-instance.ts";
 import { leasesOf } from "./money-setup.ts";
 import { migrated } from "./schema.ts";
@@ -34,6 +42,11 @@ interface Answer {
 
 export interface AdminServer extends Instance {
   readonly payments: Payments;
+  /** The paths of all routes, as OpenAPI writes them. */
+  readonly routes: readonly string[];
+  readonly counter: TrafficCounter;
+  /** Writes what was counted. */
+  readonly flush: () => Promise<void>;
   readonly url: string;
   /** A string is sent as it is. */
   readonly ask: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>;
@@ -41,7 +54,7 @@ export interface AdminServer extends Instance {
 
 /** The admin interface alone, over HTTP. It ends with the test, or by what `onEnd` gets. */
 export async function startAdminServer(
-  config: { ADMIN_TOKEN?: string } = { ADMIN_TOKEN: adminToken },
+  config: { ADMIN_TOKEN?: string; ADMIN_TOKENS?: string } = { ADMIN_TOKEN: adminToken },
   stores?: Stores,
   onEnd: (stop: () => Promise<void>) => void = onTestFinished,
 ): Promise<AdminServer> {
@@ -50,20 +63,45 @@ export async function startAdminServer(
   const log = createLogger("test", "silent");
   const given = { mongo: instance.mongo, money: instance.money, clock: systemClock, log };
   const payments = createPayments({ config: loadConfig({ ...own }), ...given });
-  await migrated(instance.mongo, [paymentsSchema]);
+  await migrated(instance.mongo, [paymentsSchema, auditSchema]);
   const app = express();
   app.disable("etag").set("query parser", "simple");
   app.use(requestId(systemClock));
   const http = { clock: systemClock, log, bodyBudget: createByteBudget(1024 * 1024) };
+  const { mongo, redis } = instance;
+  const catalog = loadCatalog(undefined);
+  const queues = createQueues({ redis, log });
+  const registry = createWorkerRegistry({ redis, queues, catalog: catalog.hash, clock: systemClock, log });
+  await registry.start();
+  const counter = createTrafficCounter();
+  const traffic = startTraffic({ counter, redis, clock: systemClock, log });
+  onEnd(async () => {
+    registry.stop();
+    await traffic.stop();
+    await queues.close();
+  });
+  const deps = {
+    ...instance,
+    ...http,
+    payments,
+    leases: leasesOf(instance.money),
+    catalog,
+    registry,
+    queues,
+    traffic,
+    gathered: createGathered({ redis, clock: systemClock }),
+    audit: createAudit({ mongo, clock: systemClock, log }),
+    probes: createProbes(
+      { clock: systemClock, metrics: createMetrics("api", systemClock) },
+      { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => Promise.reject(new Error("no storage")) },
+    ),
+  };
+  const tokens = createAdminTokens({ ADMIN_TOKEN: config.ADMIN_TOKEN, ADMIN_TOKENS: config.ADMIN_TOKENS });
+  const router = tokens && createAdminRouter(deps, identifyByToken(tokens));
+  if (router) app.use("/admin/v1", router);
   app.use(
-    "/admin/v1",
-    createAdminRouter({
-      ...instance,
-      ...http,
-      payments,
-      leases: leasesOf(instance.money),
-      config: { ADMIN_TOKEN: config.ADMIN_TOKEN },
-    }),
+    "/session/admin/v1",
+    createAdminRouter(deps, () => "operator-of-a-session"),
   );
   app.use(noSuchRoute);
   app.use(errorHandler(http));
@@ -77,6 +115,9 @@ export async function startAdminServer(
   return {
     ...instance,
     payments,
+    routes: (router?.stack ?? []).flatMap(({ route }) => (route ? [route.path.replaceAll(/:(\w+)/g, "{$1}")] : [])),
+    counter,
+    flush: () => traffic.stop(),
     url,
     async ask(method, path, body, headers = { authorization: `Bearer ${adminToken}` }) {
       const response = await fetch(`${url}/admin/v1${path}`, {

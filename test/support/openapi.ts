@@ -36,9 +36,10 @@ export interface Described {
   readonly operation: Operation;
 }
 
-export async function readDocument(baseUrl: string) {
-  const document = (await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document;
+export const readDocument = async (baseUrl: string) =>
+  describedBy((await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document);
 
+export function describedBy(document: Document) {
   /** What a reference points to. */
   function resolve<T extends object>(value: T | Reference): T {
     if (!("$ref" in value)) return value;

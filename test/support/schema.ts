@@ -1,4 +1,6 @@
+import { auditSchema } from "../../api/audit/index.ts";
 import { keysSchema } from "../../api/keys/index.ts";
+import { sessionsSchema } from "../../api/sessions/index.ts";
 import { sharedSchemas } from "../../shared/migrations.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
@@ -6,7 +8,7 @@ import { type ModuleSchema, migrate } from "../../shared/platform/migrations.ts"
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 
 /** Of all modules, as `npm run migrate` applies them. */
-export const allSchemas: readonly ModuleSchema[] = [...sharedSchemas, keysSchema];
+export const allSchemas: readonly ModuleSchema[] = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema];
 
 const log = createLogger("test", "silent");
 

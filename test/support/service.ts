@@ -13,7 +13,7 @@ import { checkLine, createTestLogger, forbidSecrets, testLogLevel } from "./logs
 import { migrateDatabase } from "./schema.ts";
 import type { Stores } from "./servers.ts";
 
-const adminToken = "admin-token-of-the-tests";
+export const testAdminToken = "admin-token-of-the-tests";
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -23,7 +23,7 @@ export function environment(stores: Stores, env: Environment = {}): Record<strin
     PORT: "0",
     HOST: "127.0.0.1",
     METRICS_PORT: "0",
-    ADMIN_TOKEN: adminToken,
+    ADMIN_TOKEN: testAdminToken,
     LOG_LEVEL: testLogLevel,
     DRAIN_DELAY: "0",
     DRAIN_GRACE: "2",
@@ -185,7 +185,7 @@ function createClient(baseUrl: string): Client {
   const admin = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const response = await fetch(`${baseUrl}/admin/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${testAdminToken}`, "content-type": "application/json" },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const answer = (await response.json()) as T;

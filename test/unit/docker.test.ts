@@ -89,7 +89,7 @@ test("a secret reaches the processes that use it, and no other", () => {
   const everyone = ["api", ...pools];
   const callers = pools.filter((pool) => pool !== "maintenance");
   const expected = (name: string) => {
-    if (["ADMIN_TOKEN", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"].includes(name)) return ["api"];
+    if (["ADMIN_TOKEN", "ADMIN_TOKENS", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"].includes(name)) return ["api"];
     if (["BUYBACK_WALLET_KEY", "JUPITER_API_KEY"].includes(name)) return ["maintenance"];
     return secretVariables.includes(name) ? everyone : callers;
   };

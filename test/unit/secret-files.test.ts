@@ -26,7 +26,11 @@ const required = {
 
 describe("a secret of the service", () => {
   test.each(secretVariables)("%s comes from the file that its variable with _FILE names", (name) => {
-    const formed = { SOLANA_RPC_URL: "https://rpc.test/key", OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20key" };
+    const formed = {
+      SOLANA_RPC_URL: "https://rpc.test/key",
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20key",
+      ADMIN_TOKENS: "ann:a-secret-of-some-length",
+    };
     const value = { ...required, ...formed }[name] ?? "a-secret-of-some-length";
     const env = withSecretFiles({ ...required, [name]: "", [`${name}_FILE`]: fileOf(value) }, secretVariables);
     expect(loadConfig(env)).toMatchObject({ [name]: value });
@@ -35,7 +39,7 @@ describe("a secret of the service", () => {
 
   test("is every variable whose name says that it is one", () => {
     const named =
-      /_(KEY|SECRET|PASSWORD|URI|KEY_ID)$|_SECRET_|_HEADERS$|(ADMIN|FACILITATOR)_TOKEN$|^REDIS_URL$|_RPC_URL$/;
+      /_(KEY|SECRET|PASSWORD|URI|KEY_ID)$|_SECRET_|_HEADERS$|(ADMIN|FACILITATOR)_TOKENS?$|^REDIS_URL$|_RPC_URL$/;
     expect(Object.keys(environment.shape).filter((name) => named.test(name))).toEqual(secretVariables);
   });
 

@@ -14,8 +14,8 @@ import type { AccountHandler } from "./handler.ts";
 import { invoiceHandlers } from "./invoices.ts";
 import { accountKeyHandlers } from "./keys.ts";
 import { requestHandlers } from "./requests.ts";
-import { usageHandlers } from "./usage.ts";
 import { topupHandlers } from "./topups.ts";
+import { usageHandlers } from "./usage.ts";
 
 /** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
 

@@ -3,7 +3,7 @@ import { type ArchivedMonth, formatUsd, type Money, type RestoreState } from "#m
 import { pageQuery, parse } from "../../http/input.ts";
 import { found, type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
 
-const newRestore = z.strictObject({ account: z.string().min(1).max(200).optional() });
+export const newRestore = z.strictObject({ account: z.string().min(1).max(200).optional() });
 const isMonth = /^\d{4}-(0[1-9]|1[0-2])$/;
 
 /** Archived months of the ledger. A worker does what is requested here. */

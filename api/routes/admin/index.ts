@@ -1,78 +1,109 @@
-import { createHash, timingSafeEqual } from "node:crypto";
-import { type RequestHandler, Router } from "express";
-import { invalidApiKey } from "#errors";
+import { type Request, type RequestHandler, type Response, Router } from "express";
+import type { z } from "zod";
+import type { Audit } from "#audit";
+import type { Catalog } from "#catalog";
 import type { Keys } from "#keys";
 import type { Leases, Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
-import type { Config } from "#platform/config";
-import { bearer } from "../../admission/authenticate.ts";
-import { databaseUnavailable, jsonRoutes } from "../../http/json-routes.ts";
-import { accountHandlers } from "./accounts.ts";
-import { archiveHandlers } from "./archives.ts";
+import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
+import { keyPatch, newKey } from "../key-object.ts";
+import { accountHandlers, accountPatch, newAccount } from "./accounts.ts";
+import { archiveHandlers, newRestore } from "./archives.ts";
+import { auditHandlers } from "./audit.ts";
+import { recordedIn } from "./audited.ts";
 import { buybackHandlers } from "./buyback.ts";
+import { holdHandlers } from "./holds.ts";
 import { keyHandlers } from "./keys.ts";
-import { ledgerHandlers } from "./ledger.ts";
-import { owedHandlers } from "./owed.ts";
+import { ledgerHandlers, newCredit } from "./ledger.ts";
+import { type OverviewDeps, overviewHandlers } from "./overview.ts";
+import { newRefund, owedHandlers } from "./owed.ts";
+import { workerHandlers } from "./workers.ts";
 
-export interface AdminDeps {
+export { type AdminTokens, createAdminTokens, identifyByToken } from "./tokens.ts";
+
+export interface AdminDeps extends OverviewDeps {
   readonly money: Money;
   readonly leases: Leases;
   readonly keys: Keys;
   readonly payments: Pick<Payments, "unused" | "buyback">;
-  readonly config: Pick<Config, "ADMIN_TOKEN">;
+  readonly catalog: Catalog;
+  readonly audit: Audit;
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;
 }
 
-/** The admin interface, mounted at `/admin/v1`. Without a token in the configuration it has no routes. */
-export function createAdminRouter(deps: AdminDeps): Router {
-  const router = Router();
-  if (deps.config.ADMIN_TOKEN === undefined) return router;
-
-  const route = jsonRoutes(router, { ...deps, payerOf: () => ({ account: "admin" }) });
-
-  const accounts = accountHandlers(deps);
-  const keys = keyHandlers(deps);
-  const ledger = ledgerHandlers(deps);
-  const archives = archiveHandlers(deps);
-  const owed = owedHandlers(deps);
-  const buyback = buybackHandlers(deps);
-
-  router.use(requireToken(deps.config.ADMIN_TOKEN));
-  route("/accounts", { post: accounts.create, get: accounts.list });
-  route("/accounts/:id", { get: accounts.get, patch: accounts.update });
-  route("/accounts/:id/credits", { post: ledger.credit });
-  route("/accounts/:id/keys", { post: keys.issue, get: keys.list });
-  route("/accounts/:id/ledger", { get: ledger.list });
-  route("/keys/:id", { patch: keys.update, delete: keys.revoke });
-  route("/requests", { get: ledger.requests });
-  route("/requests/:id", { get: ledger.request });
-  route("/ledger/check", { get: ledger.check });
-  route("/archives", { get: archives.list });
-  route("/archives/:id", { get: archives.get });
-  route("/archives/:id/restore", { post: archives.restore, delete: archives.remove });
-  route("/owed", { get: owed.list });
-  route("/owed/total", { get: owed.total });
-  route("/owed/:id/refunds", { post: owed.refund });
-  route("/buyback/accruals", { get: buyback.accruals });
-  route("/buyback/batches", { get: buyback.batches });
-  router.use(databaseUnavailable);
-  return router;
+/** A change, and the schema of its body; null: it has none. */
+type Change = readonly [body: z.ZodType | null, handle: Handler];
+interface Methods {
+  readonly get?: Handler;
+  readonly post?: Change;
+  readonly patch?: Change;
+  readonly delete?: Change;
 }
 
-const digest = (text: string) => createHash("sha256").update(text).digest();
+/**
+ * The admin interface, mounted at `/admin/v1`, where a token says which operator calls, and under the dashboard, where a session
+ * does. `identify` returns the operator's name, or throws. Every change is recorded under that name.
+ */
+export function createAdminRouter(deps: AdminDeps, identify: (req: Request) => string | Promise<string>): Router {
+  const router = Router();
+  const add = jsonRoutes(router, { ...deps, payerOf: () => ({ account: "admin" }) });
+  const recorded = recordedIn(deps.audit, operatorOf);
 
-/** Compares hashes, which have equal lengths, with every token, so that the time reveals nothing about them. */
-function requireToken(tokens: string): RequestHandler {
-  const expected = tokens.split(",").map(digest);
-  return (req, res, next) => {
-    const given = digest(bearer(req) ?? "");
-    if (expected.filter((each) => timingSafeEqual(given, each)).length === 0)
-      throw invalidApiKey("Missing or invalid admin token.");
+  function route(path: string, { get, ...changes }: Methods): void {
+    const handlers = Object.entries(changes).map(([method, [body, handle]]: [string, Change]) => [
+      method,
+      recorded(`${method.toUpperCase()} ${path.replaceAll(/:(\w+)/g, "{$1}")}`, body, handle),
+    ]);
+    add(path, { ...(get && { get }), ...Object.fromEntries(handlers) });
+  }
+
+  const authorize: RequestHandler = async (req, res, next) => {
+    Object.assign(res.locals, { operator: await identify(req) });
     // Answers contain secrets and balances.
     res.set("cache-control", "no-store");
     next();
   };
+
+  const overview = overviewHandlers(deps);
+  const accounts = accountHandlers(deps);
+  const keys = keyHandlers(deps);
+  const ledger = ledgerHandlers(deps);
+  const holds = holdHandlers(deps);
+  const archives = archiveHandlers(deps);
+  const owed = owedHandlers(deps);
+  const buyback = buybackHandlers(deps);
+  const workers = workerHandlers(deps);
+  const audit = auditHandlers(deps);
+
+  router.use(authorize);
+  route("/overview", { get: overview.get });
+  route("/accounts", { get: accounts.list, post: [newAccount, accounts.create] });
+  route("/accounts/:id", { get: accounts.get, patch: [accountPatch, accounts.update] });
+  route("/accounts/:id/credits", { post: [newCredit, ledger.credit] });
+  route("/accounts/:id/keys", { get: keys.list, post: [newKey, keys.issue] });
+  route("/accounts/:id/ledger", { get: ledger.list });
+  route("/keys/:id", { patch: [keyPatch, keys.update], delete: [null, keys.revoke] });
+  route("/requests", { get: ledger.requests });
+  route("/requests/:id", { get: ledger.request });
+  route("/ledger/check", { get: ledger.check });
+  route("/holds", { get: holds.list });
+  route("/archives", { get: archives.list });
+  route("/archives/:id", { get: archives.get });
+  route("/archives/:id/restore", { post: [newRestore, archives.restore], delete: [null, archives.remove] });
+  route("/owed", { get: owed.list });
+  route("/owed/total", { get: owed.total });
+  route("/owed/:id/refunds", { post: [newRefund, owed.refund] });
+  route("/buyback/accruals", { get: buyback.accruals });
+  route("/buyback/batches", { get: buyback.batches });
+  route("/workers", { get: workers.list });
+  route("/upstreams", { get: workers.upstreams });
+  route("/catalog", { get: workers.catalog });
+  route("/audit", { get: audit.list });
+  router.use(databaseUnavailable);
+  return router;
 }
+
+const operatorOf = ({ locals }: Response) => (locals as { operator: string }).operator;

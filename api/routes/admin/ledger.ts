@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { entryKinds, formatUsd, type Leases, type Money, requestStatuses } from "#money";
-import { pageQuery, parse, timeSpan, usd } from "../../http/input.ts";
+import { pageQuery, parse, timeSpan, usd, wholeNumber } from "../../http/input.ts";
 import { found, type Handler, renderCalls, renderPage } from "../../http/json-routes.ts";
 import { renderEntry, renderMovement } from "./render.ts";
 
-const newCredit = z.strictObject({
+export const newCredit = z.strictObject({
   amount_usd: usd,
   idempotency_key: z.string().min(1).max(255),
   reason: z.string().min(1).max(1000).optional(),
@@ -25,7 +25,11 @@ const requestsQuery = pageQuery.extend({
   upstream: text,
   ...timeSpan,
 });
-const checkQuery = z.strictObject({ full: z.enum(["true", "false"]).optional() });
+const checkQuery = z.strictObject({
+  full: z.enum(["true", "false"]).optional(),
+  pages: wholeNumber.pipe(z.int().min(1).max(1_000)).optional(),
+  after: pageQuery.shape.after,
+});
 
 export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases }) {
   return {
@@ -53,9 +57,10 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
       return renderCalls(await money.findCalls(query), renderEntry);
     },
     check: async (req) => {
-      const { full } = parse(checkQuery, req.query);
+      const { full, pages, after } = parse(checkQuery, req.query);
       await leases.settleIdle();
-      const check = await money.check({ full: full === "true" });
+      const part = { ...(pages !== undefined && { maxPages: pages }), ...(after !== undefined && { after }) };
+      const [check, all] = await Promise.all([money.check({ full: full === "true", ...part }), money.countAccounts()]);
       return {
         ok: check.ok,
         accounts: check.accounts,
@@ -64,6 +69,8 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
         overdue_holds: check.overdueHolds,
         oldest_open_hold_seconds: check.oldestOpenHoldSeconds,
         undecided: check.undecided,
+        of_accounts: all,
+        next: check.next ?? null,
       };
     },
   } satisfies Record<string, Handler>;

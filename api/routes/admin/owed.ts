@@ -13,7 +13,7 @@ const over = z
 const listQuery = pageQuery.extend({ over });
 const totalQuery = z.strictObject({ over });
 
-const newRefund = z.strictObject({
+export const newRefund = z.strictObject({
   amount_usd: usd,
   transaction: z.string().max(100),
   reason: z.string().min(1).max(1000).optional(),

@@ -1,0 +1,127 @@
+/**
+ * What operators changed: docs/api/admin.md, "Audit log". Owns the collection `auditLog`, which is append-only: a record gets its
+ * result, and never changes again.
+ *
+ * The record is written, journaled by a majority, before the change is begun, so there is no change without one. It throws if
+ * that write fails, and nothing is changed. A record without a result says that the process died meanwhile, or that MongoDB
+ * did not take the result: the change may be done or not, and its targets tell.
+ */
+import { type InferRawDocType, Schema } from "mongoose";
+import { invalidValue, toServiceError } from "#errors";
+import type { Clock } from "#platform/clock";
+import { olderThan, openCollection } from "#platform/collection";
+import { newId } from "#platform/ids";
+import type { Logger } from "#platform/logger";
+import { answered, type Mongo } from "#platform/mongo";
+
+export { auditSchema } from "./migrations.ts";
+
+const definition = {
+  _id: { type: String, required: true },
+  /** The name of the operator's token. */
+  who: { type: String, required: true },
+  /** `POST /accounts/{id}/credits`. */
+  action: { type: String, required: true },
+  /** Ids of what was changed or made, and of its account. */
+  targets: { type: [String], required: true },
+  /** The request's body, as its schema took it. Bodies of this interface have no secrets. */
+  changes: { type: Schema.Types.Mixed },
+  requestId: { type: String, required: true },
+  createdAt: { type: Date, required: true },
+  /** Absent: not known. */
+  status: { type: Number },
+  code: { type: String },
+} as const;
+const schema = new Schema(definition, { collection: "auditLog", strict: "throw", versionKey: false, minimize: false });
+type Stored = InferRawDocType<typeof definition>;
+
+export type AuditRecord = ReturnType<typeof toRecord>;
+
+const toRecord = ({ _id, who, action, targets, changes, requestId, createdAt, status, code }: Stored) => ({
+  id: _id,
+  who,
+  action,
+  targets: [...targets],
+  changes: (changes ?? null) as object | null,
+  requestId,
+  createdAt,
+  status: status ?? null,
+  code: code ?? null,
+});
+
+interface Intent {
+  readonly who: string;
+  readonly action: string;
+  readonly targets: readonly string[];
+  readonly changes?: object | undefined;
+  readonly requestId: string;
+}
+
+interface Result {
+  readonly status: number;
+  /** Beside those of the intent. */
+  readonly targets?: readonly string[];
+  readonly code?: string;
+}
+
+interface Filter {
+  readonly who?: string | undefined;
+  readonly action?: string | undefined;
+  readonly target?: string | undefined;
+  readonly from?: Date | undefined;
+  readonly to?: Date | undefined;
+  readonly limit: number;
+  readonly after?: string | undefined;
+}
+
+export type Audit = ReturnType<typeof createAudit>;
+
+export function createAudit({ mongo, clock, log }: { mongo: Mongo; clock: Clock; log: Logger }) {
+  const { model } = openCollection<Stored>(mongo, "auditLog", schema);
+
+  /** Runs the change between its record and the result. */
+  async function record<T>(intent: Intent, change: () => Promise<T>, resultOf: (changed: T) => Result): Promise<T> {
+    const id = newId("aud");
+    await answered(model.create([{ ...intent, _id: id, createdAt: new Date(clock.now()) } as Stored]));
+    async function finish({ status, code, targets = [] }: Result): Promise<void> {
+      const update = { $set: { status, ...(code && { code }) }, $addToSet: { targets: { $each: [...targets] } } };
+      try {
+        await answered(model.updateOne({ _id: id }, update).exec());
+      } catch (error) {
+        // The change is done: its answer must not say otherwise.
+        log.error({ err: error, audit: id, status }, "the result of an operator's change is not recorded");
+      }
+    }
+    let changed: T;
+    try {
+      changed = await change();
+    } catch (thrown) {
+      const { status, code } = toServiceError(thrown);
+      await finish({ status, code });
+      throw thrown;
+    }
+    await finish(resultOf(changed));
+    return changed;
+  }
+
+  /** Newest first. Throws 400 for an unknown `after`. */
+  async function list({ who, action, target, from, to, limit, after }: Filter): Promise<AuditRecord[]> {
+    const last = after === undefined ? undefined : await answered(model.findById(after).lean().exec());
+    if (last === null) throw invalidValue("after", `after: there is no record '${after}'.`);
+    const within = { ...(from && { $gte: from }), ...(to && { $lt: to }) };
+    const filters = [
+      ...(Object.keys(within).length > 0 ? [{ createdAt: within }] : []),
+      ...(last ? [olderThan(last._id, last.createdAt)] : []),
+    ];
+    const filter = {
+      ...(who !== undefined && { who }),
+      ...(action !== undefined && { action }),
+      ...(target !== undefined && { targets: target }),
+      ...(filters.length > 0 && { $and: filters }),
+    };
+    const found = await answered(model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean().exec());
+    return found.map((each) => toRecord(each as Stored));
+  }
+
+  return { record, list };
+}

@@ -1,0 +1,79 @@
+import { type Request, type RequestHandler, type Response, Router } from "express";
+import { insufficientScope, invalidApiKey } from "#errors";
+import type { Caller } from "#keys";
+import type { ByteBudget } from "#platform/byte-budget";
+import type { Clock } from "#platform/clock";
+import { noSuchRoute } from "../../http/errors.ts";
+import { localsOf } from "../../http/headers.ts";
+import { databaseUnavailable, jsonRoutes } from "../../http/json-routes.ts";
+import { type OwnDeps, ownHandlers } from "./own.ts";
+import { pageRoutes } from "./pages.ts";
+import { pageHeaders, sameOriginWrites } from "./policy.ts";
+import { createIdentify, type SessionDeps, type SignedIn, sessionHandlers } from "./session.ts";
+
+export interface DashboardDeps extends SessionDeps, OwnDeps {
+  readonly bodyBudget: ByteBudget;
+  readonly clock: Clock;
+  /** The address of the storage in the links that callers get. */
+  readonly storage: string;
+  /** Of the built page. */
+  readonly pages: string;
+}
+
+/** What is served below `/dashboard/api` as it is to callers, and as it is to operators. */
+export interface SharedRoutes {
+  readonly callers: RequestHandler;
+  readonly operators: (identify: (req: Request) => string) => RequestHandler;
+}
+
+/** The dashboard, mounted at `/dashboard`: docs/api/dashboard.md. */
+export function createDashboardRouter(deps: DashboardDeps, { callers, operators }: SharedRoutes): Router {
+  const router = Router();
+  router.use(pageHeaders(deps), sameOriginWrites(deps.publicUrl));
+
+  const session = sessionHandlers(deps);
+  const route = jsonRoutes(router, { ...deps, payerOf: () => "anonymous", authorize: noStore });
+  route("/session", { post: session.create, get: session.get, delete: session.end });
+
+  const api = Router();
+  const identify = createIdentify(deps);
+  api.use(async (req, res, next) => {
+    Object.assign(res.locals, { signedIn: await identify(req) });
+    res.set("cache-control", "no-store");
+    next();
+  });
+  api.use(
+    "/admin/v1",
+    operators(({ res }) => {
+      const { session } = signedInOf(res as Response);
+      if (session.kind !== "operator") throw insufficientScope("operator");
+      return session.operator;
+    }),
+  );
+  api.use((_req, res, next) => {
+    const { caller } = signedInOf(res);
+    if (!caller) throw invalidApiKey("Sign in with an API key.");
+    localsOf(res).sessionCaller = caller;
+    next();
+  });
+  const own = ownHandlers(deps);
+  const ownRoute = jsonRoutes(api, { ...deps, payerOf: callerOf });
+  ownRoute("/running", { get: (req, res) => own.running(req, callerOf(res)) });
+  ownRoute("/files", { get: (req, res) => own.files(req, callerOf(res)) });
+  api.use(callers);
+  api.use(noSuchRoute);
+  router.use("/api", api);
+  router.use(databaseUnavailable);
+  router.use(pageRoutes(deps.pages));
+  return router;
+}
+
+const signedInOf = ({ locals }: Response) => (locals as { signedIn: SignedIn }).signedIn;
+
+/** Set before every route that asks. */
+const callerOf = (res: Response) => localsOf(res).sessionCaller as Caller;
+
+const noStore: RequestHandler<{ id: string }> = (_req, res, next) => {
+  res.set("cache-control", "no-store");
+  next();
+};

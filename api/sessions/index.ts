@@ -1,0 +1,111 @@
+/**
+ * Sessions of the dashboard (docs/api/dashboard.md) and one-time codes that begin one. Owns the collection `sessions`.
+ *
+ * A session stands for an API key or for an operator's token, never holds either, and is worth nothing without it: whoever
+ * uses one asks whether the key or the token is still valid. Its secret has 256 bits and is stored as a hash, so it needs no
+ * salt. What stands for an operator's token is sealed with that secret, because tokens may be guessable, and a copy of the
+ * database must not help to guess one.
+ *
+ * Only `npm start` issues codes, for the demo. Outside of it there are none to redeem.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { type InferRawDocType, Schema } from "mongoose";
+import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
+import { answered, type Mongo } from "#platform/mongo";
+
+export { sessionsSchema } from "./migrations.ts";
+
+export const sessionLifeMs = 12 * 3_600_000;
+const codeLifeMs = 5 * 60_000;
+/** Of one key, or of one operator. Beyond them the oldest end. */
+const maxSessions = 100;
+
+/** Whom a session stands for. `sealed`: by the secret of the session or code. */
+export type Subject =
+  | { readonly kind: "account"; readonly account: string; readonly key: string }
+  | { readonly kind: "operator"; readonly operator: string; readonly sealed: string };
+
+export type Session = Subject & { readonly expiresAt: Date };
+
+const definition = {
+  _id: { type: String, required: true },
+  owner: { type: String, required: true },
+  account: { type: String },
+  key: { type: String },
+  operator: { type: String },
+  sealed: { type: String },
+  createdAt: { type: Date, required: true },
+  expiresAt: { type: Date, required: true },
+} as const;
+const schema = new Schema(definition, { collection: "sessions", strict: "throw", versionKey: false });
+type Stored = InferRawDocType<typeof definition>;
+
+/** A code is no session: their hashes differ. */
+type Use = "session" | "code";
+const secretBytes = 32;
+const isSecret = (text: string) => /^[\w-]{43}$/.test(text);
+const hashOf = (use: Use, secret: string) => createHash("sha256").update(`${use} ${secret}`).digest("base64url");
+
+function toSession({ account, key, operator, sealed, expiresAt }: Stored): Session {
+  if (account && key) return { kind: "account", account, key, expiresAt };
+  if (operator && sealed) return { kind: "operator", operator, sealed, expiresAt };
+  throw new TypeError("a session of nobody");
+}
+
+/** `subjectOf` gets the new secret, to seal with. */
+type SubjectOf = (secret: string) => Subject;
+
+export function createSessions({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+  const { model } = openCollection<Stored>(mongo, "sessions", schema);
+
+  async function insert(use: Use, lifeMs: number, subjectOf: SubjectOf) {
+    const secret = randomBytes(secretBytes).toString("base64url");
+    const { kind: _, ...fields } = subjectOf(secret);
+    const owner = "key" in fields ? fields.key : `operator:${fields.operator}`;
+    const createdAt = new Date(clock.now());
+    const expiresAt = new Date(clock.now() + lifeMs);
+    await model.create({ _id: hashOf(use, secret), owner, ...fields, createdAt, expiresAt });
+    return { secret, owner, expiresAt };
+  }
+
+  /** That has not expired, under a well-formed secret. */
+  const at = (use: Use, secret: string) => ({ _id: hashOf(use, secret), expiresAt: { $gt: new Date(clock.now()) } });
+
+  async function endOldest(owner: string): Promise<void> {
+    const oldest = await model.find({ owner }, { _id: 1 }).sort({ createdAt: -1, _id: -1 }).skip(maxSessions).lean();
+    if (oldest.length > 0) await model.deleteMany({ _id: { $in: oldest.map(({ _id }) => _id) } });
+  }
+
+  return {
+    /** Always under a new secret, so that none which somebody else knows becomes valid. */
+    async begin(subjectOf: SubjectOf): Promise<{ secret: string; expiresAt: Date }> {
+      const { owner, ...begun } = await insert("session", sessionLifeMs, subjectOf);
+      await endOldest(owner);
+      return begun;
+    },
+
+    async find(secret: string): Promise<Session | undefined> {
+      if (!isSecret(secret)) return undefined;
+      const stored = await answered(model.findOne(at("session", secret)).lean().exec());
+      return stored ? toSession(stored) : undefined;
+    },
+
+    async end(secret: string): Promise<void> {
+      await model.deleteOne({ _id: hashOf("session", secret) });
+    },
+
+    /** A code that begins one session within five minutes. */
+    async issueCode(subjectOf: SubjectOf): Promise<string> {
+      return (await insert("code", codeLifeMs, subjectOf)).secret;
+    },
+
+    /** Whom the code stands for; only the first who asks gets it. */
+    async redeemCode(code: string): Promise<Subject | undefined> {
+      const stored = isSecret(code) ? await model.findOneAndDelete(at("code", code)).lean() : null;
+      return stored ? toSession(stored) : undefined;
+    },
+  };
+}
+
+export type Sessions = ReturnType<typeof createSessions>;

@@ -1,0 +1,19 @@
+import { createCollections } from "#platform/migration-steps";
+import type { ModuleSchema } from "#platform/migrations";
+
+export const sessionsSchema = {
+  module: "sessions",
+  unsharded: { sessions: "at most 100 for each key and operator, found by the hash of their secret" },
+  migrations: [
+    createCollections("sessions", [
+      {
+        collection: "sessions",
+        indexes: [
+          { key: { owner: 1, createdAt: -1, _id: -1 } },
+          // For space alone: every read checks the time.
+          { key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+        ],
+      },
+    ]),
+  ],
+} satisfies ModuleSchema;

@@ -1,0 +1,19 @@
+import { QueryCache, QueryClient } from "@tanstack/react-query";
+import { ApiError } from "./client.ts";
+import { sessionQuery } from "./session.ts";
+
+/** A session that ended elsewhere, by time or with its key, shows the sign-in page at the next answer. */
+function onError(error: Error): void {
+  if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(sessionQuery.queryKey, null);
+}
+
+const isWorthRetrying = (failures: number, error: Error) =>
+  failures < 2 && error instanceof ApiError && (error.status === 0 || error.status === 503);
+
+export const queryClient: QueryClient = new QueryClient({
+  queryCache: new QueryCache({ onError }),
+  defaultOptions: {
+    queries: { staleTime: 10_000, retry: isWorthRetrying },
+    mutations: { retry: false, onError },
+  },
+});

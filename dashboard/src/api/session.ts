@@ -1,0 +1,67 @@
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { ApiError, postJson, request } from "./client.ts";
+
+/** Who is signed in: an account by one of its keys, or an operator. */
+export type Session = (
+  | {
+      readonly kind: "account";
+      readonly account: {
+        readonly id: string;
+        readonly name: string;
+        readonly tier: "standard" | "elite";
+        readonly frozen: boolean;
+      };
+      readonly key: {
+        readonly id: string;
+        readonly name: string | null;
+        readonly prefix: string;
+        readonly scopes: readonly string[];
+      };
+    }
+  | { readonly kind: "operator"; readonly operator: { readonly name: string } }
+) & {
+  readonly service: { readonly public_url: string; readonly topups: boolean; readonly docs: string };
+};
+
+type AccountSession = Extract<Session, { kind: "account" }>;
+
+const path = "/dashboard/session";
+
+export const signIn = (secret: string) =>
+  postJson<Session>(path, secret.startsWith("live_") ? { key: secret } : { admin_token: secret });
+export const signInByCode = (code: string) => postJson<Session>(path, { code });
+export const signOut = () => request<unknown>(path, { method: "DELETE" });
+
+/** null: nobody is signed in. */
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: async (): Promise<Session | null> => {
+    try {
+      return await request<Session>(path);
+    } catch (error) {
+      if (error instanceof ApiError && (error.status === 401 || error.status === 404)) return null;
+      throw error;
+    }
+  },
+  staleTime: 60_000,
+});
+
+/** Screens are shown to those who are signed in only. */
+export function useSession(): Session {
+  const { data } = useQuery(sessionQuery);
+  if (!data) throw new Error("no session");
+  return data;
+}
+
+/** For the screens of customers. */
+export function useAccountSession(): AccountSession {
+  const session = useSession();
+  if (session.kind !== "account") throw new Error("Sign in with a key of an account to see this page.");
+  return session;
+}
+
+/** Whether the session's key may change the account. */
+export function useCanManage(): boolean {
+  const session = useSession();
+  return session.kind === "account" && session.key.scopes.includes("manage");
+}

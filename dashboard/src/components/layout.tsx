@@ -1,0 +1,118 @@
+import { useMutation } from "@tanstack/react-query";
+import { Outlet } from "@tanstack/react-router";
+import { useState } from "react";
+import { queryClient } from "../api/query-client.ts";
+import { type Session, sessionQuery, signOut } from "../api/session.ts";
+import { type Theme, useTheme } from "../lib/theme.ts";
+import { operatorNavigation } from "../operator/navigation.ts";
+import { Button } from "./button.tsx";
+import { classNames } from "./class-names.ts";
+import { Navigation, type NavigationItem } from "./navigation.tsx";
+import { SwitchButtons } from "./switch-buttons.tsx";
+import { Toasts } from "./toast.tsx";
+
+const customer: readonly NavigationItem[] = [
+  { to: "/", label: "Overview" },
+  { to: "/requests", label: "Requests" },
+  { to: "/keys", label: "Keys" },
+  { to: "/playground", label: "Playground" },
+  { to: "/models", label: "Models" },
+  { to: "/files", label: "Files" },
+  { to: "/top-up", label: "Top up" },
+  { to: "/invoices", label: "Invoices" },
+];
+
+const themes: readonly { readonly value: Theme; readonly label: string }[] = [
+  { value: "system", label: "Auto" },
+  { value: "light", label: "Light" },
+  { value: "dark", label: "Dark" },
+];
+
+const outside = "flex min-h-8 items-center rounded-lg px-3 text-muted hover:bg-raised hover:text-ink";
+
+function Foot({ session }: { readonly session: Session }) {
+  const [theme, setTheme] = useTheme();
+  const out = useMutation({
+    mutationFn: signOut,
+    onSuccess: () => {
+      queryClient.clear();
+      queryClient.setQueryData(sessionQuery.queryKey, null);
+    },
+  });
+  return (
+    <div className="flex flex-col gap-4">
+      <ul>
+        <li>
+          <a className={outside} href="/docs" target="_blank" rel="noreferrer">
+            API reference ↗
+          </a>
+        </li>
+        <li>
+          <a className={outside} href="/openapi.json" target="_blank" rel="noreferrer">
+            OpenAPI document ↗
+          </a>
+        </li>
+      </ul>
+      <div className="flex flex-col items-start gap-3 border-t border-line px-3 pt-4">
+        <p className="max-w-full truncate font-medium">
+          {session.kind === "account" ? session.account.name : `Operator ${session.operator.name}`}
+        </p>
+        <SwitchButtons label="Colors" value={theme} options={themes} onChange={setTheme} />
+        <Button small busy={out.isPending} onClick={() => out.mutate()}>
+          Sign out
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** A sidebar on wide screens; on narrow ones a bar with a menu. */
+export function Layout({ session }: { readonly session: Session }) {
+  const [isOpen, setOpen] = useState(false);
+  const items = session.kind === "operator" ? operatorNavigation : customer;
+  return (
+    <div className="min-h-dvh lg:grid lg:grid-cols-[15rem_minmax(0,1fr)]">
+      <a
+        href="#main"
+        className="sr-only focus:not-sr-only focus:fixed focus:start-3 focus:top-3 focus:z-50 focus:rounded-lg focus:bg-surface focus:p-3"
+      >
+        Skip to the content
+      </a>
+      <header className="border-line bg-surface max-lg:sticky max-lg:top-0 max-lg:z-40 max-lg:border-b lg:border-e">
+        <div className="flex flex-col lg:sticky lg:top-0 lg:h-dvh lg:overflow-y-auto lg:px-3 lg:py-6">
+          <div className="flex items-center justify-between gap-3 px-4 py-2 lg:px-3 lg:pb-6">
+            <p className="flex items-center gap-2.5 text-base font-semibold">
+              <img src={`${import.meta.env.BASE_URL}icon.svg`} alt="" width={24} height={24} />
+              Inference
+            </p>
+            <Button
+              className="lg:hidden"
+              look="quiet"
+              aria-expanded={isOpen}
+              aria-controls="menu"
+              onClick={() => setOpen(!isOpen)}
+            >
+              {isOpen ? "Close" : "Menu"}
+            </Button>
+          </div>
+          <div
+            id="menu"
+            className={classNames(
+              "flex-1 flex-col justify-between gap-8 px-3 pb-5 max-lg:max-h-[calc(100dvh-3.5rem)] max-lg:overflow-y-auto lg:flex lg:px-0 lg:pb-0",
+              isOpen ? "flex" : "hidden",
+            )}
+          >
+            <nav aria-label="Screens">
+              <Navigation items={items} onNavigate={() => setOpen(false)} />
+            </nav>
+            <Foot session={session} />
+          </div>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1} className="min-w-0">
+        <Outlet />
+      </main>
+      <Toasts />
+    </div>
+  );
+}

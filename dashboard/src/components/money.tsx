@@ -1,0 +1,12 @@
+import { usdParts } from "../lib/usd.ts";
+
+/** An exact amount in USD; what is finer than a cent is dim. */
+export function Money({ usd }: { readonly usd: string }) {
+  const { sign, whole, cents, rest } = usdParts(usd);
+  return (
+    <span className="whitespace-nowrap tabular-nums">
+      {sign}${whole}.{cents}
+      <span className="text-muted">{rest}</span>
+    </span>
+  );
+}

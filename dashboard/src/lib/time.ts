@@ -1,0 +1,46 @@
+import { useSyncExternalStore } from "react";
+
+const exact = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeStyle: "long" });
+export const exactTime = (unixSeconds: number): string => exact.format(new Date(unixSeconds * 1000));
+
+const relative = new Intl.RelativeTimeFormat("en-US", { numeric: "auto", style: "short" });
+const steps = [
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
+] as const;
+
+export function relativeTime(unixSeconds: number, nowMs: number): string {
+  const seconds = Math.round(unixSeconds - nowMs / 1000);
+  for (const [unit, size] of steps)
+    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
+  return Math.abs(seconds) < 10 ? "just now" : relative.format(seconds, "second");
+}
+
+/** What remains until a time: 23 h 05 min, or 4 min 09 s. */
+export function remaining(untilUnixSeconds: number, nowMs: number): string {
+  const seconds = Math.max(0, Math.floor(untilUnixSeconds - nowMs / 1000));
+  const two = (value: number) => String(value).padStart(2, "0");
+  if (seconds >= 3600) return `${Math.floor(seconds / 3600)} h ${two(Math.floor((seconds % 3600) / 60))} min`;
+  return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+}
+
+const listeners = new Set<() => void>();
+const clock: { now: number; timer: number } = { now: Date.now(), timer: 0 };
+
+function subscribe(listener: () => void) {
+  clock.now = Date.now();
+  if (listeners.size === 0)
+    clock.timer = window.setInterval(() => {
+      clock.now = Date.now();
+      for (const notify of listeners) notify();
+    }, 1000);
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) window.clearInterval(clock.timer);
+  };
+}
+
+/** Now, in milliseconds; one timer moves everything that shows it. */
+export const useNow = (): number => useSyncExternalStore(subscribe, () => clock.now);

@@ -1,0 +1,57 @@
+/** Exact decimal strings of USD. They are never read as floating point, but for the height of a bar. */
+
+const decimal = /^(-?)(\d+)(?:\.(\d+))?$/;
+const places = 9;
+
+export interface UsdParts {
+  readonly sign: "" | "-";
+  /** Digits in groups of three. */
+  readonly whole: string;
+  /** At least two digits. */
+  readonly cents: string;
+  /** What is finer than a cent, without zeros at its end. */
+  readonly rest: string;
+}
+
+export function usdParts(amount: string): UsdParts {
+  const [, sign = "", whole = "0", fraction = ""] = decimal.exec(amount) ?? [];
+  const digits = fraction.replace(/0+$/, "").padEnd(2, "0");
+  return {
+    sign: sign === "-" ? "-" : "",
+    whole: whole.replace(/\B(?=(\d{3})+$)/g, ","),
+    cents: digits.slice(0, 2),
+    rest: digits.slice(2),
+  };
+}
+
+export function usdText(amount: string): string {
+  const { sign, whole, cents, rest } = usdParts(amount);
+  return `${sign}$${whole}.${cents}${rest}`;
+}
+
+/** In nano-USD, to add and compare. */
+export function toNano(amount: string): bigint {
+  const [, sign, whole = "0", fraction = ""] = decimal.exec(amount) ?? [];
+  const nano = BigInt(whole + fraction.slice(0, places).padEnd(places, "0"));
+  return sign === "-" ? -nano : nano;
+}
+
+export function fromNano(nano: bigint): string {
+  const digits = String(nano < 0n ? -nano : nano).padStart(places + 1, "0");
+  const fraction = digits.slice(-places).replace(/0+$/, "");
+  return `${nano < 0n ? "-" : ""}${digits.slice(0, -places)}${fraction && `.${fraction}`}`;
+}
+
+export const sumUsd = (amounts: readonly string[]): string =>
+  fromNano(amounts.reduce((sum, amount) => sum + toNano(amount), 0n));
+
+/** How much of a whole is used, from 0 to 1. */
+export function share(part: string, whole: string): number {
+  const all = toNano(whole);
+  if (all <= 0n) return 1;
+  const thousandths = Number((toNano(part) * 1000n) / all) / 1000;
+  return Math.min(1, Math.max(0, thousandths));
+}
+
+/** For the height of a bar only. */
+export const approximateUsd = (amount: string): number => Number(toNano(amount)) / 1e9;

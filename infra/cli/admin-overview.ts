@@ -1,0 +1,112 @@
+import { setTimeout } from "node:timers/promises";
+import { aligned, type Item } from "./admin-print.ts";
+
+const redrawMs = 2_000;
+const clearScreen = "\u001b[H\u001b[J";
+
+type Count = Readonly<Record<"calls" | "failed" | "refused", number>> & { readonly charged_usd: string };
+interface Pool {
+  readonly pool: string;
+  readonly workers: number;
+  readonly running: number;
+  readonly free: number;
+  readonly waiting: number;
+  readonly oldest_wait_seconds: number;
+}
+interface Open {
+  readonly open: number;
+  readonly oldest_seconds: number;
+}
+
+/** docs/api/admin.md, "Overview". */
+interface Overview {
+  readonly at: number;
+  readonly traffic: Readonly<Record<"last_5_minutes" | "last_hour" | "last_day", Count>> | null;
+  readonly pools: readonly Pool[] | null;
+  readonly workers: number | null;
+  readonly catalog_differs: boolean;
+  readonly upstreams: readonly { readonly id: string; readonly state: string }[];
+  readonly stores: readonly { readonly name: string; readonly ok: boolean; readonly ping_ms: number | null }[];
+  readonly money: { readonly holds: Open; readonly leases: Open; readonly undecided: number } | null;
+  readonly ledger: { readonly faults: number; readonly difference_usd: string } | null;
+  readonly owed: { readonly owed_usd: string; readonly payments: number } | null;
+}
+
+const trafficLines = (traffic: NonNullable<Overview["traffic"]>) =>
+  aligned([
+    ["", "CALLS", "FAILED", "REFUSED", "CHARGED USD"],
+    ...(
+      [
+        ["last 5 minutes", traffic.last_5_minutes],
+        ["last hour", traffic.last_hour],
+        ["last day", traffic.last_day],
+      ] as const
+    ).map(([name, { calls, failed, refused, charged_usd }]) => [
+      name,
+      `${calls}`,
+      `${failed}`,
+      `${refused}`,
+      charged_usd,
+    ]),
+  ]);
+
+const poolLines = (pools: readonly Pool[]) =>
+  aligned([
+    ["POOL", "WORKERS", "RUNNING", "FREE", "WAITING", "OLDEST"],
+    ...pools.map(({ pool, workers, running, free, waiting, oldest_wait_seconds: oldest }) => [
+      pool,
+      ...[workers, running, free, waiting].map(String),
+      waiting > 0 ? `${oldest.toFixed(1)} s` : "-",
+    ]),
+  ]);
+
+/** The states of upstreams, those with a problem by name. */
+function upstreamLine(upstreams: Overview["upstreams"]): string {
+  const ids = (state: string) => upstreams.filter((each) => each.state === state).map(({ id }) => id);
+  const open = ids("open");
+  const shown = open.length > 0 ? `open: ${open.join(", ")}` : "none open";
+  return `${ids("ready").length} ready, ${shown}, ${ids("no key").length} without a key`;
+}
+
+const openText = ({ open, oldest_seconds: seconds }: Open) => (open > 0 ? `${open}, oldest ${seconds} s` : "none");
+
+export function showOverview(item: Item): string {
+  const overview = item as unknown as Overview;
+  const { traffic, pools, workers, upstreams, stores, money, ledger, owed } = overview;
+  const rows = [
+    ["workers", `${workers ?? "not known"}${overview.catalog_differs ? ", with another catalog than the API" : ""}`],
+    ["upstreams", upstreamLine(upstreams)],
+    [
+      "stores",
+      stores.map(({ name, ok, ping_ms }) => (ok ? `${name} ${ping_ms} ms` : `${name} DOES NOT ANSWER`)).join(", "),
+    ],
+    ["holds", money ? openText(money.holds) : "not counted: no maintenance worker"],
+    ["leases", money ? openText(money.leases) : "not counted: no maintenance worker"],
+    ["undecided", money ? String(money.undecided) : "-"],
+    ["ledger", ledger ? `${ledger.faults} faults, difference ${ledger.difference_usd} USD` : "not checked yet"],
+    ["owed", owed ? `${owed.owed_usd} USD of ${owed.payments} payments` : "not known"],
+  ];
+  const at = new Date(overview.at * 1_000).toISOString().replace("T", " ").slice(0, 19);
+  return [
+    `${at} UTC\n`,
+    traffic ? trafficLines(traffic) : "Calls cannot be counted: Redis does not answer.\n",
+    pools ? poolLines(pools) : "Pools are not known: Redis does not answer.\n",
+    aligned(rows),
+  ].join("\n");
+}
+
+/** Reads and shows it until Ctrl-C: in place on a terminal, else one below the other. An error is shown, and tried again. */
+export async function watchOverview(read: () => Promise<Item>, show: (item: Item) => string): Promise<void> {
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
+  for (let first = true; !stop.signal.aborted; first = false) {
+    const text = await read().then(show, (error: unknown) => {
+      // What is wrong at the start, such as a wrong token, stays wrong.
+      if (first) throw error;
+      return `${(error as Error).message}\n`;
+    });
+    if (stop.signal.aborted) break;
+    process.stdout.write(process.stdout.isTTY ? `${clearScreen}${text}\nCtrl-C ends.\n` : text);
+    await setTimeout(redrawMs, undefined, { signal: stop.signal }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,55 @@
+import { z } from "zod";
+import { systemClock } from "#platform/clock";
+import { createProcessLogger } from "#platform/logger";
+import { connectMongo } from "#platform/mongo";
+import { createSessions } from "#sessions";
+import { createAdminTokens } from "../../api/routes/admin/index.ts";
+import { createAdminClient } from "./admin-client.ts";
+import type { Demo } from "./demo.ts";
+
+/** Each begins one session of the dashboard, within five minutes. */
+export interface SignInCodes {
+  readonly account: string;
+  readonly operator: string;
+}
+
+const accountSession = z.object({ key: z.object({ id: z.string(), scopes: z.array(z.string()) }) });
+const scopes = ["inference", "manage"];
+
+/**
+ * Codes for the demo's account and its operator. They are written to the database, not asked of the API, so that no
+ * deployment has a way to make one.
+ */
+export async function issueSignInCodes(
+  mongodbUri: string,
+  { demo, origin, adminToken }: { demo: Demo; origin: string; adminToken: string },
+): Promise<SignInCodes> {
+  const operator = createAdminTokens({ ADMIN_TOKEN: adminToken, ADMIN_TOKENS: undefined })?.find(adminToken);
+  if (!operator) throw new TypeError("no admin token");
+  const key = await demoKey(origin, demo.apiKey);
+  // A demo from before scopes.
+  if (scopes.some((scope) => !key.scopes.includes(scope)))
+    await createAdminClient({ url: origin, token: adminToken })("PATCH", `/keys/${key.id}`, { scopes });
+  const mongo = await connectMongo(mongodbUri, systemClock, createProcessLogger("start", "warn"));
+  try {
+    const sessions = createSessions({ mongo, clock: systemClock });
+    const { name, seal } = operator;
+    return {
+      account: await sessions.issueCode(() => ({ kind: "account", account: demo.accountId, key: key.id })),
+      operator: await sessions.issueCode((secret) => ({ kind: "operator", operator: name, sealed: seal(secret) })),
+    };
+  } finally {
+    await mongo.close();
+  }
+}
+
+/** The key's id, which only a session of it tells. */
+async function demoKey(origin: string, apiKey: string) {
+  const url = `${origin}/dashboard/session`;
+  const headers = { origin, "content-type": "application/json" };
+  const begun = await fetch(url, { method: "POST", headers, body: JSON.stringify({ key: apiKey }) });
+  const { key } = accountSession.parse(await begun.json());
+  const cookie = begun.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+  await fetch(url, { method: "DELETE", headers: { origin, cookie } });
+  return key;
+}

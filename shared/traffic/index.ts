@@ -1,0 +1,116 @@
+/**
+ * How much the service does: calls, failures and charges by minute and by hour, for the operator's overview. Every process counts
+ * in memory and adds what it counted to Redis every five seconds, so reading it costs the same at any load. It is not the
+ * ledger: what Redis loses, or a process that is killed, is missing here. Owns the Redis keys `{traffic}:*`, which expire.
+ */
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import { oneAtATime } from "#platform/one-at-a-time";
+import type { RedisClient } from "#platform/redis";
+
+const fields = ["calls", "failed", "refused", "nanoUsd"] as const;
+type Field = (typeof fields)[number];
+export type TrafficCount = { readonly [Name in Exclude<Field, "nanoUsd">]: number } & { readonly nanoUsd: bigint };
+export interface TrafficPoint extends TrafficCount {
+  /** When its minute or hour begins: Unix milliseconds. */
+  readonly at: number;
+}
+
+const minuteMs = 60_000;
+/** Each size of bucket, how many of them are read, and for how long they stay. */
+const sizes = {
+  minute: { ms: minuteMs, count: 60, seconds: 2 * 3_600 },
+  hour: { ms: 60 * minuteMs, count: 24, seconds: 26 * 3_600 },
+} as const;
+type Size = keyof typeof sizes;
+const flushMs = 5_000;
+
+const keyOf = (size: Size, at: number) => `{traffic}:${size}:${at}`;
+const startOf = (size: Size, at: number) => at - (at % sizes[size].ms);
+
+export type TrafficCounter = ReturnType<typeof createTrafficCounter>;
+
+/** Of one process. */
+export function createTrafficCounter() {
+  let counts = new Map<Field, bigint>();
+  const add = (field: Field, by: bigint) => void counts.set(field, (counts.get(field) ?? 0n) + by);
+  return {
+    /** A call was answered, or refused. A caller who disconnected is no failure. */
+    answered(status: number): void {
+      add("calls", 1n);
+      if (status >= 500) add("failed", 1n);
+      else if (status >= 400 && status !== 499) add("refused", 1n);
+    },
+    /** This process decided what a call costs. */
+    charged(nanoUsd: bigint): void {
+      if (nanoUsd > 0n) add("nanoUsd", nanoUsd);
+    },
+    take(): ReadonlyMap<Field, bigint> {
+      const taken = counts;
+      counts = new Map();
+      return taken;
+    },
+    /** What could not be written is written with the next. */
+    giveBack: (taken: ReadonlyMap<Field, bigint>): void => taken.forEach((by, field) => add(field, by)),
+  };
+}
+
+/** Adds the counts of this process to those of all. */
+export function startTraffic(deps: { counter: TrafficCounter; redis: RedisClient; clock: Clock; log: Logger }) {
+  const { counter, redis, clock, log } = deps;
+
+  const flush = oneAtATime(log, "writing the traffic counts", async () => {
+    const taken = counter.take();
+    if (taken.size === 0) return;
+    const batch = redis.multi();
+    for (const size of Object.keys(sizes) as Size[]) {
+      const key = keyOf(size, startOf(size, clock.now()));
+      for (const [field, by] of taken) batch.hincrby(key, field, String(by));
+      batch.expire(key, sizes[size].seconds);
+    }
+    try {
+      await batch.exec();
+    } catch (error) {
+      counter.giveBack(taken);
+      throw error;
+    }
+  });
+  const stop = clock.every(flushMs, () => void flush());
+
+  /** Oldest first: the last one is the minute or hour that runs. Rejects while Redis is unavailable. */
+  async function read(size: Size): Promise<TrafficPoint[]> {
+    const { ms, count } = sizes[size];
+    const last = startOf(size, clock.now());
+    const starts = Array.from({ length: count }, (_, n) => last - (count - 1 - n) * ms);
+    const stored = await Promise.all(starts.map((at) => redis.hmget(keyOf(size, at), ...fields)));
+    return starts.map((at, n) => {
+      const [calls, failed, refused, nanoUsd] = stored[n] ?? [];
+      const number = (text: string | null | undefined) => Number(text ?? 0);
+      return {
+        at,
+        calls: number(calls),
+        failed: number(failed),
+        refused: number(refused),
+        nanoUsd: BigInt(nanoUsd ?? 0),
+      };
+    });
+  }
+
+  return {
+    read,
+    /** Writes what remains, once, unless Redis is unavailable. */
+    async stop(): Promise<void> {
+      stop();
+      if (redis.status === "ready") await flush();
+    },
+  };
+}
+
+export type Traffic = ReturnType<typeof startTraffic>;
+
+export const sumOf = (points: readonly TrafficCount[]): TrafficCount => ({
+  calls: points.reduce((sum, { calls }) => sum + calls, 0),
+  failed: points.reduce((sum, { failed }) => sum + failed, 0),
+  refused: points.reduce((sum, { refused }) => sum + refused, 0),
+  nanoUsd: points.reduce((sum, { nanoUsd }) => sum + nanoUsd, 0n),
+});

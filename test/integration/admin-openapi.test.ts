@@ -1,0 +1,108 @@
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { expect, test } from "vitest";
+import { adminDocument } from "../../api/openapi/admin/index.ts";
+import { registerWorker } from "../../shared/jobs/index.ts";
+import { systemClock } from "../../shared/platform/clock.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { adminToken, settledCall, startAdminServer } from "../support/admin-server.ts";
+import { type Document, describedBy } from "../support/openapi.ts";
+import { eventually } from "../support/service.ts";
+import { serviceOfFile } from "../support/service-setup.ts";
+
+const document = adminDocument("http://127.0.0.1/admin/v1") as unknown as Document;
+const description = describedBy(document);
+const { operations } = description;
+
+test("the description is valid OpenAPI 3.1, and Redocly's recommended rules find nothing", async () => {
+  const { valid, errors } = await new Validator().validate(structuredClone(document) as never);
+  expect({ valid, errors }).toEqual({ valid: true });
+  const config = await createConfig({ extends: ["recommended"], rules: { "no-server-example.com": "off" } });
+  const problems = await lintFromString({ source: JSON.stringify(document), config });
+  expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
+});
+
+const running = serviceOfFile();
+
+test("it is served to operators alone", async () => {
+  const url = new URL("/admin/openapi.json", running.service.baseUrl);
+  expect((await fetch(url)).status).toBe(401);
+  const answer = await fetch(url, { headers: { authorization: `Bearer ${adminToken}` } });
+  const served = (await answer.json()) as { servers: unknown; paths: object };
+  expect(served.servers).toEqual([{ url: `${running.service.baseUrl}/admin/v1` }]);
+  expect(Object.keys(served.paths)).toEqual(Object.keys(document.paths));
+});
+
+test("each route is described with all its methods, and answers to each as it says", async () => {
+  const server = await startAdminServer();
+  const account = (await server.ask("POST", "/accounts", { name: "acme" })).body.id;
+  await server.ask("POST", `/accounts/${account}/credits`, { amount_usd: "5", idempotency_key: "a" });
+  const key = (await server.ask("POST", `/accounts/${account}/keys`, { name: "ci" })).body.id;
+  const request = newRequestId();
+  await settledCall(server, account, request);
+  const held = { account, requestId: newRequestId(), maxNanoUsd: 2_000_000n, minNanoUsd: 2_000_000n };
+  await server.money.hold({ ...held, expiresAt: Date.now() + 60_000 });
+
+  const worker = registerWorker({
+    worker: "wrk_1",
+    redis: server.redis,
+    clock: systemClock,
+    log: createLogger("test", "silent"),
+    record: () => ({
+      version: "1.0.0",
+      startedAt: Date.now(),
+      pools: { chat: { free: 5, running: 1 } },
+      upstreams: { local: "ready" },
+      catalog: "other",
+    }),
+  });
+  await worker.write();
+  await eventually(async () => (await server.ask("GET", "/workers")).body.data.length === 1);
+
+  const ids: Readonly<Record<string, string>> = {
+    "/accounts/{id}": account,
+    "/accounts/{id}/keys": account,
+    "/accounts/{id}/credits": account,
+    "/accounts/{id}/ledger": account,
+    "/keys/{id}": key,
+    "/requests/{id}": request,
+  };
+  const bodies: Readonly<Record<string, object>> = {
+    "POST /accounts": { name: "other" },
+    "PATCH /accounts/{id}": { frozen: true },
+    "POST /accounts/{id}/credits": { amount_usd: "1", idempotency_key: "b" },
+    "POST /accounts/{id}/keys": { limits: { requests_per_minute: 5 } },
+    "PATCH /keys/{id}": { name: "new" },
+    "POST /archives/{id}/restore": {},
+    "POST /owed/{id}/refunds": { amount_usd: "1", transaction: "x" },
+  };
+  const statuses: string[] = [];
+  for (const described of operations) {
+    const { method, path } = described;
+    const answer = await server.ask(method, path.replace("{id}", ids[path] ?? "none"), bodies[`${method} ${path}`]);
+    const name = `${method} ${path} ${answer.status}`;
+    statuses.push(name);
+    expect([
+      name,
+      description.faultsOf(described, { ...answer, type: "application/json", value: answer.body }),
+    ]).toEqual([name, []]);
+    expect([name, answer.headers.get("cache-control")]).toEqual([name, "no-store"]);
+  }
+  expect(statuses.filter((each) => !/ 20\d$/.test(each)).toSorted()).toEqual([
+    "DELETE /archives/{id}/restore 404",
+    "GET /archives/{id} 404",
+    "POST /archives/{id}/restore 404",
+    "POST /owed/{id}/refunds 400",
+  ]);
+
+  // A method that is not described is none that a route has.
+  const paths = Map.groupBy(operations, ({ path }) => path);
+  for (const [path, ofPath] of paths) {
+    const { status, headers } = await server.ask("PUT", path.replace("{id}", "none"));
+    const allowed = ofPath.map(({ method }) => method).toSorted();
+    expect([path, status, headers.get("allow")?.split(", ").toSorted()]).toEqual([path, 405, allowed]);
+  }
+  // Nor is a route: the router of the service has no others.
+  expect(server.routes.toSorted()).toEqual([...paths.keys()].toSorted());
+});

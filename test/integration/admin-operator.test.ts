@@ -1,0 +1,305 @@
+import { describe, expect, test } from "vitest";
+import { createAudit } from "../../api/audit/index.ts";
+import { systemClock } from "../../shared/platform/clock.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { adminToken, startAdminServer } from "../support/admin-server.ts";
+import { testStores } from "../support/servers.ts";
+
+const [ann, bob] = ["token-of-ann-0123456789", "token-of-bob:0123456789"];
+const operators = { ADMIN_TOKEN: adminToken, ADMIN_TOKENS: `ann:${ann},bob:${bob}` };
+const as = (token: string) => ({ authorization: `Bearer ${token}` });
+
+interface Shown {
+  readonly id: string;
+  readonly who: string;
+  readonly action: string;
+  readonly targets: readonly string[];
+  readonly changes: object | null;
+  readonly request_id: string;
+  readonly status: number | null;
+  readonly code: string | null;
+}
+
+async function setup() {
+  const server = await startAdminServer(operators);
+  const audit = async (query = "") =>
+    (await server.ask("GET", `/audit${query}`)).body as unknown as {
+      data: readonly Shown[];
+      has_more: boolean;
+      next: string;
+    };
+  return { ...server, audit };
+}
+
+describe("tokens of single operators", () => {
+  test("each is accepted under its name, and nothing else is", async () => {
+    const { ask, audit } = await setup();
+    for (const token of [ann, bob, adminToken])
+      expect((await ask("POST", "/accounts", { name: "acme" }, as(token))).status).toBe(201);
+    for (const token of ["ann", `ann:${ann}`, `${ann},bob:${bob}`, ann.slice(1), ""])
+      expect((await ask("POST", "/accounts", { name: "acme" }, as(token))).status).toBe(401);
+    expect((await audit()).data.map(({ who }) => who)).toEqual(["admin", "bob", "ann"]);
+  });
+
+  test("they are enough without ADMIN_TOKEN", async () => {
+    const { ask } = await startAdminServer({ ADMIN_TOKENS: `ann:${ann}` });
+    expect((await ask("GET", "/accounts", undefined, as(ann))).status).toBe(200);
+    expect((await ask("GET", "/accounts", undefined, as(adminToken))).status).toBe(401);
+  });
+
+  test.each([
+    ["ann:short", /must be name:token/],
+    [`ann ${ann}`, /must be name:token/],
+    [`:${ann}`, /must be name:token/],
+    [`ann:${ann},`, /must be name:token/],
+    [`ann:${ann},ann:${bob}`, /ann is there twice/],
+    [`admin:${ann}`, /admin is the name of ADMIN_TOKEN/],
+    [`ann:${ann},bob:${ann}`, /two operators have the same token/],
+    [`ann:${adminToken}`, /two operators have the same token/],
+  ])("the API does not start with %s", (tokens, message) => {
+    const stores = { REDIS_URL: "redis://127.0.0.1", MONGODB_URI: "mongodb://127.0.0.1/a" };
+    const storage = { S3_ENDPOINT: "http://127.0.0.1", S3_ACCESS_KEY_ID: "a", S3_SECRET_ACCESS_KEY: "b" };
+    const load = () => loadConfig({ ...stores, ...storage, ADMIN_TOKEN: adminToken, ADMIN_TOKENS: tokens });
+    expect(load).toThrow(message);
+    // No secret in the message.
+    expect(load).not.toThrow(new RegExp(ann));
+  });
+});
+
+describe("the audit log", () => {
+  test("has a record of every change: who, what, of what, with which result, and no secret", async () => {
+    const { ask, audit } = await setup();
+    const account = (await ask("POST", "/accounts", { name: "acme" }, as(ann))).body.id;
+    const key = (await ask("POST", `/accounts/${account}/keys`, { name: "ci" })).body;
+    const credit = { amount_usd: "5.00", idempotency_key: "a" };
+    const changes = [
+      ["PATCH", `/accounts/${account}`, { frozen: true }, 200],
+      ["POST", `/accounts/${account}/credits`, credit, 201],
+      ["POST", `/accounts/${account}/credits`, { ...credit, amount_usd: "6.00" }, 409],
+      ["PATCH", `/keys/${key.id}`, { name: "new" }, 200],
+      ["DELETE", `/keys/${key.id}`, undefined, 200],
+      ["DELETE", "/archives/2026-01/restore", undefined, 404],
+      ["POST", "/archives/2026-01/restore", {}, 404],
+      ["POST", "/owed/none/refunds", { amount_usd: "1", transaction: "x" }, 400],
+    ] as const;
+    for (const [method, path, body, status] of changes) expect((await ask(method, path, body)).status).toBe(status);
+
+    const { data } = await audit();
+    expect(data.map(({ action, status }) => [action, status]).toReversed()).toEqual([
+      ["POST /accounts", 201],
+      ["POST /accounts/{id}/keys", 201],
+      ["PATCH /accounts/{id}", 200],
+      ["POST /accounts/{id}/credits", 201],
+      ["POST /accounts/{id}/credits", 409],
+      ["PATCH /keys/{id}", 200],
+      ["DELETE /keys/{id}", 200],
+      ["DELETE /archives/{id}/restore", 404],
+      ["POST /archives/{id}/restore", 404],
+      ["POST /owed/{id}/refunds", 400],
+    ]);
+    const [created, issued, , credited, refused] = data.toReversed();
+    expect(created).toEqual({
+      id: expect.stringMatching(/^aud_/),
+      object: "audit_record",
+      who: "ann",
+      action: "POST /accounts",
+      targets: [account],
+      changes: { name: "acme" },
+      request_id: expect.stringMatching(/^req_/),
+      created_at: expect.closeTo(Date.now() / 1_000, -1.5),
+      status: 201,
+      code: null,
+    });
+    expect(issued).toMatchObject({ who: "admin", targets: [account, key.id], changes: { name: "ci" } });
+    expect(credited).toMatchObject({ targets: [account, `credit:${account}:a`], changes: credit });
+    expect(refused).toMatchObject({ status: 409, code: "conflict" });
+    expect(JSON.stringify(data)).not.toContain(key.key);
+  });
+
+  test("has nothing of reading, nor of a body that is refused", async () => {
+    const { ask, audit } = await setup();
+    await ask("POST", "/accounts", { name: "acme", secret: "s" });
+    await ask("POST", "/accounts", "{not json");
+    for (const path of ["/accounts", "/overview", "/audit"]) await ask("GET", path);
+    expect((await audit()).data).toEqual([]);
+  });
+
+  test("a change whose record cannot be written is not made", async () => {
+    const { ask, mongo, money } = await setup();
+    // A validator is what refuses a write of a live MongoDB.
+    await mongo.db.command({ collMod: "auditLog", validator: { never: 1 } });
+    expect((await ask("POST", "/accounts", { name: "acme" })).status).toBe(500);
+    expect(await money.accounts({ limit: 10 })).toEqual([]);
+  });
+
+  test("a change whose result is not recorded is answered as done, and shown as unknown", async () => {
+    const { mongo, audit: shown } = await setup();
+    const log = createLogger("test", "silent");
+    const audit = createAudit({ mongo, clock: systemClock, log });
+    const intent = { who: "ann", action: "POST /accounts", targets: [], requestId: newRequestId() };
+    const done = await audit.record(
+      intent,
+      async () => {
+        await mongo.db.command({ collMod: "auditLog", validator: { never: 1 } });
+        return "done";
+      },
+      () => ({ status: 201 }),
+    );
+    expect(done).toBe("done");
+    expect((await shown()).data).toMatchObject([{ who: "ann", status: null, code: null }]);
+  });
+
+  test("is filtered by who, action, target and time, in pages, each by an index", async () => {
+    const { ask, audit, mongo } = await setup();
+    const first = (await ask("POST", "/accounts", { name: "a" }, as(ann))).body.id;
+    const second = (await ask("POST", "/accounts", { name: "b" }, as(bob))).body.id;
+    await ask("PATCH", `/accounts/${first}`, { frozen: true }, as(bob));
+    const ids = async (query: string) => (await audit(query)).data.map(({ who, targets }) => [who, targets[0]]);
+    expect(await ids("?who=bob")).toEqual([
+      ["bob", first],
+      ["bob", second],
+    ]);
+    expect(await ids(`?action=${encodeURIComponent("PATCH /accounts/{id}")}`)).toEqual([["bob", first]]);
+    expect(await ids(`?target=${first}`)).toEqual([
+      ["bob", first],
+      ["ann", first],
+    ]);
+    expect(await ids(`?target=${first}&who=ann`)).toEqual([["ann", first]]);
+    const soon = Math.ceil(Date.now() / 1_000) + 1;
+    expect(await ids(`?from=${soon}`)).toEqual([]);
+    expect(await ids(`?from=${soon - 60}&to=${soon}`)).toHaveLength(3);
+    const page = await audit("?limit=2");
+    expect(page).toMatchObject({ has_more: true });
+    expect((await audit(`?limit=2&after=${page.next}`)).data.map(({ targets }) => targets[0])).toEqual([first]);
+    expect((await ask("GET", "/audit?after=aud_none")).body).toMatchObject({ error: { param: "after" } });
+    expect((await ask("GET", "/audit?from=monday")).body).toMatchObject({ error: { param: "from" } });
+
+    const log = mongo.db.collection("auditLog");
+    for (const filter of [{}, { who: "bob" }, { action: "x" }, { targets: "x" }]) {
+      const plan = await log.find(filter).sort({ createdAt: -1, _id: -1 }).explain("queryPlanner");
+      expect(JSON.stringify(plan["queryPlanner"].winningPlan)).not.toMatch(/COLLSCAN|"SORT"/);
+    }
+  });
+
+  test("names the operator of a session, whose requests go through the same routes", async () => {
+    const { url, audit } = await setup();
+    const response = await fetch(`${url}/session/admin/v1/accounts`, {
+      method: "POST",
+      body: JSON.stringify({ name: "acme" }),
+    });
+    expect(response.status).toBe(201);
+    expect((await audit()).data).toMatchObject([{ who: "operator-of-a-session", action: "POST /accounts" }]);
+  });
+});
+
+test("accounts are found by their id, or by the beginning of their name in any case, by an index", async () => {
+  const { ask, mongo } = await setup();
+  const names = ["acme one", "Acme two", "ACME two", "zebra"];
+  const ids: string[] = [];
+  for (const name of names) ids.push((await ask("POST", "/accounts", { name })).body.id);
+  const found = async (query: string) =>
+    (await ask("GET", `/accounts?${query}`)).body.data.map(({ id }) => names[ids.indexOf(id)]);
+  const twos = ["Acme two", "ACME two"].toSorted((one, other) =>
+    (ids[names.indexOf(one)] ?? "") < (ids[names.indexOf(other)] ?? "") ? -1 : 1,
+  );
+  expect(await found("search=acme")).toEqual(["acme one", ...twos]);
+  expect(await found("search=ACME%20t")).toEqual(twos);
+  expect(await found(`search=${ids[3]}`)).toEqual(["zebra"]);
+  expect(await found("search=nobody")).toEqual([]);
+  const page = (await ask("GET", "/accounts?search=acme&limit=2")).body;
+  expect(page).toMatchObject({ has_more: true });
+  expect(await found(`search=acme&limit=2&after=${page.next}`)).toEqual([twos[1]]);
+  const plan = await mongo.db
+    .collection<{ _id: string }>("accounts")
+    .find({ _id: { $gte: "acct_", $lt: "acct`" }, name: { $gte: "a", $lt: "a\uffff" } })
+    .collation({ locale: "en", strength: 2 })
+    .sort({ name: 1, _id: 1 })
+    .explain("queryPlanner");
+  expect(JSON.stringify(plan["queryPlanner"].winningPlan)).not.toMatch(/COLLSCAN|"SORT"/);
+});
+
+describe("holds", () => {
+  test("are listed oldest first, over all accounts and in pages; a settled one is gone", async () => {
+    const { ask, money } = await setup();
+    const holdsOf = async (query = "") => (await ask("GET", `/holds${query}`)).body;
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n++) {
+      const { id: account } = await money.createAccount({ name: `a${n % 2}` });
+      await money.credit(account, { amountNanoUsd: 5_000_000_000n, idempotencyKey: "a" });
+      const requestId = newRequestId();
+      await money.hold({
+        account,
+        requestId,
+        maxNanoUsd: 2_000_000n,
+        minNanoUsd: 2_000_000n,
+        expiresAt: Date.now() + 60_000 - n * 1_000,
+      });
+      ids.push(requestId);
+    }
+    const all = await holdsOf();
+    expect(all.data.map(({ id }) => id)).toEqual(ids);
+    expect(all.data[0]).toEqual({
+      id: ids[0],
+      object: "hold",
+      account: expect.stringMatching(/^acct_/),
+      amount_usd: "0.002",
+      held_at: expect.closeTo(Date.now() / 1_000, -1.5),
+      expires_at: expect.closeTo(Date.now() / 1_000 + 60, -1.5),
+    });
+    const paged: string[] = [];
+    for (let next: string | null = ""; next !== null; ) {
+      const page = await holdsOf(`?limit=2${next && `&after=${encodeURIComponent(next)}`}`);
+      paged.push(...page.data.map(({ id }) => id));
+      next = page.next;
+    }
+    expect(paged).toEqual(ids);
+    expect((await ask("GET", "/holds?after=x")).body).toMatchObject({ error: { param: "after" } });
+  });
+});
+
+test("the overview has the calls and charges of all processes, and says what cannot be read", async () => {
+  const { ask, counter, flush } = await setup();
+  for (const status of [200, 200, 499, 429, 503]) counter.answered(status);
+  counter.charged(1_500_000n);
+  counter.charged(1n);
+  await flush();
+  const { status, body } = await ask("GET", "/overview");
+  const count = { calls: 5, failed: 1, refused: 1, charged_usd: "0.001500001" };
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    object: "overview",
+    traffic: { last_5_minutes: count, last_hour: count, last_day: count },
+    workers: 0,
+    // No maintenance worker has counted anything.
+    money: null,
+    ledger: null,
+    owed: { owed_usd: "0.00", payments: 0 },
+    stores: [
+      { name: "mongodb", ok: true },
+      { name: "redis", ok: true },
+      { name: "s3", ok: false, ping_ms: null },
+    ],
+  });
+  const { traffic, pools, upstreams } = body as unknown as {
+    traffic: { minutes: { at: number; calls: number }[]; hours: unknown[] };
+    pools: { pool: string }[];
+    upstreams: { id: string; state: string }[];
+  };
+  expect([traffic.minutes.length, traffic.hours.length]).toEqual([60, 24]);
+  expect(traffic.minutes.reduce((sum, { calls }) => sum + calls, 0)).toBe(5);
+  expect(pools.map(({ pool }) => pool)).toEqual(["chat", "embeddings", "image", "media", "maintenance"]);
+  expect(upstreams).toContainEqual({ id: "local", state: "no key" });
+});
+
+test("a worker that died before it wrote its counts has lost them alone; the others' are there", async () => {
+  const stores = await testStores();
+  const one = await startAdminServer(operators, stores);
+  const other = await startAdminServer(operators, stores);
+  one.counter.answered(200);
+  other.counter.answered(200);
+  await one.flush();
+  const overview = (await other.ask("GET", "/overview")).body as unknown as { traffic: { last_hour: object } };
+  expect(overview.traffic.last_hour).toMatchObject({ calls: 1 });
+});

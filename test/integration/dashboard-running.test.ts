@@ -1,0 +1,97 @@
+import { expect, test } from "vitest";
+import { browse, signIn } from "../support/dashboard-setup.ts";
+import { drawing, images, providerImages } from "../support/generation-setup.ts";
+import { startMockOpenai } from "../support/mock-openai.ts";
+import { ofFile } from "../support/of-file.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
+import { gate } from "../support/service-setup.ts";
+
+/** Two API instances, and one worker that makes one image at a time. */
+const shared = ofFile(
+  async (onEnd) => {
+    const stores = await testStores();
+    const provider = await startMockOpenai();
+    const upstream = { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url };
+    const service = await startService(stores, { onEnd, env: { ...upstream, WORKER_CONCURRENCY_IMAGE: "1" } });
+    const other = await startService(stores, { onEnd, env: { ...upstream, WORKER_POOLS: "maintenance" } });
+    onEnd(() => provider.close());
+    return { service, other, provider };
+  },
+  ({ provider }) => provider.reset(),
+);
+
+interface Running {
+  readonly id: string;
+  readonly key: string;
+  readonly stage: string;
+  readonly position: number | null;
+}
+
+test("calls that one waits for are shown with their place in the queue, in every instance, and to their account alone", async () => {
+  const { service, other, provider } = shared;
+  const customer = await service.account("10.00");
+  const [managing, second, outsider] = [
+    await service.admin<{ key: string }>("POST", `/accounts/${customer.id}/keys`, { scopes: ["manage"] }),
+    await service.admin<{ id: string; key: string }>("POST", `/accounts/${customer.id}/keys`, {}),
+    await service.account("1.00"),
+  ];
+  const { opened, open } = gate();
+  provider.respond({ beforeHeaders: opened });
+  const running = async (key: string, at = service) => {
+    const cookie = await signIn(at, { key });
+    const { body, status } = await browse(at, "GET", "/dashboard/api/running", { cookie });
+    expect(status).toBe(200);
+    return (body as unknown as { data: Running[] }).data;
+  };
+  const draw = (key: string) =>
+    customer.post(images, drawing("a lighthouse", { model: providerImages, size: "1024x1024" }), {
+      headers: { authorization: `Bearer ${key}` },
+    });
+  const first = draw(customer.key);
+  await eventually(async () => (await running(managing.key))[0]?.stage === "running");
+  const calls = [first, draw(customer.key)];
+  await eventually(async () => (await running(managing.key)).length === 2);
+  calls.push(draw(second.key));
+  await eventually(async () => (await running(managing.key)).length === 3);
+
+  const shown = await running(managing.key, other);
+  expect(shown).toMatchObject([
+    { object: "running_call", key: second.id, endpoint: images, model: providerImages, pool: "image" },
+    { stage: "waiting", elapsed_ms: expect.any(Number) as number },
+    { stage: "running", position: null },
+  ]);
+  expect(shown.map(({ position }) => position).toSorted()).toEqual([1, 2, null]);
+  expect((await running(second.key)).map(({ key }) => key)).toEqual([second.id]);
+  expect(await running(outsider.key)).toEqual([]);
+
+  open();
+  for (const call of calls) expect((await call).status).toBe(200);
+  await eventually(async () => (await running(managing.key, other)).length === 0);
+});
+
+test("generated files are listed newest first with their life left, by pages, to their account alone", async () => {
+  const { service } = shared;
+  const customer = await service.account("10.00");
+  const other = await service.account("1.00");
+  for (const n of [1, 2, 3]) expect((await customer.post(images, drawing("a lighthouse", { n }))).status).toBe(200);
+  const cookie = await signIn(service, { key: customer.key });
+  const list = async (query: string, as = cookie) =>
+    (await browse(service, "GET", `/dashboard/api/files${query}`, { cookie: as })).body as unknown as {
+      data: { id: string; url: string; created_at: number; expires_at: number; request: string }[];
+      has_more: boolean;
+      next: string | null;
+    };
+  const all = await list("");
+  expect([all.data.length, all.has_more]).toEqual([6, false]);
+  expect(new Set(all.data.map(({ request }) => request)).size).toBe(3);
+  for (const { created_at, expires_at } of all.data) expect(expires_at - created_at).toBe(24 * 3_600);
+  expect((await fetch(all.data[0]?.url ?? "")).headers.get("content-type")).toBe("image/png");
+  const page = await list("?limit=4");
+  const rest = await list(`?limit=4&after=${page.next}`);
+  expect([...page.data, ...rest.data]).toEqual(all.data);
+  const theirs = await signIn(service, { key: other.key });
+  expect((await list("", theirs)).data).toEqual([]);
+  const foreign = await browse(service, "GET", `/dashboard/api/files?after=${page.next}`, { cookie: theirs });
+  expect(foreign.status).toBe(400);
+});

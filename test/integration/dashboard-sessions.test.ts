@@ -1,0 +1,185 @@
+import { expect, test } from "vitest";
+import { browse, cookieOf, signIn } from "../support/dashboard-setup.ts";
+import { movableClock } from "../support/movable-clock.ts";
+import { ofFile } from "../support/of-file.ts";
+import { testStores } from "../support/servers.ts";
+import { type Customer, eventually, type Service, startService, testAdminToken } from "../support/service.ts";
+import { asking, localModel } from "../support/service-setup.ts";
+
+const shared = ofFile(
+  async (onEnd) => {
+    const { clock, ...time } = movableClock();
+    const stores = await testStores();
+    const service = await startService(stores, { clock, onEnd, env: { SIGN_IN_FAILURES_PER_MINUTE: "3" } });
+    return { ...time, stores, service };
+  },
+  () => {},
+);
+
+const keyOf = (service: Service, { id }: Customer, body: object = {}) =>
+  service.admin<{ id: string; key: string }>("POST", `/accounts/${id}/keys`, body);
+
+const balance = "/dashboard/api/v1/balance";
+
+test("a session stands for its key under the dashboard, and shows and does no more than the key", async () => {
+  const { service } = shared;
+  const customer = await service.account("2.00");
+  const cookie = await signIn(service, { key: customer.key });
+
+  const { body: session, headers } = await browse(service, "GET", "/dashboard/session", { cookie });
+  expect(session).toMatchObject({
+    object: "session",
+    kind: "account",
+    account: { id: customer.id, name: "test" },
+    key: { prefix: `${customer.key.slice(0, 8)}...`, scopes: ["inference"] },
+    service: { public_url: service.baseUrl, topups: false, docs: "/docs" },
+  });
+  expect(JSON.stringify(session)).not.toContain(customer.key);
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect((await browse(service, "GET", balance, { cookie })).body).toMatchObject({ balance_usd: "2.00" });
+  const chat = await browse(service, "POST", "/dashboard/api/v1/chat/completions", {
+    cookie,
+    body: asking(localModel),
+  });
+  expect([chat.status, chat.headers.get("x-xm-cost-usd")]).toEqual([200, expect.any(String)]);
+  expect((await browse(service, "GET", "/dashboard/api/v1/uploads", { cookie })).body).toMatchObject({ data: [] });
+  expect((await browse(service, "GET", "/dashboard/api/v1/models", { cookie })).status).toBe(200);
+  expect((await browse(service, "GET", "/dashboard/api/admin/v1/accounts", { cookie })).status).toBe(403);
+});
+
+test("the cookie is for scripts unreadable, for this path alone, and useless anywhere else", async () => {
+  const { service } = shared;
+  const customer = await service.account("1.00");
+  const answer = await browse(service, "POST", "/dashboard/session", { body: { key: customer.key } });
+  const attributes = (answer.headers.get("set-cookie") ?? "").split("; ").slice(1);
+  expect(attributes).toEqual(expect.arrayContaining(["Path=/dashboard", "HttpOnly", "SameSite=Strict"]));
+  expect(attributes.filter((each) => /^(domain|secure)/i.test(each))).toEqual([]);
+  const behindTls = await browse(service, "POST", "/dashboard/session", {
+    body: { key: customer.key },
+    headers: { "sec-fetch-site": "same-origin", "x-forwarded-proto": "https" },
+  });
+  expect(behindTls.headers.get("set-cookie")).toContain("; Secure");
+
+  const cookie = cookieOf(answer);
+  const admin = await signIn(service, { admin_token: testAdminToken });
+  for (const [method, path, body] of [
+    ["GET", "/v1/balance", undefined],
+    ["POST", "/v1/chat/completions", asking(localModel)],
+    ["GET", "/v1/uploads", undefined],
+    ["GET", "/admin/v1/accounts", undefined],
+  ] as const)
+    for (const each of [cookie, admin])
+      expect([path, (await browse(service, method, path, { cookie: each, body })).status]).toEqual([path, 401]);
+  expect((await browse(service, "GET", "/media/file_x", { cookie })).status).toBe(404);
+});
+
+test("writes from other sites are refused, with a session and at sign-in", async () => {
+  const { service } = shared;
+  const customer = await service.account("1.00");
+  const cookie = await signIn(service, { key: customer.key });
+  const write = (headers: Record<string, string>) =>
+    browse(service, "POST", "/dashboard/api/v1/chat/completions", { cookie, body: asking(localModel), headers });
+  const { host } = new URL(service.baseUrl);
+  const refused = [
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "same-site" },
+    { "sec-fetch-site": "none" },
+    { "sec-fetch-site": "cross-site", origin: service.baseUrl },
+    { origin: "https://evil.example" },
+    { origin: `http://${host}.evil.example` },
+    { origin: "null" },
+    {},
+  ];
+  for (const headers of refused) {
+    const { status, body } = await write(headers);
+    expect([headers, status, body.error?.code]).toEqual([headers, 403, "cross_site_request"]);
+  }
+  expect((await write({ origin: service.baseUrl })).status).toBe(200);
+  const login = await browse(service, "POST", "/dashboard/session", { body: { key: customer.key }, headers: {} });
+  expect([login.status, login.headers.get("set-cookie")]).toEqual([403, null]);
+  const { headers } = await browse(service, "GET", balance, { cookie, headers: { origin: "https://evil.example" } });
+  expect(headers.get("access-control-allow-origin")).toBeNull();
+  expect((await browse(service, "DELETE", "/dashboard/session", { cookie, headers: {} })).status).toBe(403);
+  expect((await browse(service, "GET", balance, { cookie })).status).toBe(200);
+});
+
+test("every sign-in has a new secret, and ends the session that its cookie named", async () => {
+  const { service } = shared;
+  const customer = await service.account("1.00");
+  const planted = `dashboard_session=${"A".repeat(43)}`;
+  const first = await browse(service, "POST", "/dashboard/session", { cookie: planted, body: { key: customer.key } });
+  expect(cookieOf(first)).toMatch(/^dashboard_session=[\w-]{43}$/);
+  expect(cookieOf(first)).not.toBe(planted);
+  expect((await browse(service, "GET", balance, { cookie: planted })).status).toBe(401);
+  const second = await browse(service, "POST", "/dashboard/session", {
+    cookie: cookieOf(first),
+    body: { key: customer.key },
+  });
+  expect((await browse(service, "GET", balance, { cookie: cookieOf(first) })).status).toBe(401);
+  expect((await browse(service, "GET", balance, { cookie: cookieOf(second) })).status).toBe(200);
+});
+
+test("signing out ends the session, also for who copied the cookie", async () => {
+  const { service } = shared;
+  const customer = await service.account("1.00");
+  const cookie = await signIn(service, { key: customer.key });
+  const out = await browse(service, "DELETE", "/dashboard/session", { cookie });
+  expect(out.headers.get("set-cookie")).toMatch(/^dashboard_session=;.*Expires=Thu, 01 Jan 1970/);
+  for (const path of [balance, "/dashboard/session"])
+    expect((await browse(service, "GET", path, { cookie })).status).toBe(401);
+});
+
+test("a session ends with its key, within a second of its revocation", async () => {
+  const { service } = shared;
+  const customer = await service.account("1.00");
+  const { id, key } = await keyOf(service, customer);
+  const cookie = await signIn(service, { key });
+  expect((await browse(service, "GET", balance, { cookie })).status).toBe(200);
+  await service.admin("DELETE", `/keys/${id}`);
+  const revokedAt = performance.now();
+  await eventually(async () => (await browse(service, "GET", balance, { cookie })).status === 401);
+  expect(performance.now() - revokedAt).toBeLessThan(1_000);
+  expect((await browse(service, "GET", "/dashboard/session", { cookie })).status).toBe(401);
+});
+
+test("a session ends twelve hours after its sign-in, however much it was used", async () => {
+  const { service, advance } = shared;
+  const customer = await service.account("1.00");
+  const cookie = await signIn(service, { key: customer.key });
+  advance(12 * 3_600_000 - 60_000);
+  expect((await browse(service, "GET", balance, { cookie })).status).toBe(200);
+  advance(60_000);
+  expect((await browse(service, "GET", balance, { cookie })).status).toBe(401);
+});
+
+test("an operator's session uses the admin interface, and ends when its token is no longer configured", async () => {
+  const { service, stores } = shared;
+  const cookie = await signIn(service, { admin_token: testAdminToken });
+  const accounts = "/dashboard/api/admin/v1/accounts";
+  expect((await browse(service, "GET", accounts, { cookie })).body).toMatchObject({ object: "list" });
+  expect((await browse(service, "GET", "/dashboard/session", { cookie })).body).toMatchObject({
+    kind: "operator",
+    operator: { name: "admin" },
+  });
+  expect((await browse(service, "GET", balance, { cookie })).status).toBe(401);
+  const rotated = await startService(stores, { env: { ADMIN_TOKEN: "another-token-of-the-tests" } });
+  expect((await browse(rotated, "GET", accounts, { cookie })).status).toBe(401);
+});
+
+test("failed sign-ins of an address are limited, in one shape, and good ones are not counted", async () => {
+  const { service } = shared;
+  const customer = await service.account("1.00");
+  const unknown = { key: `live_${"x".repeat(40)}` };
+  for (let n = 0; n < 5; n++) await signIn(service, { key: customer.key });
+  const shapes = new Set<string>();
+  for (const body of [unknown, { admin_token: "not-the-token-of-anyone" }, { code: "A".repeat(43) }]) {
+    const { status, body: answer } = await browse(service, "POST", "/dashboard/session", { body });
+    const { request_id: _, ...rest } = answer as Record<string, unknown>;
+    shapes.add(`${status} ${JSON.stringify(rest)}`);
+  }
+  expect(shapes.size).toBe(1);
+  const { status, headers } = await browse(service, "POST", "/dashboard/session", { body: unknown });
+  expect([status, headers.get("retry-after")]).toEqual([429, expect.stringMatching(/^\d+$/)]);
+  // A key that is right is refused as well, or the limit would tell which one is.
+  expect((await browse(service, "POST", "/dashboard/session", { body: { key: customer.key } })).status).toBe(429);
+});
