@@ -5,7 +5,14 @@ import type { JsonObject } from "#formats";
 import type { PaidCall } from "#jobs";
 import { archivableMs, type Decision, decidableMs, type LedgerEntry } from "#money";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
-import { type CallDeps, type Delivery, FailedWork, failureReason, type Work } from "./run-call/context.ts";
+import {
+  type CallDeps,
+  type Counted,
+  type Delivery,
+  FailedWork,
+  failureReason,
+  type Work,
+} from "./run-call/context.ts";
 import { charge, failureOf, ledgerFields, upstreamCostOf } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
@@ -86,6 +93,7 @@ async function runWork(
 ): Promise<Ending> {
   const { catalog, replies, clock } = deps;
   const { requestId, account, replyTo, tier } = payload;
+  const heldNanoUsd = BigInt(payload.held);
   const { signal, record, trace } = call;
   const log = deps.log.child({ requestId, ...trace?.ids });
   const onGone = () => {
@@ -106,7 +114,22 @@ async function runWork(
     if (!model) throw noCapacity(`This worker does not know the model '${payload.model}'.`);
     const { models: _, provider: __, ...request } = JSON.parse(await bodyOf(deps.files, payload, signal)) as JsonObject;
     trace?.call?.asks(request);
-    const own = { payload, account, model, targets, request, reply, job: earlier.job, log, trace: trace?.call };
+    const chargeOf = (counted: Counted) => {
+      const { costNanoUsd } = charge(catalog, tier, answering() ?? model, counted);
+      return costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
+    };
+    const own = {
+      payload,
+      account,
+      model,
+      targets,
+      request,
+      reply,
+      chargeOf,
+      job: earlier.job,
+      log,
+      trace: trace?.call,
+    };
     const context = { ...deps, ...call, ...own };
     const answered = await work(context);
     isResumable ||= answered.isResumable ?? false;

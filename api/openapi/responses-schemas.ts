@@ -2,6 +2,7 @@ import { z } from "zod";
 import { modelOrModels, responsesRequest } from "#formats";
 import { jsonSchema } from "./chat-schemas.ts";
 import { unixSeconds } from "./operation.ts";
+import { costUsd } from "./usage.ts";
 
 /**
  * The items and events of the Responses format that most clients use. The format is OpenAI's: items and fields that are not
@@ -176,6 +177,7 @@ const usage = z
     output_tokens: z.int(),
     output_tokens_details: z.looseObject({ reasoning_tokens: z.int() }),
     total_tokens: z.int(),
+    cost_usd: costUsd,
   })
   .meta({ id: "ResponsesUsage" });
 

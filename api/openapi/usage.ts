@@ -1,4 +1,8 @@
 import { z } from "zod";
+import { usd } from "./operation.ts";
+
+/** In the answers of chat and Responses, and in the last usage of their streams. */
+export const costUsd = usd.optional().describe("What the call was charged");
 
 /** Of OpenAI's formats for embeddings and legacy completions. */
 export const usage = z
@@ -6,6 +10,7 @@ export const usage = z
     prompt_tokens: z.int(),
     completion_tokens: z.int().optional(),
     total_tokens: z.int(),
+    cost_usd: costUsd,
     prompt_tokens_details: z
       .looseObject({
         cached_tokens: z.int().nullish().describe("Read from the provider's cache"),

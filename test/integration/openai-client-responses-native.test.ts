@@ -219,12 +219,13 @@ test("cached and reasoning tokens pass through, and are charged at their prices"
     total_tokens: 1_500,
   };
   running.provider.always({ usage });
+  const shown = { ...usage, cost_usd: "0.00102" };
   const answer = await openai.responses.create({ model: nativeModel, input: "hi" });
-  expect(answer.usage).toEqual(usage);
+  expect(answer.usage).toEqual(shown);
   const { data, request_id } = await openai.responses
     .create({ model: nativeModel, input: "hi", stream: true })
     .withResponse();
-  expect(wholeStream(await Array.fromAsync(data)).usage).toEqual(usage);
+  expect(wholeStream(await Array.fromAsync(data)).usage).toEqual(shown);
   await running.service.settled();
   for (const id of [answer._request_id, request_id]) {
     const entry = await entryOf(running.service, id);
@@ -249,17 +250,23 @@ test("without usage from the provider an estimate is charged", async () => {
     });
 });
 
-test("events pass through, known or not, but for the model id", async () => {
+test("events pass through, known or not, but for the model id and the cost", async () => {
   const customer = await running.service.account("1");
   const response = { id: "resp_1", object: "response", model: "gpt-4.1-mini-2025", output: [], status: "in_progress" };
   const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
-  const events = (model: string) => [
+  const events = (model: string, cost = {}) => [
     { type: "response.created", sequence_number: 0, response: { ...response, model } },
     { type: "response.news.delta", sequence_number: 1, model: "as it is", delta: "ü", obfuscation: "x7" },
-    { type: "response.completed", sequence_number: 2, response: { ...response, model, status: "completed", usage } },
+    {
+      type: "response.completed",
+      sequence_number: 2,
+      response: { ...response, model, status: "completed", usage: { ...usage, ...cost } },
+    },
   ];
   running.provider.respond({ events: events("gpt-4.1-mini-2025") });
   const answer = await customer.post(path, { model: nativeModel, input: "x", stream: true });
-  const written = events(providerModel).map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  const written = events(providerModel, { cost_usd: "0.000002" }).map(
+    (event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
+  );
   expect(await answer.text()).toBe(written.join(""));
 });

@@ -49,6 +49,8 @@ export interface StreamWriter {
 export interface TokenEstimate {
   readonly input: number;
   readonly output: number;
+  /** What the call is charged: a decimal string, for formats whose usage may have a field for it. */
+  readonly costUsd?: string;
 }
 
 /** The longest lifetime of the cache breakpoints (`cache_control`) that an upstream gets. */

@@ -3,7 +3,7 @@ import { completionTokens, type StreamWriter, tokenUsage } from "../conversion/i
 import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
 import { Aborted, isHandedOver } from "../running.ts";
 import { noteAnswerId, noteFirstEvent } from "./answer-id.ts";
-import { type ConvertedCall, chatRequestOf, convertCall, headersOf, tokensOf, usageOrEstimate } from "./convert.ts";
+import { type ConvertedCall, chatRequestOf, convertCall, estimateOf, headersOf, usageOrEstimate } from "./convert.ts";
 import { countInput, withoutDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
 import { storeResponse } from "./store-response.ts";
@@ -73,9 +73,9 @@ async function answerStream(call: CallContext): Promise<Answer> {
     }
     if (interruption.reason() !== undefined) throw interruption.reason();
     const counted = usageOrEstimate(call, stream.usage(), () => stream?.outputBytes() ?? 0);
-    const tokens = tokensOf(counted);
-    await storeResponse(call, stream.response?.(tokens));
-    return { ...counted, text: stream.end(tokens) };
+    const estimate = estimateOf(call, counted);
+    await storeResponse(call, stream.response?.(estimate));
+    return { ...counted, text: stream.end(estimate) };
   } catch (error) {
     const reason = failureReason(call.signal, interruption.reason() ?? error);
     // What the worker itself ended costs nothing, whatever the provider did.

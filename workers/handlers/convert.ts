@@ -1,5 +1,6 @@
 import type { ServiceError } from "#errors";
 import { estimateTokens, type Format, outputBytes } from "#formats";
+import { formatUsd } from "#money";
 import {
   type CacheLifetime,
   completionsConverter,
@@ -114,7 +115,7 @@ export async function convertCall(call: CallContext) {
           const counted = usageOrEstimate(call, native.usage(response), () =>
             answerBytes(caller.responseToChat(response)),
           );
-          return { body: native.finish(response, identity, tokensOf(counted)), counted };
+          return { body: native.finish(response, identity, estimateOf(call, counted)), counted };
         },
         stream: () => native.stream(identity),
       };
@@ -127,7 +128,7 @@ export async function convertCall(call: CallContext) {
       answer(response) {
         const answer = upstream.responseToChat(response);
         const counted = usageOrEstimate(call, answer["usage"], () => answerBytes(answer));
-        const whole = converters.chat.native.finish(answer, identity, tokensOf(counted));
+        const whole = converters.chat.native.finish(answer, identity, estimateOf(call, counted));
         return { body: caller.responseFromChat(whole, identity, request), counted };
       },
       stream: () => throughChat(upstream.streamToChat(), caller.streamFromChat(identity, request)),
@@ -168,9 +169,11 @@ export function usageOrEstimate({ payload }: CallContext, usage: unknown, bytes:
   return { usage: { input: payload.inputEstimate, output: estimateTokens(bytes()) }, estimated: true };
 }
 
-export const tokensOf = ({ usage }: Counted): TokenEstimate => ({
-  input: promptTokens(usage),
-  output: completionTokens(usage),
+/** What the caller's format shows of usage that the provider did not report, and of the cost. */
+export const estimateOf = (call: CallContext, counted: Counted): TokenEstimate => ({
+  input: promptTokens(counted.usage),
+  output: completionTokens(counted.usage),
+  costUsd: formatUsd(call.chargeOf(counted)),
 });
 
 function answerBytes({ choices }: JsonObject): number {

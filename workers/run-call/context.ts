@@ -55,6 +55,8 @@ export interface CallContext
   readonly record: AttemptRecord;
   /** Submitted by an earlier delivery whose worker did not see its end. */
   readonly job: ProviderJob | undefined;
+  /** Nano-USD that the call is charged for this, by the model that answered: what the ledger will say. */
+  readonly chargeOf: (counted: Counted) => bigint;
   /** Absent where the call is not traced. */
   readonly trace?: CallTrace | undefined;
 }

@@ -15,6 +15,7 @@ export function completeUsage(usage: unknown, estimate: TokenEstimate) {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
+    ...(estimate.costUsd !== undefined && { cost_usd: estimate.costUsd }),
   };
 }
 

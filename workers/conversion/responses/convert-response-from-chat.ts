@@ -40,9 +40,10 @@ function mapFinishReasonFromChat(choice: JsonObject) {
 /** Only the last item can be cut short. */
 const lastStatus = (status: string) => (status === "completed" ? "completed" : "incomplete");
 
-function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
+export function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
   const counted = tokenUsage(usage);
-  const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);
+  const { prompt_tokens, prompt_tokens_details, completion_tokens_details, cost_usd } = object(usage);
+  const cost = estimate.costUsd ?? cost_usd;
   const input = counted ? count(prompt_tokens) : estimate.input;
   const output = counted ? counted.output + counted.audio_output : estimate.output;
   const { cache_write_tokens } = object(counted && prompt_tokens_details);
@@ -56,6 +57,7 @@ function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObje
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: count(reasoning_tokens) },
     total_tokens: input + output,
+    ...(cost !== undefined && { cost_usd: cost }),
   };
 }
 

@@ -9,9 +9,15 @@ import {
   responsesUpload,
   text,
 } from "#formats";
-import { type FormatConverter, ignoredParams, type ResponseIdentity, type StreamWriter } from "../converter.ts";
+import {
+  type FormatConverter,
+  ignoredParams,
+  type ResponseIdentity,
+  type StreamWriter,
+  type TokenEstimate,
+} from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
-import { responseError } from "./convert-response-from-chat.ts";
+import { convertUsageFromChat, responseError } from "./convert-response-from-chat.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
 import { withoutIdleSearch } from "./idle-search.ts";
 import { includeState, isHollow } from "./reasoning-state.ts";
@@ -40,8 +46,16 @@ export const resolveUploads: FormatConverter["resolveUploads"] = (request, resol
 const stateOf = ({ state }: ResponseIdentity): JsonObject =>
   state?.previousResponseId === undefined ? {} : { previous_response_id: state.previousResponseId };
 
-/** The last events of an answer that can be stored. */
-const storableEvents: readonly string[] = ["response.completed", "response.incomplete"];
+/** The provider's usage with the cost, or an estimate where it reported none. */
+function withCost(response: JsonObject, estimate: TokenEstimate): JsonObject {
+  const { costUsd } = estimate;
+  if (costUsd === undefined) return response;
+  const { usage } = response;
+  return { ...response, usage: usage ? { ...object(usage), cost_usd: costUsd } : convertUsageFromChat(null, estimate) };
+}
+
+/** The last events of an answer that is charged. */
+const completeEvents: readonly string[] = ["response.completed", "response.incomplete"];
 const finalEvents: readonly string[] = ["response.completed", "response.incomplete", "response.failed", "error"];
 
 /** Only deltas count: the events at the end repeat them. */
@@ -57,13 +71,14 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
   let usage: JsonObject | undefined;
   let bytes = 0;
   let hasEnded = false;
-  /** Waits until the response is stored, so that the caller's next request can refer to it. */
-  let last = "";
+  /** Waits until its cost is known and it is stored, so that the caller's next request can refer to it. */
+  let last: JsonObject | undefined;
 
-  const writeLast = (): string => {
-    const written = last;
-    last = "";
-    return written;
+  const writeLast = (estimate?: TokenEstimate): string => {
+    const event = last;
+    last = undefined;
+    if (!event) return "";
+    return eventText({ ...event, response: estimate ? withCost(response, estimate) : response });
   };
   const fail: Required<StreamWriter>["fail"] = (error) => {
     if (hasEnded) return writeLast();
@@ -84,16 +99,15 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
       if (typeof event["response"] !== "object" || event["response"] === null) return eventText(event);
       response = { ...event["response"], model: identity.model, ...stateOf(identity) };
       usage = convertUsageToChat(response["usage"]) ?? usage;
-      const written = eventText({ ...event, response });
-      if (!identity.state?.store || !storableEvents.includes(type)) return written;
-      last = written;
+      if (!completeEvents.includes(type)) return eventText({ ...event, response });
+      last = event;
       return "";
     },
     usage: () => usage,
     outputBytes: () => bytes,
     /** The provider writes the last event itself; without one the stream was cut short. */
-    response: () => (last ? response : undefined),
-    end: () => (hasEnded ? writeLast() : fail(upstreamError("The model's stream ended unexpectedly."))),
+    response: (estimate) => (last ? withCost(response, estimate) : undefined),
+    end: (estimate) => (hasEnded ? writeLast(estimate) : fail(upstreamError("The model's stream ended unexpectedly."))),
     fail,
   };
 }
@@ -122,7 +136,8 @@ export const native: FormatConverter["native"] = {
       store: false,
     };
   },
-  finish: (response, identity) => ({ ...response, model: identity.model, ...stateOf(identity) }),
+  finish: (response, identity, estimate) =>
+    withCost({ ...response, model: identity.model, ...stateOf(identity) }, estimate),
   usage: ({ usage }) => convertUsageToChat(usage),
   stream,
 };
