@@ -140,7 +140,7 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
       return stored.map(toRecord);
     },
 
-    async get(account: string, id: string): Promise<KeyRecord> {
+    get: async (account: string, id: string): Promise<KeyRecord> => {
       const stored = await model.findOne({ _id: id, account }).lean();
       if (!stored) throw notFound("key");
       return toRecord(stored);

@@ -1591,7 +1591,7 @@ export interface components {
                  * @description The descriptions of the responses say what each means
                  * @enum {string}
                  */
-                code: "invalid_value" | "model_not_supported" | "context_length_exceeded" | "string_above_max_length" | "content_policy_violation" | "content_filter" | "invalid_prompt" | "invalid_image" | "invalid_image_format" | "invalid_image_url" | "invalid_base64_image" | "image_too_large" | "image_too_small" | "image_content_policy_violation" | "unsupported_parameter" | "unsupported_value" | "invalid_function_parameters" | "invalid_json_schema" | "invalid_encrypted_content" | "tool_use_failed" | "json_validate_failed" | "moderation_blocked" | "invalid_api_key" | "insufficient_balance" | "account_frozen" | "insufficient_scope" | "model_not_found" | "unknown_url" | "not_found" | "upload_not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_expired" | "upload_deleted" | "file_expired" | "length_required" | "request_too_large" | "unsupported_media_type" | "expectation_failed" | "upgrade_required" | "rate_limit_exceeded" | "headers_too_large" | "internal_error" | "upstream_error" | "no_capacity" | "generation_in_progress" | "upstream_timeout";
+                code: "invalid_value" | "model_not_supported" | "context_length_exceeded" | "string_above_max_length" | "content_policy_violation" | "content_filter" | "invalid_prompt" | "invalid_image" | "invalid_image_format" | "invalid_image_url" | "invalid_base64_image" | "image_too_large" | "image_too_small" | "image_content_policy_violation" | "unsupported_parameter" | "unsupported_value" | "invalid_function_parameters" | "invalid_json_schema" | "invalid_encrypted_content" | "tool_use_failed" | "json_validate_failed" | "moderation_blocked" | "invalid_api_key" | "insufficient_balance" | "account_frozen" | "insufficient_scope" | "cross_site_request" | "model_not_found" | "unknown_url" | "not_found" | "upload_not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_expired" | "upload_deleted" | "file_expired" | "length_required" | "request_too_large" | "unsupported_media_type" | "expectation_failed" | "upgrade_required" | "rate_limit_exceeded" | "headers_too_large" | "internal_error" | "upstream_error" | "no_capacity" | "generation_in_progress" | "upstream_timeout";
                 /** @description The field at fault */
                 param: string | null;
             };
@@ -2410,7 +2410,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
         CallError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2606,7 +2606,7 @@ export interface components {
                 "application/json": components["schemas"]["MessagesError"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
         CallMessagesError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2863,7 +2863,7 @@ export interface components {
                 "application/json": components["schemas"]["GeminiError"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
         CallGeminiError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3059,7 +3059,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
         Error403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
