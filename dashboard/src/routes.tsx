@@ -1,4 +1,5 @@
-import { createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { texts } from "./lib/search.ts";
 import { operatorRoutes } from "./operator/routes.tsx";
 import { Failed, Loading, rootRoute } from "./root.tsx";
 
@@ -9,11 +10,86 @@ const getParentRoute = () => rootRoute;
 const overview = createRoute({
   getParentRoute,
   path: "/",
-  component: lazyRouteComponent(() => import("./screens/overview.tsx"), "Overview"),
+  validateSearch: texts("by", "days"),
+  component: lazyRouteComponent(() => import("./screens/overview/overview.tsx"), "Overview"),
+});
+
+/** Where links to sign in lead. Without a session every address shows the sign-in page. */
+const signIn = createRoute({
+  getParentRoute,
+  path: "/sign-in",
+  beforeLoad: () => {
+    throw redirect({ to: "/" });
+  },
+});
+
+const keys = createRoute({
+  getParentRoute,
+  path: "/keys",
+  component: lazyRouteComponent(() => import("./screens/keys/keys.tsx"), "Keys"),
+});
+
+const requests = createRoute({
+  getParentRoute,
+  path: "/requests",
+  validateSearch: texts("status", "model", "key", "from", "to", "after"),
+  component: lazyRouteComponent(() => import("./screens/requests/requests.tsx"), "Requests"),
+});
+
+const requestDetail = createRoute({
+  getParentRoute,
+  path: "/requests/$id",
+  component: lazyRouteComponent(() => import("./screens/requests/request-detail.tsx"), "RequestDetail"),
+});
+
+const playground = createRoute({
+  getParentRoute,
+  path: "/playground",
+  validateSearch: texts("model"),
+  component: lazyRouteComponent(() => import("./screens/playground/playground.tsx"), "Playground"),
+});
+
+const models = createRoute({
+  getParentRoute,
+  path: "/models",
+  validateSearch: texts("q", "type"),
+  component: lazyRouteComponent(() => import("./screens/models/models.tsx"), "Models"),
+});
+
+const files = createRoute({
+  getParentRoute,
+  path: "/files",
+  component: lazyRouteComponent(() => import("./screens/files/files.tsx"), "Files"),
+});
+
+const topUp = createRoute({
+  getParentRoute,
+  path: "/top-up",
+  validateSearch: texts("id"),
+  component: lazyRouteComponent(() => import("./screens/top-up/top-up.tsx"), "TopUp"),
+});
+
+const invoices = createRoute({
+  getParentRoute,
+  path: "/invoices",
+  validateSearch: texts("month"),
+  component: lazyRouteComponent(() => import("./screens/invoices.tsx"), "Invoices"),
 });
 
 export const router = createRouter({
-  routeTree: rootRoute.addChildren([overview, ...operatorRoutes]),
+  routeTree: rootRoute.addChildren([
+    overview,
+    signIn,
+    keys,
+    requests,
+    requestDetail,
+    playground,
+    models,
+    files,
+    topUp,
+    invoices,
+    ...operatorRoutes,
+  ]),
   basepath: "/dashboard",
   defaultPreload: "intent",
   defaultPendingComponent: Loading,

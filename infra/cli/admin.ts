@@ -87,7 +87,9 @@ accounts
   .addOption(tier())
   .option(...buybackToken)
   .action(action("POST", "/accounts", show.account));
-paged(accounts.command("list")).action(action("GET", "/accounts", show.accounts));
+paged(accounts.command("list"))
+  .option("--search <text>", "an id, or the beginning of names")
+  .action(action("GET", "/accounts", show.accounts));
 accounts.command("get <account>").action(action("GET", "/accounts/:id", show.account));
 accounts
   .command("update <account>")

@@ -49,6 +49,10 @@ const schema = new Schema(definition, { collection: "accounts", strict: "throw",
 /** The filter of the sweeper's index, which has only accounts with open holds. */
 export const withOpenHolds = { openHolds: { $gt: 0 } };
 
+/** Of the index of names, which has no payment accounts, and takes capitals as the letters they are. */
+export const named = { _id: { $gte: "acct_", $lt: "acct`" } };
+export const nameCollation = { locale: "en", strength: 2 };
+
 export type StoredAccount = InferRawDocType<typeof definition>;
 export type StoredHold = StoredAccount["holds"][string];
 
@@ -111,6 +115,19 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return stored.map(toAccount);
   }
 
+  /** In the order of names: those whose name begins so, in any case. Throws 400 for an unknown `after`. */
+  async function search(prefix: string, { limit, after }: Page): Promise<Account[]> {
+    const last = after === undefined ? undefined : await find(after);
+    if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
+    const begins = { name: { $gte: prefix, $lt: `${prefix}\uffff` } };
+    const later = last && { $or: [{ name: { $gt: last.name } }, { name: last.name, _id: { $gt: last.id } }] };
+    const found = collection.find(
+      { ...named, ...(later ? { $and: [begins, later] } : begins) },
+      { projection: summary, sort: { name: 1, _id: 1 }, collation: nameCollation, limit, ...scatter("operator") },
+    );
+    return (await answered(found.toArray())).map(toAccount);
+  }
+
   /** With what is needed to know their balances. */
   const holdsOf = (ids: readonly string[]) =>
     answered(
@@ -125,5 +142,5 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return toAccount(stored);
   }
 
-  return { model, collection, opened, create, find, list, holdsOf, update };
+  return { model, collection, opened, create, find, list, search, holdsOf, update };
 }

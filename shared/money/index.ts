@@ -127,6 +127,7 @@ export function createMoney(deps: {
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,
+    searchAccounts: accounts.search,
     updateAccount: accounts.update,
     ledger: ledger.list,
     entry: ledger.entry,

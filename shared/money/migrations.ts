@@ -1,6 +1,6 @@
 import { backfill, createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
-import { withOpenHolds } from "./accounts.ts";
+import { nameCollation, named, withOpenHolds } from "./accounts.ts";
 import { sweptLifetimeSeconds } from "./lease-closing.ts";
 import { accountIndex, archivable, archiveIndex, leaseIndex, uncounted, uncountedIndex } from "./ledger.ts";
 
@@ -77,5 +77,11 @@ export const moneySchema = {
       filter: { "request.attempts": { $type: "number" } },
       update: [{ $set: { "request.attempts": attemptsFromNumber } }],
     }),
+    createCollections("accounts by name, for an operator's search", [
+      {
+        collection: "accounts",
+        indexes: [{ key: { name: 1, _id: 1 }, collation: nameCollation, partialFilterExpression: named }],
+      },
+    ]),
   ],
 } satisfies ModuleSchema;

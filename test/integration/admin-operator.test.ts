@@ -194,6 +194,32 @@ describe("the audit log", () => {
   });
 });
 
+test("accounts are found by their id, or by the beginning of their name in any case, by an index", async () => {
+  const { ask, mongo } = await setup();
+  const names = ["acme one", "Acme two", "ACME two", "zebra"];
+  const ids: string[] = [];
+  for (const name of names) ids.push((await ask("POST", "/accounts", { name })).body.id);
+  const found = async (query: string) =>
+    (await ask("GET", `/accounts?${query}`)).body.data.map(({ id }) => names[ids.indexOf(id)]);
+  const twos = ["Acme two", "ACME two"].toSorted((one, other) =>
+    (ids[names.indexOf(one)] ?? "") < (ids[names.indexOf(other)] ?? "") ? -1 : 1,
+  );
+  expect(await found("search=acme")).toEqual(["acme one", ...twos]);
+  expect(await found("search=ACME%20t")).toEqual(twos);
+  expect(await found(`search=${ids[3]}`)).toEqual(["zebra"]);
+  expect(await found("search=nobody")).toEqual([]);
+  const page = (await ask("GET", "/accounts?search=acme&limit=2")).body;
+  expect(page).toMatchObject({ has_more: true });
+  expect(await found(`search=acme&limit=2&after=${page.next}`)).toEqual([twos[1]]);
+  const plan = await mongo.db
+    .collection<{ _id: string }>("accounts")
+    .find({ _id: { $gte: "acct_", $lt: "acct`" }, name: { $gte: "a", $lt: "a\uffff" } })
+    .collation({ locale: "en", strength: 2 })
+    .sort({ name: 1, _id: 1 })
+    .explain("queryPlanner");
+  expect(JSON.stringify(plan["queryPlanner"].winningPlan)).not.toMatch(/COLLSCAN|"SORT"/);
+});
+
 describe("holds", () => {
   test("are listed oldest first, over all accounts and in pages; a settled one is gone", async () => {
     const { ask, money } = await setup();

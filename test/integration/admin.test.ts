@@ -330,6 +330,8 @@ test("a call is found by its request id and in the ledger, and the check agrees"
     overdue_holds: 0,
     oldest_open_hold_seconds: 0,
     undecided: 0,
+    of_accounts: 1,
+    next: null,
   });
 });
 

@@ -3,7 +3,7 @@ import { scopes } from "#keys";
 import { accountPatch, newAccount } from "../../routes/admin/accounts.ts";
 import { keyPatch, newKey } from "../../routes/admin/keys.ts";
 import { type Group, unixSeconds, usd } from "../operation.ts";
-import { adminOperation, idOf, listOf, pageQuery } from "./operation.ts";
+import { adminOperation, idOf, listOf, pageQuery, pageWith } from "./operation.ts";
 
 const account = z
   .object({
@@ -47,7 +47,14 @@ export const accounts: Group = {
   description: "The owners of balances and keys",
   operations: {
     "GET /accounts": adminOperation("listAccounts", "Accounts, newest first", {
-      query: pageQuery,
+      query: pageWith({
+        search: z
+          .string()
+          .min(1)
+          .max(200)
+          .optional()
+          .describe("An id, or the beginning of names; in the order of names"),
+      }),
       answers: { 200: ["A page", listOf("AdminAccount", account)] },
     }),
     "POST /accounts": adminOperation("createAccount", "Create an account", {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Keys } from "#keys";
-import { type Account, formatUsd, type Leases, type Money } from "#money";
+import { type Account, formatUsd, type Leases, type Money, type Page } from "#money";
 import { mint, name, pageQuery, parse } from "../../http/input.ts";
 import { found, type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
 
@@ -13,6 +13,8 @@ export const accountPatch = z.strictObject({
   frozen: z.boolean().optional(),
   buyback_token: mint.nullable().optional(),
 });
+
+const listQuery = pageQuery.extend({ search: name.optional() });
 
 type Shown = Account & { readonly balanceNanoUsd: bigint };
 
@@ -35,6 +37,12 @@ export function accountHandlers({ money, leases, keys }: { money: Money; leases:
     const balances = await money.balances(accounts.map(({ id }) => id));
     return accounts.map((each) => ({ ...each, balanceNanoUsd: balances.get(each.id) ?? each.availableNanoUsd }));
   }
+  /** An id finds its account, also one of a payment; anything else is the beginning of a name. */
+  async function read(search: string | undefined, page: Page): Promise<readonly Account[]> {
+    if (search === undefined) return money.accounts(page);
+    const account = /^(acct_|x402:)./.test(search) ? await money.account(search) : undefined;
+    return account ? [account] : money.searchAccounts(search, page);
+  }
   const show = async (account: Account) => render((await withBalances([account]))[0] as Shown);
 
   return {
@@ -45,10 +53,10 @@ export function accountHandlers({ money, leases, keys }: { money: Money; leases:
       return show(account);
     },
     list: async (req) => {
-      const query = parse(pageQuery, req.query);
+      const { search, ...query } = parse(listQuery, req.query);
       // What no call needs is not to show as held.
       await leases.settleIdle();
-      return renderPage(query, async (page) => withBalances(await money.accounts(page)), render);
+      return renderPage(query, async (page) => withBalances(await read(search, page)), render);
     },
     get: async (req) => {
       await leases.settleIdle(req.params.id);

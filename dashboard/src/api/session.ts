@@ -2,17 +2,33 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { ApiError, postJson, request } from "./client.ts";
 
 /** Who is signed in: an account by one of its keys, or an operator. */
-export type Session =
+export type Session = (
   | {
       readonly kind: "account";
-      readonly account: { readonly id: string; readonly name: string };
-      readonly scopes: readonly string[];
+      readonly account: {
+        readonly id: string;
+        readonly name: string;
+        readonly tier: "standard" | "elite";
+        readonly frozen: boolean;
+      };
+      readonly key: {
+        readonly id: string;
+        readonly name: string | null;
+        readonly prefix: string;
+        readonly scopes: readonly string[];
+      };
     }
-  | { readonly kind: "operator"; readonly name: string };
+  | { readonly kind: "operator"; readonly operator: { readonly name: string } }
+) & {
+  readonly service: { readonly public_url: string; readonly topups: boolean; readonly docs: string };
+};
+
+type AccountSession = Extract<Session, { kind: "account" }>;
 
 const path = "/dashboard/session";
 
-export const signIn = (secret: string) => postJson<Session>(path, { key: secret });
+export const signIn = (secret: string) =>
+  postJson<Session>(path, secret.startsWith("live_") ? { key: secret } : { admin_token: secret });
 export const signInByCode = (code: string) => postJson<Session>(path, { code });
 export const signOut = () => request<unknown>(path, { method: "DELETE" });
 
@@ -37,8 +53,15 @@ export function useSession(): Session {
   return data;
 }
 
+/** For the screens of customers. */
+export function useAccountSession(): AccountSession {
+  const session = useSession();
+  if (session.kind !== "account") throw new Error("Sign in with a key of an account to see this page.");
+  return session;
+}
+
 /** Whether the session's key may change the account. */
 export function useCanManage(): boolean {
   const session = useSession();
-  return session.kind === "account" && session.scopes.includes("manage");
+  return session.kind === "account" && session.key.scopes.includes("manage");
 }

@@ -55,7 +55,7 @@ function Foot({ session }: { readonly session: Session }) {
       </ul>
       <div className="flex flex-col items-start gap-3 border-t border-line px-3 pt-4">
         <p className="max-w-full truncate font-medium">
-          {session.kind === "account" ? session.account.name : `Operator ${session.name}`}
+          {session.kind === "account" ? session.account.name : `Operator ${session.operator.name}`}
         </p>
         <SwitchButtons label="Colors" value={theme} options={themes} onChange={setTheme} />
         <Button small busy={out.isPending} onClick={() => out.mutate()}>

@@ -1,4 +1,12 @@
 import type { NavigationItem } from "../components/navigation.tsx";
 
 /** What the sidebar lists for an operator. */
-export const operatorNavigation: readonly NavigationItem[] = [];
+export const operatorNavigation: readonly NavigationItem[] = [
+  { to: "/operator", label: "Overview" },
+  { to: "/operator/accounts", label: "Accounts" },
+  { to: "/operator/requests", label: "Requests" },
+  { to: "/operator/money", label: "Money" },
+  { to: "/operator/workers", label: "Workers" },
+  { to: "/operator/catalog", label: "Catalog" },
+  { to: "/operator/audit", label: "Audit log" },
+];

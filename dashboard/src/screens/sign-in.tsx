@@ -1,40 +1,26 @@
 import { useMutation } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
+import { codeError } from "../api/one-time-code.ts";
 import { queryClient } from "../api/query-client.ts";
-import { type Session, sessionQuery, signIn, signInByCode } from "../api/session.ts";
+import { type Session, sessionQuery, signIn } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
 import { Field } from "../components/field.tsx";
 
 const onSuccess = (session: Session) => queryClient.setQueryData(sessionQuery.queryKey, session);
 
-/** The one-time code of `npm start`'s link is in the fragment, which no server sees; it is taken out of the address. */
-function takeCode(): string | undefined {
-  const code = new URLSearchParams(window.location.hash.slice(1)).get("code");
-  if (code) window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
-  return code ?? undefined;
-}
-
 export function SignIn() {
   const [secret, setSecret] = useState("");
   const bySecret = useMutation({ mutationFn: signIn, onSuccess });
-  const byCode = useMutation({ mutationFn: signInByCode, onSuccess });
-  const tried = useRef(false);
-  const { mutate } = byCode;
   useEffect(() => {
     document.title = "Sign in · Dashboard";
-    if (tried.current) return;
-    tried.current = true;
-    const code = takeCode();
-    if (code) mutate(code);
-  }, [mutate]);
+  }, []);
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    byCode.reset();
     bySecret.mutate(secret.trim());
   }
-  const error = bySecret.error ?? byCode.error;
+  const error = bySecret.isIdle ? codeError() : bySecret.error;
 
   return (
     <main className="grid min-h-dvh place-items-center p-4">
@@ -58,7 +44,7 @@ export function SignIn() {
             value={secret}
             onChange={(event) => setSecret(event.target.value)}
           />
-          <Button type="submit" look="primary" busy={bySecret.isPending || byCode.isPending}>
+          <Button type="submit" look="primary" busy={bySecret.isPending}>
             Sign in
           </Button>
         </form>

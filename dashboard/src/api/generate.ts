@@ -1,0 +1,58 @@
+import { base, errorOf, unreachable } from "./client.ts";
+
+export interface GeneratedFile {
+  readonly url: string;
+  readonly contentType: string;
+  readonly expiresAt: number | undefined;
+}
+
+export interface Generated {
+  readonly requestId: string | null;
+  readonly costUsd: string | undefined;
+  readonly files: readonly GeneratedFile[];
+  /** What is not a file, such as a transcript. */
+  readonly output: unknown;
+}
+
+interface Answer {
+  readonly expires_at?: number;
+  readonly data?: readonly { readonly url?: string; readonly b64_json?: string }[];
+  readonly files?: readonly { readonly url: string; readonly content_type: string; readonly expires_at: number }[];
+  readonly output?: unknown;
+}
+
+/** The content policy shows no data: addresses, so images in base64 become objects of the page. */
+function imageUrl(base64: string): string {
+  const bytes = Uint8Array.from(atob(base64), (char) => char.codePointAt(0) ?? 0);
+  return URL.createObjectURL(new Blob([bytes], { type: "image/png" }));
+}
+
+function filesOf({ data = [], files = [], expires_at }: Answer): readonly GeneratedFile[] {
+  const images = data.map(({ url, b64_json }) => ({
+    url: url ?? imageUrl(b64_json ?? ""),
+    contentType: "image/png",
+    expiresAt: expires_at,
+  }));
+  return [
+    ...images,
+    ...files.map((file) => ({ url: file.url, contentType: file.content_type, expiresAt: file.expires_at })),
+  ];
+}
+
+/** Images, video, audio and other media: one call, one answer. Throws an ApiError. */
+export async function generate(endpoint: string, body: object, signal: AbortSignal): Promise<Generated> {
+  const response = await fetch(`${base}${endpoint}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  }).catch(unreachable);
+  if (!response.ok) throw await errorOf(response);
+  const answer = (await response.json()) as Answer;
+  return {
+    requestId: response.headers.get("x-request-id"),
+    costUsd: response.headers.get("x-xm-cost-usd") ?? undefined,
+    files: filesOf(answer),
+    output: answer.output,
+  };
+}

@@ -1,0 +1,22 @@
+import { queryOptions } from "@tanstack/react-query";
+import { base, request } from "./client.ts";
+
+interface RunningCall {
+  readonly id: string;
+  readonly model: string;
+  readonly stage: "waiting" | "running";
+  /** In the queue; null once it runs. */
+  readonly position: number | null;
+  readonly elapsed_ms: number;
+}
+
+const pollMs = 1000;
+
+/** Calls of images and media that wait or run. */
+export const runningQuery = queryOptions({
+  queryKey: ["running"],
+  queryFn: async ({ signal }) => (await request<{ data: readonly RunningCall[] }>(`${base}/running`, { signal })).data,
+  refetchInterval: pollMs,
+  staleTime: 0,
+  gcTime: 0,
+});

@@ -1,0 +1,75 @@
+import { infiniteQueryOptions } from "@tanstack/react-query";
+import { ApiError, base, client, unwrap } from "./client.ts";
+import type { components } from "./schema.d.ts";
+
+export type Upload = components["schemas"]["Upload"];
+
+export const maxUploadBytes = 200 * 1024 * 1024;
+/** Larger files go to storage directly, in parts. */
+const rawLimitBytes = 95 * 1000 * 1000;
+
+export const uploadsQuery = infiniteQueryOptions({
+  queryKey: ["uploads"],
+  queryFn: ({ pageParam: after, signal }) =>
+    unwrap(client.GET("/v1/uploads", { params: { query: { limit: 50, ...(after && { after }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: ({ next }) => next ?? undefined,
+});
+
+export const deleteUpload = (id: string) => unwrap(client.DELETE("/v1/uploads/{id}", { params: { path: { id } } }));
+
+interface Sending {
+  readonly signal: AbortSignal;
+  readonly onSent: (bytes: number) => void;
+}
+
+/** XMLHttpRequest, because fetch does not say how much of a body is sent. */
+function send<T>(method: string, url: string, body: Blob, type: string | undefined, { signal, onSent }: Sending) {
+  return new Promise<T>((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open(method, url);
+    if (type !== undefined) request.setRequestHeader("content-type", type);
+    request.upload.onprogress = ({ loaded }) => onSent(loaded);
+    request.onerror = () => reject(new ApiError(0, undefined));
+    request.onabort = () => reject(new DOMException("The upload was stopped.", "AbortError"));
+    request.onload = () => {
+      const answer: unknown = parsed(request.responseText);
+      if (request.status >= 200 && request.status < 300) resolve(answer as T);
+      else reject(new ApiError(request.status, answer, request.getResponseHeader("x-request-id")));
+    };
+    signal.addEventListener("abort", () => request.abort(), { once: true });
+    if (signal.aborted) reject(new DOMException("The upload was stopped.", "AbortError"));
+    else request.send(body);
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function uploadInParts(file: File, { signal, onSent }: Sending): Promise<Upload> {
+  const body = { bytes: file.size, mime: file.type || "application/octet-stream" };
+  const pending = await unwrap(client.POST("/v1/uploads", { body, signal } as never) as ReturnType<typeof complete>);
+  let offset = 0;
+  for (const { url, bytes } of pending.part_urls ?? []) {
+    const start = offset;
+    const part = file.slice(start, start + bytes);
+    // Without a type of its own, which the signature of the link does not have.
+    await send("PUT", url, part.slice(0, part.size, ""), undefined, { signal, onSent: (sent) => onSent(start + sent) });
+    offset += bytes;
+  }
+  return unwrap(complete(pending.id));
+}
+
+const complete = (id: string) => client.POST("/v1/uploads/{id}/complete", { params: { path: { id } } });
+
+/** Uploads one file. Throws an ApiError, or an AbortError after a stop. */
+export function upload(file: File, sending: Sending): Promise<Upload> {
+  if (file.size > maxUploadBytes) throw new ApiError(413, { error: { message: "A file may have at most 200 MB." } });
+  if (file.size > rawLimitBytes) return uploadInParts(file, sending);
+  return send<Upload>("POST", `${base}/v1/uploads`, file, file.type || "application/octet-stream", sending);
+}

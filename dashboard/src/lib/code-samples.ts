@@ -1,0 +1,43 @@
+/** One call as code. The key stands in the environment, so that it is not in the text. */
+
+interface Call {
+  readonly url: string;
+  readonly body: object;
+}
+
+const indented = (body: object) => JSON.stringify(body, null, 2);
+/** In single quotes a shell reads everything but a single quote as it is. */
+const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+export const asCurl = ({ url, body }: Call): string =>
+  `curl ${url} \\
+  -H "authorization: Bearer $API_KEY" \\
+  -H "content-type: application/json" \\
+  -d ${shellQuoted(indented(body))}`;
+
+export const asTypeScript = ({ url, body }: Call): string =>
+  `const response = await fetch(${JSON.stringify(url)}, {
+  method: "POST",
+  headers: {
+    authorization: \`Bearer \${process.env.API_KEY}\`,
+    "content-type": "application/json",
+  },
+  body: JSON.stringify(${indented(body).replaceAll("\n", "\n  ")}),
+});
+console.log(await response.json());`;
+
+const pythonWords: Readonly<Record<string, string>> = { true: "True", false: "False", null: "None" };
+
+/** JSON is Python, but for three words outside of its strings. */
+const python = (body: object) =>
+  indented(body).replace(/"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b/g, (part) => pythonWords[part] ?? part);
+
+export const asPython = ({ url, body }: Call): string =>
+  `import os, requests
+
+response = requests.post(
+    ${JSON.stringify(url)},
+    headers={"authorization": f"Bearer {os.environ['API_KEY']}"},
+    json=${python(body).replaceAll("\n", "\n    ")},
+)
+print(response.json())`;

@@ -1,0 +1,39 @@
+import type { PriceRow } from "./prices.ts";
+import { fromNano } from "./usd.ts";
+
+export interface CostLine {
+  readonly key: string;
+  readonly name: string;
+  readonly count: number;
+  readonly unit: string;
+  readonly priceUsd: string;
+  readonly costUsd: string;
+}
+
+const countDecimals = 6;
+const priceDecimals = 13;
+const million = 1_000_000n;
+
+/** An integer of 10^-decimals. */
+function scaled(text: string, decimals: number): bigint {
+  const [whole = "0", fraction = ""] = text.split(".");
+  return BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, "0"));
+}
+
+/** One line for each count of a call's usage that has a price. Exact up to a nano-USD, rounded half up by line. */
+export function costLines(
+  usage: Readonly<Record<string, number>>,
+  prices: readonly PriceRow[],
+  isElite: boolean,
+): readonly CostLine[] {
+  return Object.entries(usage).flatMap(([key, amount]) => {
+    const price = prices.find((row) => row.key === key);
+    if (!price || amount === 0) return [];
+    const priceUsd = isElite ? price.eliteUsd : price.listUsd;
+    const units = price.unit === "1M tokens" ? million : 1n;
+    const product = scaled(amount.toFixed(countDecimals), countDecimals) * scaled(priceUsd, priceDecimals);
+    const perNano = 10n ** BigInt(countDecimals + priceDecimals - 9) * units;
+    const costUsd = fromNano((product * 2n + perNano) / (perNano * 2n));
+    return [{ key, name: price.name, count: amount, unit: price.unit, priceUsd, costUsd }];
+  });
+}

@@ -1,0 +1,26 @@
+import type { Model } from "../api/models.ts";
+
+export interface PriceRow {
+  readonly key: string;
+  /** Such as `input`, with what makes it special: `input, above 200,000 tokens`. */
+  readonly name: string;
+  /** Such as `1M tokens`. */
+  readonly unit: string;
+  readonly listUsd: string;
+  readonly eliteUsd: string;
+}
+
+function nameOf(key: string): string {
+  const [, base = key, limit] = /^(.*)_above_(\d+)$/.exec(key) ?? [];
+  const name = base.replaceAll("_", " ");
+  return limit === undefined ? name : `${name}, above ${Number(limit).toLocaleString("en-US")} tokens`;
+}
+
+export const priceRows = (model: Pick<Model, "x_pricing">): readonly PriceRow[] =>
+  Object.entries(model.x_pricing).map(([key, { unit, list_usd, elite_usd }]) => ({
+    key,
+    name: nameOf(key),
+    unit: unit.replaceAll("_", " "),
+    listUsd: list_usd,
+    eliteUsd: elite_usd,
+  }));

@@ -1,0 +1,168 @@
+import { useMutation } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { unwrap } from "../api/client.ts";
+import { queryClient } from "../api/query-client.ts";
+import { Button } from "../components/button.tsx";
+import { ConfirmDialog, Dialog } from "../components/dialog.tsx";
+import { ErrorNote } from "../components/error-note.tsx";
+import { Field } from "../components/field.tsx";
+import { Money } from "../components/money.tsx";
+import { Select } from "../components/select.tsx";
+import { toast } from "../components/toast.tsx";
+import { usdText } from "../lib/usd.ts";
+import { tiers } from "./accounts.tsx";
+import { type Account, accountQuery, admin } from "./api.ts";
+
+interface Props {
+  readonly account: Account;
+  readonly onClose: () => void;
+}
+
+/** Everything that shows the account is read again. */
+function changed(id: string): void {
+  void queryClient.invalidateQueries({ queryKey: accountQuery(id).queryKey });
+  for (const list of ["accounts", "ledger"]) void queryClient.invalidateQueries({ queryKey: ["admin", list] });
+}
+
+// crypto.randomUUID is missing where the page does not come by https.
+const newKey = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** The same form sent twice credits once: its key is made with it. */
+export function Credit({ account, onClose }: Props) {
+  const [amount, setAmount] = useState("");
+  const [reason, setReason] = useState("");
+  const [idempotencyKey, setIdempotencyKey] = useState(newKey);
+  const credit = useMutation({
+    mutationFn: () =>
+      unwrap(
+        admin.POST("/accounts/{id}/credits", {
+          params: { path: { id: account.id } },
+          body: {
+            amount_usd: amount.trim(),
+            idempotency_key: idempotencyKey,
+            ...(reason.trim() && { reason: reason.trim() }),
+          },
+        }),
+      ),
+    onSuccess: ({ amount_usd: usd }) => {
+      toast(`${usdText(usd)} on ${account.name}`);
+      changed(account.id);
+      onClose();
+    },
+  });
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    credit.mutate();
+  }
+  return (
+    <Dialog title={`Credit ${account.name}`} onClose={onClose}>
+      <form onSubmit={submit} className="flex flex-col gap-5">
+        <p className="text-muted">
+          Available now: <Money usd={account.available_usd} />
+        </p>
+        <Field
+          label="Amount in USD"
+          hint="Up to nine decimals. A negative amount takes back what is available."
+          inputMode="decimal"
+          pattern="-?[0-9]+(\.[0-9]{1,9})?"
+          placeholder="25.00"
+          required
+          value={amount}
+          onChange={(event) => setAmount(event.target.value)}
+        />
+        <Field
+          label="Reason"
+          hint="Stored in the ledger and in the audit log."
+          maxLength={1000}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+        <Field
+          label="Idempotency key"
+          hint="The same key credits once, however often it is sent. An invoice's number is a good one."
+          required
+          maxLength={255}
+          value={idempotencyKey}
+          onChange={(event) => setIdempotencyKey(event.target.value)}
+        />
+        {credit.error && <ErrorNote error={credit.error} />}
+        <div className="flex justify-end gap-3">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look="primary" busy={credit.isPending}>
+            {amount.trim().startsWith("-") ? "Take back" : "Credit"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function useUpdate({ account, onClose }: Props, done: string) {
+  return useMutation({
+    mutationFn: (body: { name?: string; tier?: "standard" | "elite"; frozen?: boolean }) =>
+      unwrap(admin.PATCH("/accounts/{id}", { params: { path: { id: account.id } }, body })),
+    onSuccess: () => {
+      toast(done);
+      changed(account.id);
+      onClose();
+    },
+  });
+}
+
+export function EditAccount(props: Props) {
+  const { account, onClose } = props;
+  const [name, setName] = useState(account.name);
+  const [tier, setTier] = useState<string>(account.tier);
+  const update = useUpdate(props, "The account is changed");
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    update.mutate({ name, tier: tier === "elite" ? "elite" : "standard" });
+  }
+  return (
+    <Dialog title="Name and tier" onClose={onClose}>
+      <form onSubmit={submit} className="flex flex-col gap-5">
+        <Field label="Name" required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
+        <Select
+          label="Tier"
+          hint="Elite accounts pay less, from the next call on."
+          value={tier}
+          options={tiers}
+          onChange={setTier}
+        />
+        {update.error && <ErrorNote error={update.error} />}
+        <div className="flex justify-end gap-3">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look="primary" busy={update.isPending}>
+            Save
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+export function Freeze(props: Props) {
+  const { account, onClose } = props;
+  const update = useUpdate(props, account.frozen ? `${account.name} may call again` : `${account.name} is frozen`);
+  return (
+    <ConfirmDialog
+      title={account.frozen ? `Unfreeze ${account.name}?` : `Freeze ${account.name}?`}
+      action={account.frozen ? "Unfreeze" : "Freeze"}
+      busy={update.isPending}
+      onConfirm={() => update.mutate({ frozen: !account.frozen })}
+      onClose={onClose}
+    >
+      {account.frozen ? (
+        <p>Its calls are accepted again at once, in every instance.</p>
+      ) : (
+        <p>New calls of all its keys are refused with 403 at once. Calls that run end as usual; the balance stays.</p>
+      )}
+      {update.error && (
+        <div className="mt-4">
+          <ErrorNote error={update.error} />
+        </div>
+      )}
+    </ConfirmDialog>
+  );
+}

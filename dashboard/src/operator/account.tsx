@@ -1,0 +1,91 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { Button, buttonClass } from "../components/button.tsx";
+import { Figure } from "../components/card.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { Money } from "../components/money.tsx";
+import { Page } from "../components/page.tsx";
+import { QueryView } from "../components/query-view.tsx";
+import { SwitchButtons } from "../components/switch-buttons.tsx";
+import { Credit, EditAccount, Freeze } from "./account-actions.tsx";
+import { AccountKeys } from "./account-keys.tsx";
+import { AccountLedger } from "./account-ledger.tsx";
+import { AccountState } from "./accounts.tsx";
+import { accountQuery, type Account as Shown } from "./api.ts";
+import { Id } from "./links.tsx";
+
+const route = getRouteApi("/operator/accounts/$id");
+
+export function Account() {
+  const { id } = route.useParams();
+  const account = useQuery(accountQuery(id));
+  return (
+    <Page
+      title={account.data?.name ?? "Account"}
+      intro={<Id>{id}</Id>}
+      actions={
+        <span className="inline-flex items-center gap-3">
+          {account.data && <AccountState account={account.data} />}
+          <CopyButton text={id} what="account id" label="Copy id" />
+        </span>
+      }
+    >
+      <QueryView query={account}>{(data) => <Details account={data} />}</QueryView>
+    </Page>
+  );
+}
+
+const parts = [
+  { value: "keys", label: "Keys" },
+  { value: "ledger", label: "Ledger" },
+] as const;
+type Dialogs = "credit" | "freeze" | "edit";
+
+function Details({ account }: { readonly account: Shown }) {
+  const [part, show] = useState<(typeof parts)[number]["value"]>("keys");
+  const [dialog, open] = useState<Dialogs | undefined>();
+  const onClose = () => open(undefined);
+  return (
+    <>
+      <div className="grid grid-cols-1 gap-4 sm:grid-cols-3">
+        <Figure label="Balance" note="Credits less decided costs">
+          <Money usd={account.balance_usd} />
+        </Figure>
+        <Figure label="Available" note="What calls may still hold">
+          <Money usd={account.available_usd} />
+        </Figure>
+        <Figure
+          label="Held"
+          note={account.open_holds === 0 ? "No call runs" : `${account.open_holds} holds and leases of calls that run`}
+        >
+          <Money usd={account.held_usd} />
+        </Figure>
+      </div>
+      <div className="flex flex-wrap items-center gap-3">
+        <Button look="primary" onClick={() => open("credit")}>
+          Credit
+        </Button>
+        <Button onClick={() => open("edit")}>Name and tier</Button>
+        <Button look={account.frozen ? "secondary" : "danger"} onClick={() => open("freeze")}>
+          {account.frozen ? "Unfreeze" : "Freeze"}
+        </Button>
+        <Link to="/operator/requests" search={{ account: account.id }} className={buttonClass("quiet")}>
+          Its requests
+        </Link>
+        <Link to="/operator/audit" search={{ target: account.id }} className={buttonClass("quiet")}>
+          Who changed it
+        </Link>
+      </div>
+      <div className="flex flex-col gap-5">
+        <div>
+          <SwitchButtons label="Part" value={part} options={parts} onChange={show} />
+        </div>
+        {part === "keys" ? <AccountKeys account={account.id} /> : <AccountLedger account={account.id} />}
+      </div>
+      {dialog === "credit" && <Credit account={account} onClose={onClose} />}
+      {dialog === "edit" && <EditAccount account={account} onClose={onClose} />}
+      {dialog === "freeze" && <Freeze account={account} onClose={onClose} />}
+    </>
+  );
+}

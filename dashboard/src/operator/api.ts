@@ -1,0 +1,55 @@
+import { queryOptions } from "@tanstack/react-query";
+import createClient from "openapi-fetch";
+import { unwrap } from "../api/client.ts";
+import type { components, paths } from "./schema.d.ts";
+
+/** The admin interface, for the session of an operator. */
+export const adminBase = "/dashboard/api/admin/v1";
+export const admin = createClient<paths>({ baseUrl: adminBase, credentials: "same-origin" });
+
+type Schemas = components["schemas"];
+export type Overview = Schemas["Overview"];
+export type TrafficPoint = Schemas["TrafficPoint"];
+export type Account = Schemas["AdminAccount"];
+export type Key = Schemas["AdminKey"];
+export type Entry = Schemas["AdminEntry"];
+export type Hold = Schemas["Hold"];
+export type Archive = Schemas["Archive"];
+export type AuditRecord = Schemas["AuditRecord"];
+export type Worker = Schemas["Worker"];
+export type Upstream = Schemas["Upstream"];
+export type CatalogModel = Schemas["CatalogModel"];
+
+const refreshMs = 2_000;
+const slowRefreshMs = 5_000;
+
+export const overviewQuery = queryOptions({
+  queryKey: ["admin", "overview"],
+  queryFn: ({ signal }) => unwrap(admin.GET("/overview", { signal })),
+  refetchInterval: refreshMs,
+});
+
+export const workersQuery = queryOptions({
+  queryKey: ["admin", "workers"],
+  queryFn: ({ signal }) => unwrap(admin.GET("/workers", { signal })),
+  refetchInterval: refreshMs,
+});
+
+export const upstreamsQuery = queryOptions({
+  queryKey: ["admin", "upstreams"],
+  queryFn: ({ signal }) => unwrap(admin.GET("/upstreams", { signal })),
+  refetchInterval: slowRefreshMs,
+});
+
+export const catalogQuery = queryOptions({
+  queryKey: ["admin", "catalog"],
+  queryFn: ({ signal }) => unwrap(admin.GET("/catalog", { signal })),
+  refetchInterval: slowRefreshMs,
+});
+
+export const accountQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["admin", "account", id],
+    queryFn: ({ signal }) => unwrap(admin.GET("/accounts/{id}", { params: { path: { id } }, signal })),
+    refetchInterval: slowRefreshMs,
+  });

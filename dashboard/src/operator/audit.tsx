@@ -1,0 +1,138 @@
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { unwrap } from "../api/client.ts";
+import { Button } from "../components/button.tsx";
+import { EmptyState } from "../components/empty-state.tsx";
+import { Field } from "../components/field.tsx";
+import { Page } from "../components/page.tsx";
+import { Select } from "../components/select.tsx";
+import { Time } from "../components/time.tsx";
+import { type AuditRecord, admin } from "./api.ts";
+import { AccountLink, Id } from "./links.tsx";
+import { PagedTable } from "./paged-table.tsx";
+import { filled, secondsOf } from "./search.ts";
+import { ResultStatus } from "./states.tsx";
+
+const route = getRouteApi("/operator/audit");
+
+const actions: readonly (readonly [action: string, label: string])[] = [
+  ["POST /accounts", "Made an account"],
+  ["PATCH /accounts/{id}", "Changed an account"],
+  ["POST /accounts/{id}/credits", "Credited"],
+  ["POST /accounts/{id}/keys", "Made a key"],
+  ["PATCH /keys/{id}", "Changed a key"],
+  ["DELETE /keys/{id}", "Revoked a key"],
+  ["POST /archives/{id}/restore", "Restored an archive"],
+  ["DELETE /archives/{id}/restore", "Removed what was restored"],
+  ["POST /owed/{id}/refunds", "Recorded a refund"],
+];
+const labels = new Map(actions);
+const options = [{ value: "", label: "All" }, ...actions.map(([value, label]) => ({ value, label }))];
+
+export function Audit() {
+  const { who, action, target, from, to } = route.useSearch();
+  const [start, end] = [secondsOf(from), secondsOf(to)];
+  const filter = {
+    ...(who && { who }),
+    ...(action && { action }),
+    ...(target && { target }),
+    ...(start !== undefined && { from: start }),
+    ...(end !== undefined && { to: end }),
+  };
+  const isFiltered = Object.keys(filter).length > 0;
+  return (
+    <Page
+      title="Audit log"
+      intro="Every change by an operator: who, what, and how it ended. Nothing is ever removed from it."
+    >
+      <Filters key={JSON.stringify(filter)} />
+      <PagedTable
+        caption="Audit log"
+        queryKey={["audit", filter]}
+        read={(after, signal) =>
+          unwrap(admin.GET("/audit", { params: { query: { ...filter, ...(after && { after }) } }, signal }))
+        }
+        rowKey={({ id }) => id}
+        columns={[
+          { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
+          { header: "Who", cell: (record) => <span className="font-medium">{record.who}</span> },
+          { header: "What", cell: (record) => <What record={record} /> },
+          { header: "Of what", cell: (record) => <Targets record={record} /> },
+          { header: "Result", cell: ({ status, code }) => <ResultStatus status={status} code={code} /> },
+        ]}
+        empty={
+          <EmptyState title={isFiltered ? "No change fits these filters" : "No changes yet"}>
+            <p>
+              {isFiltered
+                ? "Names and ids are compared as a whole. Clear a filter to see more."
+                : "Make an account, credit one, or revoke a key: each is recorded here before it is done."}
+            </p>
+          </EmptyState>
+        }
+      />
+    </Page>
+  );
+}
+
+function What({ record: { action, changes } }: { readonly record: AuditRecord }) {
+  const fields = Object.entries(changes ?? {});
+  return (
+    <span className="flex flex-col gap-1 max-sm:items-end">
+      <span>{labels.get(action) ?? action}</span>
+      {fields.length > 0 && (
+        <span className="font-mono text-xs wrap-anywhere text-muted">
+          {fields
+            .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+            .join(", ")}
+        </span>
+      )}
+    </span>
+  );
+}
+
+const Targets = ({ record: { targets } }: { readonly record: AuditRecord }) => (
+  <span className="flex flex-col gap-1 max-sm:items-end">
+    {targets.map((id) => (id.startsWith("acct_") ? <AccountLink key={id} id={id} /> : <Id key={id}>{id}</Id>))}
+  </span>
+);
+
+function Filters() {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const [given, set] = useState(search);
+  const go = (next: typeof search) =>
+    void navigate({
+      to: "/operator/audit",
+      search: filled(next),
+    });
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    go(given);
+  }
+  const field = (name: "who" | "target" | "from" | "to") => ({
+    value: given[name] ?? "",
+    onChange: ({ target: { value } }: { target: { value: string } }) => set({ ...given, [name]: value }),
+  });
+  return (
+    <form onSubmit={submit} className="grid grid-cols-2 items-end gap-3 lg:grid-cols-6">
+      <Field label="Who" placeholder="admin" {...field("who")} />
+      <Select
+        label="What"
+        value={given.action ?? ""}
+        options={options}
+        onChange={(action) => go({ ...given, action })}
+      />
+      <Field className="max-lg:col-span-2" label="Account, key or other id" placeholder="acct_…" {...field("target")} />
+      <Field label="From (UTC)" type="date" {...field("from")} />
+      <Field label="Before (UTC)" type="date" {...field("to")} />
+      <div className="flex gap-3">
+        <Button type="submit">Filter</Button>
+        {Object.keys(search).length > 0 && (
+          <Button look="quiet" onClick={() => go({})}>
+            Clear
+          </Button>
+        )}
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,134 @@
+import { useQuery } from "@tanstack/react-query";
+import { unwrap } from "../api/client.ts";
+import { Badge } from "../components/badge.tsx";
+import { Money } from "../components/money.tsx";
+import { Page } from "../components/page.tsx";
+import { QueryView } from "../components/query-view.tsx";
+import { Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { count } from "../lib/format.ts";
+import { admin } from "./api.ts";
+import { Archives } from "./archives.tsx";
+import { LedgerCheck } from "./ledger-check.tsx";
+import { AccountLink, Id, RequestLink } from "./links.tsx";
+import { Nothing, Section } from "./overview-parts.tsx";
+import { PagedTable } from "./paged-table.tsx";
+
+const limit = 20;
+
+export const OperatorMoney = () => (
+  <Page title="Money" intro="Whether the books agree, what is held and owed, and what was moved away.">
+    <LedgerCheck />
+    <Holds />
+    <Owed />
+    <Buybacks />
+    <Archives />
+  </Page>
+);
+
+const Holds = () => (
+  <Section title="Holds and leases">
+    <PagedTable
+      caption="Holds and leases, oldest first"
+      queryKey={["holds"]}
+      read={(after, signal) =>
+        unwrap(admin.GET("/holds", { params: { query: { limit, ...(after && { after }) } }, signal }))
+      }
+      rowKey={({ id, account }) => `${account} ${id}`}
+      columns={[
+        { header: "Held", cell: ({ held_at: at }) => <Time at={at} /> },
+        { header: "Kind", cell: ({ object }) => (object === "lease" ? "Lease of many calls" : "Hold of one call") },
+        { header: "Id", cell: ({ id, object }) => (object === "lease" ? <Id>{id}</Id> : <RequestLink id={id} />) },
+        { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
+        { header: "Ends", cell: ({ expires_at: at }) => <Time at={at} />, numeric: true },
+        { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+      ]}
+      empty={
+        <Nothing title="Nothing is held">
+          While calls run, the most that they can cost is held here. The oldest comes first.
+        </Nothing>
+      }
+    />
+  </Section>
+);
+
+function Owed() {
+  const total = useQuery({
+    queryKey: ["admin", "owed-total"],
+    queryFn: ({ signal }) => unwrap(admin.GET("/owed/total", { signal })),
+  });
+  return (
+    <Section title="Owed to payers" note={total.data && total.data.payments > 0 && <Money usd={total.data.owed_usd} />}>
+      <PagedTable
+        caption="Owed to payers"
+        queryKey={["owed"]}
+        read={(after, signal) =>
+          unwrap(admin.GET("/owed", { params: { query: { limit, ...(after && { after }) } }, signal }))
+        }
+        rowKey={({ id }) => id}
+        columns={[
+          { header: "Paid", cell: ({ paid_at: at }) => <Time at={at} /> },
+          { header: "Payment", cell: ({ id, account }) => <AccountLink id={account}>{id}</AccountLink> },
+          { header: "Payer", cell: ({ payer }) => (payer === null ? "–" : <Id>{payer}</Id>) },
+          { header: "Usable until", cell: ({ good_until: at }) => <Time at={at} />, numeric: true },
+          { header: "Paid amount", cell: ({ paid_usd: usd }) => <Money usd={usd} />, numeric: true },
+          { header: "Owed", cell: ({ owed_usd: usd }) => <Money usd={usd} />, numeric: true },
+        ]}
+        empty={
+          <Nothing title="Nothing is owed">
+            What x402 payers paid and did not use is listed here, to be paid back.
+          </Nothing>
+        }
+      />
+    </Section>
+  );
+}
+
+function Buybacks() {
+  const accruals = useQuery({
+    queryKey: ["admin", "accruals"],
+    queryFn: ({ signal }) => unwrap(admin.GET("/buyback/accruals", { signal })),
+  });
+  return (
+    <Section title="Buybacks">
+      <QueryView query={accruals}>
+        {({ data }) =>
+          data.length > 0 && (
+            <Table
+              caption="Accrued, in no batch yet"
+              rows={data}
+              rowKey={({ token }) => token}
+              columns={[
+                { header: "Accrued for", cell: ({ token }) => <Id>{token}</Id> },
+                { header: "Charges", cell: ({ entries }) => count(entries), numeric: true },
+                { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+              ]}
+            />
+          )
+        }
+      </QueryView>
+      <PagedTable
+        caption="Batches"
+        queryKey={["batches"]}
+        read={(after, signal) =>
+          unwrap(admin.GET("/buyback/batches", { params: { query: { limit, ...(after && { after }) } }, signal }))
+        }
+        rowKey={({ id }) => id}
+        columns={[
+          { header: "Batch", cell: ({ id }) => <Id>{id}</Id> },
+          { header: "State", cell: ({ state }) => <Badge tone={state === "done" ? "good" : "accent"}>{state}</Badge> },
+          { header: "Made", cell: ({ created_at: at }) => <Time at={at} /> },
+          { header: "Bought", cell: ({ done_at: at }) => <Time at={at} absent="not yet" /> },
+          { header: "Charges", cell: ({ entries }) => count(entries), numeric: true },
+          { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+        ]}
+        empty={
+          <Nothing title="No batches">
+            Once enough has accrued, a batch buys tokens. <code className="font-mono text-xs">BUYBACK_BPS</code> says
+            which share of charges accrues.
+          </Nothing>
+        }
+      />
+    </Section>
+  );
+}

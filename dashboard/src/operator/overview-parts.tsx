@@ -1,0 +1,194 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { Badge } from "../components/badge.tsx";
+import { Card } from "../components/card.tsx";
+import { EmptyState } from "../components/empty-state.tsx";
+import { Money as Amount } from "../components/money.tsx";
+import { ProgressBar } from "../components/progress-bar.tsx";
+import { Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { count, duration } from "../lib/format.ts";
+import type { Overview } from "./api.ts";
+import { linkClass } from "./links.tsx";
+import { UpstreamState } from "./states.tsx";
+
+export const Section = ({ title, children, note }: { title: string; children: ReactNode; note?: ReactNode }) => (
+  <section className="flex min-w-0 flex-col gap-4">
+    <div className="flex flex-wrap items-baseline justify-between gap-3">
+      <h2 className="text-base font-semibold">{title}</h2>
+      {note}
+    </div>
+    {children}
+  </section>
+);
+
+/** A list without items, where it is one of several on a page. */
+export const Nothing = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
+  <div className="flex flex-col gap-1 rounded-xl border border-dashed border-line px-5 py-4">
+    <p className="font-medium">{title}</p>
+    <p className="text-muted">{children}</p>
+  </div>
+);
+
+/** Lines of a name and what it is. */
+export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }) => (
+  <Card>
+    <dl className="flex flex-col gap-3">
+      {facts.map(([name, value]) => (
+        <div key={name} className="flex items-baseline justify-between gap-4">
+          <dt className="text-muted">{name}</dt>
+          <dd className="min-w-0 text-end wrap-anywhere tabular-nums">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  </Card>
+);
+
+export function Pools({ overview: { pools, workers, catalog_differs } }: { readonly overview: Overview }) {
+  const note = (
+    <Link to="/operator/workers" className={linkClass}>
+      {workers === null ? "Workers" : `${count(workers)} ${workers === 1 ? "worker" : "workers"}`}
+    </Link>
+  );
+  if (!pools)
+    return (
+      <Section title="Pools" note={note}>
+        <EmptyState title="Queues cannot be read">
+          <p>Redis does not answer. New calls get a 503 until it does.</p>
+        </EmptyState>
+      </Section>
+    );
+  return (
+    <Section title="Pools" note={note}>
+      {catalog_differs && (
+        <p className="rounded-xl bg-warn-soft p-4 text-warn">
+          A worker has another catalog than the API: it charges by other prices than are held. Give all processes the
+          same.
+        </p>
+      )}
+      <Table
+        caption="Pools"
+        rows={pools}
+        rowKey={({ pool }) => pool}
+        columns={[
+          { header: "Pool", cell: ({ pool }) => <span className="font-medium">{pool}</span> },
+          {
+            header: "Workers",
+            cell: (pool) => (pool.workers === 0 ? <Badge tone="bad">None</Badge> : count(pool.workers)),
+            numeric: true,
+          },
+          {
+            header: "In use",
+            cell: ({ pool, running, free }) =>
+              running + free === 0 ? (
+                "–"
+              ) : (
+                <ProgressBar
+                  label={`${pool}: ${running} of ${running + free} in use`}
+                  value={running / (running + free)}
+                  tone={free === 0 ? "warn" : "accent"}
+                />
+              ),
+          },
+          { header: "Running", cell: ({ running }) => count(running), numeric: true },
+          { header: "Free", cell: ({ free }) => count(free), numeric: true },
+          {
+            header: "Waiting",
+            cell: ({ waiting }) => (waiting > 0 ? <Badge tone="warn">{count(waiting)}</Badge> : "0"),
+            numeric: true,
+          },
+          {
+            header: "Longest wait",
+            cell: ({ waiting, oldest_wait_seconds: seconds }) => (waiting > 0 ? duration(seconds * 1000) : "–"),
+            numeric: true,
+          },
+        ]}
+      />
+    </Section>
+  );
+}
+
+const order = ["open", "ready", "no key"];
+
+export function Upstreams({ upstreams }: { readonly upstreams: Overview["upstreams"] }) {
+  const withKey = upstreams.filter(({ state }) => state !== "no key");
+  const without = upstreams.length - withKey.length;
+  return (
+    <Section
+      title="Upstreams"
+      note={
+        <Link to="/operator/catalog" className={linkClass}>
+          Catalog
+        </Link>
+      }
+    >
+      <Card>
+        <ul className="flex flex-col gap-3">
+          {withKey
+            .toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state))
+            .map(({ id, state }) => (
+              <li key={id} className="flex items-center justify-between gap-4">
+                <span className="font-medium wrap-anywhere">{id}</span>
+                <UpstreamState state={state} />
+              </li>
+            ))}
+          {withKey.length === 0 && <li>No worker has a key of any upstream, so no model is listed.</li>}
+          {without > 0 && <li className="text-muted">{without} more have no key in any worker</li>}
+        </ul>
+      </Card>
+    </Section>
+  );
+}
+
+const names = { mongodb: "MongoDB", redis: "Redis", s3: "Object storage" } as const;
+
+export const Stores = ({ overview: { stores } }: { readonly overview: Overview }) => (
+  <Section title="Stores">
+    <Facts
+      facts={stores.map(({ name, ok, ping_ms: ms }) => [
+        names[name],
+        ok ? `${(ms ?? 0).toFixed(1)} ms` : <Badge tone="bad">Does not answer</Badge>,
+      ])}
+    />
+  </Section>
+);
+
+export function Money({ overview: { money, ledger, owed } }: { readonly overview: Overview }) {
+  const open = (of: { open: number; oldest_seconds: number }) =>
+    of.open === 0 ? "None" : `${count(of.open)}, oldest ${duration(of.oldest_seconds * 1000)}`;
+  const uncounted = <span className="text-muted">No maintenance worker counts them</span>;
+  return (
+    <Section
+      title="Money"
+      note={
+        <Link to="/operator/money" className={linkClass}>
+          Details
+        </Link>
+      }
+    >
+      <Facts
+        facts={[
+          ["Holds", money ? open(money.holds) : uncounted],
+          ["Leases", money ? open(money.leases) : uncounted],
+          ["Undecided calls", money ? count(money.undecided) : "–"],
+          [
+            "Ledger",
+            ledger ? (
+              <span className="inline-flex flex-wrap items-center justify-end gap-2">
+                {ledger.faults === 0 ? (
+                  <Badge tone="good">Agrees</Badge>
+                ) : (
+                  <Badge tone="bad">{ledger.faults} faults</Badge>
+                )}
+                <Time at={ledger.checked_at} />
+              </span>
+            ) : (
+              "Not checked yet"
+            ),
+          ],
+          ["Owed to payers", owed ? <Amount usd={owed.owed_usd} /> : "–"],
+        ]}
+      />
+    </Section>
+  );
+}

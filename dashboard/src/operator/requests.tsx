@@ -1,0 +1,156 @@
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { request } from "../api/client.ts";
+import { Button } from "../components/button.tsx";
+import { EmptyState } from "../components/empty-state.tsx";
+import { Field } from "../components/field.tsx";
+import { Money } from "../components/money.tsx";
+import { Page } from "../components/page.tsx";
+import { Select } from "../components/select.tsx";
+import { Time } from "../components/time.tsx";
+import { duration } from "../lib/format.ts";
+import { adminBase, type Entry } from "./api.ts";
+import { AccountLink, RequestLink } from "./links.tsx";
+import { type Page as ListPage, PagedTable } from "./paged-table.tsx";
+import { filled, secondsOf } from "./search.ts";
+import { CallStatus } from "./states.tsx";
+
+const route = getRouteApi("/operator/requests");
+
+const statuses = [
+  { value: "", label: "All" },
+  { value: "succeeded", label: "Succeeded" },
+  { value: "failed", label: "Failed" },
+  { value: "cancelled", label: "Cancelled" },
+];
+
+export function OperatorRequests() {
+  const { from, to, ...filters } = route.useSearch();
+  const query = new URLSearchParams(Object.entries(filters).flatMap(([name, value]) => (value ? [[name, value]] : [])));
+  for (const [name, day] of [
+    ["from", from],
+    ["to", to],
+  ] as const) {
+    const seconds = secondsOf(day);
+    if (seconds !== undefined) query.set(name, String(seconds));
+  }
+  const read = (after: string | undefined, signal: AbortSignal) =>
+    request<ListPage<Entry>>(
+      `${adminBase}/requests?${new URLSearchParams([...query, ...(after ? [["after", after]] : [])])}`,
+      {
+        signal,
+      },
+    );
+  const isFiltered = query.size > 0;
+  return (
+    <Page title="Requests" intro="Calls of all accounts, newest first. Prompts and answers are not stored.">
+      <ById />
+      <Filters key={query.toString()} />
+      <PagedTable
+        caption="Requests"
+        queryKey={["requests", query.toString()]}
+        read={read}
+        rowKey={({ id }) => id}
+        columns={[
+          { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
+          { header: "Request", cell: ({ id }) => <RequestLink id={id} /> },
+          { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
+          { header: "Model", cell: ({ request: call }) => call?.model ?? "Not known" },
+          {
+            header: "Status",
+            cell: ({ request: call }) => call && <CallStatus status={call.status} error={call.error} />,
+          },
+          { header: "Time taken", cell: ({ request: call }) => call && duration(call.total_ms), numeric: true },
+          { header: "Cost", cell: ({ amount_usd: usd }) => <Money usd={usd.replace(/^-/, "")} />, numeric: true },
+        ]}
+        empty={
+          <EmptyState title={isFiltered ? "No call fits these filters" : "No calls yet"}>
+            <p>
+              {isFiltered
+                ? "Ids, models and codes are compared as a whole. Clear a filter to see more."
+                : "A call is listed once its cost is decided."}
+            </p>
+          </EmptyState>
+        }
+      />
+    </Page>
+  );
+}
+
+function ById() {
+  const [id, setId] = useState("");
+  const navigate = useNavigate();
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    void navigate({ to: "/operator/requests/$id", params: { id: id.trim() } });
+  }
+  return (
+    <form aria-label="By request id" onSubmit={submit} className="flex max-w-xl items-end gap-3">
+      <Field
+        className="flex-1"
+        label="Request id, as in x-request-id"
+        placeholder="req_…"
+        required
+        value={id}
+        onChange={(event) => setId(event.target.value)}
+      />
+      <Button type="submit">Open</Button>
+    </form>
+  );
+}
+
+const texts = [
+  ["account", "Account", "acct_…"],
+  ["key", "Key", "key_…"],
+  ["model", "Model", "local/chat"],
+  ["endpoint", "Endpoint", "/v1/…"],
+  ["upstream", "Upstream", "local"],
+  ["code", "Error code", "no_capacity"],
+] as const;
+
+function Filters() {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const [given, set] = useState(search);
+  const go = (next: typeof search) =>
+    void navigate({
+      to: "/operator/requests",
+      search: filled(next),
+    });
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    go(given);
+  }
+  const field = (name: keyof typeof search) => ({
+    value: given[name] ?? "",
+    onChange: ({ target: { value } }: { target: { value: string } }) => set({ ...given, [name]: value }),
+  });
+  return (
+    <form
+      role="search"
+      aria-label="By filters"
+      onSubmit={submit}
+      className="grid grid-cols-2 items-end gap-3 lg:grid-cols-5"
+    >
+      {texts.map(([name, label, placeholder]) => (
+        <Field key={name} label={label} placeholder={placeholder} {...field(name)} />
+      ))}
+      <Select
+        label="Status"
+        value={given.status ?? ""}
+        options={statuses}
+        onChange={(status) => go({ ...given, status })}
+      />
+      <Field label="From (UTC)" type="date" {...field("from")} />
+      <Field label="Before (UTC)" type="date" {...field("to")} />
+      <div className="flex gap-3">
+        <Button type="submit">Filter</Button>
+        {Object.keys(search).length > 0 && (
+          <Button look="quiet" onClick={() => go({})}>
+            Clear
+          </Button>
+        )}
+      </div>
+    </form>
+  );
+}

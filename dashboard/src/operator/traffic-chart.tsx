@@ -1,0 +1,69 @@
+import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
+import { count } from "../lib/format.ts";
+import type { TrafficPoint } from "./api.ts";
+import { timeLabel } from "./traffic.ts";
+
+interface Props {
+  readonly points: readonly TrafficPoint[];
+  readonly unit: "minute" | "hour";
+}
+
+const series = [
+  { key: "answered", name: "Answered", color: "var(--color-series-1)" },
+  { key: "refused", name: "Refused", color: "var(--color-series-3)" },
+  { key: "failed", name: "Failed", color: "var(--color-bad)" },
+] as const;
+
+/** Calls as bars, by what became of them. */
+export default function TrafficChart({ points, unit }: Props) {
+  const data = points.map(({ at, calls, failed, refused }) => ({
+    time: timeLabel(at),
+    answered: calls - failed - refused,
+    refused,
+    failed,
+  }));
+  return (
+    <figure aria-label={`Calls by ${unit}; the table has the same numbers`} className="flex flex-col gap-3">
+      <div className="h-64 w-full">
+        <ResponsiveContainer width="100%" height="100%">
+          <BarChart data={data} margin={{ top: 4, right: 0, bottom: 0, left: 0 }} accessibilityLayer={false}>
+            <CartesianGrid vertical={false} stroke="var(--color-line)" />
+            <XAxis dataKey="time" tickLine={false} axisLine={false} minTickGap={32} tick={tick} />
+            <YAxis
+              width={44}
+              allowDecimals={false}
+              tickLine={false}
+              axisLine={false}
+              tick={tick}
+              tickFormatter={count}
+            />
+            <Tooltip
+              cursor={{ fill: "var(--color-raised)" }}
+              contentStyle={{
+                background: "var(--color-surface)",
+                border: "1px solid var(--color-line)",
+                borderRadius: 8,
+                color: "var(--color-ink)",
+              }}
+            />
+            {series.map(({ key, name, color }) => (
+              <Bar key={key} dataKey={key} name={name} stackId="calls" fill={color} isAnimationActive={false} />
+            ))}
+          </BarChart>
+        </ResponsiveContainer>
+      </div>
+      <figcaption className="flex flex-wrap gap-4 text-xs text-muted">
+        {series.map(({ key, name, color }) => (
+          <span key={key} className="inline-flex items-center gap-1.5">
+            <svg width="10" height="10" aria-hidden="true">
+              <rect width="10" height="10" rx="2" fill={color} />
+            </svg>
+            {name}
+          </span>
+        ))}
+      </figcaption>
+    </figure>
+  );
+}
+
+const tick = { fill: "var(--color-muted)", fontSize: 12 };

@@ -1,0 +1,5 @@
+import { Page } from "../components/page.tsx";
+
+export function Invoices() {
+  return <Page title="Invoices">{null}</Page>;
+}

@@ -1,0 +1,43 @@
+import type { Key } from "../../api/keys.ts";
+import { Money } from "../../components/money.tsx";
+import { ProgressBar } from "../../components/progress-bar.tsx";
+import { remaining, useNow } from "../../lib/time.ts";
+import { share } from "../../lib/usd.ts";
+
+type Limit = NonNullable<Key["budget"]>;
+type Budget = Limit & { readonly spent_usd?: string; readonly resets_at?: number | null };
+
+const periods: Readonly<Record<Limit["period"], string>> = {
+  day: "a day",
+  week: "a week",
+  month: "a month",
+  total: "in all",
+};
+
+function tone(used: number) {
+  if (used >= 1) return "bad";
+  return used >= 0.8 ? "warn" : "accent";
+}
+
+/** What is spent of a budget, and when it resets. */
+export function BudgetBar({ budget, name }: { readonly budget: Budget | null; readonly name: string }) {
+  const now = useNow();
+  if (!budget) return <span className="text-muted">No limit</span>;
+  const { limit_usd, period, spent_usd, resets_at } = budget;
+  const limit = (
+    <>
+      <Money usd={limit_usd} /> {periods[period]}
+    </>
+  );
+  if (spent_usd === undefined) return <span>{limit}</span>;
+  const used = share(spent_usd, limit_usd);
+  return (
+    <div className="flex w-full max-w-56 min-w-40 flex-col gap-1 text-start">
+      <span className="text-xs">
+        <Money usd={spent_usd} /> of {limit}
+      </span>
+      <ProgressBar label={`Budget spent by ${name}`} value={used} tone={tone(used)} />
+      {resets_at && <span className="text-xs text-muted">resets in {remaining(resets_at, now)}</span>}
+    </div>
+  );
+}

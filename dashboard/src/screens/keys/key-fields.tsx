@@ -1,0 +1,112 @@
+import type { ApiError } from "../../api/client.ts";
+import { Field, TextArea } from "../../components/field.tsx";
+import { Select } from "../../components/select.tsx";
+import type { KeyForm, Period } from "./key-form.ts";
+
+interface Props {
+  readonly form: KeyForm;
+  readonly onChange: (form: KeyForm) => void;
+  /** What the service said of one of the fields. */
+  readonly wrong: ApiError | undefined;
+}
+
+const periods = [
+  { value: "day", label: "a day" },
+  { value: "week", label: "a week" },
+  { value: "month", label: "a month" },
+  { value: "total", label: "in all" },
+];
+
+const scopes = [
+  { scope: "inference", label: "Call models" },
+  { scope: "manage", label: "Manage the account: keys, usage, top-ups" },
+] as const;
+
+const limits = [
+  { limit: "requests_per_minute", label: "Requests a minute" },
+  { limit: "tokens_per_minute", label: "Tokens a minute" },
+  { limit: "concurrent_requests", label: "Calls at once" },
+] as const;
+
+export function KeyFields({ form, onChange, wrong }: Props) {
+  const set = (change: Partial<KeyForm>) => onChange({ ...form, ...change });
+  const errorOf = (field: string) => (wrong?.param?.startsWith(field) ? wrong.message : undefined);
+  return (
+    <>
+      <Field
+        label="Name"
+        placeholder="What uses it"
+        maxLength={100}
+        value={form.name}
+        error={errorOf("name")}
+        onChange={(event) => set({ name: event.target.value })}
+      />
+      <fieldset className="flex flex-col gap-1">
+        <legend className="mb-1.5 text-xs font-medium text-muted">It may</legend>
+        {scopes.map(({ scope, label }) => (
+          <label key={scope} className="flex min-h-8 items-center gap-2.5">
+            <input
+              type="checkbox"
+              className="size-4 accent-accent"
+              checked={form.scopes.includes(scope)}
+              onChange={({ target }) =>
+                set({ scopes: target.checked ? [...form.scopes, scope] : form.scopes.filter((each) => each !== scope) })
+              }
+            />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+      <div className="grid grid-cols-2 gap-3">
+        <Field
+          label="Budget in USD"
+          inputMode="decimal"
+          pattern="\d+(\.\d+)?"
+          placeholder="No limit"
+          value={form.budgetUsd}
+          error={errorOf("budget")}
+          onChange={(event) => set({ budgetUsd: event.target.value.trim() })}
+        />
+        <Select
+          label="Budget for"
+          options={periods}
+          value={form.period}
+          onChange={(period) => set({ period: period as Period })}
+        />
+      </div>
+      <TextArea
+        label="Models"
+        rows={2}
+        placeholder="All models"
+        hint="One a line, such as local/chat, or openai/* for all of a provider"
+        value={form.models}
+        error={errorOf("models")}
+        onChange={(event) => set({ models: event.target.value })}
+      />
+      <Field
+        label="Expires"
+        type="datetime-local"
+        value={form.expires}
+        error={errorOf("expires_at")}
+        onChange={(event) => set({ expires: event.target.value })}
+      />
+      <details>
+        <summary className="text-xs font-medium text-muted">Rate limits</summary>
+        <div className="mt-3 grid gap-3 sm:grid-cols-3">
+          {limits.map(({ limit, label }) => (
+            <Field
+              key={limit}
+              label={label}
+              type="number"
+              min={1}
+              placeholder="Default"
+              value={form.limits[limit]}
+              error={errorOf(`limits.${limit}`)}
+              onChange={(event) => set({ limits: { ...form.limits, [limit]: event.target.value } })}
+            />
+          ))}
+        </div>
+      </details>
+    </>
+  );
+}

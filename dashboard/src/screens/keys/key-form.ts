@@ -1,0 +1,71 @@
+import type { Key, KeyPatch, NewKey } from "../../api/keys.ts";
+
+type Scope = Key["scopes"][number];
+export type Period = NonNullable<Key["budget"]>["period"];
+type Limit = keyof Key["limits"];
+
+/** The fields as a person types them; empty means not set. */
+export interface KeyForm {
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly budgetUsd: string;
+  readonly period: Period;
+  /** One a line. */
+  readonly models: string;
+  /** As a date and time input has it, in local time. */
+  readonly expires: string;
+  readonly limits: Readonly<Record<Limit, string>>;
+}
+
+/** 2026-11-23T10:05, of the local time zone. */
+function localInput(unixSeconds: number): string {
+  const date = new Date(unixSeconds * 1000);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+export const formOf = (key: Key | undefined): KeyForm => ({
+  name: key?.name ?? "",
+  scopes: key?.scopes ?? ["inference"],
+  budgetUsd: key?.budget?.limit_usd ?? "",
+  period: key?.budget?.period ?? "month",
+  models: key?.models?.join("\n") ?? "",
+  expires: key?.expires_at ? localInput(key.expires_at) : "",
+  limits: {
+    requests_per_minute: String(key?.limits.requests_per_minute ?? ""),
+    tokens_per_minute: String(key?.limits.tokens_per_minute ?? ""),
+    concurrent_requests: String(key?.limits.concurrent_requests ?? ""),
+  },
+});
+
+const numberOf = (text: string) => (text === "" ? null : Number(text));
+
+/** All fields; null takes a limit off. */
+export function toPatch({ name, scopes, budgetUsd, period, models, expires, limits }: KeyForm): KeyPatch {
+  const listed = models.split(/[\s,]+/).filter(Boolean);
+  return {
+    name: name.trim() || null,
+    scopes: [...scopes],
+    budget: budgetUsd === "" ? null : { limit_usd: budgetUsd, period },
+    models: listed.length > 0 ? listed : null,
+    expires_at: expires === "" ? null : Math.floor(new Date(expires).getTime() / 1000),
+    limits: {
+      requests_per_minute: numberOf(limits.requests_per_minute),
+      tokens_per_minute: numberOf(limits.tokens_per_minute),
+      concurrent_requests: numberOf(limits.concurrent_requests),
+    },
+  };
+}
+
+/** What is not set is not sent. */
+export function toNewKey(form: KeyForm): NewKey {
+  const { name, budget, models, expires_at, limits, ...same } = toPatch(form);
+  const set = Object.entries(limits ?? {}).filter(([, value]) => value !== null);
+  return {
+    ...same,
+    ...(name && { name }),
+    ...(budget && { budget }),
+    ...(models && { models }),
+    ...(expires_at && { expires_at }),
+    ...(set.length > 0 && { limits: Object.fromEntries(set) as NonNullable<NewKey["limits"]> }),
+  };
+}

@@ -1,0 +1,15 @@
+import type { Key } from "../../api/keys.ts";
+import { Badge } from "../../components/badge.tsx";
+import { useNow } from "../../lib/time.ts";
+
+type Status = Pick<Key, "revoked_at" | "expires_at">;
+
+/** Revoked and expired keys cannot be used again. */
+export const isOver = ({ revoked_at, expires_at }: Status, nowMs: number): boolean =>
+  revoked_at !== null || (expires_at !== null && expires_at * 1000 <= nowMs);
+
+export function KeyStatus({ of }: { readonly of: Status }) {
+  const now = useNow();
+  if (of.revoked_at !== null) return <Badge>Revoked</Badge>;
+  return isOver(of, now) ? <Badge tone="warn">Expired</Badge> : <Badge tone="good">Active</Badge>;
+}

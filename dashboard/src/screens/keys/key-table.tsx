@@ -1,0 +1,66 @@
+import type { Key } from "../../api/keys.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Button } from "../../components/button.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { useNow } from "../../lib/time.ts";
+import { BudgetBar } from "./budget.tsx";
+import { isOver, KeyStatus } from "./key-status.tsx";
+
+interface Props {
+  readonly keys: readonly Key[];
+  readonly onEdit: (key: Key) => void;
+  readonly onRevoke: (key: Key) => void;
+}
+
+export const nameOf = ({ name, prefix }: Pick<Key, "name" | "prefix">): string => name ?? prefix;
+
+export function KeyTable({ keys, onEdit, onRevoke }: Props) {
+  const now = useNow();
+  const columns: readonly Column<Key>[] = [
+    {
+      header: "Key",
+      cell: (key) => (
+        <div className="flex min-w-0 flex-col max-sm:items-end">
+          <span className="font-medium wrap-anywhere">{key.name ?? "Unnamed"}</span>
+          <code className="text-xs text-muted">{key.prefix}</code>
+        </div>
+      ),
+    },
+    { header: "Status", cell: (key) => <KeyStatus of={key} /> },
+    {
+      header: "May",
+      cell: (key) => (
+        <span className="flex flex-wrap gap-1 max-sm:justify-end">
+          {key.scopes.map((scope) => (
+            <Badge key={scope} tone={scope === "manage" ? "accent" : "plain"}>
+              {scope}
+            </Badge>
+          ))}
+          {key.models && <Badge>{key.models.length === 1 ? key.models[0] : `${key.models.length} models`}</Badge>}
+        </span>
+      ),
+    },
+    { header: "Budget", cell: (key) => <BudgetBar budget={key.budget} name={nameOf(key)} /> },
+    { header: "Last used", cell: (key) => <Time at={key.last_used_at} /> },
+    {
+      header: "Expires",
+      cell: (key) => <Time at={key.expires_at} />,
+    },
+    {
+      header: "",
+      cell: (key) =>
+        isOver(key, now) ? null : (
+          <span className="flex justify-end gap-2">
+            <Button small onClick={() => onEdit(key)} aria-label={`Edit ${nameOf(key)}`}>
+              Edit
+            </Button>
+            <Button small look="danger" onClick={() => onRevoke(key)} aria-label={`Revoke ${nameOf(key)}`}>
+              Revoke
+            </Button>
+          </span>
+        ),
+    },
+  ];
+  return <Table caption="Keys of the account" columns={columns} rows={keys} rowKey={({ id }) => id} />;
+}

@@ -1,0 +1,53 @@
+import type { Model } from "../../api/models.ts";
+import { useAccountSession } from "../../api/session.ts";
+import { classNames } from "../../components/class-names.ts";
+import { Money } from "../../components/money.tsx";
+import { priceRows } from "../../lib/prices.ts";
+
+interface Props {
+  readonly model: Model;
+  readonly first?: number;
+}
+
+const cell = "py-1 ps-3 num";
+
+/** List and elite prices; those that the account pays stand out. */
+export function PriceTable({ model, first }: Props) {
+  const { account } = useAccountSession();
+  const isElite = account.tier === "elite";
+  return (
+    <table className="w-full text-xs">
+      <caption className="sr-only">Prices of {model.name} in USD</caption>
+      <thead className="text-muted">
+        <tr>
+          <th scope="col" className="py-1 text-start font-medium">
+            Price of
+          </th>
+          <th scope="col" className={classNames(cell, "font-medium")}>
+            List
+          </th>
+          <th scope="col" className={classNames(cell, "font-medium")}>
+            Elite
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {priceRows(model)
+          .slice(0, first)
+          .map(({ key, name, unit, listUsd, eliteUsd }) => (
+            <tr key={key} className="border-t border-line">
+              <th scope="row" className="py-1 text-start font-normal wrap-anywhere">
+                {name} <span className="text-muted">/ {unit}</span>
+              </th>
+              <td className={classNames(cell, !isElite && "font-semibold")}>
+                <Money usd={listUsd} />
+              </td>
+              <td className={classNames(cell, isElite && "font-semibold")}>
+                <Money usd={eliteUsd} />
+              </td>
+            </tr>
+          ))}
+      </tbody>
+    </table>
+  );
+}

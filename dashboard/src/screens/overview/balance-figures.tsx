@@ -1,0 +1,63 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { balanceQuery } from "../../api/balance.ts";
+import { useAccountSession, useCanManage } from "../../api/session.ts";
+import { Button, buttonClass } from "../../components/button.tsx";
+import { Figure } from "../../components/card.tsx";
+import { Money } from "../../components/money.tsx";
+import { QueryView } from "../../components/query-view.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
+import { toNano } from "../../lib/usd.ts";
+import { AlertDialog } from "./alert.tsx";
+
+export function BalanceFigures() {
+  const canManage = useCanManage();
+  const { service } = useAccountSession();
+  const [isEditing, setEditing] = useState(false);
+  const query = useQuery(balanceQuery);
+  return (
+    <QueryView query={query} skeleton={<Skeleton rows={1} className="h-28" />}>
+      {({ balance_usd, available_usd, held_usd, alert_below_usd: below = null }) => (
+        <>
+          {below !== null && toNano(available_usd) < toNano(below) && (
+            <output className="flex flex-wrap items-center justify-between gap-3 rounded-xl bg-warn-soft p-4">
+              <span className="text-warn">
+                Less than <Money usd={below} /> is available. Calls are refused when nothing is.
+              </span>
+              {service.topups && (
+                <Link to="/top-up" className={buttonClass("primary", true)}>
+                  Top up
+                </Link>
+              )}
+            </output>
+          )}
+          <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-4">
+            <Figure label="Balance" note="Credits less costs">
+              <Money usd={balance_usd} />
+            </Figure>
+            <Figure label="Available" note="For new calls">
+              <Money usd={available_usd} />
+            </Figure>
+            <Figure label="Held" note="For calls that run">
+              <Money usd={held_usd} />
+            </Figure>
+            <Figure
+              label="Alert below"
+              note={
+                canManage && (
+                  <Button small className="mt-1" onClick={() => setEditing(true)}>
+                    {below === null ? "Set an alert" : "Change"}
+                  </Button>
+                )
+              }
+            >
+              {below === null ? <span className="text-muted">Off</span> : <Money usd={below} />}
+            </Figure>
+          </div>
+          {isEditing && <AlertDialog below={below} onClose={() => setEditing(false)} />}
+        </>
+      )}
+    </QueryView>
+  );
+}

@@ -1,0 +1,73 @@
+import { Field, TextArea } from "../../components/field.tsx";
+import { Select } from "../../components/select.tsx";
+import type { InputField as Description } from "../../lib/input-schema.ts";
+import { UploadField } from "./upload-field.tsx";
+
+interface Props {
+  readonly field: Description;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+const labelOf = (name: string) => {
+  const words = name.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+/** One parameter of a model. */
+export function InputField({ field, value, onChange }: Props) {
+  const { name, description, isRequired, initial } = field;
+  const byDefault = typeof initial === "string" || initial === undefined ? initial : JSON.stringify(initial);
+  const placeholder = byDefault ?? "Default";
+  const hint = description ?? "";
+  const common = { label: labelOf(name), ...(hint && { hint }) };
+  const typed = {
+    ...common,
+    value,
+    required: isRequired,
+    onChange: (event: { target: { value: string } }) => onChange(event.target.value),
+  };
+  switch (field.kind) {
+    case "choice": {
+      const options = field.options.map((option) => ({ value: option, label: option }));
+      const none = { value: "", label: byDefault === undefined ? "Default" : `Default: ${byDefault}` };
+      return (
+        <Select {...common} value={value} options={isRequired ? options : [none, ...options]} onChange={onChange} />
+      );
+    }
+    case "switch":
+      return (
+        <Select
+          {...common}
+          value={value}
+          options={[
+            { value: "", label: placeholder },
+            { value: "true", label: "Yes" },
+            { value: "false", label: "No" },
+          ]}
+          onChange={onChange}
+        />
+      );
+    case "number":
+      return (
+        <Field
+          {...typed}
+          type="number"
+          placeholder={placeholder}
+          step={field.isWhole ? 1 : "any"}
+          {...(field.min !== undefined && { min: field.min })}
+          {...(field.max !== undefined && { max: field.max })}
+        />
+      );
+    case "upload":
+      return <UploadField {...common} value={value} onChange={onChange} />;
+    case "json":
+      return <TextArea {...typed} rows={2} placeholder="JSON" />;
+    case "text":
+      return field.isLong ? (
+        <TextArea {...typed} rows={4} {...(field.maxLength !== undefined && { maxLength: field.maxLength })} />
+      ) : (
+        <Field {...typed} placeholder={isRequired ? "" : placeholder} />
+      );
+  }
+}

@@ -1,0 +1,68 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { keysQuery } from "../../api/keys.ts";
+import { modelsQuery } from "../../api/models.ts";
+import type { Filters as Values } from "../../api/requests.ts";
+import { useCanManage } from "../../api/session.ts";
+import { Button } from "../../components/button.tsx";
+import { Field } from "../../components/field.tsx";
+import { Select } from "../../components/select.tsx";
+
+interface Props {
+  readonly values: Values;
+  readonly onChange: (values: Values) => void;
+}
+
+const statuses = [
+  { value: "", label: "All" },
+  { value: "succeeded", label: "Succeeded" },
+  { value: "failed", label: "Failed" },
+  { value: "cancelled", label: "Cancelled" },
+];
+
+export function Filters({ values, onChange }: Props) {
+  const canManage = useCanManage();
+  const keys = useInfiniteQuery({ ...keysQuery, enabled: canManage }).data?.pages.flatMap(({ data }) => data) ?? [];
+  const { data: models = [] } = useQuery(modelsQuery);
+  const set = (name: keyof Values) => (value: string) => onChange({ ...values, [name]: value || undefined });
+  const ids = models.map(({ id }) => id);
+  const known = values.model && !ids.includes(values.model) ? [values.model, ...ids] : ids;
+  return (
+    <search className="grid items-end gap-3 sm:grid-cols-2 lg:grid-cols-[8rem_minmax(0,1fr)_minmax(0,1fr)_10rem_10rem_auto]">
+      <Select label="Status" value={values.status ?? ""} options={statuses} onChange={set("status")} />
+      <Select
+        label="Model"
+        value={values.model ?? ""}
+        options={[{ value: "", label: "All models" }, ...known.map((id) => ({ value: id, label: id }))]}
+        onChange={set("model")}
+      />
+      {canManage && (
+        <Select
+          label="Key"
+          value={values.key ?? ""}
+          options={[
+            { value: "", label: "All keys" },
+            ...keys.map(({ id, name, prefix }) => ({ value: id, label: name ?? prefix })),
+          ]}
+          onChange={set("key")}
+        />
+      )}
+      <Field
+        label="From (UTC)"
+        type="date"
+        value={values.from ?? ""}
+        {...(values.to && { max: values.to })}
+        onChange={({ target }) => set("from")(target.value)}
+      />
+      <Field
+        label="To (UTC)"
+        type="date"
+        value={values.to ?? ""}
+        {...(values.from && { min: values.from })}
+        onChange={({ target }) => set("to")(target.value)}
+      />
+      <Button look="quiet" disabled={Object.values(values).every((value) => !value)} onClick={() => onChange({})}>
+        Clear
+      </Button>
+    </search>
+  );
+}

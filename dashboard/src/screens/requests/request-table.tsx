@@ -1,0 +1,48 @@
+import { Link } from "@tanstack/react-router";
+import type { Call } from "../../api/requests.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Money } from "../../components/money.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { count, duration } from "../../lib/format.ts";
+
+const tones: Readonly<Record<string, "good" | "bad" | "warn">> = { succeeded: "good", failed: "bad" };
+
+export const CallStatus = ({ call: { status, error } }: { readonly call: Pick<Call, "status" | "error"> }) => (
+  <Badge tone={tones[status] ?? "warn"}>{error ?? status}</Badge>
+);
+
+const columns: readonly Column<Call>[] = [
+  {
+    header: "When",
+    cell: ({ id, created_at }) => (
+      <Link to="/requests/$id" params={{ id }} className="font-medium text-accent hover:underline">
+        <Time at={created_at} />
+      </Link>
+    ),
+  },
+  {
+    header: "Model",
+    cell: ({ model, endpoint }) => <span className="wrap-anywhere">{model ?? endpoint ?? "unknown"}</span>,
+  },
+  { header: "Status", cell: (call) => <CallStatus call={call} /> },
+  {
+    header: "Tokens",
+    numeric: true,
+    cell: ({ input_tokens, output_tokens }) => (
+      <span className="whitespace-nowrap">
+        {input_tokens + output_tokens > 0 ? `${count(input_tokens)} → ${count(output_tokens)}` : "–"}
+      </span>
+    ),
+  },
+  {
+    header: "Time",
+    numeric: true,
+    cell: ({ total_ms }) => <span className="whitespace-nowrap">{total_ms === null ? "–" : duration(total_ms)}</span>,
+  },
+  { header: "Cost", numeric: true, cell: ({ cost_usd }) => <Money usd={cost_usd} /> },
+];
+
+export const RequestTable = ({ calls, caption }: { readonly calls: readonly Call[]; readonly caption: string }) => (
+  <Table caption={caption} columns={columns} rows={calls} rowKey={({ id }) => id} />
+);

@@ -1,0 +1,47 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
+import { requestsQuery, type Filters as Values } from "../../api/requests.ts";
+import { Button } from "../../components/button.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { FirstCall } from "../../components/first-call.tsx";
+import { Page } from "../../components/page.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
+import { Filters } from "./filters.tsx";
+import { RequestTable } from "./request-table.tsx";
+
+const route = getRouteApi("/requests");
+
+/** The filters are in the address, so that a reload and a link show the same. */
+export function Requests() {
+  const values = route.useSearch();
+  const navigate = route.useNavigate();
+  const query = useInfiniteQuery(requestsQuery(values));
+  const calls = query.data?.pages.flatMap(({ data }) => data);
+  const isFiltered = Object.values(values).some(Boolean);
+  return (
+    <Page
+      title="Requests"
+      intro="Every call that cost something or failed after it was accepted. Prompts and answers are not stored."
+    >
+      <Filters values={values} onChange={(search: Values) => void navigate({ search })} />
+      {query.isPending && <Skeleton rows={8} />}
+      {query.error && <ErrorNote error={query.error} onRetry={query.refetch} />}
+      {calls && calls.length > 0 && <RequestTable calls={calls} caption="Requests, newest first" />}
+      {calls?.length === 0 &&
+        (isFiltered ? (
+          <EmptyState title="No request matches">
+            <p>Take a filter off, or choose other days.</p>
+            <Button onClick={() => void navigate({ search: {} })}>Clear the filters</Button>
+          </EmptyState>
+        ) : (
+          <FirstCall />
+        ))}
+      {query.hasNextPage && (
+        <Button className="self-center" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+          Show older
+        </Button>
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,31 @@
+import { Link } from "@tanstack/react-router";
+import type { Topup } from "../../api/topups.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Money } from "../../components/money.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+
+const tones = { completed: "good", pending: "accent", expired: "plain" } as const;
+
+export const TopupStatus = ({ status }: { readonly status: Topup["status"] }) => (
+  <Badge tone={tones[status]}>{status}</Badge>
+);
+
+const columns: readonly Column<Topup>[] = [
+  {
+    header: "Top-up",
+    cell: ({ id }) => (
+      <Link to="/top-up" search={{ id }} className="font-mono text-xs text-accent hover:underline">
+        {id}
+      </Link>
+    ),
+  },
+  { header: "Status", cell: ({ status }) => <TopupStatus status={status} /> },
+  { header: "Made", cell: ({ created_at }) => <Time at={created_at} /> },
+  { header: "Amount", numeric: true, cell: ({ amount_usd }) => <Money usd={amount_usd} /> },
+  { header: "Received", numeric: true, cell: ({ received_usd }) => <Money usd={received_usd} /> },
+];
+
+export const TopupTable = ({ topups }: { readonly topups: readonly Topup[] }) => (
+  <Table caption="Top-ups" columns={columns} rows={topups} rowKey={({ id }) => id} />
+);

@@ -1,0 +1,119 @@
+import AxeBuilder from "@axe-core/playwright";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { browserOfFile } from "../support/browser.ts";
+import { ofFile } from "../support/of-file.ts";
+import { testStores } from "../support/servers.ts";
+import { startService } from "../support/service.ts";
+
+const adminToken = "admin-token-of-the-tests";
+const annsToken = "token-of-ann-0123456789";
+
+const browser = browserOfFile();
+const shared = ofFile(
+  async (onEnd) => {
+    const service = await startService(await testStores(), { env: { ADMIN_TOKENS: `ann:${annsToken}` }, onEnd });
+    return { service };
+  },
+  () => {},
+);
+
+type Options = Parameters<typeof browser.open>[1];
+
+async function signedIn(token = adminToken, options?: Options): Promise<Page> {
+  const { page } = await browser.open(shared.service.baseUrl, options);
+  page.setDefaultTimeout(60_000);
+  await page.goto("/dashboard/operator");
+  await page.getByLabel("API key").fill(token);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+  return page;
+}
+
+/** A click is not enough where focus decides: the keyboard alone presses what has this name. */
+async function press(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name, exact: true }).focus();
+  await page.keyboard.press("Enter");
+}
+
+test("an operator makes, credits and freezes an account, by keyboard alone, and the audit log names who did it", async () => {
+  const { service } = shared;
+  const page = await signedIn(annsToken, { expectedErrors: /status of 409/ });
+  await page.getByRole("link", { name: "Accounts" }).focus();
+  await page.keyboard.press("Enter");
+  await press(page, "New account");
+  await page.getByLabel("Name", { exact: true }).fill("Acme Ltd");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Acme Ltd" }).waitFor();
+  const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+
+  await press(page, "Credit");
+  await page.getByLabel("Amount in USD").fill("12.345678901");
+  await page.getByLabel("Reason").fill("invoice 7");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  const account = await service.admin<{ available_usd: string }>("GET", `/accounts/${id}`);
+  expect(account.available_usd).toBe("12.345678901");
+  await page.getByText("$12.345678901").first().waitFor();
+
+  // What is refused says why, and what to do.
+  await press(page, "Credit");
+  await page.getByLabel("Amount in USD").fill("-99");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText("More would be taken back than is available.").waitFor();
+  await page.keyboard.press("Escape");
+
+  await press(page, "Freeze");
+  await page.getByRole("dialog").getByRole("button", { name: "Freeze" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("Frozen", { exact: true }).waitFor();
+
+  await page.getByRole("link", { name: "Who changed it" }).click();
+  const rows = page.getByRole("table", { name: "Audit log" }).getByRole("row");
+  await expect.poll(() => rows.count()).toBe(5);
+  expect(await rows.nth(1).textContent()).toMatch(/annChanged an accountfrozen: true.*200$/);
+  expect(await rows.nth(2).textContent()).toMatch(/annCredited.*amount_usd: -99.*409 conflict$/);
+  expect(page.url()).toMatch(new RegExp(`/operator/audit\\?target=${id}$`));
+  await page.reload();
+  await expect.poll(() => rows.count()).toBe(5);
+});
+
+test("the overview counts a call, shows it in a table too, and its request by its id", async () => {
+  const { service } = shared;
+  const { openai, id } = await service.account("5");
+  const { response } = await openai.chat.completions
+    .create({ model: "local/chat", messages: [{ role: "user", content: "Hello!" }] })
+    .withResponse();
+  const page = await signedIn();
+  await page.getByRole("button", { name: "Table" }).click();
+  const table = page.getByRole("table", { name: "Calls by minute" });
+  await expect.poll(() => table.getByRole("row").count()).toBeGreaterThan(1);
+
+  await page.getByRole("link", { name: "Money" }).first().click();
+  await page.getByRole("button", { name: "Check every entry" }).click();
+  await page.getByText("The books agree").waitFor();
+
+  const requestId = response.headers.get("x-request-id") ?? "";
+  await page.goto(`/dashboard/operator/requests/${requestId}`);
+  await page.getByRole("table", { name: "Attempts" }).getByRole("cell", { name: "local", exact: true }).waitFor();
+  await page.getByRole("link", { name: id }).click();
+  await page.getByRole("heading", { name: "test", level: 1 }).waitFor();
+});
+
+const screens = ["", "/accounts", "/money", "/workers", "/catalog", "/audit"];
+
+test.each([
+  [360, "dark"],
+  [1440, "light"],
+] as const)("at %i px, %s, every screen fits, and axe finds nothing serious", async (width, colorScheme) => {
+  const page = await signedIn(adminToken, { viewport: { width, height: 900 }, colorScheme });
+  for (const screen of screens) {
+    await page.goto(`/dashboard/operator${screen}`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await expect.poll(() => page.getByText("Loading", { exact: true }).count()).toBe(0);
+    const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+    expect([screen, overflow, serious.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([screen, 0, []]);
+  }
+});
