@@ -196,6 +196,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/topups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The account's top-ups, newest first */
+        get: operations["listTopups"];
+        put?: never;
+        /** Ask for a payment by Solana Pay */
+        post: operations["createTopup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/topups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One top-up; `status` says when it was credited */
+        get: operations["getTopup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/key": {
         parameters: {
             query?: never;
@@ -249,33 +284,109 @@ export interface paths {
         patch: operations["updateKey"];
         trace?: never;
     };
-    "/v1/topups": {
+    "/v1/account": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** The account's top-ups, newest first */
-        get: operations["listTopups"];
+        get?: never;
         put?: never;
-        /** Ask for a payment by Solana Pay */
-        post: operations["createTopup"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Change the account's settings (scope `manage`) */
+        patch: operations["updateAccount"];
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was used, by day, model, key and endpoint
+         * @description Of the key itself; with the scope `manage` of the whole account. A call counts on the day, in UTC, on which it ended, a refund on its own; sums are at most about a minute old.
+         */
+        get: operations["listUsage"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/topups/{id}": {
+    "/v1/invoices": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** One top-up; `status` says when it was credited */
-        get: operations["getTopup"];
+        /** A month by day and model, as JSON or CSV by `Accept` (scope `manage`) */
+        get: operations["getInvoice"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calls that ended, newest first, without prompts and answers
+         * @description Of the key itself; with the scope `manage` of the whole account. A call that still runs is not there yet. A page may have fewer calls than `limit`, or none, and `has_more`: each page compares a bounded number of calls with the filters. Go on with `next`.
+         */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One call, with its attempts at upstreams */
+        get: operations["getRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/generation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One call in OpenRouter's field names
+         * @description Amounts are JSON numbers here; the exact ones are in `GET /v1/requests/{id}`.
+         */
+        get: operations["getGeneration"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2457,6 +2568,61 @@ export interface components {
              * @example 12.5
              */
             held_usd: string;
+            /** @description The threshold of the balance alert */
+            alert_below_usd: string | null;
+            /** @description Since when `available_usd` has been below the threshold, as a look every 15 seconds found it */
+            alert: {
+                /** @description unix seconds */
+                since: number;
+            } | null;
+        };
+        NewTopup: {
+            /**
+             * @description From 1.00 to 10000.00, with at most six decimals
+             * @example 12.5
+             */
+            amount_usd: string;
+        };
+        Topup: {
+            /** @example top_2kT9vQ4mXw7pLr3sZb8n */
+            id: string;
+            /** @constant */
+            object: "topup";
+            /**
+             * @description Completed once something was credited; a payment that comes after the expiry is credited, too
+             * @enum {string}
+             */
+            status: "pending" | "completed" | "expired";
+            /**
+             * @description What was asked for
+             * @example 12.5
+             */
+            amount_usd: string;
+            /**
+             * @description What arrived and was credited
+             * @example 12.5
+             */
+            received_usd: string;
+            /** @description The signature of the first payment */
+            transaction: string | null;
+            /** @description For a link or a QR code: a transfer request that wallets read */
+            solana_pay_url: string;
+            /** @description Made for this top-up; a payment names it among its accounts */
+            reference: string;
+            /** @description The wallet that is paid */
+            recipient: string;
+            /** @description unix seconds */
+            created_at: number;
+            /** @description unix seconds */
+            expires_at: number;
+        };
+        TopupList: {
+            /** @constant */
+            object: "list";
+            data: components["schemas"]["Topup"][];
+            has_more: boolean;
+            /** @description Pass it as `after` */
+            next: string | null;
         };
         NewKey: {
             name?: string | null;
@@ -2518,12 +2684,17 @@ export interface components {
                 /** @description Null: the configured limit */
                 concurrent_requests: number | null;
             };
-            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
             budget: {
                 /** @example 12.5 */
                 limit_usd: string;
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
+                /**
+                 * @description By calls that have ended
+                 * @example 12.5
+                 */
+                spent_usd: string;
+                resets_at: number | null;
             } | null;
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
@@ -2626,53 +2797,182 @@ export interface components {
             /** @description The secret, `live_...`, only this once */
             key: string;
         };
-        NewTopup: {
-            /**
-             * @description From 1.00 to 10000.00, with at most six decimals
-             * @example 12.5
-             */
-            amount_usd: string;
-        };
-        Topup: {
-            /** @example top_2kT9vQ4mXw7pLr3sZb8n */
+        Account: {
             id: string;
             /** @constant */
-            object: "topup";
-            /**
-             * @description Completed once something was credited; a payment that comes after the expiry is credited, too
-             * @enum {string}
-             */
-            status: "pending" | "completed" | "expired";
-            /**
-             * @description What was asked for
-             * @example 12.5
-             */
-            amount_usd: string;
-            /**
-             * @description What arrived and was credited
-             * @example 12.5
-             */
-            received_usd: string;
-            /** @description The signature of the first payment */
-            transaction: string | null;
-            /** @description For a link or a QR code: a transfer request that wallets read */
-            solana_pay_url: string;
-            /** @description Made for this top-up; a payment names it among its accounts */
-            reference: string;
-            /** @description The wallet that is paid */
-            recipient: string;
+            object: "account";
+            name: string;
+            /** @enum {string} */
+            tier: "standard" | "elite";
+            frozen: boolean;
+            /** @description The threshold of the balance alert */
+            alert_below_usd: string | null;
+            /** @description Since when `available_usd` has been below the threshold, as a look every 15 seconds found it */
+            alert: {
+                /** @description unix seconds */
+                since: number;
+            } | null;
             /** @description unix seconds */
             created_at: number;
-            /** @description unix seconds */
-            expires_at: number;
         };
-        TopupList: {
+        UsageSums: {
             /** @constant */
-            object: "list";
-            data: components["schemas"]["Topup"][];
-            has_more: boolean;
-            /** @description Pass it as `after` */
-            next: string | null;
+            object: "usage";
+            /**
+             * Format: date
+             * @example 2026-11-23
+             */
+            day?: string;
+            model?: string | null;
+            key?: string | null;
+            endpoint?: string | null;
+            /** @description Calls and uploads that ended */
+            calls: number;
+            failed: number;
+            input_tokens: number;
+            output_tokens: number;
+            /** @description Of the input tokens: read from a cache */
+            cached_tokens: number;
+            /** @description Of what is not counted in tokens: images, seconds, characters */
+            units: number;
+            /**
+             * @description Refunds of the same days are subtracted
+             * @example 12.5
+             */
+            cost_usd: string;
+        };
+        Invoice: {
+            /** @constant */
+            object: "invoice";
+            /** @example 2026-11 */
+            month: string;
+            lines: {
+                /**
+                 * Format: date
+                 * @example 2026-11-23
+                 */
+                day: string;
+                model: string | null;
+                /** @description Calls and uploads that ended */
+                calls: number;
+                input_tokens: number;
+                output_tokens: number;
+                /** @description Of the input tokens: read from a cache */
+                cached_tokens: number;
+                /** @description Of what is not counted in tokens: images, seconds, characters */
+                units: number;
+                /**
+                 * @description Refunds of the same days are subtracted
+                 * @example 12.5
+                 */
+                cost_usd: string;
+            }[];
+            /** @example 12.5 */
+            total_usd: string;
+        };
+        Request: {
+            id: string;
+            /** @constant */
+            object: "request";
+            key: string | null;
+            endpoint: string | null;
+            model: string | null;
+            /** @enum {string} */
+            status: "succeeded" | "failed" | "cancelled";
+            /** @description The code that was answered */
+            error: string | null;
+            /** @example 12.5 */
+            cost_usd: string;
+            /** @description Counts by price key */
+            usage: {
+                [key: string]: number;
+            };
+            /** @description The provider reported no usage */
+            estimated: boolean;
+            input_tokens: number;
+            output_tokens: number;
+            cached_tokens: number;
+            /** @description When the call ended */
+            created_at: number;
+            queue_ms: number | null;
+            first_token_ms: number | null;
+            total_ms: number | null;
+        };
+        RequestDetail: {
+            id: string;
+            /** @constant */
+            object: "request";
+            key: string | null;
+            endpoint: string | null;
+            model: string | null;
+            /** @enum {string} */
+            status: "succeeded" | "failed" | "cancelled";
+            /** @description The code that was answered */
+            error: string | null;
+            /** @example 12.5 */
+            cost_usd: string;
+            /** @description Counts by price key */
+            usage: {
+                [key: string]: number;
+            };
+            /** @description The provider reported no usage */
+            estimated: boolean;
+            input_tokens: number;
+            output_tokens: number;
+            cached_tokens: number;
+            /** @description When the call ended */
+            created_at: number;
+            queue_ms: number | null;
+            first_token_ms: number | null;
+            total_ms: number | null;
+            attempts: {
+                upstream: string | null;
+                model?: string;
+                started_ms: number | null;
+                duration_ms: number | null;
+                /** @enum {string} */
+                outcome: "succeeded" | "failed" | "refused" | "busy" | "timeout" | "cancelled";
+                status?: number;
+                code?: string;
+            }[];
+        };
+        Generation: {
+            id: string;
+            /** @description The id of the answer, if the provider made it */
+            upstream_id: string | null;
+            model: string | null;
+            provider_name: string | null;
+            api_type: string | null;
+            created_at: string;
+            total_cost: number;
+            usage: number;
+            upstream_inference_cost: null;
+            /** @constant */
+            is_byok: false;
+            cancelled: boolean;
+            origin: string;
+            latency: number | null;
+            generation_time: number | null;
+            tokens_prompt: number;
+            tokens_completion: number;
+            native_tokens_prompt: number;
+            native_tokens_completion: number;
+            native_tokens_cached: number;
+            cache_discount: null;
+            app_id: null;
+            streamed: null;
+            moderation_latency: null;
+            finish_reason: null;
+            native_finish_reason: null;
+            native_tokens_completion_images: null;
+            native_tokens_reasoning: null;
+            num_media_prompt: null;
+            num_input_audio_prompt: null;
+            num_media_completion: null;
+            num_search_results: null;
+            external_user: null;
+            router: null;
+            provider_responses: null;
         };
     };
     responses: {
@@ -4308,6 +4608,102 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    listTopups: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The top-ups */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopupList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createTopup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTopup"];
+            };
+        };
+        responses: {
+            /** @description The top-up */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topup"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getTopup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The top-up */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topup"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     getOwnKey: {
         parameters: {
             query?: never;
@@ -4465,9 +4861,121 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
-    listTopups: {
+    updateAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description null removes the threshold */
+                    alert_below_usd?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The account */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listUsage: {
         parameters: {
             query?: {
+                /** @description The first day; default: 30 days before the end of `to` */
+                from?: string;
+                /** @description The last day; default: today. At most 366 days */
+                to?: string;
+                /** @description Any of day, model, key, endpoint, separated by commas; default: day */
+                group_by?: string;
+                key?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sums, in the order of their groups; at most 10,000 */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        object: "list";
+                        data: components["schemas"]["UsageSums"][];
+                        /** @constant */
+                        has_more: false;
+                        next: null;
+                    };
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getInvoice: {
+        parameters: {
+            query: {
+                month: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The month */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invoice"];
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: {
+                status?: "succeeded" | "failed" | "cancelled";
+                model?: string;
+                key?: string;
+                /** @description Ended at this time or later, in unix seconds */
+                from?: number;
+                /** @description Ended before this time, in unix seconds */
+                to?: number;
                 limit?: number;
                 /** @description `next` of the page before */
                 after?: string;
@@ -4478,61 +4986,30 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The top-ups */
+            /** @description The calls */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TopupList"];
+                    "application/json": {
+                        /** @constant */
+                        object: "list";
+                        data: components["schemas"]["Request"][];
+                        has_more: boolean;
+                        next: string | null;
+                    };
                 };
             };
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
     };
-    createTopup: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewTopup"];
-            };
-        };
-        responses: {
-            /** @description The top-up */
-            201: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Topup"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            408: components["responses"]["Error408"];
-            413: components["responses"]["Error413"];
-            415: components["responses"]["Error415"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    getTopup: {
+    getRequest: {
         parameters: {
             query?: never;
             header?: never;
@@ -4543,20 +5020,49 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The top-up */
+            /** @description The call */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Topup"];
+                    "application/json": components["schemas"]["RequestDetail"];
                 };
             };
             401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
-            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getGeneration: {
+        parameters: {
+            query: {
+                /** @description The request id, or the id of the answer */
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Generation"];
+                    };
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            404: components["responses"]["Error404"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
