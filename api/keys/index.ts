@@ -25,7 +25,7 @@ import type { RedisClient } from "#platform/redis";
 import { periodAt } from "./budget-period.ts";
 import { createBudgets, hasBudget } from "./budgets.ts";
 import { anyEpoch, createEpoch } from "./epoch.ts";
-import { createLimits, type Limits } from "./limits.ts";
+import { createLimits, type Limits, type Quota } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
 import { createManaging } from "./managing.ts";
 import { assertNotExpired, budgetOf, type Caller, createSlots } from "./slots.ts";
@@ -132,18 +132,25 @@ export function createKeys(deps: {
     }
   }
 
-  /** A quota of requests alone. */
-  async function count(name: string, perMinute: number, requestId: string, text: (limit: number) => string) {
+  /** A quota of requests alone. Within `ttlMs` a request can be uncounted. */
+  async function count(
+    name: string,
+    perMinute: number,
+    requestId: string,
+    text: (limit: number) => string,
+    ttlMs = 1,
+  ): Promise<Quota> {
     const quota = {
       name,
       requestsPerMinute: perMinute,
       tokensPerMinute: 1,
       concurrentRequests: Number.MAX_SAFE_INTEGER,
     };
-    const check = await limits.enter({ quota, requestId, ttlMs: 1 }).catch((error: unknown) => {
+    const check = await limits.enter({ quota, requestId, ttlMs }).catch((error: unknown) => {
       throw noCapacity("The limits of requests cannot be checked right now.", 1, error);
     });
     if (check.reached) throw rateLimited(text(perMinute), check.waitMs / 1000);
+    return quota;
   }
 
   return {
@@ -201,16 +208,14 @@ export function createKeys(deps: {
      * then only failures count. Throws 429 and 503.
      */
     async countSignIn(address: string, requestId: string): Promise<() => Promise<void>> {
-      const quota = {
-        name: `{address:${networkOf(address)}}:sign-ins`,
-        requestsPerMinute: failedSignInsPerMinute,
-        tokensPerMinute: 1,
-        concurrentRequests: Number.MAX_SAFE_INTEGER,
-      };
-      const check = await limits.enter({ quota, requestId, ttlMs: signInMs }).catch((error: unknown) => {
-        throw noCapacity("The limits of sign-ins cannot be checked right now.", 1, error);
-      });
-      if (check.reached) throw rateLimited("Too many failed sign-ins from this address.", check.waitMs / 1000);
+      const name = `{address:${networkOf(address)}}:sign-ins`;
+      const quota = await count(
+        name,
+        failedSignInsPerMinute,
+        requestId,
+        () => "Too many failed sign-ins from this address.",
+        signInMs,
+      );
       return () => limits.free({ quota, requestId, requests: -1, tokens: 0 });
     },
 
