@@ -196,6 +196,205 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/topups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The account's top-ups, newest first */
+        get: operations["listTopups"];
+        put?: never;
+        /** Ask for a payment by Solana Pay */
+        post: operations["createTopup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/topups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One top-up; `status` says when it was credited */
+        get: operations["getTopup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The key that asks, with its account and what it spent */
+        get: operations["getOwnKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The account's keys, newest first */
+        get: operations["listKeys"];
+        put?: never;
+        /** Make a key that may do at most what the key that asks may do */
+        post: operations["createKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a key; in force everywhere within a second */
+        delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        /** Change a key; in force everywhere within a second */
+        patch: operations["updateKey"];
+        trace?: never;
+    };
+    "/v1/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Change the account's settings (scope `manage`) */
+        patch: operations["updateAccount"];
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was used, by day, model, key and endpoint
+         * @description Of the key itself; with the scope `manage` of the whole account. A call counts on the day, in UTC, on which it ended, a refund on its own; sums are at most about a minute old.
+         */
+        get: operations["listUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/invoices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A month by day and model, as JSON or CSV by `Accept` (scope `manage`) */
+        get: operations["getInvoice"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calls that ended, newest first, without prompts and answers
+         * @description Of the key itself; with the scope `manage` of the whole account. A call that still runs is not there yet. A page may have fewer calls than `limit`, or none, and `has_more`: each page compares a bounded number of calls with the filters. Go on with `next`.
+         */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One call, with its attempts at upstreams */
+        get: operations["getRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/generation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One call in OpenRouter's field names
+         * @description Amounts are JSON numbers here; the exact ones are in `GET /v1/requests/{id}`.
+         */
+        get: operations["getGeneration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1591,7 +1790,7 @@ export interface components {
                  * @description The descriptions of the responses say what each means
                  * @enum {string}
                  */
-                code: "invalid_value" | "model_not_supported" | "context_length_exceeded" | "string_above_max_length" | "content_policy_violation" | "content_filter" | "invalid_prompt" | "invalid_image" | "invalid_image_format" | "invalid_image_url" | "invalid_base64_image" | "image_too_large" | "image_too_small" | "image_content_policy_violation" | "unsupported_parameter" | "unsupported_value" | "invalid_function_parameters" | "invalid_json_schema" | "invalid_encrypted_content" | "tool_use_failed" | "json_validate_failed" | "moderation_blocked" | "invalid_api_key" | "insufficient_balance" | "account_frozen" | "insufficient_scope" | "cross_site_request" | "model_not_found" | "unknown_url" | "not_found" | "upload_not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_expired" | "upload_deleted" | "file_expired" | "length_required" | "request_too_large" | "unsupported_media_type" | "expectation_failed" | "upgrade_required" | "rate_limit_exceeded" | "headers_too_large" | "internal_error" | "upstream_error" | "no_capacity" | "generation_in_progress" | "upstream_timeout";
+                code: "invalid_value" | "model_not_supported" | "context_length_exceeded" | "string_above_max_length" | "content_policy_violation" | "content_filter" | "invalid_prompt" | "invalid_image" | "invalid_image_format" | "invalid_image_url" | "invalid_base64_image" | "image_too_large" | "image_too_small" | "image_content_policy_violation" | "unsupported_parameter" | "unsupported_value" | "invalid_function_parameters" | "invalid_json_schema" | "invalid_encrypted_content" | "tool_use_failed" | "json_validate_failed" | "moderation_blocked" | "invalid_api_key" | "insufficient_balance" | "account_frozen" | "insufficient_scope" | "model_not_found" | "unknown_url" | "not_found" | "upload_not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_expired" | "upload_deleted" | "file_expired" | "length_required" | "request_too_large" | "unsupported_media_type" | "expectation_failed" | "upgrade_required" | "rate_limit_exceeded" | "headers_too_large" | "internal_error" | "upstream_error" | "no_capacity" | "generation_in_progress" | "upstream_timeout";
                 /** @description The field at fault */
                 param: string | null;
             };
@@ -2369,6 +2568,411 @@ export interface components {
              * @example 12.5
              */
             held_usd: string;
+            /** @description The threshold of the balance alert */
+            alert_below_usd: string | null;
+            /** @description Since when `available_usd` has been below the threshold, as a look every 15 seconds found it */
+            alert: {
+                /** @description unix seconds */
+                since: number;
+            } | null;
+        };
+        NewTopup: {
+            /**
+             * @description From 1.00 to 10000.00, with at most six decimals
+             * @example 12.5
+             */
+            amount_usd: string;
+        };
+        Topup: {
+            /** @example top_2kT9vQ4mXw7pLr3sZb8n */
+            id: string;
+            /** @constant */
+            object: "topup";
+            /**
+             * @description Completed once something was credited; a payment that comes after the expiry is credited, too
+             * @enum {string}
+             */
+            status: "pending" | "completed" | "expired";
+            /**
+             * @description What was asked for
+             * @example 12.5
+             */
+            amount_usd: string;
+            /**
+             * @description What arrived and was credited
+             * @example 12.5
+             */
+            received_usd: string;
+            /** @description The signature of the first payment */
+            transaction: string | null;
+            /** @description For a link or a QR code: a transfer request that wallets read */
+            solana_pay_url: string;
+            /** @description Made for this top-up; a payment names it among its accounts */
+            reference: string;
+            /** @description The wallet that is paid */
+            recipient: string;
+            /** @description unix seconds */
+            created_at: number;
+            /** @description unix seconds */
+            expires_at: number;
+        };
+        TopupList: {
+            /** @constant */
+            object: "list";
+            data: components["schemas"]["Topup"][];
+            has_more: boolean;
+            /** @description Pass it as `after` */
+            next: string | null;
+        };
+        NewKey: {
+            name?: string | null;
+            scopes?: ("inference" | "manage")[];
+            budget?: {
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            models?: string[] | null;
+            expires_at?: number | null;
+            limits?: {
+                requests_per_minute?: number;
+                tokens_per_minute?: number;
+                concurrent_requests?: number;
+            };
+        };
+        KeyPatch: {
+            name?: string | null;
+            scopes?: ("inference" | "manage")[];
+            budget?: {
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            models?: string[] | null;
+            expires_at?: number | null;
+            limits?: {
+                requests_per_minute?: number | null;
+                tokens_per_minute?: number | null;
+                concurrent_requests?: number | null;
+            };
+        };
+        OwnKey: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: {
+                id: string;
+                name: string;
+                /** @enum {string} */
+                tier: "standard" | "elite";
+                frozen: boolean;
+            };
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+                /**
+                 * @description By calls that have ended
+                 * @example 12.5
+                 */
+                spent_usd: string;
+                resets_at: number | null;
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+            /** @description What its calls cost; days are UTC */
+            usage: {
+                /** @example 12.5 */
+                day_usd: string;
+                /** @example 12.5 */
+                month_usd: string;
+                /** @example 12.5 */
+                total_usd: string;
+            };
+        };
+        KeyList: {
+            /** @constant */
+            object: "list";
+            data: components["schemas"]["Key"][];
+            has_more: boolean;
+            /** @description Pass it as `after` */
+            next: string | null;
+        };
+        Key: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: string;
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+        };
+        NewKeyWithSecret: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: string;
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+            /** @description The secret, `live_...`, only this once */
+            key: string;
+        };
+        Account: {
+            id: string;
+            /** @constant */
+            object: "account";
+            name: string;
+            /** @enum {string} */
+            tier: "standard" | "elite";
+            frozen: boolean;
+            /** @description The threshold of the balance alert */
+            alert_below_usd: string | null;
+            /** @description Since when `available_usd` has been below the threshold, as a look every 15 seconds found it */
+            alert: {
+                /** @description unix seconds */
+                since: number;
+            } | null;
+            /** @description unix seconds */
+            created_at: number;
+        };
+        UsageSums: {
+            /** @constant */
+            object: "usage";
+            /**
+             * Format: date
+             * @example 2026-11-23
+             */
+            day?: string;
+            model?: string | null;
+            key?: string | null;
+            endpoint?: string | null;
+            /** @description Calls and uploads that ended */
+            calls: number;
+            failed: number;
+            input_tokens: number;
+            output_tokens: number;
+            /** @description Of the input tokens: read from a cache */
+            cached_tokens: number;
+            /** @description Of what is not counted in tokens: images, seconds, characters */
+            units: number;
+            /**
+             * @description Refunds of the same days are subtracted
+             * @example 12.5
+             */
+            cost_usd: string;
+        };
+        Invoice: {
+            /** @constant */
+            object: "invoice";
+            /** @example 2026-11 */
+            month: string;
+            lines: {
+                /**
+                 * Format: date
+                 * @example 2026-11-23
+                 */
+                day: string;
+                model: string | null;
+                /** @description Calls and uploads that ended */
+                calls: number;
+                input_tokens: number;
+                output_tokens: number;
+                /** @description Of the input tokens: read from a cache */
+                cached_tokens: number;
+                /** @description Of what is not counted in tokens: images, seconds, characters */
+                units: number;
+                /**
+                 * @description Refunds of the same days are subtracted
+                 * @example 12.5
+                 */
+                cost_usd: string;
+            }[];
+            /** @example 12.5 */
+            total_usd: string;
+        };
+        Request: {
+            id: string;
+            /** @constant */
+            object: "request";
+            key: string | null;
+            endpoint: string | null;
+            model: string | null;
+            /** @enum {string} */
+            status: "succeeded" | "failed" | "cancelled";
+            /** @description The code that was answered */
+            error: string | null;
+            /** @example 12.5 */
+            cost_usd: string;
+            /** @description Counts by price key */
+            usage: {
+                [key: string]: number;
+            };
+            /** @description The provider reported no usage */
+            estimated: boolean;
+            input_tokens: number;
+            output_tokens: number;
+            cached_tokens: number;
+            /** @description When the call ended */
+            created_at: number;
+            queue_ms: number | null;
+            first_token_ms: number | null;
+            total_ms: number | null;
+        };
+        RequestDetail: {
+            id: string;
+            /** @constant */
+            object: "request";
+            key: string | null;
+            endpoint: string | null;
+            model: string | null;
+            /** @enum {string} */
+            status: "succeeded" | "failed" | "cancelled";
+            /** @description The code that was answered */
+            error: string | null;
+            /** @example 12.5 */
+            cost_usd: string;
+            /** @description Counts by price key */
+            usage: {
+                [key: string]: number;
+            };
+            /** @description The provider reported no usage */
+            estimated: boolean;
+            input_tokens: number;
+            output_tokens: number;
+            cached_tokens: number;
+            /** @description When the call ended */
+            created_at: number;
+            queue_ms: number | null;
+            first_token_ms: number | null;
+            total_ms: number | null;
+            attempts: {
+                upstream: string | null;
+                model?: string;
+                started_ms: number | null;
+                duration_ms: number | null;
+                /** @enum {string} */
+                outcome: "succeeded" | "failed" | "refused" | "busy" | "timeout" | "cancelled";
+                status?: number;
+                code?: string;
+            }[];
+        };
+        Generation: {
+            id: string;
+            /** @description The id of the answer, if the provider made it */
+            upstream_id: string | null;
+            model: string | null;
+            provider_name: string | null;
+            api_type: string | null;
+            created_at: string;
+            total_cost: number;
+            usage: number;
+            upstream_inference_cost: null;
+            /** @constant */
+            is_byok: false;
+            cancelled: boolean;
+            origin: string;
+            latency: number | null;
+            generation_time: number | null;
+            tokens_prompt: number;
+            tokens_completion: number;
+            native_tokens_prompt: number;
+            native_tokens_completion: number;
+            native_tokens_cached: number;
+            cache_discount: null;
+            app_id: null;
+            streamed: null;
+            moderation_latency: null;
+            finish_reason: null;
+            native_finish_reason: null;
+            native_tokens_completion_images: null;
+            native_tokens_reasoning: null;
+            num_media_prompt: null;
+            num_input_audio_prompt: null;
+            num_media_completion: null;
+            num_search_results: null;
+            external_user: null;
+            router: null;
+            provider_responses: null;
         };
     };
     responses: {
@@ -2410,7 +3014,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
         CallError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2606,7 +3210,7 @@ export interface components {
                 "application/json": components["schemas"]["MessagesError"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
         CallMessagesError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2863,7 +3467,7 @@ export interface components {
                 "application/json": components["schemas"]["GeminiError"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
         CallGeminiError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3059,7 +3663,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
         Error403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -4000,6 +4604,465 @@ export interface operations {
                 };
             };
             401: components["responses"]["Error401"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listTopups: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The top-ups */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopupList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createTopup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTopup"];
+            };
+        };
+        responses: {
+            /** @description The top-up */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topup"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getTopup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The top-up */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topup"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getOwnKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnKey"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listKeys: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewKey"];
+            };
+        };
+        responses: {
+            /** @description The key, with its secret */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewKeyWithSecret"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            408: components["responses"]["Error408"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    revokeKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key, with `revoked_at` */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    updateKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyPatch"];
+            };
+        };
+        responses: {
+            /** @description The key */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    updateAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description null removes the threshold */
+                    alert_below_usd?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The account */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listUsage: {
+        parameters: {
+            query?: {
+                /** @description The first day; default: 30 days before the end of `to` */
+                from?: string;
+                /** @description The last day; default: today. At most 366 days */
+                to?: string;
+                /** @description Any of day, model, key, endpoint, separated by commas; default: day */
+                group_by?: string;
+                key?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sums, in the order of their groups; at most 10,000 */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        object: "list";
+                        data: components["schemas"]["UsageSums"][];
+                        /** @constant */
+                        has_more: false;
+                        next: null;
+                    };
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getInvoice: {
+        parameters: {
+            query: {
+                month: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The month */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invoice"];
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: {
+                status?: "succeeded" | "failed" | "cancelled";
+                model?: string;
+                key?: string;
+                /** @description Ended at this time or later, in unix seconds */
+                from?: number;
+                /** @description Ended before this time, in unix seconds */
+                to?: number;
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The calls */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        object: "list";
+                        data: components["schemas"]["Request"][];
+                        has_more: boolean;
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestDetail"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            404: components["responses"]["Error404"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getGeneration: {
+        parameters: {
+            query: {
+                /** @description The request id, or the id of the answer */
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Generation"];
+                    };
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            404: components["responses"]["Error404"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
