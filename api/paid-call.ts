@@ -131,7 +131,7 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
     /** For a request that is refused. */
     async release(refusedBy: ServiceError): Promise<void> {
       if (claimId !== undefined) await releaseKey(deps, claimId, requestId);
-      if (slot) await deps.keys.release(slot, { refusedBy });
+      if (slot) await deps.keys.release(slot, { refusedBy, costNanoUsd: 0n });
     },
     /** For every request, once it is submitted, answered or refused. */
     end(): void {

@@ -26,7 +26,7 @@ export interface PaidBy {
 }
 
 /** A caller without a key pays the list price and has no uploads. */
-const anonymous = { account: "", tier: "standard" } as const;
+const anonymous = { account: "", tier: "standard", models: null } as const;
 
 /** Headers in which callers send a key, to this service or to a provider. */
 const keyHeaders = ["authorization", "x-api-key", "x-goog-api-key"];

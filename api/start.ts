@@ -62,6 +62,7 @@ export async function startApi(deps: ProcessDeps) {
     uploads: { perMinute: config.RATE_LIMIT_UPLOADS_PER_MINUTE, concurrent: config.RATE_LIMIT_CONCURRENT_UPLOADS },
     addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
     failedSignInsPerMinute: config.SIGN_IN_FAILURES_PER_MINUTE,
+    accountRequestsPerMinute: config.RATE_LIMIT_ACCOUNT_REQUESTS_PER_MINUTE,
     observeLimits: common.writes.limits,
   });
   await payments.x402?.start();

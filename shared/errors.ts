@@ -53,16 +53,27 @@ export const errorKinds = {
   model_not_supported: { status: 400, type: invalid, when: "the model exists, but not for this endpoint or feature" },
   ...providerKinds,
   invalid_api_key: { status: 401, type: "authentication_error", when: "the API key is missing, unknown or revoked" },
+  key_expired: { status: 401, type: "authentication_error", when: "the API key's `expires_at` has passed" },
   insufficient_balance: {
     status: 402,
     type: "insufficient_quota",
     when: "the balance does not cover the most that the call can cost",
   },
+  budget_exceeded: {
+    status: 402,
+    type: "insufficient_quota",
+    when: "what remains of the API key's budget does not cover the most that the call can cost",
+  },
   account_frozen: { status: 403, type: "permission_error", when: "the account is frozen" },
   insufficient_scope: {
     status: 403,
     type: "permission_error",
-    when: "the API key lacks the scope that the route asks for",
+    when: "the API key lacks the scope that the route asks for, or would give another key more than it has",
+  },
+  model_not_allowed: {
+    status: 403,
+    type: "permission_error",
+    when: "the API key is limited to other models",
   },
   cross_site_request: {
     status: 403,
@@ -178,6 +189,13 @@ export const insufficientScope = (scope: string) =>
   make("insufficient_scope", `This API key lacks the scope '${scope}'.`, { shouldRetry: false });
 export const crossSiteRequest = () =>
   make("cross_site_request", "Only the dashboard's own page may write here.", { shouldRetry: false });
+/** A key cannot give another key what it lacks. */
+export const beyondOwnKey = (param: string, why: string) =>
+  make("insufficient_scope", `${param}: a key cannot give more than it has; ${why}.`, { param, shouldRetry: false });
+export const keyExpired = () => make("key_expired", "This API key has expired.");
+export const budgetExceeded = (message: string) => make("budget_exceeded", message, { shouldRetry: false });
+export const modelNotAllowed = (model: string, param = "model") =>
+  make("model_not_allowed", `This API key may not call the model '${shorten(model)}'.`, { param, shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
 /** Callers' text, shortened for use in a message. */
 const shorten = (text: string) => text.slice(0, 200);

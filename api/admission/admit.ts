@@ -1,5 +1,5 @@
 import type { Bound } from "#catalog";
-import { accountFrozen, insufficientBalance } from "#errors";
+import { accountFrozen, insufficientBalance, toServiceError } from "#errors";
 import type { FileSizes, Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import type { Caller, Keys, Slot } from "#keys";
@@ -73,9 +73,13 @@ const holdMarginMs = 120_000;
 /** Whether the call can run now, and the most that it can cost. Takes nothing. */
 export async function check(
   deps: Omit<AdmissionDeps, "keys" | "money">,
-  { call, caller, route }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier"> },
+  {
+    call,
+    caller,
+    route,
+  }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier" | "models"> },
 ): Promise<Checked> {
-  const [first, ...rest] = findTargets(deps, route, call);
+  const [first, ...rest] = findTargets(deps, route, call, caller);
   const uploads: CheckedUploads =
     call.uploads.length > 0 ? await deps.files.uploads.check(caller.account, call.uploads) : new Map();
   const boundAt = (target: Target): BoundTarget => ({
@@ -88,7 +92,7 @@ export async function check(
 
 /** A call whose files have not been stored. */
 export interface CallWithFiles extends Pick<AdmissionRequest, "call" | "route"> {
-  readonly caller: Pick<Caller, "account" | "tier" | "frozen">;
+  readonly caller: Pick<Caller, "account" | "tier" | "models" | "frozen">;
   /** By the ids that stand for them. */
   readonly files: FileSizes;
 }
@@ -98,7 +102,7 @@ export async function checkBeforeFiles(
   deps: Omit<AdmissionDeps, "keys">,
   { call, caller, route, files }: CallWithFiles,
 ): Promise<void> {
-  const [target] = findTargets(deps, route, call);
+  const [target] = findTargets(deps, route, call, caller);
   if (caller.frozen) throw accountFrozen();
   const bound = boundOf(deps, caller.tier, target, call, files);
   // Not what is available: a lease or a running call may give back what it does not need.
@@ -132,21 +136,39 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   const tokens = route.isFree ? 0 : inputEstimate + outputTokens;
   const entry = { account: caller.account, key: caller.keyId, requestId, endpoint: route.endpoint, model: model.id };
 
-  const taking = tokens > 0 ? deps.keys.takeTokens(slot, tokens) : Promise.resolve();
-  // Far from the limit a refusal is unlikely: the hold need not wait for it.
-  if (tokens > slot.rateLimits.tokens.remaining / 2) await taking;
+  // What costs nothing is not in the way of a budget.
+  const isBudgeted = caller.budget !== null && !route.isFree;
   const expiresAt = request.deadlineAt + holdMarginMs;
   const take = async (call: CallHold): Promise<Held> =>
-    request.isLeased
+    request.isLeased && !isBudgeted
       ? holdFromLease(deps.leases, { ...call, frozen: caller.frozen })
       : { heldNanoUsd: await deps.money.holdForCall(call) };
-  const [taken, holding] = await Promise.allSettled([taking, hold(take, { ...entry, expiresAt, bound })]);
-  if (holding.status === "rejected") throw holding.reason;
-  const held = holding.value;
-  if (taken.status === "rejected") {
-    await release(deps, entry, held);
-    throw taken.reason;
+
+  async function holdAndTake(): Promise<Held> {
+    const taking = tokens > 0 ? deps.keys.takeTokens(slot, tokens) : Promise.resolve();
+    // Far from the limit a refusal is unlikely: the hold need not wait for it.
+    if (tokens > slot.rateLimits.tokens.remaining / 2) await taking;
+    const [taken, holding] = await Promise.allSettled([taking, hold(take, { ...entry, expiresAt, bound })]);
+    if (holding.status === "rejected") throw holding.reason;
+    if (taken.status === "rejected") await refuseHeld(holding.value, taken.reason);
+    return holding.value;
   }
+
+  /** The hold is written first: from then on a budget that is counted again has the call. */
+  async function holdThenTake(): Promise<Held> {
+    const remaining = await deps.keys.budgetRemaining(slot, bound.minNanoUsd);
+    const isLess = remaining !== undefined && remaining < bound.maxNanoUsd;
+    const held = await hold(take, { ...entry, expiresAt, bound: isLess ? { ...bound, maxNanoUsd: remaining } : bound });
+    await deps.keys.takeTokens(slot, tokens, held.heldNanoUsd).catch((error: unknown) => refuseHeld(held, error));
+    return held;
+  }
+
+  async function refuseHeld(held: Held, reason: unknown): Promise<never> {
+    await release(deps, entry, held, toServiceError(reason).code);
+    throw reason;
+  }
+
+  const held = await (isBudgeted ? holdThenTake() : holdAndTake());
   const admittedAt = ({ bound: own, ...target }: BoundTarget): AdmittedTarget => {
     const outputCap = route.isFree ? 0 : own.capFor(held.heldNanoUsd);
     const isCapDefault = call.size.outputCap === undefined && outputCap === own.outputCap;
@@ -207,12 +229,13 @@ async function release(
   { money, log }: Pick<AdmissionDeps, "money" | "log">,
   entry: Pick<CallHold, "account" | "key" | "requestId" | "endpoint" | "model">,
   { heldNanoUsd, leased }: Held,
+  error: string,
 ): Promise<void> {
   if (leased) return leased.end(0n);
   const refused = { ...entry, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(settleMs) };
   await money
-    .release(refused, { status: "failed", error: "rate_limit_exceeded" })
-    .catch((error: unknown) => log.warn({ err: error, ...entry }, "the sweeper has to settle a hold"));
+    .release(refused, { status: "failed", error })
+    .catch((cause: unknown) => log.warn({ err: cause, ...entry }, "the sweeper has to settle a hold"));
 }
 
 /** What the input can cost, and how many output tokens the balance covers if the caller named a cap. */

@@ -1,7 +1,8 @@
 import type { Input, Model } from "#catalog";
-import { ServiceError } from "#errors";
+import { modelNotAllowed, ServiceError } from "#errors";
 import { estimateTokens, type NamedModel, type ParsedCall } from "#formats";
 import { jobCatalog } from "#jobs";
+import { allowsModel, type Caller } from "#keys";
 import type { PaidRoute } from "../paid-route.ts";
 import { checkCapacity, checkFit, listedModel, type ModelDeps } from "./model.ts";
 import { checkNames, type OrderDeps, orderUpstreams } from "./order-upstreams.ts";
@@ -23,15 +24,26 @@ const estimateMargin = 1.25;
 const isTooLong = ({ type, contextLength }: Model, { textBytes }: ParsedCall): boolean =>
   type === "text" && estimateTokens(textBytes) > contextLength * estimateMargin;
 
+/** Also of fallbacks, and by whatever name the call has it. */
+function allowedModel(allowed: Caller["models"], model: Model, { param }: NamedModel): Model {
+  if (!allowsModel(allowed, model.id)) throw modelNotAllowed(model.id, param);
+  return model;
+}
+
 /**
- * The models that the call may go to, in the order in which they are tried. Every name must be a listed model's; one that
- * cannot take the call is skipped unless there is no other, and then the first one's error is thrown.
+ * The models that the call may go to, in the order in which they are tried. Every name must be a listed model's that the
+ * key may call; one that cannot take the call is skipped unless there is no other, and then the first one's error is thrown.
  */
-export function findTargets(deps: TargetDeps, route: PaidRoute, call: ParsedCall): readonly [Target, ...Target[]] {
+export function findTargets(
+  deps: TargetDeps,
+  route: PaidRoute,
+  call: ParsedCall,
+  { models: allowed }: Pick<Caller, "models">,
+): readonly [Target, ...Target[]] {
   const { preferences, stream } = call;
   const pool = jobCatalog[route.job].pool;
   const named: readonly NamedModel[] = call.models ?? [{ name: call.model, param: "model" }];
-  const models = [...new Set(named.map((each) => listedModel(deps, route, each)))];
+  const models = [...new Set(named.map((each) => allowedModel(allowed, listedModel(deps, route, each), each)))];
   if (preferences && models[0]) checkNames(deps, models[0], preferences);
   const targets: Target[] = [];
   const errors: unknown[] = [];

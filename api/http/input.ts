@@ -20,6 +20,8 @@ export const usd = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+export const positiveUsd = usd.refine((nanoUsd) => nanoUsd > 0n, "must be more than 0");
+
 /** Query parameters are text. */
 export const wholeNumber = z.string().regex(/^\d+$/, "must be a whole number").transform(Number);
 

@@ -15,23 +15,27 @@
  * and `noCapacity` while a store that is needed is unavailable.
  */
 import { isIPv6 } from "node:net";
-import { invalidApiKey, noCapacity, notFound, rateLimited } from "#errors";
+import { invalidApiKey, noCapacity, rateLimited } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { ObserveWrite } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { RedisClient } from "#platform/redis";
+import { periodAt } from "./budget-period.ts";
+import { createBudgets, hasBudget } from "./budgets.ts";
 import { anyEpoch, createEpoch } from "./epoch.ts";
-import { createLimits, type Limits } from "./limits.ts";
+import { createLimits, type Limits, type Quota } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
-import { type Caller, createSlots } from "./slots.ts";
-import { createKeyStore, type KeyPatch, type KeyRecord, secretHash } from "./store.ts";
+import { createManaging } from "./managing.ts";
+import { assertNotExpired, budgetOf, type Caller, createSlots } from "./slots.ts";
+import { type Budget, createKeyStore, type KeyRecord, secretHash } from "./store.ts";
 
 export type { Limits, RateLimits } from "./limits.ts";
+export { allowsModel } from "./managing.ts";
 export { keysSchema } from "./migrations.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
-export { type KeyPatch, type KeyRecord, type Scope, scopes } from "./store.ts";
+export { type Budget, budgetPeriods, type KeyPatch, type KeyRecord, type Scope, scopes } from "./store.ts";
 
 /** The first half of an IPv6 address: one host may have all of the rest. */
 function networkOf(address: string): string {
@@ -41,6 +45,12 @@ function networkOf(address: string): string {
   const [front = [], back = []] = address.split("::").map((half) => (half === "" ? [] : half.split(":")));
   const zeros = Array.from({ length: Math.max(0, 8 - front.length - back.length) }, () => "0");
   return [...front, ...zeros, ...back].slice(0, 4).join(":");
+}
+
+export interface SpentBudget extends Budget {
+  readonly spentNanoUsd: bigint;
+  /** Unix milliseconds. */
+  readonly resetsAt: number | undefined;
 }
 
 interface CachedKey {
@@ -56,7 +66,7 @@ const signInMs = 10_000;
 export function createKeys(deps: {
   mongo: Mongo;
   redis: RedisClient;
-  money: Pick<Money, "account">;
+  money: Pick<Money, "account" | "chargesOfKey" | "costsOf">;
   clock: Clock;
   log: Logger;
   defaults: Limits;
@@ -65,12 +75,16 @@ export function createKeys(deps: {
   /** Of one address, without a key. */
   addressRequestsPerMinute: number;
   failedSignInsPerMinute: number;
+  /** Of one key, to the account's own interface. */
+  accountRequestsPerMinute: number;
   observeLimits?: ObserveWrite;
 }) {
-  const { money, clock, log, defaults, addressRequestsPerMinute, failedSignInsPerMinute } = deps;
+  const { money, clock, log, defaults, addressRequestsPerMinute, failedSignInsPerMinute, accountRequestsPerMinute } =
+    deps;
   const store = createKeyStore(deps);
   const epoch = createEpoch(deps);
-  const limits = createLimits(deps.redis, deps.observeLimits);
+  const limits = createLimits(deps.redis, clock, deps.observeLimits);
+  const budgets = createBudgets({ limits, money, clock, log });
   const lookUp = createLookups<CachedKey>({ clock, epoch });
 
   async function read(by: { hash: string } | { _id: string }, currentEpoch: string): Promise<CachedKey | undefined> {
@@ -87,6 +101,9 @@ export function createKeys(deps: {
         buybackToken,
         frozen,
         limits: { ...defaults, ...key.limits },
+        budget: key.budget,
+        models: key.models,
+        expiresAt: key.expiresAt,
         epoch: currentEpoch,
       };
       return { caller, lastUsedAt: key.lastUsedAt?.getTime() ?? 0 };
@@ -115,6 +132,27 @@ export function createKeys(deps: {
     }
   }
 
+  /** A quota of requests alone. Within `ttlMs` a request can be uncounted. */
+  async function count(
+    name: string,
+    perMinute: number,
+    requestId: string,
+    text: (limit: number) => string,
+    ttlMs = 1,
+  ): Promise<Quota> {
+    const quota = {
+      name,
+      requestsPerMinute: perMinute,
+      tokensPerMinute: 1,
+      concurrentRequests: Number.MAX_SAFE_INTEGER,
+    };
+    const check = await limits.enter({ quota, requestId, ttlMs }).catch((error: unknown) => {
+      throw noCapacity("The limits of requests cannot be checked right now.", 1, error);
+    });
+    if (check.reached) throw rateLimited(text(perMinute), check.waitMs / 1000);
+    return quota;
+  }
+
   return {
     async authenticate(secret: string | undefined): Promise<Caller> {
       const hash = secretHash(secret);
@@ -122,6 +160,7 @@ export function createKeys(deps: {
       await epoch.update();
       const known = await lookUp(hash, (currentEpoch) => read({ hash }, currentEpoch));
       if (!known) throw invalidApiKey();
+      assertNotExpired(known.caller, clock);
       recordUse(known);
       return known.caller;
     },
@@ -131,6 +170,7 @@ export function createKeys(deps: {
       await epoch.update();
       const known = await lookUp(keyId, (currentEpoch) => read({ _id: keyId }, currentEpoch));
       if (!known) throw invalidApiKey();
+      assertNotExpired(known.caller, clock);
       recordUse(known);
       return known.caller;
     },
@@ -144,25 +184,17 @@ export function createKeys(deps: {
       buybackToken: buybackToken ?? null,
       frozen: false,
       limits: defaults,
+      budget: null,
+      models: null,
+      expiresAt: null,
       epoch: anyEpoch,
     }),
 
     /** Counts a request without a key. Throws 429 for an address that makes too many, and 503 while Redis is unavailable. */
     async countAddress(address: string, requestId: string): Promise<void> {
-      const quota = {
-        name: `{address:${networkOf(address)}}`,
-        requestsPerMinute: addressRequestsPerMinute,
-        tokensPerMinute: 1,
-        concurrentRequests: Number.MAX_SAFE_INTEGER,
-      };
-      const check = await limits.enter({ quota, requestId, ttlMs: 1 }).catch((error: unknown) => {
-        throw noCapacity("The limits of calls without a key cannot be checked right now.", 1, error);
-      });
-      if (!check.reached) return;
-      throw rateLimited(
-        `Too many requests without a key, limit ${addressRequestsPerMinute} a minute.`,
-        check.waitMs / 1000,
-      );
+      const name = `{address:${networkOf(address)}}`;
+      const text = (limit: number) => `Too many requests without a key, limit ${limit} a minute.`;
+      await count(name, addressRequestsPerMinute, requestId, text);
     },
 
     /**
@@ -170,42 +202,38 @@ export function createKeys(deps: {
      * then only failures count. Throws 429 and 503.
      */
     async countSignIn(address: string, requestId: string): Promise<() => Promise<void>> {
-      const quota = {
-        name: `{address:${networkOf(address)}}:sign-ins`,
-        requestsPerMinute: failedSignInsPerMinute,
-        tokensPerMinute: 1,
-        concurrentRequests: Number.MAX_SAFE_INTEGER,
-      };
-      const check = await limits.enter({ quota, requestId, ttlMs: signInMs }).catch((error: unknown) => {
-        throw noCapacity("The limits of sign-ins cannot be checked right now.", 1, error);
-      });
-      if (check.reached) throw rateLimited("Too many failed sign-ins from this address.", check.waitMs / 1000);
+      const name = `{address:${networkOf(address)}}:sign-ins`;
+      const quota = await count(
+        name,
+        failedSignInsPerMinute,
+        requestId,
+        () => "Too many failed sign-ins from this address.",
+        signInMs,
+      );
       return () => limits.free({ quota, requestId, requests: -1, tokens: 0 });
     },
 
-    ...createSlots({ ...deps, limits, epoch, refresh }),
-
-    /** The secret is returned only here. */
-    async issue(account: string, key: KeyPatch): Promise<{ key: KeyRecord; secret: string }> {
-      if (!(await money.account(account))) throw notFound("account");
-      return store.insert(account, key);
+    /** Counts a request for the account's own interface. Throws 429 for a key that makes too many, and 503. */
+    async countAccountRequest({ keyId }: Caller, requestId: string): Promise<void> {
+      const name = `{${keyId}}:account`;
+      await count(name, accountRequestsPerMinute, requestId, (limit) => `Too many requests, limit ${limit} a minute.`);
     },
+
+    ...createSlots({ ...deps, limits, budgets, epoch, refresh }),
+
+    ...createManaging({ store, money, clock, defaults, epochChanged }),
 
     list: store.list,
 
-    get: store.get,
+    get: (account: string, id: string): Promise<KeyRecord> => store.get(account, id),
 
-    async update(id: string, patch: KeyPatch): Promise<KeyRecord> {
-      const key = await store.update(id, patch);
-      if (patch.limits || patch.scopes) await epochChanged();
-      return key;
-    },
-
-    /** Doing it again changes nothing, but notifies every instance again. */
-    async revoke(id: string): Promise<KeyRecord> {
-      const key = await store.revoke(id);
-      await epochChanged();
-      return key;
+    /** What the key has spent in this period of its budget, and when that ends. Null: it has none. */
+    async budgetOf(caller: Caller): Promise<SpentBudget | null> {
+      const quota = { ...caller.limits, name: `{${caller.keyId}}`, budget: budgetOf(caller) };
+      if (!hasBudget(quota)) return null;
+      const { until } = periodAt(quota.budget.period, clock.now());
+      const { spentNanoUsd } = await budgets.state(quota);
+      return { ...quota.budget, spentNanoUsd, resetsAt: until };
     },
 
     /** To be called after an account was changed. */

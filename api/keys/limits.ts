@@ -1,6 +1,10 @@
 import { createHash } from "node:crypto";
+import type { Clock } from "#platform/clock";
 import { groupCommit, type ObserveWrite } from "#platform/group-commit";
-import type { RedisClient } from "#platform/redis";
+import { onReconnect, type RedisClient } from "#platform/redis";
+import { periodAt } from "./budget-period.ts";
+import { source } from "./limits-script.ts";
+import type { Budget } from "./store.ts";
 
 /** Limits of one API key: two token buckets that refill continuously, and the calls in flight. */
 export interface Limits {
@@ -22,11 +26,31 @@ interface Bucket {
 /** What is counted under one name in Redis. Its hash tag is the key's id, so that all of a key is on one shard. */
 export interface Quota extends Limits {
   readonly name: string;
+  /** Of the key, whatever is counted under this name. */
+  readonly budget?: QuotaBudget | undefined;
+}
+
+export interface QuotaBudget extends Budget {
+  readonly account: string;
+  readonly keyId: string;
+}
+
+/** What a key has spent in this period, and what its open calls may cost. */
+export interface BudgetState {
+  readonly isCounted: boolean;
+  readonly spentNanoUsd: bigint;
+  readonly openNanoUsd: bigint;
+}
+
+/** An open call, and the most that it can cost. */
+export interface OpenTake {
+  readonly id: string;
+  readonly nanoUsd: bigint;
 }
 
 export interface LimitCheck {
   /** The limit that refused a call: nothing was counted. */
-  readonly reached?: "requests" | "tokens" | "concurrent";
+  readonly reached?: "requests" | "tokens" | "concurrent" | "budget" | "uncounted";
   /** Until the refused call would fit; a guess for a slot. */
   readonly waitMs: number;
   /** Of `enter`: the calls of the quota that were in flight before, in all instances. */
@@ -34,76 +58,6 @@ export interface LimitCheck {
   readonly rateLimits: RateLimits;
 }
 
-/**
- * Arguments: the limits, then the operations, each with its kind, the id of its call, and two more: of `enter` the time to
- * live, of `take` the tokens, of `free` what to add to the requests and tokens. Each has its own answer.
- *
- * Buckets hold what is used, not what remains: an absent bucket is a full one, a changed limit is in force at once, and
- * the key may expire when nothing is used any more. The time is that of the Redis server.
- *
- * enter: all limits of a call are checked before any is counted; tokens are counted later, but a bucket in debt refuses.
- * Slots of calls past their deadline are free.
- * free: a slot is freed once, because only its removal makes the correction count. Usage beyond the tokens taken may put
- * the bucket in debt, by its capacity at most.
- */
-const source = `
-local buckets, running = KEYS[1], KEYS[2]
-local requestsPerMinute, tokensPerMinute, slots = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + time[2] / 1000
-local stored = redis.call('HMGET', buckets, 'requests', 'tokens', 'at')
-local minutes = math.max(0, now - (tonumber(stored[3]) or now)) / 60000
-local requests = math.max(0, (tonumber(stored[1]) or 0) - minutes * requestsPerMinute)
-local tokens = math.max(0, (tonumber(stored[2]) or 0) - minutes * tokensPerMinute)
-local taken
-local answers, changed = {}, false
-for i = 4, #ARGV, 4 do
-  local kind, id, first, second = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  local verdict, wait
-  local inFlight = 0
-  if kind == 'enter' then
-    if not taken then
-      redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
-      taken = redis.call('ZCARD', running)
-    end
-    verdict, wait, inFlight = 'taken', 0, taken
-    if not redis.call('ZSCORE', running, id) then
-      if taken >= slots then verdict, wait = 'concurrent', 1000 end
-      local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
-      if forRequest > wait then verdict, wait = 'requests', forRequest end
-      local forTokens = (tokens - tokensPerMinute) / tokensPerMinute * 60000
-      if forTokens > wait then verdict, wait = 'tokens', forTokens end
-      if verdict == 'taken' then
-        local deadline = math.ceil(now + tonumber(first))
-        redis.call('ZADD', running, deadline, id)
-        if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
-        requests = requests + 1
-        taken = taken + 1
-        changed = true
-      end
-    end
-  elseif kind == 'take' then
-    verdict, wait = 'taken', (tokens + tonumber(first) - tokensPerMinute) / tokensPerMinute * 60000
-    if wait > 0 then
-      verdict = 'tokens'
-    else
-      tokens = tokens + tonumber(first)
-      changed = true
-    end
-  elseif redis.call('ZREM', running, id) == 1 then
-    if taken then taken = taken - 1 end
-    requests = math.max(0, requests + tonumber(first))
-    tokens = math.min(2 * tokensPerMinute, math.max(0, tokens + tonumber(second)))
-    changed = true
-  end
-  answers[i / 4] = verdict and {verdict, tostring(wait), tostring(requests), tostring(tokens), inFlight} or false
-end
-if changed then
-  redis.call('HSET', buckets, 'requests', requests, 'tokens', tokens, 'at', now)
-  redis.call('PEXPIRE', buckets, math.ceil(math.max(requests / requestsPerMinute, tokens / tokensPerMinute) * 60000) + 1)
-end
-return answers
-`;
 const sha1 = createHash("sha1").update(source).digest("hex");
 
 /** Operations in one script: Redis does nothing else meanwhile. */
@@ -114,25 +68,42 @@ interface Call {
   readonly requestId: string;
 }
 
-type Kind = "enter" | "take" | "free";
-type Operation = readonly [kind: Kind, requestId: string, first: number, second: number];
+type Kind = "enter" | "take" | "free" | "end" | "look" | "count" | "counted";
+type Argument = number | string;
+type Operation = readonly [kind: Kind, id: string, first: Argument, second: Argument];
 
 interface Item {
   readonly quota: Quota;
   readonly operation: Operation;
 }
 
-type Verdict = readonly [verdict: "taken" | NonNullable<LimitCheck["reached"]>, ...numbers: (string | number)[]];
+type Verdict = readonly [
+  verdict: "taken" | "counting" | NonNullable<LimitCheck["reached"]>,
+  ...numbers: (string | number)[],
+];
 
-export function createLimits(redis: RedisClient, observe?: ObserveWrite) {
+/** The hash of a key's budget. */
+const budgetKey = ({ keyId }: QuotaBudget): string => `limits:{${keyId}}:budget`;
+
+export function createLimits(redis: RedisClient, clock: Clock, observe?: ObserveWrite) {
+  let connectedAt = performance.now();
+  onReconnect(redis, () => {
+    connectedAt = performance.now();
+  });
   /** What comes for a quota in one turn, or while its script is under way, goes into one script. */
   const commit = groupCommit<Item, Verdict | null>({
     limit: maxGroup,
     observe,
     async write(_, group) {
-      const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = (group[0] as Item).quota;
+      const { name, requestsPerMinute, tokensPerMinute, concurrentRequests, budget } = (group[0] as Item).quota;
       const keys = [`limits:${name}:buckets`, `limits:${name}:running`];
-      const operations = group.flatMap(({ operation }) => operation);
+      const operations: Argument[] = group.flatMap(({ operation }) => operation);
+      if (budget) {
+        keys.push(budgetKey(budget));
+        const { limitNanoUsd, period } = budget;
+        const ageMs = performance.now() - connectedAt;
+        operations.unshift(String(limitNanoUsd), period, periodAt(period, clock.now()).from, ageMs);
+      }
       const args = [...keys, requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];
       const answer = await redis.evalsha(sha1, keys.length, ...args).catch((error: Error) => {
         if (!error.message.startsWith("NOSCRIPT")) throw error;
@@ -142,9 +113,10 @@ export function createLimits(redis: RedisClient, observe?: ObserveWrite) {
     },
   });
   let made = 0;
-  const run = ({ quota }: Call, ...operation: Operation) => {
-    const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = quota;
-    const key = `${name} ${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests}`;
+  const run = ({ quota }: Pick<Call, "quota">, ...operation: Operation) => {
+    const { name, requestsPerMinute, tokensPerMinute, concurrentRequests, budget } = quota;
+    const limits = `${name} ${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests}`;
+    const key = budget ? `${limits} ${budget.limitNanoUsd} ${budget.period}` : limits;
     return commit(key, String(made++), { quota, operation });
   };
 
@@ -154,9 +126,42 @@ export function createLimits(redis: RedisClient, observe?: ObserveWrite) {
       return toCheck(call.quota, (await run(call, "enter", call.requestId, call.ttlMs, 0)) as Verdict);
     },
 
-    /** Counts the tokens of a call that has a slot. */
-    async takeTokens(call: Call & { tokens: number }): Promise<LimitCheck> {
-      return toCheck(call.quota, (await run(call, "take", call.requestId, call.tokens, 0)) as Verdict);
+    /** Counts the tokens of a call that has a slot, and the most that it can cost. */
+    async takeTokens(call: Call & { tokens: number; nanoUsd: bigint }): Promise<LimitCheck> {
+      const { requestId, tokens, nanoUsd } = call;
+      return toCheck(call.quota, (await run(call, "take", requestId, tokens, String(nanoUsd))) as Verdict);
+    },
+
+    /** Counts the cost of an ended call in place of the most that it could cost, once. */
+    async end({ quota, requestId, costNanoUsd }: Call & { costNanoUsd: bigint }): Promise<void> {
+      await run({ quota }, "end", requestId, String(costNanoUsd), 0);
+    },
+
+    async look(quota: Quota): Promise<BudgetState> {
+      return toState((await run({ quota }, "look", "", 0, 0)) as Verdict);
+    },
+
+    /** Whether the budget is now to be counted under this token, and by no one else for `leaseMs`. */
+    async beginCount(quota: Quota, token: string, leaseMs: number): Promise<"begun" | "counting" | "counted"> {
+      const [verdict] = (await run({ quota }, "count", token, leaseMs, 0)) as Verdict;
+      if (verdict === "uncounted") return "begun";
+      return verdict === "counting" ? "counting" : "counted";
+    },
+
+    /** Does nothing if another count has begun since. */
+    async endCount(
+      quota: Quota,
+      token: string,
+      { spentNanoUsd, open, from }: { spentNanoUsd: bigint; open: readonly OpenTake[]; from: number },
+    ): Promise<void> {
+      const calls = open.map(({ id, nanoUsd }) => `${id}=${nanoUsd}`).join();
+      await run({ quota }, "counted", token, String(spentNanoUsd), `${from};${calls}`);
+    },
+
+    /** The ids of the open calls. */
+    async openCalls(budget: QuotaBudget): Promise<string[]> {
+      const fields = await redis.hkeys(budgetKey(budget));
+      return fields.filter((field) => field.startsWith("o:")).map((field) => field.slice(2));
     },
 
     /** Adds to what is used, or subtracts from it, if the call still has its slot. */
@@ -164,6 +169,11 @@ export function createLimits(redis: RedisClient, observe?: ObserveWrite) {
       await run(call, "free", call.requestId, call.requests, call.tokens);
     },
   };
+}
+
+function toState([verdict, ...numbers]: Verdict): BudgetState {
+  const [spent = 0, open = 0] = numbers.slice(4);
+  return { isCounted: verdict === "taken", spentNanoUsd: BigInt(spent), openNanoUsd: BigInt(open) };
 }
 
 function toCheck(quota: Quota, [verdict, ...numbers]: Verdict): LimitCheck {
@@ -174,7 +184,7 @@ function toCheck(quota: Quota, [verdict, ...numbers]: Verdict): LimitCheck {
     resetMs: Math.ceil((used / limit) * 60_000),
   });
   return {
-    ...(verdict !== "taken" && { reached: verdict }),
+    ...(verdict !== "taken" && verdict !== "counting" && { reached: verdict }),
     waitMs,
     inFlight,
     rateLimits: { requests: bucket(quota.requestsPerMinute, requests), tokens: bucket(quota.tokensPerMinute, tokens) },

@@ -1,5 +1,6 @@
 import { createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
+import { live } from "./store.ts";
 
 export const keysSchema = {
   module: "keys",
@@ -10,6 +11,9 @@ export const keysSchema = {
         collection: "keys",
         indexes: [{ key: { hash: 1 }, unique: true }, { key: { account: 1, createdAt: -1, _id: -1 } }],
       },
+    ]),
+    createCollections("index: the keys of an account that are not revoked", [
+      { collection: "keys", indexes: [{ key: { account: 1 }, partialFilterExpression: live }] },
     ]),
   ],
 } satisfies ModuleSchema;

@@ -1,12 +1,21 @@
 import type { Tier } from "#catalog";
-import { accountFrozen, invalidApiKey, noCapacity, rateLimited, ServiceError } from "#errors";
+import {
+  accountFrozen,
+  insufficientScope,
+  invalidApiKey,
+  keyExpired,
+  noCapacity,
+  rateLimited,
+  ServiceError,
+} from "#errors";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { onReconnect, type RedisClient } from "#platform/redis";
+import { type createBudgets, hasBudget } from "./budgets.ts";
 import { anyEpoch, type Epoch } from "./epoch.ts";
-import type { createLimits, LimitCheck, Limits, Quota, RateLimits } from "./limits.ts";
+import type { createLimits, LimitCheck, Limits, Quota, QuotaBudget, RateLimits } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
-import type { Scope } from "./store.ts";
+import type { Budget, Scope } from "./store.ts";
 
 /** The owner of a key, or the account of a payment. */
 export interface Caller {
@@ -18,6 +27,10 @@ export interface Caller {
   /** Only chooses the error of a refused call: whether a call may run is decided by the hold. */
   readonly frozen: boolean;
   readonly limits: Limits;
+  readonly budget: Budget | null;
+  /** Ids of models, and `provider/*`. Null: all. */
+  readonly models: readonly string[] | null;
+  readonly expiresAt: Date | null;
   /** The value of `limits:epoch` that this was looked up under; `any` for what never changes. */
   readonly epoch: string;
 }
@@ -33,12 +46,20 @@ export interface Slot {
   rateLimits: RateLimits;
   /** What `takeTokens` has counted so far. */
   takenTokens: number;
+  /** The call is, or may be, open in the key's budget. */
+  isBudgeted?: boolean;
 }
 
 interface SlotRequest {
   readonly requestId: string;
   /** After this time the slot is free in any case. */
   readonly ttlMs: number;
+}
+
+interface Released {
+  readonly usedTokens?: number;
+  readonly refusedBy?: ServiceError | undefined;
+  readonly costNanoUsd?: bigint | undefined;
 }
 
 interface SlotKind {
@@ -51,6 +72,7 @@ interface SlotKind {
 export function createSlots(deps: {
   redis: RedisClient;
   limits: ReturnType<typeof createLimits>;
+  budgets: ReturnType<typeof createBudgets>;
   epoch: Epoch;
   /** Of one key. */
   uploads: { readonly perMinute: number; readonly concurrent: number };
@@ -59,14 +81,15 @@ export function createSlots(deps: {
   clock: Clock;
   log: Logger;
 }) {
-  const { redis, limits, epoch, uploads, refresh, clock, log } = deps;
+  const { redis, limits, budgets, epoch, uploads, refresh, clock, log } = deps;
   const calls: SlotKind = {
-    quotaOf: ({ keyId, limits }) => ({ ...limits, name: `{${keyId}}` }),
+    quotaOf: (caller) => ({ ...caller.limits, name: `{${caller.keyId}}`, budget: budgetOf(caller) }),
     names: ["requests", "calls in flight"],
   };
   const uploading: SlotKind = {
-    quotaOf: ({ keyId }) => ({
-      name: `{${keyId}}:uploads`,
+    quotaOf: (caller) => ({
+      name: `{${caller.keyId}}:uploads`,
+      budget: budgetOf(caller),
       requestsPerMinute: uploads.perMinute,
       tokensPerMinute: 1,
       concurrentRequests: uploads.concurrent,
@@ -76,7 +99,9 @@ export function createSlots(deps: {
   const pending = createPendingWrites({ clock, log });
   onReconnect(redis, () => pending.repeatRecent());
 
-  const unchecked = (error: unknown) => noCapacity("The limits of the API key cannot be checked right now.", 1, error);
+  function unchecked(error: unknown): never {
+    throw noCapacity("The limits of the API key cannot be checked right now.", 1, error);
+  }
 
   /** Undefined: the epoch is not the expected one, and nothing was counted. */
   async function enter(quota: Quota, request: SlotRequest, expectedEpoch: string): Promise<LimitCheck | undefined> {
@@ -95,13 +120,23 @@ export function createSlots(deps: {
     } catch (error) {
       // A script that was sent may have counted the request, whatever became of its answer.
       if (isSent) pending.defer(uncount);
-      throw unchecked(error);
+      return unchecked(error);
     }
   }
 
-  async function take(kind: SlotKind, caller: Caller, request: SlotRequest, epoch = caller.epoch): Promise<Slot> {
+  async function take(
+    kind: SlotKind,
+    caller: Caller,
+    request: SlotRequest,
+    expectedEpoch = caller.epoch,
+  ): Promise<Slot> {
+    const lacksScope = !caller.scopes.includes("inference");
+    // It may have been given the scope since it was looked up.
+    if (lacksScope && (expectedEpoch === anyEpoch || (await epoch.current().catch(unchecked)) === expectedEpoch))
+      throw insufficientScope("inference");
+    assertNotExpired(caller, clock);
     const quota = kind.quotaOf(caller);
-    const check = await enter(quota, request, epoch);
+    const check = lacksScope ? undefined : await enter(quota, request, expectedEpoch);
     if (!check) {
       const refreshed = await refresh(caller.keyId);
       if (!refreshed) throw invalidApiKey();
@@ -113,35 +148,70 @@ export function createSlots(deps: {
     return { caller, requestId: request.requestId, quota, inFlight, rateLimits, takenTokens: 0 };
   }
 
+  /** While Redis is unavailable it is done later. */
+  const endTake = (quota: Quota, requestId: string, costNanoUsd: bigint): Promise<void> =>
+    pending.run(() => limits.end({ quota, requestId, costNanoUsd }));
+
+  function uncheckedUnlessRefused(error: unknown): never {
+    if (error instanceof ServiceError) throw error;
+    return unchecked(error);
+  }
+
   return {
     /** Counts one request and takes a slot. The same request counts once. Throws 401, 403, 429, 503. */
     takeSlot: (caller: Caller, request: SlotRequest) => take(calls, caller, request),
     takeUploadSlot: (caller: Caller, request: SlotRequest) => take(uploading, caller, request),
 
-    /** Counts the tokens of a call that has a slot. Throws 403, 429, 503. */
-    async takeTokens(slot: Slot, tokens: number): Promise<void> {
+    /** What the key's budget still covers, at least this; undefined without a budget. Throws 402, 503. */
+    async budgetRemaining({ quota }: Slot, minNanoUsd: bigint): Promise<bigint | undefined> {
+      if (!hasBudget(quota)) return undefined;
+      return budgets.remaining(quota, minNanoUsd).catch(uncheckedUnlessRefused);
+    },
+
+    /**
+     * Counts the tokens of a call that has a slot, and against the key's budget what is held for it: a call takes from a
+     * budget after its hold is written. Throws 402, 403, 429, 503.
+     */
+    async takeTokens(slot: Slot, tokens: number, heldNanoUsd = 0n): Promise<void> {
       const { caller, requestId, quota } = slot;
       // After an error it is unknown whether they count: if so the bucket has refilled within a minute.
-      const taking = limits.takeTokens({ quota, requestId, tokens });
-      const taken = await taking.catch((error: unknown) => Promise.reject(unchecked(error)));
+      const take = () => limits.takeTokens({ quota, requestId, tokens, nanoUsd: heldNanoUsd });
+      slot.isBudgeted = hasBudget(quota);
+      const taking = hasBudget(quota) ? budgets.take(quota, heldNanoUsd, take) : take();
+      const taken = await taking.catch(uncheckedUnlessRefused);
       if (taken.reached) throw limitReached(caller, taken, tokensReachedText(caller.limits, tokens), tokens);
       slot.takenTokens += tokens;
       slot.rateLimits = taken.rateLimits;
     },
 
+    /** Of an upload that another request had started. */
+    async endBudgeted({ quota }: Slot, requestId: string, costNanoUsd: bigint): Promise<void> {
+      if (hasBudget(quota)) await endTake(quota, requestId, costNanoUsd);
+    },
+
     /**
      * Frees the slot and counts `usedTokens` (default: none) instead of those taken. A request that was refused for a reason
-     * that is not the caller's does not count either. Never rejects: while Redis is unavailable it is done later.
+     * that is not the caller's does not count either. Its cost replaces what it took from the key's budget; a cost that is
+     * not known is found in the ledger later. Never rejects: while Redis is unavailable it is done later.
      */
     release(
-      { requestId, quota, takenTokens }: Slot,
-      { usedTokens = 0, refusedBy }: { usedTokens?: number; refusedBy?: ServiceError | undefined } = {},
+      { requestId, quota, takenTokens, isBudgeted }: Slot,
+      { usedTokens = 0, refusedBy, costNanoUsd }: Released = {},
     ): Promise<void> {
+      if (isBudgeted && costNanoUsd !== undefined) void endTake(quota, requestId, costNanoUsd);
       const requests = refusedBy && !staysCounted(refusedBy) ? -1 : 0;
       return pending.run(() => limits.free({ quota, requestId, requests, tokens: usedTokens - takenTokens }));
     },
   };
 }
+
+/** Throws 401. What was cached of a key may be older than its end. */
+export function assertNotExpired({ expiresAt }: Pick<Caller, "expiresAt">, clock: Clock): void {
+  if (expiresAt && clock.now() >= expiresAt.getTime()) throw keyExpired();
+}
+
+export const budgetOf = ({ budget, keyId, account }: Caller): QuotaBudget | undefined =>
+  budget ? { limitNanoUsd: budget.limitNanoUsd, period: budget.period, keyId, account } : undefined;
 
 /** A 429 of the key, with the state of its limits. */
 export class RateLimitReached extends ServiceError {
@@ -178,7 +248,7 @@ function reachedText(limits: Limits, { reached = "requests" }: LimitCheck, { nam
     requests: `${rate} a minute, limit ${limits.requestsPerMinute}`,
     tokens: `tokens a minute, limit ${limits.tokensPerMinute}, earlier calls used more`,
     concurrent: `${running}, limit ${limits.concurrentRequests}`,
-  }[reached];
+  }[reached === "budget" || reached === "uncounted" ? "requests" : reached];
   return `${prefix} ${limit}.`;
 }
 

@@ -11,6 +11,15 @@ import type { Limits } from "./limits.ts";
 export const scopes = ["inference", "manage"] as const;
 export type Scope = (typeof scopes)[number];
 
+export const budgetPeriods = ["day", "week", "month", "total"] as const;
+export type BudgetPeriod = (typeof budgetPeriods)[number];
+
+/** What a key may spend in each period. */
+export interface Budget {
+  readonly limitNanoUsd: bigint;
+  readonly period: BudgetPeriod;
+}
+
 /** A key as its owner may see it. The limits that it does not override are the configured ones. */
 export interface KeyRecord {
   readonly id: string;
@@ -20,6 +29,10 @@ export interface KeyRecord {
   readonly prefix: string;
   readonly scopes: readonly Scope[];
   readonly limits: Readonly<Partial<Limits>>;
+  readonly budget: Budget | null;
+  /** Ids of models, and `provider/*`. Null: all. */
+  readonly models: readonly string[] | null;
+  readonly expiresAt: Date | null;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
   readonly revokedAt: Date | null;
@@ -30,13 +43,29 @@ export interface KeyPatch {
   readonly scopes?: readonly Scope[] | undefined;
   /** `null` removes an override. */
   readonly limits?: { readonly [limit in keyof Limits]?: number | null | undefined } | undefined;
+  readonly budget?: Budget | null | undefined;
+  readonly models?: readonly string[] | null | undefined;
+  readonly expiresAt?: Date | null | undefined;
 }
+
+/** With an account, only a key of that account is found. */
+export interface KeyId {
+  readonly id: string;
+  readonly account?: string | undefined;
+}
+
+/** The filter of its index. */
+export const live = { revokedAt: null };
 
 interface Page {
   readonly limit: number;
   readonly after?: string | undefined;
 }
 
+const budget = {
+  limitNanoUsd: { type: BigInt, required: true },
+  period: { type: String, enum: budgetPeriods, required: true },
+} as const;
 const definition = {
   _id: { type: String, required: true },
   account: { type: String, required: true },
@@ -50,6 +79,9 @@ const definition = {
     tokensPerMinute: { type: Number },
     concurrentRequests: { type: Number },
   },
+  budget: { type: budget, _id: false },
+  models: { type: [{ type: String }], default: undefined },
+  expiresAt: { type: Date },
   createdAt: { type: Date, required: true },
   lastUsedAt: { type: Date },
   revokedAt: { type: Date },
@@ -81,6 +113,9 @@ const toRecord = (stored: Stored): KeyRecord => ({
   prefix: stored.prefix,
   scopes: stored.scopes ?? ["inference"],
   limits: definedLimits(stored.limits ?? {}),
+  budget: stored.budget ?? null,
+  models: stored.models ?? null,
+  expiresAt: stored.expiresAt ?? null,
   createdAt: stored.createdAt,
   lastUsedAt: stored.lastUsedAt ?? null,
   revokedAt: stored.revokedAt ?? null,
@@ -89,8 +124,8 @@ const toRecord = (stored: Stored): KeyRecord => ({
 const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
 
 /** Of the fields that the patch names; `null` removes one. */
-function updateOf({ name, scopes, limits = {} }: KeyPatch) {
-  const fields = { name, scopes, ...Object.fromEntries(limitNames.map((limit) => [`limits.${limit}`, limits[limit]])) };
+function updateOf({ limits = {}, ...others }: KeyPatch) {
+  const fields = { ...others, ...Object.fromEntries(limitNames.map((limit) => [`limits.${limit}`, limits[limit]])) };
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   return {
     $set: Object.fromEntries(given.filter(([, value]) => value !== null)),
@@ -103,16 +138,19 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
   const { model } = openCollection<Stored>(mongo, "keys", schema);
   const now = () => new Date(clock.now());
 
-  async function change(id: string, update: object): Promise<KeyRecord> {
+  async function change({ id, account }: KeyId, update: object): Promise<KeyRecord> {
     const stored = await model
-      .findOneAndUpdate({ _id: id }, update, { returnDocument: "after", updatePipeline: true })
+      .findOneAndUpdate({ _id: id, ...(account !== undefined && { account }) }, update, {
+        returnDocument: "after",
+        updatePipeline: true,
+      })
       .lean();
     if (!stored) throw notFound("key");
     return toRecord(stored);
   }
 
   return {
-    async insert(account: string, { name, scopes, limits = {} }: KeyPatch) {
+    async insert(account: string, { name, scopes, limits = {}, budget, models, expiresAt }: KeyPatch) {
       const secret = newSecret();
       const created = await model.create({
         _id: newId("key"),
@@ -122,6 +160,9 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
         prefix: prefixOf(secret),
         hash: hashOf(secret),
         limits: definedLimits(limits),
+        ...(budget && { budget }),
+        ...(models && { models: [...models] }),
+        ...(expiresAt && { expiresAt }),
         createdAt: now(),
       });
       return { key: toRecord(created.toObject()), secret };
@@ -140,16 +181,24 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
       return stored.map(toRecord);
     },
 
-    async get(account: string, id: string): Promise<KeyRecord> {
+    /** Throws 404. */
+    get: async (account: string, id: string): Promise<KeyRecord> => {
       const stored = await model.findOne({ _id: id, account }).lean();
       if (!stored) throw notFound("key");
       return toRecord(stored);
     },
 
-    update: (id: string, patch: KeyPatch) => change(id, updateOf(patch)),
+    /** Of those that are not revoked, up to `limit`. */
+    countLive: (account: string, limit: number): Promise<number> =>
+      model
+        .countDocuments({ account, ...live })
+        .limit(limit)
+        .exec(),
+
+    update: (id: KeyId, patch: KeyPatch) => change(id, updateOf(patch)),
 
     /** The time of the first revocation stands. */
-    revoke: (id: string) => change(id, [{ $set: { revokedAt: { $ifNull: ["$revokedAt", now()] } } }]),
+    revoke: (id: KeyId) => change(id, [{ $set: { revokedAt: { $ifNull: ["$revokedAt", now()] } } }]),
 
     /** A key that is not revoked. */
     async find(by: { hash: string } | { _id: string }): Promise<KeyRecord | undefined> {

@@ -65,8 +65,9 @@ export function createCallRegistry(
       const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
       calls.delete(requestId);
       countCall(call, -1);
+      const costNanoUsd = workContinues ? undefined : call.costNanoUsd;
       const usedTokens = Math.min(call.usedTokens, call.maxTokens);
-      background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens }));
+      background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens, costNanoUsd }));
       if (call.queuedJob) registry.ended(poolOf(call));
       if (call.queuedJob && !isTextPool(poolOf(call)) && !workContinues)
         background("noting the end of a running call", call, running.end(call.payload));

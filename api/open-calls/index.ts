@@ -65,7 +65,10 @@ export function createOpenCalls(deps: OpenCallDeps) {
     }
     const { data, outcome } = frame;
     call.providerMs = outcome?.providerMs ?? call.providerMs;
-    if (outcome?.cost !== undefined) call.leased?.end(BigInt(outcome.cost));
+    if (outcome?.cost !== undefined) {
+      call.costNanoUsd = BigInt(outcome.cost);
+      call.leased?.end(call.costNanoUsd);
+    }
     if (outcome?.headers && !call.res.headersSent) call.res.set(outcome.headers);
     switch (frame.kind) {
       case "chunk":
@@ -147,16 +150,14 @@ export function createOpenCalls(deps: OpenCallDeps) {
   }
 
   /** Settles the call at zero. Resolves with the entry that stands, which may be an earlier one with a cost. */
-  async function releaseHold(
-    { payload, leased }: OpenCall,
-    reason: ReleaseReason,
-    signal?: AbortSignal,
-  ): Promise<Decided> {
+  async function releaseHold(call: OpenCall, reason: ReleaseReason, signal?: AbortSignal): Promise<Decided> {
+    const { payload, leased } = call;
     const { account, requestId, keyId: key, endpoint, model, held, lease, acceptedAt } = payload;
     const totalMs = clock.now() - acceptedAt;
     const hold = { account, requestId, key, endpoint, model, heldNanoUsd: BigInt(held), lease, totalMs, signal };
     const decided = await money.release(hold, reason);
-    leased?.end(decided.entry.costNanoUsd);
+    call.costNanoUsd = decided.entry.costNanoUsd;
+    leased?.end(call.costNanoUsd);
     return decided;
   }
 

@@ -119,6 +119,8 @@ export const openCall = (submission: Submission, memory: ByteBudget, now: number
   /** The job that carries it, once that is added. From here on the registry counts the call, and a worker may have it. */
   queuedJob: undefined as Promise<QueuedJob> | undefined,
   usedTokens: 0,
+  /** Undefined: nobody has said what it cost. */
+  costNanoUsd: undefined as bigint | undefined,
   providerMs: undefined as number | undefined,
 });
 

@@ -16,7 +16,7 @@ export const account: Group = {
   operations: {
     "GET /v1/balance": operation("getBalance", "The account's balance, exact", {
       ok: ["The balance", balance],
-      errors: [401, 500, 503],
+      errors: [401, 429, 500, 503],
     }),
   },
 };

@@ -73,7 +73,7 @@ export const meaningsOf = (status: number) =>
 
 /** Before a call is admitted nothing is known of its limits. */
 const beforeAdmission: readonly number[] = [401, 402, 403, 404, 408, 409, 410, 411, 413, 415];
-const finalErrors: readonly number[] = [402, 409, 429, 504];
+const finalErrors: readonly number[] = [402, 403, 409, 429, 504];
 
 export const errorHeaders = (status: number, format: ErrorFormat, isCall: boolean) =>
   z.object({

@@ -1,5 +1,6 @@
 import { createDocument } from "zod-openapi";
 import { account } from "./account.ts";
+import { accountKeys } from "./account-keys.ts";
 import { audio } from "./audio.ts";
 import { chat } from "./chat.ts";
 import { embeddings } from "./embeddings.ts";
@@ -28,6 +29,7 @@ const groups: readonly Group[] = [
   uploads,
   models,
   account,
+  accountKeys,
 ];
 
 const description = `Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.

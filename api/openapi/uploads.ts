@@ -51,7 +51,7 @@ export const uploads: Group = {
         params: ofUpload,
         requestBody: { required: false, content: json(completion) },
         ok: ["The upload", uploadObject, uploadHeaders],
-        errors: [400, 401, 404, 408, 410, 413, 415, 429, 500, 503],
+        errors: [400, 401, 403, 404, 408, 410, 413, 415, 429, 500, 503],
       },
     ),
   },

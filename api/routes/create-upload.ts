@@ -24,6 +24,8 @@ export interface UploadCall {
   readonly req: Request<{ id: string }>;
   readonly res: Response;
   readonly caller: Caller;
+  /** Counts what is held for it against the key's budget. */
+  readonly onHeld?: (heldNanoUsd: bigint) => Promise<void>;
 }
 
 interface Created {
@@ -35,7 +37,8 @@ interface Created {
 /** Reads the file for its hash and length. */
 type Digest = () => Promise<{ readonly bytes: number; readonly hash: string }>;
 
-const uploadRequest = ({ res, caller: { account, keyId, buybackToken } }: UploadCall) => ({
+const uploadRequest = ({ res, onHeld, caller: { account, keyId, buybackToken } }: UploadCall) => ({
+  onHeld,
   account,
   keyId,
   buybackToken,

@@ -1,7 +1,7 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { type ServiceError, toServiceError } from "#errors";
 import type { Upload } from "#files";
-import type { Caller, Keys } from "#keys";
+import type { Caller, Keys, Slot } from "#keys";
 import { formatUsd } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import { authenticate } from "../admission/authenticate.ts";
@@ -42,12 +42,12 @@ export function uploadRoutes(deps: UploadDeps): Router {
     });
 
   /** Takes a slot of the key's upload limits before the body is read. */
-  async function withSlot<T>(res: Response, caller: Caller, work: (current: Caller) => Promise<T>): Promise<T> {
+  async function withSlot<T>(res: Response, caller: Caller, work: (slot: Slot) => Promise<T>): Promise<T> {
     const { requestId } = localsOf(res);
     const slot = await deps.keys.takeUploadSlot(caller, { requestId, ttlMs: slotMs });
     let refusedBy: ServiceError | undefined;
     try {
-      return await work(slot.caller);
+      return await work(slot);
     } catch (error) {
       refusedBy = toServiceError(error);
       throw error;
@@ -66,29 +66,38 @@ export function uploadRoutes(deps: UploadDeps): Router {
   }
 
   type Handle = (req: Request<{ id: string }>, res: Response, caller: Caller) => Promise<object>;
+  type Write = (req: Request<{ id: string }>, res: Response, slot: Slot) => Promise<object>;
   /** Every route registers with the drain and then authenticates. */
   const handler =
     (handle: Handle): RequestHandler<{ id: string }> =>
     async (req, res) => {
       const leave = deps.arrive();
       try {
-        const caller = await authenticate(deps.keys, req);
-        if (req.method !== "POST") return void res.json(await handle(req, res, caller));
-        logWhenClosed(req, res, caller);
-        res.json(await withSlot(res, caller, (current) => handle(req, res, current)));
+        res.json(await handle(req, res, await authenticate(deps.keys, req)));
       } finally {
         leave();
       }
     };
+  const writer = (write: Write) =>
+    handler(async (req, res, caller) => {
+      logWhenClosed(req, res, caller);
+      return withSlot(res, caller, (slot) => write(req, res, slot));
+    });
+  /** What it cost replaces what was held for it in the key's budget. A pending upload may still be charged. */
+  async function endInBudget(slot: Slot, { status, requestId, costNanoUsd }: Upload): Promise<void> {
+    if (status === "active") await deps.keys.endBudgeted(slot, requestId, costNanoUsd);
+  }
 
   const router = Router();
   router.post(
     "/",
-    handler(async (req, res, caller) => {
-      const call = { req, res, caller };
+    writer(async (req, res, slot) => {
+      const onHeld = (heldNanoUsd: bigint) => deps.keys.takeTokens(slot, 0, heldNanoUsd);
+      const call = { req, res, caller: slot.caller, onHeld };
       const upload = isJson(req)
         ? await withJson(call, (json) => startUpload(deps, call, json))
         : await receiveUpload(deps, call);
+      await endInBudget(slot, upload);
       if (!isJson(req)) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
     }),
@@ -104,9 +113,11 @@ export function uploadRoutes(deps: UploadDeps): Router {
 
   router.post(
     "/:id/complete",
-    handler(async (req, res, caller) => {
+    writer(async (req, res, slot) => {
+      const { caller } = slot;
       if (hasBody(req)) await withJson({ req, res, caller }, async ({ value }) => void parse(completion, value));
       const upload = await uploads.complete(caller.account, req.params.id);
+      await endInBudget(slot, upload);
       res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
     }),

@@ -34,6 +34,14 @@ interface Entry {
   };
 }
 
+/** The parts of a key that are not shown as they are. */
+interface Key {
+  readonly limits?: Counts;
+  readonly scopes?: readonly string[];
+  readonly budget?: { readonly limit_usd: string; readonly period: string } | null;
+  readonly models?: readonly string[] | null;
+}
+
 /** The names of an item's fields; a heading is the name in capitals, or the one after the colon. */
 interface View {
   readonly columns: readonly string[];
@@ -49,8 +57,28 @@ const account: View = {
 };
 
 const key: View = {
-  columns: ["id", "name", "prefix", "limits", created, "last_used_at:LAST USED", "revoked_at:REVOKED"],
-  derive: ({ limits }) => ({ limits: counts(limits as Counts) || "default" }),
+  columns: [
+    "id",
+    "name",
+    "prefix",
+    "limits",
+    "scopes",
+    "budget",
+    "models",
+    created,
+    "expires_at:EXPIRES",
+    "last_used_at:LAST USED",
+    "revoked_at:REVOKED",
+  ],
+  derive: (item) => {
+    const { limits, scopes, budget, models }: Key = item;
+    return {
+      limits: counts(limits ?? {}) || "default",
+      scopes: scopes?.join(" "),
+      budget: budget && `${budget.limit_usd}/${budget.period}`,
+      models: models?.join(" ") ?? "all",
+    };
+  },
 };
 
 const entry: View = {

@@ -52,10 +52,34 @@ function wholeNumber(text: string): number {
 }
 const wholeNumberOrDefault = (text: string) => (text === "default" ? text : wholeNumber(text));
 
-/** All options but the name are limits. */
-function keyOf({ name, ...options }: Body): Body {
+/** `5/day`. */
+function budgetOf(text: string): object {
+  const [, usd, period] = /^(\d+(?:\.\d+)?)\/(day|week|month|total)$/.exec(text) ?? [];
+  if (usd === undefined) throw new InvalidArgumentError("It must be like 5/day, 20/week, 50/month or 100/total.");
+  return { limit_usd: usd, period };
+}
+
+/** A day lasts to its end, in UTC. */
+function unixSecondsOf(text: string): number {
+  const ms = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T23:59:59Z` : text);
+  if (Number.isNaN(ms)) throw new InvalidArgumentError("It must be a day, or a time in ISO 8601.");
+  return Math.floor(ms / 1_000);
+}
+
+const each = (value: string, before: readonly string[] = []) => [...before, value];
+
+/** What is not named here is a limit. */
+function keyOf({ name, scope: scopes, model, budget, expires, ...options }: Body): Body {
   const limits = Object.entries(fieldsOf(options)).map(([field, limit]) => [field, limit === "default" ? null : limit]);
-  return { name, ...(limits.length > 0 && { limits: Object.fromEntries(limits) }) };
+  return {
+    name,
+    scopes,
+    // `--no-model` and so on make these false.
+    models: model === false ? null : model,
+    budget: budget === false ? null : budget,
+    expires_at: expires === false ? null : expires,
+    ...(limits.length > 0 && { limits: Object.fromEntries(limits) }),
+  };
 }
 
 /** Asks once a second until a worker has restored the month, or removed what was restored. */
@@ -129,6 +153,16 @@ program
 const keys = program.command("keys").description("API keys and their limits");
 const create = keys.command("create <account>").option(...name);
 const update = keys.command("update <key>").option(...name);
+for (const command of [create, update])
+  command
+    .option("--scope <scope>", "inference (default) or manage; more than once for both", each)
+    .option("--model <model>", "a model that it may call, or 'provider/*'; more than once for several", each)
+    .option("--budget <usd/period>", "what its calls may cost in a day, week, month or in total: 5/day", budgetOf)
+    .option("--expires <time>", "a day in UTC, or a time", unixSecondsOf);
+update
+  .option("--no-model", "it may call all models")
+  .option("--no-budget", "it has no budget")
+  .option("--no-expires", "it does not expire");
 for (const limit of ["requests-per-minute", "tokens-per-minute", "concurrent-requests"]) {
   create.option(`--${limit} <count>`, "instead of the configured limit", wholeNumber);
   update.option(`--${limit} <count>`, "instead of the configured limit; 'default' removes it", wholeNumberOrDefault);

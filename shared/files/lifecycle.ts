@@ -1,4 +1,4 @@
-import { noCapacity } from "#errors";
+import { noCapacity, toServiceError } from "#errors";
 import { formatUsd, type Money, parseUsd, type ReleaseReason } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
@@ -56,20 +56,28 @@ export function createLifecycle(deps: {
   });
 
   /** Throws the 402, 403, 429 or 503 to respond with. */
-  function hold({ account, keyId, requestId }: UploadRequest, bytes: number, expiresAt: number): Promise<bigint> {
+  async function hold(request: UploadRequest, bytes: number, expiresAt: number): Promise<bigint> {
+    const { account, keyId: key, requestId, onHeld } = request;
     const nanoUsd = price(bytes);
-    return money.holdForCall({
-      kind: "storage",
-      account,
-      requestId,
-      key: keyId,
-      endpoint,
+    const call = { kind: "storage" as const, account, requestId, key, endpoint };
+    const heldNanoUsd = await money.holdForCall({
+      ...call,
       maxNanoUsd: nanoUsd,
       minNanoUsd: nanoUsd,
       expiresAt,
       insufficientText: (availableNanoUsd) =>
         `The balance is too low. Storing ${bytes} bytes costs ${formatUsd(nanoUsd)} USD; the balance has ${formatUsd(availableNanoUsd)}.`,
     });
+    try {
+      await onHeld?.(heldNanoUsd);
+    } catch (refused) {
+      const released = { ...call, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(releaseTimeoutMs) };
+      await money
+        .release(released, { status: "failed", error: toServiceError(refused).code })
+        .catch((error: unknown) => log.warn({ err: error, requestId }, "the sweeper has to settle a hold"));
+      throw refused;
+    }
+    return heldNanoUsd;
   }
 
   /** For an upload that was never active: ends the hold and refunds what a completion may have charged. */

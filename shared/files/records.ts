@@ -78,6 +78,8 @@ export interface UploadRequest {
   readonly requestId: string;
   /** The account's choice; null is the service's own token. */
   readonly buybackToken?: string | null | undefined;
+  /** Its cost is held. What this throws refuses the upload, and the hold is released. */
+  readonly onHeld?: ((heldNanoUsd: bigint) => Promise<void>) | undefined;
 }
 
 /** A record of an upload that starts now and fails unless it is active within `pendingMs`. */

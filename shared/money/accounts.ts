@@ -22,6 +22,8 @@ const hold = {
   heldAt: { type: Date, required: true },
   /** From then on the sweeper looks at it. */
   expiresAt: { type: Date, required: true },
+  /** Of a call: its key. */
+  key: { type: String },
   /** Of a lease: no hold of its calls expires later. */
   callsEndAt: { type: Date },
   /** Of a lease: what its last growth took. */

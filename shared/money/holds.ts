@@ -21,10 +21,12 @@ export interface Hold {
   readonly minNanoUsd: bigint;
   /** Unix milliseconds: from then on the sweeper may end it. */
   readonly expiresAt: number;
+  /** The id of the API key. */
+  readonly key?: string;
 }
 
 /** What to hold, and the call that it is for: its entry is written at once if the hold has to be released. */
-export interface CallHold extends Hold, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
+export interface CallHold extends Omit<Hold, "key">, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
   /** The message of the 402. */
   insufficientText(availableNanoUsd: bigint): string;
 }
@@ -125,7 +127,13 @@ export function createHold(deps: {
     let expireAt = Number.MAX_SAFE_INTEGER;
     for (const { hold, amountNanoUsd } of sized) {
       const path = `holds.${hold.requestId}` as const;
-      holds[path] = { amount: amountNanoUsd, heldAt, expiresAt: new Date(hold.expiresAt) };
+      const { key, expiresAt } = hold;
+      holds[path] = {
+        amount: amountNanoUsd,
+        heldAt,
+        expiresAt: new Date(expiresAt),
+        ...(key !== undefined && { key }),
+      };
       absent[path] = { $exists: false };
       sumNanoUsd += amountNanoUsd;
       expireAt = Math.min(expireAt, hold.expiresAt);

@@ -26,6 +26,7 @@ import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { createHoldList } from "./hold-list.ts";
 import { createHold } from "./holds.ts";
+import { createKeyUsage } from "./key-usage.ts";
 import { createLeaseClosing } from "./lease-closing.ts";
 import { createLeases, type Recalls, type Registration } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
@@ -124,6 +125,7 @@ export function createMoney(deps: {
     shortfalls,
     ...createMovements({ mongo, accounts, ledger, clock, log }),
     ...createAccruals({ ledger }),
+    ...createKeyUsage({ mongo, accounts, ledger, clock }),
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,

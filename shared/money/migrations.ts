@@ -1,6 +1,7 @@
 import { backfill, createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
 import { nameCollation, named, withOpenHolds } from "./accounts.ts";
+import { keyIndex, ofKeys } from "./key-usage.ts";
 import { sweptLifetimeSeconds } from "./lease-closing.ts";
 import { accountIndex, archivable, archiveIndex, leaseIndex, uncounted, uncountedIndex } from "./ledger.ts";
 
@@ -82,6 +83,9 @@ export const moneySchema = {
         collection: "accounts",
         indexes: [{ key: { name: 1, _id: 1 }, collation: nameCollation, partialFilterExpression: named }],
       },
+    ]),
+    createCollections("index: the charges of a key", [
+      { collection: "ledger", indexes: [{ key: keyIndex, partialFilterExpression: ofKeys }] },
     ]),
   ],
 } satisfies ModuleSchema;

@@ -191,6 +191,10 @@ export const environment = z.object({
   RATE_LIMIT_REQUESTS_PER_MINUTE: count("Requests a minute for a key without limits of its own", 10_000),
   RATE_LIMIT_TOKENS_PER_MINUTE: count("Tokens a minute for a key without limits of its own", 50_000_000),
   RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),
+  RATE_LIMIT_ACCOUNT_REQUESTS_PER_MINUTE: count(
+    "Requests a minute of a key to its account's own interface: /v1/key, /v1/balance, /v1/usage and so on",
+    300,
+  ),
   RATE_LIMIT_UPLOADS_PER_MINUTE: count("Uploads that a key may start or complete in a minute", 120),
   RATE_LIMIT_CONCURRENT_UPLOADS: count("Concurrent uploads of a key that are being received or completed", 10),
   CHAT_SHARDS: between(

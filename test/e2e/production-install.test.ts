@@ -34,10 +34,13 @@ function packagesIn(folder: string): string[] {
   });
 }
 
-/** What the Dockerfile copies. Of `infra/cli`, `.dockerignore` admits only the commands for operators. */
+/** What the Dockerfile's last stage copies; the build of another stage is the one that the tests made. Of `infra/cli`, `.dockerignore` admits only the commands for operators. */
 async function copyImageFiles(folder: string): Promise<void> {
   const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
-  const sources = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files = ""]) => files.split(" "));
+  const image = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+  const sources = [...image.matchAll(/^COPY (?:--from=\S+ \/service\/)?(.+) \S+$/gm)].flatMap(([, files = ""]) =>
+    files.split(" "),
+  );
   const filter = (source: string) =>
     !source.endsWith(".ts") || !/^infra\/cli\/(?!admin|catalog|config|start-config)/.test(source);
   for (const source of sources) await cp(source, join(folder, source), { recursive: true, filter });
@@ -66,6 +69,9 @@ test("API and workers start with production dependencies only, which the list of
   const stores = await testStores();
   const [api, worker] = await Promise.all([spawnApi(stores, {}, folder), spawnWorker(stores, {}, folder)]);
   await ready(api.client);
+  const page = await fetch(`${api.client.baseUrl}/dashboard`, { headers: { accept: "text/html" } });
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("/dashboard/assets/")]);
+  expect(existsSync(join(folder, "dashboard/src"))).toBe(false);
   const admin = [
     join(folder, "infra/cli/admin.ts"),
     "--url",

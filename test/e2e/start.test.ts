@@ -122,6 +122,18 @@ test("the printed call works; a second start has the same key and balance; kill 
   expect(same(again.demo)).toEqual(same(demo));
   expect((await account(again.demo)).available_usd).toBe(balance);
 
+  const env = { ...process.env, DATA_DIR: dataDir };
+  const traffic = await execute(process.execPath, ["infra/cli/demo-traffic.ts"], { env });
+  expect(traffic.stdout).toMatch(/^300 calls in \d+ s/m);
+  const entries = await fetch(`${again.demo.baseUrl}/admin/v1/accounts/${demo.accountId}/ledger?kind=usage&limit=200`, {
+    headers: { authorization: `Bearer ${demo.adminToken}` },
+  });
+  const { data } = (await entries.json()) as { data: { request: Record<"key" | "model" | "status", string> }[] };
+  const distinct = (field: "key" | "model" | "status") => new Set(data.map(({ request }) => request[field])).size;
+  expect(distinct("key")).toBe(4);
+  expect(distinct("model")).toBeGreaterThanOrEqual(5);
+  expect(distinct("status")).toBeGreaterThanOrEqual(2);
+
   second.child.kill("SIGKILL");
   await expect.poll(() => allFree(again.ports), { timeout: 10_000 }).toBe(true);
 });

@@ -36,8 +36,32 @@ test("accounts, credits and keys are created and changed", async () => {
     "3",
   );
   expect(changed).toMatchObject({ limits: { requests_per_minute: null, concurrent_requests: 3 } });
+  const rights = ["--scope", "inference", "--scope", "manage", "--budget", "5/day", "--model", "openai/*"];
+  const limited = await json(
+    "keys",
+    "create",
+    account.id,
+    ...rights,
+    "--model",
+    "local/chat",
+    "--expires",
+    "2099-12-31",
+  );
+  expect(limited).toMatchObject({
+    scopes: ["inference", "manage"],
+    budget: { limit_usd: "5.00", period: "day" },
+    models: ["openai/*", "local/chat"],
+    expires_at: Date.UTC(2099, 11, 31, 23, 59, 59) / 1_000,
+  });
+  expect(await json("keys", "update", limited.id, "--no-budget", "--no-expires", "--scope", "manage")).toMatchObject({
+    scopes: ["manage"],
+    budget: null,
+    models: ["openai/*", "local/chat"],
+    expires_at: null,
+  });
+  expect(await json("keys", "revoke", limited.id)).toMatchObject({ revoked_at: expect.any(Number) });
   expect(await json("keys", "revoke", made.id)).toMatchObject({ revoked_at: expect.any(Number) });
-  expect(await json("keys", "list", account.id)).toMatchObject({ data: [{ id: made.id }] });
+  expect(await json("keys", "list", account.id)).toMatchObject({ data: [{ id: limited.id }, { id: made.id }] });
 });
 
 test("people get tables, and see a secret once", async () => {
@@ -50,7 +74,7 @@ test("people get tables, and see a secret once", async () => {
   await admin("credits", "add", id, "2");
 
   const keys = (await admin("keys", "list", id)).out.split("\n");
-  expect(keys[0]).toMatch(/^ID +NAME +PREFIX +LIMITS +CREATED/);
+  expect(keys[0]).toMatch(/^ID +NAME +PREFIX +LIMITS +SCOPES +BUDGET +MODELS +CREATED/);
   expect(keys[1]).toContain(`ci    ${secret.slice(0, 8)}...  default`);
   expect(keys.join()).not.toContain(secret);
   const accounts = (await admin("accounts", "list")).out;

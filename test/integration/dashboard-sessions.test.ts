@@ -45,6 +45,13 @@ test("a session stands for its key under the dashboard, and shows and does no mo
   expect((await browse(service, "GET", "/dashboard/api/v1/uploads", { cookie })).body).toMatchObject({ data: [] });
   expect((await browse(service, "GET", "/dashboard/api/v1/models", { cookie })).status).toBe(200);
   expect((await browse(service, "GET", "/dashboard/api/admin/v1/accounts", { cookie })).status).toBe(403);
+
+  const { key } = await keyOf(service, customer, { scopes: ["manage"] });
+  const refused = await browse(service, "POST", "/dashboard/api/v1/chat/completions", {
+    cookie: await signIn(service, { key }),
+    body: asking(localModel),
+  });
+  expect([refused.status, refused.body.error?.code]).toEqual([403, "insufficient_scope"]);
 });
 
 test("the cookie is for scripts unreadable, for this path alone, and useless anywhere else", async () => {
@@ -139,6 +146,19 @@ test("a session ends with its key, within a second of its revocation", async () 
   const revokedAt = performance.now();
   await eventually(async () => (await browse(service, "GET", balance, { cookie })).status === 401);
   expect(performance.now() - revokedAt).toBeLessThan(1_000);
+  expect((await browse(service, "GET", "/dashboard/session", { cookie })).status).toBe(401);
+});
+
+test("a session ends when its key expires", async () => {
+  const { service, advance } = shared;
+  const customer = await service.account("1.00");
+  const expires_at = Math.floor((Date.now() + 13 * 3_600_000) / 1_000) + 3_600;
+  const { key } = await keyOf(service, customer, { expires_at });
+  advance(13 * 3_600_000);
+  const cookie = await signIn(service, { key });
+  expect((await browse(service, "GET", balance, { cookie })).status).toBe(200);
+  advance(3_600_000);
+  expect((await browse(service, "GET", balance, { cookie })).body.error?.code).toBe("key_expired");
   expect((await browse(service, "GET", "/dashboard/session", { cookie })).status).toBe(401);
 });
 

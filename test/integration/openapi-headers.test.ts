@@ -29,6 +29,7 @@ test("each answer of a call has exactly the headers that are described", async (
   const unfunded = await service.account("0");
   const frozen = await service.account("1");
   await service.admin("PATCH", `/accounts/${frozen.id}`, { frozen: true });
+  const otherModels = await service.admin<{ key: string }>("POST", `/accounts/${rich.id}/keys`, { models: ["none/*"] });
   const deleted = ((await (await rich.post("/v1/uploads", { bytes: 10, mime: "image/png" })).json()) as { id: string })
     .id;
   await fetch(`${service.baseUrl}/v1/uploads/${deleted}`, {
@@ -70,6 +71,7 @@ test("each answer of a call has exactly the headers that are described", async (
       { from: oncePerMinute, body },
       { from: oncePerMinute, body },
       { from: fewTokens, body },
+      { from: otherModels, body },
       ...[400, 429, 502, 503, 504].map((status) => ({ body: trigger(status), form: { prompt: `error:${status}` } })),
       ...(path === "/v1/uploads" ? [{ body: recording, headers: { "content-type": "audio/wav" } }] : []),
       ...["upl_none", deleted].map((id) => ({ body: { model: "local/transcription", input: { file: id } } })),

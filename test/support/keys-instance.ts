@@ -37,8 +37,8 @@ export async function startInstance(
     await mongo.close();
   });
   const money = createMoney({ mongo, clock, log });
-  const perMinute = { addressRequestsPerMinute: 5, failedSignInsPerMinute: 5 };
-  const keys = createKeys({ mongo, redis, money, clock, log, defaults, uploads, ...perMinute });
+  const rates = { addressRequestsPerMinute: 5, failedSignInsPerMinute: 5, accountRequestsPerMinute: 1_000 };
+  const keys = createKeys({ mongo, redis, money, clock, log, defaults, uploads, ...rates });
   await migrated(mongo, [moneySchema, keysSchema]);
   return { keys, money, mongo, redis };
 }

@@ -17,6 +17,8 @@ export interface Sent {
 export async function openCaller(service: Client) {
   const document = await readDocument(service.baseUrl);
   const rich = await service.account("100");
+  const { data } = await service.admin<{ data: { id: string }[] }>("GET", `/accounts/${rich.id}/keys`);
+  await service.admin("PATCH", `/keys/${data[0]?.id}`, { scopes: ["inference", "manage"] });
   const spoken = await rich.post("/v1/audio/speech", { model: "local/speech", input: "Hello." });
   const recording = new File([await spoken.blob()], "hello.wav", { type: "audio/wav" });
 

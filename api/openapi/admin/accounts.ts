@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { scopes } from "#keys";
 import { accountPatch, newAccount } from "../../routes/admin/accounts.ts";
-import { keyPatch, newKey } from "../../routes/admin/keys.ts";
+import { keyPatch, newKey } from "../../routes/key-object.ts";
 import { type Group, unixSeconds, usd } from "../operation.ts";
 import { adminOperation, idOf, listOf, pageQuery, pageWith } from "./operation.ts";
 

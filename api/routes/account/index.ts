@@ -1,11 +1,14 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { insufficientScope } from "#errors";
 import type { Caller, Keys } from "#keys";
 import type { Leases, Money } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
+import { localsOf } from "../../http/headers.ts";
 import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
 import { balanceHandlers } from "./balance.ts";
 import type { AccountHandler } from "./handler.ts";
+import { accountKeyHandlers } from "./keys.ts";
 
 /** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
 
@@ -22,7 +25,10 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
   const router = Router();
   const callerOf = ({ locals }: Response) => (locals as { caller: Caller }).caller;
   const authorize: RequestHandler<{ id: string }> = async (req, res, next) => {
-    Object.assign(res.locals, { caller: await identify(req as Request) });
+    const caller = await identify(req as Request);
+    // Its answers cost reads of the database.
+    await deps.keys.countAccountRequest(caller, localsOf(res).requestId);
+    Object.assign(res.locals, { caller });
     // Answers contain balances and secrets.
     res.set("cache-control", "no-store");
     next();
@@ -33,8 +39,18 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
     (handle: AccountHandler): Handler =>
     (req, res) =>
       handle(req, res, callerOf(res));
+  /** For keys that may see and change the whole account. */
+  const managing = (handle: AccountHandler): Handler =>
+    any((req, res, caller) => {
+      if (!caller.scopes.includes("manage")) throw insufficientScope("manage");
+      return handle(req, res, caller);
+    });
   const balance = balanceHandlers(deps);
+  const keys = accountKeyHandlers(deps);
   route("/balance", { get: any(balance.get) });
+  route("/key", { get: any(keys.own) });
+  route("/keys", { get: managing(keys.list), post: managing(keys.create) });
+  route("/keys/:id", { patch: managing(keys.update), delete: managing(keys.revoke) });
   router.use(databaseUnavailable);
   return router;
 }

@@ -10,7 +10,7 @@ const digest = (text: string) => createHash("sha256").update(text).digest();
 export interface Operator {
   readonly name: string;
   /** What stands for the token in a session, and tells nothing about it without the session's secret. */
-  seal(secret: string): string;
+  readonly seal: (secret: string) => string;
 }
 
 export interface AdminTokens {

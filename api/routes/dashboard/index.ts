@@ -56,8 +56,13 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
     localsOf(res).sessionCaller = caller;
     next();
   });
+  /** As for the account's own interface: its answers cost reads of the stores. */
+  const counted: RequestHandler<{ id: string }> = async (_req, res, next) => {
+    await deps.keys.countAccountRequest(callerOf(res), localsOf(res).requestId);
+    next();
+  };
   const own = ownHandlers(deps);
-  const ownRoute = jsonRoutes(api, { ...deps, payerOf: callerOf });
+  const ownRoute = jsonRoutes(api, { ...deps, payerOf: callerOf, authorize: counted });
   ownRoute("/running", { get: (req, res) => own.running(req, callerOf(res)) });
   ownRoute("/files", { get: (req, res) => own.files(req, callerOf(res)) });
   api.use(callers);

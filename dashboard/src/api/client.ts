@@ -47,6 +47,14 @@ export async function unwrap<T>(asked: Promise<Answer<T>>): Promise<NonNullable<
   return data;
 }
 
+type Defined<T> = { [name in keyof T]: Exclude<T[name], undefined | ""> };
+
+/** Without the members that are not set. */
+export const defined = <T extends object>(query: T): Partial<Defined<T>> =>
+  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined && value !== "")) as Partial<
+    Defined<T>
+  >;
+
 /** For paths that the public document does not have: those of the session and of the dashboard itself. */
 export async function request<T>(path: string, init?: RequestInit): Promise<T> {
   const response = await fetch(path, { credentials: "same-origin", ...init }).catch(unreachable);

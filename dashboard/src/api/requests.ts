@@ -1,40 +1,9 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { base, request } from "./client.ts";
+import { client, defined, unwrap } from "./client.ts";
+import type { components } from "./schema.d.ts";
 
-export interface Attempt {
-  readonly upstream: string | null;
-  readonly model?: string;
-  /** Since the call was accepted. */
-  readonly started_ms: number | null;
-  readonly duration_ms: number | null;
-  readonly outcome: string;
-  readonly status?: number;
-  readonly code?: string;
-}
-
-export interface Call {
-  readonly id: string;
-  readonly key: string | null;
-  readonly endpoint: string | null;
-  readonly model: string | null;
-  readonly status: string;
-  readonly error: string | null;
-  readonly cost_usd: string;
-  /** Counts by price key. */
-  readonly usage: Readonly<Record<string, number>>;
-  readonly estimated: boolean;
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly cached_tokens: number;
-  readonly created_at: number;
-  readonly queue_ms: number | null;
-  readonly first_token_ms: number | null;
-  readonly total_ms: number | null;
-}
-
-export interface CallWithAttempts extends Call {
-  readonly attempts: readonly Attempt[];
-}
+export type Call = components["schemas"]["Request"];
+export type CallWithAttempts = components["schemas"]["RequestDetail"];
 
 export interface Filters {
   readonly status?: string | undefined;
@@ -45,26 +14,24 @@ export interface Filters {
   readonly to?: string | undefined;
 }
 
-interface Page {
-  readonly data: readonly Call[];
-  readonly has_more: boolean;
-  readonly next: string | null;
-}
-
 const secondsOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1000;
 const daySeconds = 86_400;
 
-function queryOf({ from, to, ...same }: Filters, limit: number, after: string): URLSearchParams {
-  const query = new URLSearchParams({ limit: String(limit) });
-  for (const [name, value] of Object.entries(same)) if (value) query.set(name, value);
-  if (from) query.set("from", String(secondsOf(from)));
-  if (to) query.set("to", String(secondsOf(to) + daySeconds));
-  if (after) query.set("after", after);
-  return query;
-}
+const statuses = ["succeeded", "failed", "cancelled"] as const;
+
+/** A status that is none is no filter: anyone may have typed the address. */
+const queryOf = ({ status, model, key, from, to }: Filters, limit: number, after: string) => ({
+  limit,
+  status: statuses.find((each) => each === status),
+  model,
+  key,
+  from: from && secondsOf(from),
+  to: to && secondsOf(to) + daySeconds,
+  after: after || undefined,
+});
 
 const fetchPage = (filters: Filters, limit: number, after: string, signal: AbortSignal) =>
-  request<Page>(`${base}/v1/requests?${queryOf(filters, limit, after)}`, { signal });
+  unwrap(client.GET("/v1/requests", { params: { query: defined(queryOf(filters, limit, after)) }, signal }));
 
 const pageSize = 50;
 
@@ -86,5 +53,5 @@ export const recentRequestsQuery = (limit: number) =>
 export const requestQuery = (id: string) =>
   queryOptions({
     queryKey: ["request", id],
-    queryFn: ({ signal }) => request<CallWithAttempts>(`${base}/v1/requests/${encodeURIComponent(id)}`, { signal }),
+    queryFn: ({ signal }) => unwrap(client.GET("/v1/requests/{id}", { params: { path: { id } }, signal })),
   });

@@ -1,18 +1,8 @@
 import { queryOptions } from "@tanstack/react-query";
-import { base, request } from "./client.ts";
+import { client, unwrap } from "./client.ts";
+import type { components } from "./schema.d.ts";
 
-export interface UsageRow {
-  readonly day?: string;
-  readonly model?: string;
-  readonly key?: string;
-  readonly endpoint?: string;
-  readonly calls: number;
-  readonly failed: number;
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly cached_tokens: number;
-  readonly cost_usd: string;
-}
+export type UsageRow = components["schemas"]["UsageSums"];
 
 interface Asked {
   readonly from: string;
@@ -25,8 +15,8 @@ export const usageQuery = ({ from, to, groupBy }: Asked) =>
   queryOptions({
     queryKey: ["usage", from, to, ...groupBy],
     queryFn: async ({ signal }) => {
-      const query = new URLSearchParams({ from, to, group_by: groupBy.join(",") });
-      return (await request<{ data: readonly UsageRow[] }>(`${base}/v1/usage?${query}`, { signal })).data;
+      const query = { from, to, group_by: groupBy.join(",") };
+      return (await unwrap(client.GET("/v1/usage", { params: { query }, signal }))).data;
     },
     staleTime: 30_000,
   });

@@ -6,7 +6,7 @@ export function Money({ usd }: { readonly usd: string }) {
   return (
     <span className="whitespace-nowrap tabular-nums">
       {sign}${whole}.{cents}
-      <span className="text-muted">{rest}</span>
+      <span className="font-normal text-muted in-[dd]:text-[0.75em]">{rest}</span>
     </span>
   );
 }

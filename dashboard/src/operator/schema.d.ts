@@ -489,7 +489,7 @@ export interface components {
                  * @description The descriptions of the responses say what each means
                  * @enum {string}
                  */
-                code: "invalid_value" | "model_not_supported" | "context_length_exceeded" | "string_above_max_length" | "content_policy_violation" | "content_filter" | "invalid_prompt" | "invalid_image" | "invalid_image_format" | "invalid_image_url" | "invalid_base64_image" | "image_too_large" | "image_too_small" | "image_content_policy_violation" | "unsupported_parameter" | "unsupported_value" | "invalid_function_parameters" | "invalid_json_schema" | "invalid_encrypted_content" | "tool_use_failed" | "json_validate_failed" | "moderation_blocked" | "invalid_api_key" | "insufficient_balance" | "account_frozen" | "insufficient_scope" | "cross_site_request" | "model_not_found" | "unknown_url" | "not_found" | "upload_not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_expired" | "upload_deleted" | "file_expired" | "length_required" | "request_too_large" | "unsupported_media_type" | "expectation_failed" | "upgrade_required" | "rate_limit_exceeded" | "headers_too_large" | "internal_error" | "upstream_error" | "no_capacity" | "generation_in_progress" | "upstream_timeout";
+                code: "invalid_value" | "model_not_supported" | "context_length_exceeded" | "string_above_max_length" | "content_policy_violation" | "content_filter" | "invalid_prompt" | "invalid_image" | "invalid_image_format" | "invalid_image_url" | "invalid_base64_image" | "image_too_large" | "image_too_small" | "image_content_policy_violation" | "unsupported_parameter" | "unsupported_value" | "invalid_function_parameters" | "invalid_json_schema" | "invalid_encrypted_content" | "tool_use_failed" | "json_validate_failed" | "moderation_blocked" | "invalid_api_key" | "key_expired" | "insufficient_balance" | "budget_exceeded" | "account_frozen" | "insufficient_scope" | "model_not_allowed" | "cross_site_request" | "model_not_found" | "unknown_url" | "not_found" | "upload_not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_expired" | "upload_deleted" | "file_expired" | "length_required" | "request_too_large" | "unsupported_media_type" | "expectation_failed" | "upgrade_required" | "rate_limit_exceeded" | "headers_too_large" | "internal_error" | "upstream_error" | "no_capacity" | "generation_in_progress" | "upstream_timeout";
                 /** @description The field at fault */
                 param: string | null;
             };
@@ -919,7 +919,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. */
+        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. `key_expired`: the API key's `expires_at` has passed. */
         Error401: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -1346,6 +1346,13 @@ export interface operations {
                 "application/json": {
                     name?: string | null;
                     scopes?: ("inference" | "manage")[];
+                    budget?: {
+                        limit_usd: string;
+                        /** @enum {string} */
+                        period: "day" | "week" | "month" | "total";
+                    } | null;
+                    models?: string[] | null;
+                    expires_at?: number | null;
                     limits?: {
                         requests_per_minute?: number;
                         tokens_per_minute?: number;
@@ -1419,6 +1426,13 @@ export interface operations {
                 "application/json": {
                     name?: string | null;
                     scopes?: ("inference" | "manage")[];
+                    budget?: {
+                        limit_usd: string;
+                        /** @enum {string} */
+                        period: "day" | "week" | "month" | "total";
+                    } | null;
+                    models?: string[] | null;
+                    expires_at?: number | null;
                     limits?: {
                         requests_per_minute?: number | null;
                         tokens_per_minute?: number | null;

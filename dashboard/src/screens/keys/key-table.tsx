@@ -21,7 +21,7 @@ export function KeyTable({ keys, onEdit, onRevoke }: Props) {
     {
       header: "Key",
       cell: (key) => (
-        <div className="flex min-w-0 flex-col max-sm:items-end">
+        <div className="flex min-w-0 flex-col">
           <span className="font-medium wrap-anywhere">{key.name ?? "Unnamed"}</span>
           <code className="text-xs text-muted">{key.prefix}</code>
         </div>
@@ -31,7 +31,7 @@ export function KeyTable({ keys, onEdit, onRevoke }: Props) {
     {
       header: "May",
       cell: (key) => (
-        <span className="flex flex-wrap gap-1 max-sm:justify-end">
+        <span className="flex flex-wrap gap-1">
           {key.scopes.map((scope) => (
             <Badge key={scope} tone={scope === "manage" ? "accent" : "plain"}>
               {scope}
@@ -51,7 +51,7 @@ export function KeyTable({ keys, onEdit, onRevoke }: Props) {
       header: "",
       cell: (key) =>
         isOver(key, now) ? null : (
-          <span className="flex justify-end gap-2">
+          <span className="flex gap-2 sm:justify-end">
             <Button small onClick={() => onEdit(key)} aria-label={`Edit ${nameOf(key)}`}>
               Edit
             </Button>

@@ -29,6 +29,7 @@ export function Requests() {
       {query.error && <ErrorNote error={query.error} onRetry={query.refetch} />}
       {calls && calls.length > 0 && <RequestTable calls={calls} caption="Requests, newest first" />}
       {calls?.length === 0 &&
+        !query.hasNextPage &&
         (isFiltered ? (
           <EmptyState title="No request matches">
             <p>Take a filter off, or choose other days.</p>
@@ -37,6 +38,7 @@ export function Requests() {
         ) : (
           <FirstCall />
         ))}
+      {calls?.length === 0 && query.hasNextPage && <p className="text-muted">None among the newest calls.</p>}
       {query.hasNextPage && (
         <Button className="self-center" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
           Show older

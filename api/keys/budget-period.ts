@@ -1,0 +1,23 @@
+import { dayMs } from "#platform/clock";
+import type { BudgetPeriod } from "./store.ts";
+
+/** Unix milliseconds. Weeks begin on Monday. `until` is absent for a budget that never resets. */
+export function periodAt(period: BudgetPeriod, now: number): { readonly from: number; readonly until?: number } {
+  const at = new Date(now);
+  const day = Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate());
+  switch (period) {
+    case "day":
+      return { from: day, until: day + dayMs };
+    case "week": {
+      const from = day - ((at.getUTCDay() + 6) % 7) * dayMs;
+      return { from, until: from + 7 * dayMs };
+    }
+    case "month":
+      return {
+        from: Date.UTC(at.getUTCFullYear(), at.getUTCMonth()),
+        until: Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1),
+      };
+    case "total":
+      return { from: 0 };
+  }
+}

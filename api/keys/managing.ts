@@ -1,0 +1,103 @@
+import { beyondOwnKey, conflict, invalidValue, notFound } from "#errors";
+import type { Money } from "#money";
+import type { Clock } from "#platform/clock";
+import type { Limits } from "./limits.ts";
+import type { Caller } from "./slots.ts";
+import { type Budget, budgetPeriods, type createKeyStore, type KeyPatch, type KeyRecord } from "./store.ts";
+
+/** Of an account, not counting those that are revoked. */
+const maxKeys = 1_000;
+
+const limitNames = {
+  requestsPerMinute: "limits.requests_per_minute",
+  tokensPerMinute: "limits.tokens_per_minute",
+  concurrentRequests: "limits.concurrent_requests",
+} as const satisfies Record<keyof Limits, string>;
+const eachLimit = Object.keys(limitNames) as (keyof Limits)[];
+
+/** Whether a list of models has this one, or this `provider/*`. Null: all models. */
+export const allowsModel = (models: readonly string[] | null, id: string): boolean =>
+  models === null || models.includes(id) || models.includes(`${id.slice(0, id.indexOf("/"))}/*`);
+
+/** A longer period with the same limit is a smaller budget. */
+const isWithin = (given: Budget | null, own: Budget): boolean =>
+  given !== null &&
+  given.limitNanoUsd <= own.limitNanoUsd &&
+  budgetPeriods.indexOf(given.period) >= budgetPeriods.indexOf(own.period);
+
+/** Throws 403 naming a field that would give more than the key of the caller has. Fields that are absent give nothing. */
+function assertWithin(own: Caller, defaults: Limits, { scopes = [], limits = {}, ...given }: KeyPatch): void {
+  const scope = scopes.find((each) => !own.scopes.includes(each));
+  if (scope) throw beyondOwnKey("scopes", `it lacks '${scope}'`);
+  for (const name of eachLimit) {
+    const limit = limits[name] === null ? defaults[name] : limits[name];
+    if (limit !== undefined && limit > own.limits[name])
+      throw beyondOwnKey(limitNames[name], `its limit is ${own.limits[name]}`);
+  }
+  const { models, expiresAt, budget } = given;
+  const model = models?.find((each) => !allowsModel(own.models, each));
+  if (own.models && (models === null || model !== undefined))
+    throw beyondOwnKey("models", model === undefined ? "it has a list of models" : `it may not call '${model}'`);
+  if (own.expiresAt && expiresAt !== undefined && (expiresAt === null || expiresAt > own.expiresAt))
+    throw beyondOwnKey("expires_at", "it expires earlier");
+  if (own.budget && budget !== undefined && !isWithin(budget, own.budget))
+    throw beyondOwnKey("budget", "its budget is smaller");
+}
+
+/** A new key has the bounds of the caller's where its request names none. */
+function withOwnBounds({ limits: own, ...caller }: Caller, defaults: Limits, given: KeyPatch): KeyPatch {
+  const lower = eachLimit.filter((name) => own[name] < defaults[name]).map((name) => [name, own[name]]);
+  return {
+    ...given,
+    scopes: given.scopes ?? ["inference"],
+    limits: { ...Object.fromEntries(lower), ...given.limits },
+    models: given.models === undefined ? caller.models : given.models,
+    expiresAt: given.expiresAt === undefined ? caller.expiresAt : given.expiresAt,
+    budget: given.budget === undefined ? caller.budget : given.budget,
+  };
+}
+
+/** Making, changing and revoking keys. `by`: the key that asks, for its own account; absent: an operator. */
+export function createManaging(deps: {
+  store: ReturnType<typeof createKeyStore>;
+  money: Pick<Money, "account">;
+  clock: Clock;
+  defaults: Limits;
+  epochChanged: () => Promise<void>;
+}) {
+  const { store, money, clock, defaults, epochChanged } = deps;
+
+  function assertFuture({ expiresAt }: KeyPatch): void {
+    if (expiresAt && expiresAt.getTime() <= clock.now())
+      throw invalidValue("expires_at", "expires_at must be in the future; to end a key now, revoke it.");
+  }
+
+  return {
+    /** The secret is returned only here. Throws 403, 404, 409 for too many keys. */
+    async issue(account: string, given: KeyPatch, by?: Caller): Promise<{ key: KeyRecord; secret: string }> {
+      const fields = by ? withOwnBounds(by, defaults, given) : given;
+      if (by) assertWithin(by, defaults, fields);
+      assertFuture(given);
+      if (!(await money.account(account))) throw notFound("account");
+      if ((await store.countLive(account, maxKeys)) >= maxKeys)
+        throw conflict(`This account has ${maxKeys.toLocaleString("en")} keys, which is the maximum. Revoke one.`);
+      return store.insert(account, fields);
+    },
+
+    async update(id: string, patch: KeyPatch, by?: Caller): Promise<KeyRecord> {
+      if (by) assertWithin(by, defaults, patch);
+      assertFuture(patch);
+      const key = await store.update({ id, account: by?.account }, patch);
+      const { name: _, ...rights } = patch;
+      if (Object.values(rights).some((given) => given !== undefined)) await epochChanged();
+      return key;
+    },
+
+    /** Doing it again changes nothing, but notifies every instance again. */
+    async revoke(id: string, by?: Caller): Promise<KeyRecord> {
+      const key = await store.revoke({ id, account: by?.account });
+      await epochChanged();
+      return key;
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import { queryOptions } from "@tanstack/react-query";
+import { base, errorOf, request, unreachable } from "./client.ts";
+import type { components } from "./schema.d.ts";
+
+type Invoice = components["schemas"]["Invoice"];
+export type InvoiceLine = Invoice["lines"][number];
+
+/** One path with two types of answers, between which the document cannot choose. */
+const pathOf = (month: string) => `${base}/v1/invoices?month=${month}`;
+
+export const invoiceQuery = (month: string) =>
+  queryOptions({
+    queryKey: ["invoice", month],
+    queryFn: ({ signal }) => request<Invoice>(pathOf(month), { headers: { accept: "application/json" }, signal }),
+  });
+
+/** The same as CSV: the route chooses by `Accept`, which a link cannot send. */
+export async function downloadInvoice(month: string): Promise<void> {
+  const response = await fetch(pathOf(month), { headers: { accept: "text/csv" } }).catch(unreachable);
+  if (!response.ok) throw await errorOf(response);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = `invoice-${month}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

@@ -1,0 +1,165 @@
+import { expect, test } from "vitest";
+import { keyOf, managedAccount } from "../support/account-caller.ts";
+import { asking, localModel, serviceOfFile } from "../support/service-setup.ts";
+
+const running = serviceOfFile({ RATE_LIMIT_ACCOUNT_REQUESTS_PER_MINUTE: "5000" });
+const soon = () => Math.floor(Date.now() / 1000) + 3_600;
+
+test("a key that manages makes, lists, changes and revokes keys of its account", async () => {
+  const { service } = running;
+  const { account, ask, id } = await managedAccount(service);
+  const fields = { name: "ci", budget: { limit_usd: "5.00", period: "day" }, models: ["local/*"], expires_at: soon() };
+  const made = await ask("POST", "/keys", fields);
+  expect(made).toMatchObject({ status: 201, body: { ...fields, scopes: ["inference"], account: account.id } });
+  expect(made.headers.get("cache-control")).toBe("no-store");
+  const { key: secret, ...shown } = made.body;
+  expect((await fetch(`${service.baseUrl}/v1/chat/completions`, post(secret))).status).toBe(200);
+
+  const listed = await ask("GET", "/keys?limit=1");
+  expect(listed.body).toMatchObject({ data: [{ ...shown, last_used_at: expect.any(Number) }], has_more: true });
+  expect(JSON.stringify(listed.body)).not.toContain(secret);
+
+  const patch = { budget: null, models: null, expires_at: null, name: null };
+  expect(await ask("PATCH", `/keys/${made.body.id}`, patch)).toMatchObject({ status: 200, body: patch });
+  expect(await ask("DELETE", `/keys/${made.body.id}`)).toMatchObject({
+    status: 200,
+    body: { revoked_at: expect.any(Number) },
+  });
+  expect((await fetch(`${service.baseUrl}/v1/chat/completions`, post(secret))).status).toBe(401);
+  // Its own, too.
+  expect(await ask("DELETE", `/keys/${id}`)).toMatchObject({ status: 200 });
+});
+
+const post = (key: string, body: unknown = asking(localModel)) => ({
+  method: "POST",
+  headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+  body: JSON.stringify(body),
+});
+
+test("any key sees itself and its account; only one that manages sees keys", async () => {
+  const { service } = running;
+  const account = await service.account("7");
+  const { ask, id, key } = await keyOf(service, account.id, { name: "app" });
+  const called = await fetch(`${service.baseUrl}/v1/chat/completions`, post(key));
+  expect(called.status).toBe(200);
+  await service.settled();
+  const spent = (7 - Number(await account.available())).toFixed(9).replace(/0+$/, "");
+  expect(await ask("GET", "/key")).toMatchObject({
+    status: 200,
+    body: {
+      id,
+      name: "app",
+      account: { id: account.id, name: "test", tier: "standard", frozen: false },
+      budget: null,
+      usage: { day_usd: spent, month_usd: spent, total_usd: spent },
+    },
+  });
+  for (const [method, path] of [
+    ["GET", "/keys"],
+    ["POST", "/keys"],
+    ["PATCH", `/keys/${id}`],
+    ["DELETE", `/keys/${id}`],
+  ] as const)
+    expect(await ask(method, path, method === "GET" ? undefined : {})).toMatchObject({
+      status: 403,
+      body: { error: { code: "insufficient_scope" } },
+    });
+});
+
+test("a key gives no key more than it has", async () => {
+  const { service } = running;
+  const { account, ask: owner } = await managedAccount(service);
+  const own = {
+    scopes: ["manage", "inference"],
+    limits: { requests_per_minute: 50 },
+    budget: { limit_usd: "5.00", period: "week" },
+    models: ["local/*", "openai/gpt-4.1-mini"],
+    expires_at: soon(),
+  };
+  const { ask, id } = await keyOf(service, account.id, own);
+  const manageOnly = await keyOf(service, account.id, { scopes: ["manage"] });
+  const target = (await owner("POST", "/keys", {})).body.id;
+
+  const beyond: readonly (readonly [object, param: string])[] = [
+    [{ limits: { requests_per_minute: 51 } }, "limits.requests_per_minute"],
+    [{ budget: null }, "budget"],
+    [{ budget: { limit_usd: "5.000000001", period: "week" } }, "budget"],
+    [{ budget: { limit_usd: "1", period: "day" } }, "budget"],
+    [{ models: null }, "models"],
+    [{ models: ["local/chat", "openai/*"] }, "models"],
+    [{ models: ["local/chat", "openai/gpt-4.1"] }, "models"],
+    [{ expires_at: null }, "expires_at"],
+    [{ expires_at: own.expires_at + 1 }, "expires_at"],
+  ];
+  const refused = (param: string) => ({ status: 403, body: { error: { code: "insufficient_scope", param } } });
+  for (const [fields, param] of beyond) {
+    expect(await ask("POST", "/keys", fields)).toMatchObject(refused(param));
+    expect(await ask("PATCH", `/keys/${target}`, fields)).toMatchObject(refused(param));
+    // Nor itself.
+    expect(await ask("PATCH", `/keys/${id}`, fields)).toMatchObject(refused(param));
+  }
+  const noDefault = { limits: { requests_per_minute: null } };
+  expect(await ask("PATCH", `/keys/${id}`, noDefault)).toMatchObject(refused("limits.requests_per_minute"));
+  expect(await manageOnly.ask("POST", "/keys", {})).toMatchObject(refused("scopes"));
+  expect(await manageOnly.ask("PATCH", `/keys/${manageOnly.id}`, { scopes: ["manage", "inference"] })).toMatchObject(
+    refused("scopes"),
+  );
+  expect((await owner("GET", "/keys")).body.data).toHaveLength(5);
+
+  // What a request does not name is the key's own; less is given.
+  const { scopes: _, ...bounds } = own;
+  expect(await ask("POST", "/keys", {})).toMatchObject({ status: 201, body: { ...bounds, scopes: ["inference"] } });
+  const less = {
+    limits: { requests_per_minute: 50, tokens_per_minute: 10 },
+    budget: { limit_usd: "5.00", period: "total" },
+    models: ["local/chat", "local/*"],
+    expires_at: own.expires_at - 1,
+  };
+  expect(await ask("POST", "/keys", less)).toMatchObject({ status: 201, body: less });
+});
+
+test("keys of other accounts do not exist", async () => {
+  const { service } = running;
+  const [{ ask }, other] = [await managedAccount(service), await managedAccount(service)];
+  for (const id of [other.id, "key_none"]) {
+    const none = { status: 404, body: { error: { code: "not_found" } } };
+    expect(await ask("PATCH", `/keys/${id}`, { name: "mine" })).toMatchObject(none);
+    expect(await ask("DELETE", `/keys/${id}`)).toMatchObject(none);
+    expect(await ask("GET", `/keys?after=${id}`)).toMatchObject({ status: 400, body: { error: { param: "after" } } });
+  }
+  expect(await other.ask("GET", "/key")).toMatchObject({ status: 200, body: { name: null, revoked_at: null } });
+});
+
+test("malformed fields are refused by their names", async () => {
+  const { ask } = await managedAccount(running.service);
+  const rows: readonly (readonly [object, param: string])[] = [
+    [{ scopes: [] }, "scopes"],
+    [{ scopes: ["admin"] }, "scopes[0]"],
+    [{ budget: { limit_usd: "0", period: "day" } }, "budget.limit_usd"],
+    [{ budget: { limit_usd: "-1", period: "day" } }, "budget.limit_usd"],
+    [{ budget: { limit_usd: 5, period: "day" } }, "budget.limit_usd"],
+    [{ budget: { limit_usd: "5", period: "year" } }, "budget.period"],
+    [{ budget: { limit_usd: "5" } }, "budget.period"],
+    [{ models: [] }, "models"],
+    [{ models: ["*"] }, "models[0]"],
+    [{ models: ["openai/gpt-*"] }, "models[0]"],
+    [{ expires_at: 1_700_000_000 }, "expires_at"],
+    [{ expires_at: "2026-12-31" }, "expires_at"],
+    [{ account: "acct_other" }, "account"],
+  ];
+  for (const [fields, param] of rows)
+    expect(await ask("POST", "/keys", fields)).toMatchObject({ status: 400, body: { error: { param } } });
+});
+
+test("an account has at most 1,000 keys that are not revoked", async () => {
+  const { ask, id } = await managedAccount(running.service);
+  for (let made = 2; made < 1_000; made += 50)
+    await Promise.all(Array.from({ length: Math.min(50, 1_000 - made) }, () => ask("POST", "/keys", {})));
+  const refused = await ask("POST", "/keys", {});
+  expect(refused).toMatchObject({ status: 409, body: { error: { code: "conflict" } } });
+  expect(refused.headers.get("x-should-retry")).toBe("false");
+  const [key] = (await ask("GET", "/keys?limit=1")).body.data;
+  expect(key?.id).not.toBe(id);
+  await ask("DELETE", `/keys/${key?.id}`);
+  expect(await ask("POST", "/keys", {})).toMatchObject({ status: 201 });
+}, 60_000);

@@ -1,0 +1,241 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Caller } from "../../api/keys/index.ts";
+import { dayMs } from "../../shared/platform/clock.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { type Instance, startInstance } from "../support/keys-instance.ts";
+import { movableClock } from "../support/movable-clock.ts";
+import { testStores } from "../support/servers.ts";
+
+const usd = 1_000_000_000n;
+
+interface Call {
+  readonly instance: Instance;
+  readonly requestId: string;
+  readonly heldNanoUsd: bigint;
+  /** Decides and ends it. */
+  end(costNanoUsd: bigint): Promise<void>;
+  /** Decides it, and is killed before it says so. */
+  decide(costNanoUsd: bigint): Promise<void>;
+}
+
+/** A call as admission makes it: slot, hold, budget. Rejects with what refuses it. */
+async function begin(instance: Instance, caller: Caller, nanoUsd: bigint, minNanoUsd = nanoUsd): Promise<Call> {
+  const { keys, money } = instance;
+  const requestId = newRequestId();
+  const slot = await keys.takeSlot(caller, { requestId, ttlMs: 60_000 });
+  const { account, keyId: key } = caller;
+  const ids = { account, key, requestId, endpoint: "/v1/chat/completions", model: "local/chat" };
+  try {
+    const remaining = (await keys.budgetRemaining(slot, minNanoUsd)) ?? nanoUsd;
+    const heldNanoUsd = remaining < nanoUsd ? remaining : nanoUsd;
+    const hold = { ...ids, maxNanoUsd: heldNanoUsd, minNanoUsd: heldNanoUsd, expiresAt: Date.now() + dayMs };
+    await money.holdForCall({ ...hold, insufficientText: () => "insufficient" });
+    const call = { ...ids, heldNanoUsd, totalMs: 1, attempts: [], usage: {}, estimated: false } as const;
+    const decide = async (costNanoUsd: bigint) =>
+      void (await money.settle({ ...call, costNanoUsd, status: "succeeded" }));
+    await keys.takeTokens(slot, 1, heldNanoUsd).catch(async (error: unknown) => {
+      await money.release({ ...ids, heldNanoUsd, totalMs: 1 }, { status: "failed" });
+      throw error;
+    });
+    return {
+      instance,
+      requestId,
+      heldNanoUsd,
+      decide,
+      async end(costNanoUsd) {
+        await decide(costNanoUsd);
+        await keys.release(slot, { costNanoUsd });
+      },
+    };
+  } catch (error) {
+    await keys.release(slot, { costNanoUsd: 0n });
+    throw error;
+  }
+}
+
+async function setup(limitUsd: bigint, period: "day" | "week" | "month" | "total" = "day") {
+  const { clock, advance } = movableClock();
+  const stores = await testStores();
+  const [a, b] = [await startInstance(stores, clock), await startInstance(stores, clock)];
+  const account = await a.money.createAccount({ name: "acme" });
+  await a.money.credit(account.id, { amountNanoUsd: 1_000n * usd, idempotencyKey: "start" });
+  const budget = { limitNanoUsd: limitUsd * usd, period };
+  const { secret, key } = await a.keys.issue(account.id, { budget, limits: { concurrentRequests: 1_000 } });
+  const caller = await a.keys.authenticate(secret);
+  const spent = async () => (await a.keys.budgetOf(caller))?.spentNanoUsd;
+  return { a, b, caller, key, account, advance, clock, spent };
+}
+
+const isConnected = ({ redis }: Instance) => expect.poll(() => redis.ping().catch(() => undefined)).toBe("PONG");
+
+const exceeded = { code: "budget_exceeded", status: 402, shouldRetry: false };
+
+test("calls side by side through two instances take all that the budget covers, and not more", async () => {
+  const { a, b, caller, spent } = await setup(50n);
+  const tries = Array.from({ length: 200 }, (_, at) => begin(at % 2 ? a : b, caller, usd));
+  const results = await Promise.allSettled(tries);
+  const calls = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  expect(calls).toHaveLength(50);
+  for (const each of results) if (each.status === "rejected") expect(each.reason).toMatchObject(exceeded);
+  await Promise.all(calls.map((call, at) => call.end(at < 25 ? 0n : usd / 2n)));
+  expect(await spent()).toBe((25n * usd) / 2n);
+  // What they did not use comes back.
+  const more = await Promise.allSettled(Array.from({ length: 60 }, () => begin(b, caller, usd)));
+  expect(more.filter(({ status }) => status === "fulfilled")).toHaveLength(37);
+}, 60_000);
+
+test("after a loss of Redis open calls still count, whichever instance has them, and ends count once", async () => {
+  const { a, b, caller, spent } = await setup(10n);
+  const [first, second] = [await begin(a, caller, 3n * usd), await begin(b, caller, 3n * usd)];
+  const done = await begin(a, caller, 2n * usd);
+  await done.end(usd);
+  await a.redis.flushdb();
+  const refusal = begin(b, caller, 4n * usd);
+  await expect(refusal).rejects.toMatchObject(exceeded);
+  await expect(refusal).rejects.toThrow(/10\.00 USD a day: 1\.00 USD are spent, calls in flight can cost 6\.00 USD/);
+  const third = await begin(b, caller, 3n * usd);
+  await first.end(2n * usd);
+  await a.redis.flushdb();
+  // An instance that does not know of the loss ends its call.
+  await second.end(usd);
+  expect(await spent()).toBe(4n * usd);
+  await third.end(3n * usd);
+  expect(await spent()).toBe(7n * usd);
+  await expect(begin(a, caller, 3n * usd)).resolves.toBeDefined();
+});
+
+test("a call whose instance died is ended by its entry in the ledger", async () => {
+  const { a, b, caller, spent } = await setup(10n);
+  const lost = await begin(a, caller, 9n * usd);
+  await expect(begin(b, caller, 2n * usd)).rejects.toMatchObject(exceeded);
+  await lost.decide(4n * usd);
+  // It is looked up once a second at most.
+  await expect.poll(() => begin(b, caller, 6n * usd).catch(() => undefined), { timeout: 10_000 }).toBeDefined();
+  expect(await spent()).toBe(4n * usd);
+});
+
+test("a reconnect counts again, because a failover may have lost a take", async () => {
+  const { a, b, caller } = await setup(10n);
+  const open = await begin(a, caller, 6n * usd);
+  // As a replica that did not have the last second.
+  const hash = `limits:{${caller.keyId}}:budget`;
+  await a.redis.hdel(hash, `o:${open.requestId}`);
+  await a.redis.hset(hash, "open", "0");
+  b.redis.disconnect(true);
+  await isConnected(b);
+  await expect(begin(b, caller, 5n * usd)).rejects.toMatchObject(exceeded);
+});
+
+test("an open call takes the rest if it may be shorter, and the next one is refused", async () => {
+  const { a, caller } = await setup(10n);
+  const first = await begin(a, caller, 7n * usd);
+  const rest = await begin(a, caller, 7n * usd, usd);
+  expect(rest.heldNanoUsd).toBe(3n * usd);
+  await expect(begin(a, caller, 7n * usd, usd)).rejects.toMatchObject(exceeded);
+  await first.end(0n);
+  await rest.end(0n);
+});
+
+test.each([
+  ["day", "2026-12-31T23:59:00Z", "2027-01-01T00:00:00.000Z"],
+  ["week", "2026-12-30T12:00:00Z", "2027-01-04T00:00:00.000Z"],
+  ["month", "2026-12-31T23:59:00Z", "2027-01-01T00:00:00.000Z"],
+] as const)("a budget of a %s begins again, and calls that are open count in both", async (period, start, reset) => {
+  const { a, b, caller, advance, clock, spent } = await setup(10n, period);
+  advance(Date.parse(start) - clock.now());
+  const done = await begin(a, caller, 6n * usd);
+  await done.end(6n * usd);
+  const open = await begin(b, caller, 4n * usd);
+  await expect(begin(a, caller, usd)).rejects.toThrow(`It resets at ${reset}.`);
+  advance(Date.parse(reset) - clock.now());
+  expect(await spent()).toBe(0n);
+  await expect(begin(a, caller, 7n * usd)).rejects.toMatchObject(exceeded);
+  await open.end(3n * usd);
+  expect(await spent()).toBe(3n * usd);
+  await expect(begin(a, caller, 7n * usd)).resolves.toBeDefined();
+});
+
+test("a total never resets", async () => {
+  const { a, caller, advance } = await setup(10n, "total");
+  await (await begin(a, caller, 6n * usd)).end(6n * usd);
+  advance(400 * dayMs);
+  await a.redis.flushdb();
+  await expect(begin(a, caller, 5n * usd)).rejects.toThrow(
+    /10\.00 USD in total: 6\.00 USD are spent.*It does not reset\./,
+  );
+});
+
+test("a changed budget is in force at the next call", async () => {
+  const { a, b, caller, key } = await setup(1n);
+  await expect(begin(a, caller, 2n * usd)).rejects.toMatchObject(exceeded);
+  await b.keys.update(key.id, { budget: { limitNanoUsd: 2n * usd, period: "month" } });
+  await (await begin(a, caller, 2n * usd)).end(2n * usd);
+  await b.keys.update(key.id, { budget: null });
+  await (await begin(a, caller, 9n * usd)).end(9n * usd);
+  await b.keys.update(key.id, { budget: { limitNanoUsd: 12n * usd, period: "day" } });
+  await expect(begin(a, caller, 2n * usd)).rejects.toThrow(/11\.00 USD are spent/);
+});
+
+test("whatever happens in any order, no budget is exceeded and the sum is that of the ledger", async () => {
+  const step = fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        do: fc.constant("begin" as const),
+        by: fc.nat(1),
+        cents: fc.integer({ min: 1, max: 400 }),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ do: fc.constant("end" as const), at: fc.nat(9), part: fc.integer({ min: 0, max: 100 }) }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("reconnect" as const), by: fc.nat(1) }) },
+  );
+  const { a, b, account } = await setup(1n);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }),
+      async (rounds) => {
+        const { secret } = await a.keys.issue(account.id, { budget: { limitNanoUsd: 10n * usd, period: "day" } });
+        const caller = await a.keys.authenticate(secret);
+        const open: Call[] = [];
+        let spentNanoUsd = 0n;
+        for (const round of rounds)
+          await Promise.all(
+            round.map(async (each) => {
+              if (each.do === "begin") {
+                const call = await begin([a, b][each.by] as Instance, caller, BigInt(each.cents) * 10_000_000n).catch(
+                  (error: unknown) => {
+                    // While a connection is made again there is a 503.
+                    expect((error as { status: number }).status).toBeOneOf([402, 503]);
+                  },
+                );
+                if (call) open.push(call);
+              } else if (each.do === "end") {
+                const [call] = open.splice(each.at % Math.max(1, open.length), 1);
+                if (!call) return;
+                const costNanoUsd = (call.heldNanoUsd * BigInt(each.part)) / 100n;
+                spentNanoUsd += costNanoUsd;
+                await call.end(costNanoUsd);
+              } else if (each.do === "lose") await a.redis.flushdb().catch(() => undefined);
+              else ([a, b][each.by] as Instance).redis.disconnect(true);
+            }),
+          ).then(() => {
+            const openNanoUsd = open.reduce((sum, { heldNanoUsd }) => sum + heldNanoUsd, 0n);
+            expect(spentNanoUsd + openNanoUsd).toBeLessThanOrEqual(10n * usd);
+          });
+        await Promise.all([isConnected(a), isConnected(b)]);
+        for (const call of open) {
+          spentNanoUsd += call.heldNanoUsd;
+          await call.end(call.heldNanoUsd);
+        }
+        await a.redis.flushdb();
+        expect((await b.keys.budgetOf(caller))?.spentNanoUsd).toBe(spentNanoUsd);
+      },
+    ),
+    { numRuns: 25 },
+  );
+}, 120_000);

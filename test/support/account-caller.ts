@@ -1,0 +1,42 @@
+import type { Client } from "./service.ts";
+
+export interface Answer<Body = Readonly<Record<string, unknown>>> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Body;
+}
+
+/** What the tests read of a key. */
+export interface KeyBody {
+  readonly id: string;
+  readonly key: string;
+  readonly data: readonly { readonly id: string }[];
+  readonly error: { readonly code: string; readonly param: string | null; readonly message: string };
+  readonly budget: { readonly spent_usd: string; readonly resets_at: number | null } | null;
+  readonly revoked_at: number | null;
+}
+
+export const askWith =
+  ({ baseUrl }: Pick<Client, "baseUrl">, key: string) =>
+  async (method: string, path: string, body?: unknown): Promise<Answer<KeyBody>> => {
+    const response = await fetch(`${baseUrl}/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, headers: response.headers, body: (await response.json()) as KeyBody };
+  };
+
+export type Ask = ReturnType<typeof askWith>;
+
+/** A key that an operator makes. */
+export async function keyOf(service: Client, account: string, fields: object = {}) {
+  const { id, key } = await service.admin<{ id: string; key: string }>("POST", `/accounts/${account}/keys`, fields);
+  return { id, key, ask: askWith(service, key) };
+}
+
+/** An account with a balance, and a key of it that may do all. */
+export async function managedAccount(service: Client, usd = "100") {
+  const account = await service.account(usd);
+  return { account, ...(await keyOf(service, account.id, { scopes: ["inference", "manage"] })) };
+}
