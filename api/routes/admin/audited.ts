@@ -6,8 +6,8 @@ import { parse } from "../../http/input.ts";
 import type { Handler } from "../../http/json-routes.ts";
 
 /** Ids in the answer of a change: of what it made or changed, and of the account that has it. */
-function targetsIn(answer: object | string): string[] {
-  const { id, account } = Object(answer) as { id?: unknown; account?: unknown };
+function targetsIn(answer: unknown): string[] {
+  const { id, account } = answer as { id?: unknown; account?: unknown };
   return [id, account].filter((each) => typeof each === "string");
 }
 

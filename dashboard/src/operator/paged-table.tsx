@@ -32,16 +32,20 @@ export function PagedTable<Row>({ caption, queryKey, read, columns, rowKey, empt
     <QueryView query={pages}>
       {(data) => {
         const rows = data.pages.flatMap((page) => page.data);
-        if (rows.length === 0) return empty;
+        if (rows.length === 0 && !pages.hasNextPage) return empty;
         return (
           <div className="flex flex-col items-start gap-4">
-            <div className="w-full">
-              <Table caption={caption} columns={columns} rows={rows} rowKey={rowKey} />
-            </div>
+            {rows.length === 0 ? (
+              <p className="text-muted">Nothing fits among the newest. Older ones are not looked through yet.</p>
+            ) : (
+              <div className="w-full">
+                <Table caption={caption} columns={columns} rows={rows} rowKey={rowKey} />
+              </div>
+            )}
             {pages.isFetchNextPageError && <ErrorNote error={pages.error} />}
             {pages.hasNextPage && (
               <Button busy={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
-                Show more
+                {rows.length === 0 ? "Look further" : "Show more"}
               </Button>
             )}
           </div>

@@ -126,12 +126,7 @@ function Filters() {
     onChange: ({ target: { value } }: { target: { value: string } }) => set({ ...given, [name]: value }),
   });
   return (
-    <form
-      role="search"
-      aria-label="By filters"
-      onSubmit={submit}
-      className="grid grid-cols-2 items-end gap-3 lg:grid-cols-5"
-    >
+    <form aria-label="By filters" onSubmit={submit} className="grid grid-cols-2 items-end gap-3 lg:grid-cols-5">
       {texts.map(([name, label, placeholder]) => (
         <Field key={name} label={label} placeholder={placeholder} {...field(name)} />
       ))}
