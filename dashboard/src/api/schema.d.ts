@@ -4952,6 +4952,7 @@ export interface operations {
             /** @description The month */
             200: {
                 headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
                     [name: string]: unknown;
                 };
                 content: {

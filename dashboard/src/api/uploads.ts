@@ -4,7 +4,7 @@ import type { components } from "./schema.d.ts";
 
 export type Upload = components["schemas"]["Upload"];
 
-export const maxUploadBytes = 200 * 1024 * 1024;
+const maxUploadBytes = 200 * 1024 * 1024;
 /** Larger files go to storage directly, in parts. */
 const rawLimitBytes = 95 * 1000 * 1000;
 

@@ -19,7 +19,7 @@ export function Figure({ label, children, note }: FigureProps) {
     <Card>
       <dl className="flex flex-col gap-1">
         <dt className="text-xs font-medium text-muted">{label}</dt>
-        <dd className="text-xl font-semibold wrap-anywhere tabular-nums">{children}</dd>
+        <dd className="text-lg font-semibold wrap-anywhere tabular-nums sm:text-xl">{children}</dd>
         {note !== undefined && <dd className="text-xs text-muted">{note}</dd>}
       </dl>
     </Card>

@@ -35,8 +35,9 @@ function Foot({ session }: { readonly session: Session }) {
   const out = useMutation({
     mutationFn: signOut,
     onSuccess: () => {
-      queryClient.clear();
+      // First, so that no screen asks again for what is removed.
       queryClient.setQueryData(sessionQuery.queryKey, null);
+      queryClient.removeQueries({ predicate: ({ queryKey: [name] }) => name !== sessionQuery.queryKey[0] });
     },
   });
   return (

@@ -4,7 +4,7 @@ import { usdParts } from "../lib/usd.ts";
 export function Money({ usd }: { readonly usd: string }) {
   const { sign, whole, cents, rest } = usdParts(usd);
   return (
-    <span className="whitespace-nowrap tabular-nums">
+    <span className="whitespace-nowrap tabular-nums in-[dd]:whitespace-normal">
       {sign}${whole}.{cents}
       <span className="font-normal text-muted in-[dd]:text-[0.75em]">{rest}</span>
     </span>

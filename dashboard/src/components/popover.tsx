@@ -11,7 +11,7 @@ interface Props {
 const gapPx = 6;
 const marginPx = 8;
 
-/** A button that opens a panel below itself; Escape or a click elsewhere closes it. */
+/** A button that opens a panel below itself, or as far below as fits; Escape or a click elsewhere closes it. */
 export function Popover({ label, look, small, children }: Props) {
   const id = useId();
   const button = useRef<HTMLButtonElement>(null);
@@ -19,8 +19,8 @@ export function Popover({ label, look, small, children }: Props) {
   function place() {
     if (!button.current || !panel.current) return;
     const at = button.current.getBoundingClientRect();
-    const { style, offsetWidth } = panel.current;
-    style.top = `${at.bottom + gapPx}px`;
+    const { style, offsetWidth, offsetHeight } = panel.current;
+    style.top = `${Math.max(marginPx, Math.min(at.bottom + gapPx, window.innerHeight - offsetHeight - marginPx))}px`;
     style.insetInlineStart = `${Math.max(marginPx, Math.min(at.x, window.innerWidth - offsetWidth - marginPx))}px`;
   }
   return (

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { classNames } from "./class-names.ts";
 
 export interface Column<Row> {
+  /** Empty over buttons. */
   readonly header: string;
   readonly cell: (row: Row) => ReactNode;
   /** Numbers are aligned at their end. */
@@ -27,7 +28,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row
           <tr>
             {columns.map(({ header, numeric }) => (
               <th key={header} scope="col" className={numeric ? "num" : "text-start"}>
-                {header}
+                {header || <span className="sr-only">Actions</span>}
               </th>
             ))}
           </tr>

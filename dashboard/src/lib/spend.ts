@@ -23,7 +23,7 @@ export interface Spend {
 }
 
 const shownSeries = 5;
-export const otherSeries = "Other";
+const otherSeries = "Other";
 
 /** One row for each day, also for those without calls. What is not among the largest is summed as other. */
 export function spendByDay(

@@ -34,7 +34,7 @@ export function GeneratedFiles() {
                 to="/requests/$id"
                 params={{ id: request }}
                 className={buttonClass("quiet", true)}
-                aria-label={`The call that made ${id}`}
+                aria-label={`Its call, which made ${id}`}
               >
                 Its call
               </Link>

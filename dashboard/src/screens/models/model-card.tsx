@@ -47,7 +47,7 @@ export function ModelCard({ model }: { readonly model: Model }) {
             to="/playground"
             search={{ model: id }}
             className={buttonClass("secondary", true)}
-            aria-label={`Try ${name}`}
+            aria-label={`Try it: ${name}`}
           >
             Try it
           </Link>

@@ -37,7 +37,8 @@ export function PriceTable({ model, first }: Props) {
           .map(({ key, name, unit, listUsd, eliteUsd }) => (
             <tr key={key} className="border-t border-line">
               <th scope="row" className="py-1 text-start font-normal wrap-anywhere">
-                {name} <span className="text-muted">/ {unit}</span>
+                {name}
+                {name !== unit && <span className="text-muted"> / {unit}</span>}
               </th>
               <td className={classNames(cell, !isElite && "font-semibold")}>
                 <Money usd={listUsd} />

@@ -18,7 +18,7 @@ export function BalanceFigures() {
   const query = useQuery(balanceQuery);
   return (
     <QueryView query={query} skeleton={<Skeleton rows={1} className="h-28" />}>
-      {({ balance_usd, available_usd, held_usd, alert_below_usd: below = null }) => (
+      {({ balance_usd, available_usd, held_usd, alert_below_usd: below }) => (
         <>
           {below !== null && toNano(available_usd) < toNano(below) && (
             <output className="flex flex-wrap items-center justify-between gap-3 rounded-xl bg-warn-soft p-4">

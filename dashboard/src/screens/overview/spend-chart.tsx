@@ -13,11 +13,7 @@ export default function SpendChart({ spend }: { readonly spend: Spend }) {
     <div className="flex flex-col gap-4">
       <div className="h-70 text-xs" aria-hidden="true">
         <ResponsiveContainer width="100%" height={heightPx}>
-          <BarChart
-            data={days.map(heights)}
-            margin={{ top: 8, right: 4, bottom: 0, left: 0 }}
-            accessibilityLayer={false}
-          >
+          <BarChart data={days.map(heights)} margin={{ top: 8, right: 4 }} accessibilityLayer={false}>
             <CartesianGrid vertical={false} stroke="var(--color-line)" />
             <XAxis
               dataKey="day"
