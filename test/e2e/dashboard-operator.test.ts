@@ -7,12 +7,12 @@ import { testStores } from "../support/servers.ts";
 import { startService } from "../support/service.ts";
 
 const adminToken = "admin-token-of-the-tests";
-const annsToken = "token-of-ann-0123456789";
+const tokenOfAnn = "token-of-ann-0123456789";
 
 const browser = browserOfFile();
 const shared = ofFile(
   async (onEnd) => {
-    const service = await startService(await testStores(), { env: { ADMIN_TOKENS: `ann:${annsToken}` }, onEnd });
+    const service = await startService(await testStores(), { env: { ADMIN_TOKENS: `ann:${tokenOfAnn}` }, onEnd });
     return { service };
   },
   () => {},
@@ -38,7 +38,7 @@ async function press(page: Page, name: string): Promise<void> {
 
 test("an operator makes, credits and freezes an account, by keyboard alone, and the audit log names who did it", async () => {
   const { service } = shared;
-  const page = await signedIn(annsToken, { expectedErrors: /status of 409/ });
+  const page = await signedIn(tokenOfAnn, { expectedErrors: /status of 409/ });
   await page.getByRole("link", { name: "Accounts" }).focus();
   await page.keyboard.press("Enter");
   await press(page, "New account");
@@ -71,8 +71,8 @@ test("an operator makes, credits and freezes an account, by keyboard alone, and 
   await page.getByRole("link", { name: "Who changed it" }).click();
   const rows = page.getByRole("table", { name: "Audit log" }).getByRole("row");
   await expect.poll(() => rows.count()).toBe(5);
-  expect(await rows.nth(1).textContent()).toMatch(/annChanged an accountfrozen: true.*200$/);
-  expect(await rows.nth(2).textContent()).toMatch(/annCredited.*amount_usd: -99.*409 conflict$/);
+  expect(await rows.nth(1).textContent()).toMatch(/ann.*Changed an account.*frozen: true.*200$/);
+  expect(await rows.nth(2).textContent()).toMatch(/ann.*Credited.*amount_usd: -99.*409 conflict$/);
   expect(page.url()).toMatch(new RegExp(`/operator/audit\\?target=${id}$`));
   await page.reload();
   await expect.poll(() => rows.count()).toBe(5);

@@ -13,7 +13,6 @@ export type TrafficPoint = Schemas["TrafficPoint"];
 export type Account = Schemas["AdminAccount"];
 export type Key = Schemas["AdminKey"];
 export type Entry = Schemas["AdminEntry"];
-export type Hold = Schemas["Hold"];
 export type Archive = Schemas["Archive"];
 export type AuditRecord = Schemas["AuditRecord"];
 export type Worker = Schemas["Worker"];
