@@ -82,9 +82,7 @@ export function createBudgets(deps: {
     if (settledAt.size >= maxRemembered) settledAt.clear();
     settledAt.set(keyId, now);
     const costs = await money.costsOf(account, await limits.openCalls(quota.budget));
-    await Promise.all(
-      [...costs].map(([requestId, costNanoUsd]) => limits.end({ quota, requestId, costNanoUsd })),
-    );
+    await Promise.all([...costs].map(([requestId, costNanoUsd]) => limits.end({ quota, requestId, costNanoUsd })));
   }
 
   function refused({ budget }: BudgetedQuota, { spentNanoUsd, openNanoUsd }: BudgetState, neededNanoUsd: bigint) {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Caller } from "../../api/keys/index.ts";
+import { ServiceError } from "../../shared/errors.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { type Instance, startInstance } from "../support/keys-instance.ts";
@@ -32,7 +33,8 @@ async function begin(instance: Instance, caller: Caller, nanoUsd: bigint, minNan
     const hold = { ...ids, maxNanoUsd: heldNanoUsd, minNanoUsd: heldNanoUsd, expiresAt: Date.now() + dayMs };
     await money.holdForCall({ ...hold, insufficientText: () => "insufficient" });
     const call = { ...ids, heldNanoUsd, totalMs: 1, attempts: [], usage: {}, estimated: false } as const;
-    const decide = async (costNanoUsd: bigint) => void (await money.settle({ ...call, costNanoUsd, status: "succeeded" }));
+    const decide = async (costNanoUsd: bigint) =>
+      void (await money.settle({ ...call, costNanoUsd, status: "succeeded" }));
     await keys.takeTokens(slot, 1, heldNanoUsd).catch(async (error: unknown) => {
       await money.release({ ...ids, heldNanoUsd, totalMs: 1 }, { status: "failed" });
       throw error;
@@ -76,7 +78,7 @@ test("calls side by side through two instances take all that the budget covers, 
   const results = await Promise.allSettled(tries);
   const calls = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
   expect(calls).toHaveLength(50);
-  for (const each of results) if (each.status === "rejected") expect(each.reason).toMatchObject(exceeded);
+  for (const { reason } of results.filter((each) => each.status === "rejected")) expect(reason).toMatchObject(exceeded);
   await Promise.all(calls.map((call, at) => call.end(at < 25 ? 0n : usd / 2n)));
   expect(await spent()).toBe((25n * usd) / 2n);
   // What they did not use comes back.
@@ -160,7 +162,34 @@ test("a total never resets", async () => {
   await (await begin(a, caller, 6n * usd)).end(6n * usd);
   advance(400 * dayMs);
   await a.redis.flushdb();
-  await expect(begin(a, caller, 5n * usd)).rejects.toThrow(/10\.00 USD in total: 6\.00 USD are spent.*It does not reset\./);
+  await expect(begin(a, caller, 5n * usd)).rejects.toThrow(
+    /10\.00 USD in total: 6\.00 USD are spent.*It does not reset\./,
+  );
+});
+
+test("what was in flight when a budget was set is counted when it is over", async () => {
+  const { a, account, advance } = await setup(1n);
+  const { key, secret } = await a.keys.issue(account.id, {});
+  await a.keys.update(key.id, { budget: { limitNanoUsd: 10n * usd, period: "total" } });
+  const caller = await a.keys.authenticate(secret);
+  expect((await a.keys.budgetOf(caller))?.spentNanoUsd).toBe(0n);
+  await a.money.decide({
+    account: account.id,
+    key: key.id,
+    requestId: newRequestId(),
+    endpoint: "/v1/chat/completions",
+    model: "local/chat",
+    lease: "lease:a:1",
+    heldNanoUsd: usd,
+    costNanoUsd: usd,
+    totalMs: 1,
+    attempts: [],
+    usage: {},
+    estimated: false,
+    status: "succeeded",
+  });
+  advance(3_600_000 - 300);
+  await expect.poll(async () => (await a.keys.budgetOf(caller))?.spentNanoUsd, { timeout: 10_000 }).toBe(usd);
 });
 
 test("a changed budget is in force at the next call", async () => {
@@ -176,50 +205,64 @@ test("a changed budget is in force at the next call", async () => {
 
 test("whatever happens in any order, no budget is exceeded and the sum is that of the ledger", async () => {
   const step = fc.oneof(
-    { weight: 5, arbitrary: fc.record({ do: fc.constant("begin" as const), by: fc.nat(1), cents: fc.integer({ min: 1, max: 400 }) }) },
-    { weight: 4, arbitrary: fc.record({ do: fc.constant("end" as const), at: fc.nat(9), part: fc.integer({ min: 0, max: 100 }) }) },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        do: fc.constant("begin" as const),
+        by: fc.nat(1),
+        cents: fc.integer({ min: 1, max: 400 }),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ do: fc.constant("end" as const), at: fc.nat(9), part: fc.integer({ min: 0, max: 100 }) }),
+    },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("reconnect" as const), by: fc.nat(1) }) },
   );
   const { a, b, account } = await setup(1n);
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }), async (rounds) => {
-      const { secret } = await a.keys.issue(account.id, { budget: { limitNanoUsd: 10n * usd, period: "day" } });
-      const caller = await a.keys.authenticate(secret);
-      const open: Call[] = [];
-      let spentNanoUsd = 0n;
-      for (const round of rounds)
-        await Promise.all(
-          round.map(async (each) => {
-            if (each.do === "begin") {
-              const call = await begin([a, b][each.by] as Instance, caller, BigInt(each.cents) * 10_000_000n).catch(
-                (error: unknown) => {
-                  // While a connection is made again there is a 503.
-                  expect((error as { status: number }).status).toBeOneOf([402, 503]);
-                },
-              );
-              if (call) open.push(call);
-            } else if (each.do === "end") {
-              const [call] = open.splice(each.at % Math.max(1, open.length), 1);
-              if (!call) return;
-              const costNanoUsd = (call.heldNanoUsd * BigInt(each.part)) / 100n;
-              spentNanoUsd += costNanoUsd;
-              await call.end(costNanoUsd);
-            } else if (each.do === "lose") await a.redis.flushdb().catch(() => undefined);
-            else ([a, b][each.by] as Instance).redis.disconnect(true);
-          }),
-        ).then(() => {
-          const openNanoUsd = open.reduce((sum, { heldNanoUsd }) => sum + heldNanoUsd, 0n);
-          expect(spentNanoUsd + openNanoUsd).toBeLessThanOrEqual(10n * usd);
-        });
-      await Promise.all([isConnected(a), isConnected(b)]);
-      for (const call of open) {
-        spentNanoUsd += call.heldNanoUsd;
-        await call.end(call.heldNanoUsd);
-      }
-      await a.redis.flushdb();
-      expect((await b.keys.budgetOf(caller))?.spentNanoUsd).toBe(spentNanoUsd);
-    }),
+    fc.asyncProperty(
+      fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }),
+      async (rounds) => {
+        const { secret } = await a.keys.issue(account.id, { budget: { limitNanoUsd: 10n * usd, period: "day" } });
+        const caller = await a.keys.authenticate(secret);
+        const open: Call[] = [];
+        let spentNanoUsd = 0n;
+        for (const round of rounds)
+          await Promise.all(
+            round.map(async (each) => {
+              if (each.do === "begin") {
+                const call = await begin([a, b][each.by] as Instance, caller, BigInt(each.cents) * 10_000_000n).catch(
+                  (error: unknown) => {
+                    // While a connection is made again there is a 503.
+                    if (error instanceof ServiceError && [402, 503].includes(error.status)) return undefined;
+                    throw error;
+                  },
+                );
+                if (call) open.push(call);
+              } else if (each.do === "end") {
+                const [call] = open.splice(each.at % Math.max(1, open.length), 1);
+                if (!call) return;
+                const costNanoUsd = (call.heldNanoUsd * BigInt(each.part)) / 100n;
+                spentNanoUsd += costNanoUsd;
+                await call.end(costNanoUsd);
+              } else if (each.do === "lose") await a.redis.flushdb().catch(() => undefined);
+              else ([a, b][each.by] as Instance).redis.disconnect(true);
+            }),
+          ).then(() => {
+            const openNanoUsd = open.reduce((sum, { heldNanoUsd }) => sum + heldNanoUsd, 0n);
+            expect(spentNanoUsd + openNanoUsd).toBeLessThanOrEqual(10n * usd);
+          });
+        await Promise.all([isConnected(a), isConnected(b)]);
+        for (const call of open) {
+          spentNanoUsd += call.heldNanoUsd;
+          await call.end(call.heldNanoUsd);
+        }
+        await a.redis.flushdb();
+        expect((await b.keys.budgetOf(caller))?.spentNanoUsd).toBe(spentNanoUsd);
+      },
+    ),
     { numRuns: 25 },
   );
 }, 120_000);
