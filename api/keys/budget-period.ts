@@ -1,5 +1,18 @@
 import { dayMs } from "#platform/clock";
-import type { BudgetPeriod } from "./store.ts";
+
+export const budgetPeriods = ["day", "week", "month", "total"] as const;
+type BudgetPeriod = (typeof budgetPeriods)[number];
+
+/** What a key may spend in each period. */
+export interface Budget {
+  readonly limitNanoUsd: bigint;
+  readonly period: BudgetPeriod;
+}
+
+export interface KeyBudget extends Budget {
+  /** When it was set: calls that were in flight then are in no counter until the ledger has them. */
+  readonly since: Date;
+}
 
 /** Unix milliseconds. Weeks begin on Monday. `until` is absent for a budget that never resets. */
 export function periodAt(period: BudgetPeriod, now: number): { readonly from: number; readonly until?: number } {

@@ -22,20 +22,21 @@ import type { ObserveWrite } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { RedisClient } from "#platform/redis";
-import { periodAt } from "./budget-period.ts";
+import { type Budget, periodAt } from "./budget-period.ts";
 import { createBudgets, hasBudget } from "./budgets.ts";
 import { anyEpoch, createEpoch } from "./epoch.ts";
 import { createLimits, type Limits, type Quota } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
 import { createManaging } from "./managing.ts";
 import { assertNotExpired, budgetOf, type Caller, createSlots } from "./slots.ts";
-import { type Budget, createKeyStore, type KeyRecord, secretHash } from "./store.ts";
+import { createKeyStore, type KeyRecord, secretHash } from "./store.ts";
 
+export { budgetPeriods } from "./budget-period.ts";
 export type { Limits, RateLimits } from "./limits.ts";
 export { allowsModel } from "./managing.ts";
 export { keysSchema } from "./migrations.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
-export { type Budget, budgetPeriods, type KeyPatch, type KeyRecord, type Scope, scopes } from "./store.ts";
+export { type KeyPatch, type KeyRecord, type Scope, scopes } from "./store.ts";
 
 /** The first half of an IPv6 address: one host may have all of the rest. */
 function networkOf(address: string): string {

@@ -2,9 +2,8 @@ import { createHash } from "node:crypto";
 import type { Clock } from "#platform/clock";
 import { groupCommit, type ObserveWrite } from "#platform/group-commit";
 import { onReconnect, type RedisClient } from "#platform/redis";
-import { periodAt } from "./budget-period.ts";
+import { type KeyBudget, periodAt } from "./budget-period.ts";
 import { source } from "./limits-script.ts";
-import type { Budget } from "./store.ts";
 
 /** Limits of one API key: two token buckets that refill continuously, and the calls in flight. */
 export interface Limits {
@@ -30,7 +29,7 @@ export interface Quota extends Limits {
   readonly budget?: QuotaBudget | undefined;
 }
 
-export interface QuotaBudget extends Budget {
+export interface QuotaBudget extends KeyBudget {
   readonly account: string;
   readonly keyId: string;
 }
@@ -59,6 +58,9 @@ export interface LimitCheck {
 }
 
 const sha1 = createHash("sha1").update(source).digest("hex");
+
+/** No call runs longer. */
+const longestCallMs = 3_600_000;
 
 /** Operations in one script: Redis does nothing else meanwhile. */
 const maxGroup = 100;
@@ -100,8 +102,11 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
       const operations: Argument[] = group.flatMap(({ operation }) => operation);
       if (budget) {
         keys.push(budgetKey(budget));
-        const { limitNanoUsd, period } = budget;
-        const ageMs = performance.now() - connectedAt;
+        const { limitNanoUsd, period, since } = budget;
+        const connectedMs = performance.now() - connectedAt;
+        // Once, when the calls are over that were in flight when it was set.
+        const setMs = clock.now() - since.getTime() - longestCallMs;
+        const ageMs = setMs > 0 ? Math.min(connectedMs, setMs) : connectedMs;
         operations.unshift(String(limitNanoUsd), period, periodAt(period, clock.now()).from, ageMs);
       }
       const args = [...keys, requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];

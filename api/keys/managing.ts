@@ -1,9 +1,10 @@
 import { beyondOwnKey, conflict, invalidValue, notFound } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
+import { type Budget, budgetPeriods } from "./budget-period.ts";
 import type { Limits } from "./limits.ts";
 import type { Caller } from "./slots.ts";
-import { type Budget, budgetPeriods, type createKeyStore, type KeyPatch, type KeyRecord } from "./store.ts";
+import type { createKeyStore, KeyPatch, KeyRecord } from "./store.ts";
 
 /** Of an account, not counting those that are revoked. */
 const maxKeys = 1_000;

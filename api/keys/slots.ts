@@ -11,11 +11,12 @@ import {
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { onReconnect, type RedisClient } from "#platform/redis";
+import type { KeyBudget } from "./budget-period.ts";
 import { type createBudgets, hasBudget } from "./budgets.ts";
 import { anyEpoch, type Epoch } from "./epoch.ts";
 import type { createLimits, LimitCheck, Limits, Quota, QuotaBudget, RateLimits } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
-import type { Budget, Scope } from "./store.ts";
+import type { Scope } from "./store.ts";
 
 /** The owner of a key, or the account of a payment. */
 export interface Caller {
@@ -27,7 +28,7 @@ export interface Caller {
   /** Only chooses the error of a refused call: whether a call may run is decided by the hold. */
   readonly frozen: boolean;
   readonly limits: Limits;
-  readonly budget: Budget | null;
+  readonly budget: KeyBudget | null;
   /** Ids of models, and `provider/*`. Null: all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: Date | null;
@@ -211,7 +212,7 @@ export function assertNotExpired({ expiresAt }: Pick<Caller, "expiresAt">, clock
 }
 
 export const budgetOf = ({ budget, keyId, account }: Caller): QuotaBudget | undefined =>
-  budget ? { limitNanoUsd: budget.limitNanoUsd, period: budget.period, keyId, account } : undefined;
+  budget ? { ...budget, keyId, account } : undefined;
 
 /** A 429 of the key, with the state of its limits. */
 export class RateLimitReached extends ServiceError {

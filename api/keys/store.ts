@@ -5,20 +5,12 @@ import type { Clock } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
+import { type Budget, budgetPeriods, type KeyBudget } from "./budget-period.ts";
 import type { Limits } from "./limits.ts";
 
 /** `inference` calls models, `manage` sees and changes the whole account. */
 export const scopes = ["inference", "manage"] as const;
 export type Scope = (typeof scopes)[number];
-
-export const budgetPeriods = ["day", "week", "month", "total"] as const;
-export type BudgetPeriod = (typeof budgetPeriods)[number];
-
-/** What a key may spend in each period. */
-export interface Budget {
-  readonly limitNanoUsd: bigint;
-  readonly period: BudgetPeriod;
-}
 
 /** A key as its owner may see it. The limits that it does not override are the configured ones. */
 export interface KeyRecord {
@@ -29,7 +21,7 @@ export interface KeyRecord {
   readonly prefix: string;
   readonly scopes: readonly Scope[];
   readonly limits: Readonly<Partial<Limits>>;
-  readonly budget: Budget | null;
+  readonly budget: KeyBudget | null;
   /** Ids of models, and `provider/*`. Null: all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: Date | null;
@@ -65,6 +57,7 @@ interface Page {
 const budget = {
   limitNanoUsd: { type: BigInt, required: true },
   period: { type: String, enum: budgetPeriods, required: true },
+  since: { type: Date, required: true },
 } as const;
 const definition = {
   _id: { type: String, required: true },
@@ -124,8 +117,12 @@ const toRecord = (stored: Stored): KeyRecord => ({
 const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
 
 /** Of the fields that the patch names; `null` removes one. */
-function updateOf({ limits = {}, ...others }: KeyPatch) {
-  const fields = { ...others, ...Object.fromEntries(limitNames.map((limit) => [`limits.${limit}`, limits[limit]])) };
+function updateOf({ limits = {}, budget, ...others }: KeyPatch, now: Date) {
+  const fields = {
+    ...others,
+    budget: budget && { ...budget, since: now },
+    ...Object.fromEntries(limitNames.map((limit) => [`limits.${limit}`, limits[limit]])),
+  };
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   return {
     $set: Object.fromEntries(given.filter(([, value]) => value !== null)),
@@ -160,7 +157,7 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
         prefix: prefixOf(secret),
         hash: hashOf(secret),
         limits: definedLimits(limits),
-        ...(budget && { budget }),
+        ...(budget && { budget: { ...budget, since: now() } }),
         ...(models && { models: [...models] }),
         ...(expiresAt && { expiresAt }),
         createdAt: now(),
@@ -195,7 +192,7 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
         .limit(limit)
         .exec(),
 
-    update: (id: KeyId, patch: KeyPatch) => change(id, updateOf(patch)),
+    update: (id: KeyId, patch: KeyPatch) => change(id, updateOf(patch, now())),
 
     /** The time of the first revocation stands. */
     revoke: (id: KeyId) => change(id, [{ $set: { revokedAt: { $ifNull: ["$revokedAt", now()] } } }]),

@@ -16,7 +16,7 @@ export interface KeyBody {
   readonly revoked_at: number | null;
 }
 
-export const askWith =
+const askWith =
   ({ baseUrl }: Pick<Client, "baseUrl">, key: string) =>
   async (method: string, path: string, body?: unknown): Promise<Answer<KeyBody>> => {
     const response = await fetch(`${baseUrl}/v1${path}`, {
@@ -26,8 +26,6 @@ export const askWith =
     });
     return { status: response.status, headers: response.headers, body: (await response.json()) as KeyBody };
   };
-
-export type Ask = ReturnType<typeof askWith>;
 
 /** A key that an operator makes. */
 export async function keyOf(service: Client, account: string, fields: object = {}) {

@@ -1,0 +1,142 @@
+import { expect, test } from "vitest";
+import { keyOf } from "../support/account-caller.ts";
+import { startMockOpenai } from "../support/mock-openai.ts";
+import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
+import { asking, gate, localModel, providerModel, serviceOfFile } from "../support/service-setup.ts";
+
+const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
+const chat = "/v1/chat/completions";
+
+const post = (baseUrl: string, key: string, body: object, path = chat, signal?: AbortSignal) =>
+  fetch(baseUrl + path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+    ...(signal && { signal }),
+  });
+
+const capped = (model: string, tokens = 1_000) => ({ ...asking(model), max_tokens: tokens });
+
+/** What one such call can cost, as the refusal of a key that may spend almost nothing says. */
+async function boundOf(baseUrl: string, key: string, body: object): Promise<number> {
+  const refused = (await (await post(baseUrl, key, body)).json()) as { error: { message: string } };
+  return Number(/this call can cost ([\d.]+) USD/.exec(refused.error.message)?.[1]);
+}
+
+test("200 calls side by side through two API instances run as far as the budget goes, and not further", async () => {
+  const provider = await startMockOpenai();
+  const stores = await testStores();
+  const env = { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url };
+  const [a, b] = [await startService(stores, { env }), await startService(stores, { env })];
+  const account = await a.account("100");
+  const tiny = await keyOf(a, account.id, { budget: { limit_usd: "0.000000001", period: "day" } });
+  const bound = await boundOf(a.baseUrl, tiny.key, capped(providerModel));
+  const limit = (bound * 50.5).toFixed(9);
+  const { key, ask } = await keyOf(a, account.id, { budget: { limit_usd: limit, period: "day" } });
+
+  const { opened, open } = gate();
+  provider.always({ beforeHeaders: opened });
+  let refused = 0;
+  const calls = Array.from({ length: 200 }, async (_, at) => {
+    const response = await post([a, b][at % 2]?.baseUrl ?? "", key, capped(providerModel));
+    if (response.status === 402) refused += 1;
+    await response.text();
+    return response.status;
+  });
+  await eventually(() => refused === 150);
+  expect(provider.requests).toHaveLength(50);
+  open();
+  const statuses = await Promise.all(calls);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(50);
+  await a.settled();
+  const entries = await account.ledger("usage");
+  const spent = entries.reduce((sum, entry) => sum - Number(entry["amount_usd"]), 0);
+  expect(spent).toBeLessThan(Number(limit));
+  await eventually(
+    async () => Number((await ask("GET", "/key")).body.budget?.spent_usd).toFixed(9) === spent.toFixed(9),
+  );
+}, 120_000);
+
+test("every paid route refuses a call that the budget does not cover, in the shape of its format", async () => {
+  const { service } = running;
+  const { document, post: send, isForm } = await openCaller(service);
+  const account = await service.account("100");
+  const { key } = await keyOf(service, account.id, { budget: { limit_usd: "0.000000001", period: "month" } });
+  const free = new Set(["/v1/responses/input_tokens", "/v1/moderations", "/v1/messages/count_tokens"]);
+  const operations = document.operations.filter(
+    ({ method, path, operation }) =>
+      method === "POST" &&
+      "402" in operation.responses &&
+      !free.has(path) &&
+      !path.endsWith(":countTokens") &&
+      !operation.tags.includes("Keys"),
+  );
+  expect(operations.length).toBeGreaterThan(15);
+  for (const described of operations) {
+    const { path } = described;
+    const [[, body] = ["", {}]] = isForm(described) ? [] : examplesOf(described);
+    const response = await send(described, { key }, { body });
+    const { type, values } = await valuesOf(response);
+    expect([path, response.status, response.headers.get("x-should-retry")]).toEqual([path, 402, "false"]);
+    expect(response.headers.get("retry-after")).toBeNull();
+    expect([path, document.faultsOf(described, { status: 402, type, value: values[0] })]).toEqual([path, []]);
+    const text = JSON.stringify(values[0]);
+    expect(text).toMatch(/The budget of this API key is 0\.000000001 USD a month.*It resets at 20\d\d-/);
+    const hasCode = !path.startsWith("/v1/messages") && !path.startsWith("/v1beta");
+    expect([path, text.includes("budget_exceeded")]).toEqual([path, hasCode]);
+  }
+  await service.settled();
+  expect(await account.available()).toBe("100.00");
+});
+
+test("a stream whose caller disconnects counts what it cost, and the rest comes back", async () => {
+  const { service } = running;
+  const account = await service.account("100");
+  const { key, ask } = await keyOf(service, account.id, { budget: { limit_usd: "1", period: "week" } });
+  const ending = new AbortController();
+  const long = asking(localModel, `slow:50 ${"word ".repeat(200)}`);
+  const response = await post(service.baseUrl, key, { ...long, stream: true }, chat, ending.signal);
+  const reader = response.body?.getReader();
+  await reader?.read();
+  ending.abort();
+  await service.settled();
+  const [entry] = await account.ledger("usage");
+  const cost = -Number(entry?.["amount_usd"]);
+  expect(cost).toBeGreaterThan(0);
+  await eventually(async () => Number((await ask("GET", "/key")).body.budget?.spent_usd) === cost);
+});
+
+test("a call without an output cap is shortened to what the budget covers", async () => {
+  const { service, provider } = running;
+  const account = await service.account("100");
+  const tiny = await keyOf(service, account.id, { budget: { limit_usd: "0.000000001", period: "day" } });
+  const bound = await boundOf(service.baseUrl, tiny.key, capped(providerModel, 500));
+  const { key } = await keyOf(service, account.id, { budget: { limit_usd: bound.toFixed(9), period: "day" } });
+  expect((await post(service.baseUrl, key, asking(providerModel))).status).toBe(200);
+  // The field of the cap itself counts as input, too.
+  const cap = Number(provider.requests.at(-1)?.body["max_completion_tokens"]);
+  expect([cap >= 500, cap < 520]).toEqual([true, true]);
+});
+
+test("a call that is refused after its take, and an upload, leave in the budget what they cost", async () => {
+  const { service } = running;
+  const account = await service.account("100");
+  const fields = { budget: { limit_usd: "1", period: "total" }, limits: { tokens_per_minute: 10 } };
+  const { key, ask } = await keyOf(service, account.id, fields);
+  const spent = async () => (await ask("GET", "/key")).body.budget;
+  for (let tries = 0; tries < 3; tries++)
+    expect((await post(service.baseUrl, key, capped(localModel))).status).toBe(429);
+  expect(await spent()).toEqual({ limit_usd: "1.00", period: "total", spent_usd: "0.00", resets_at: null });
+
+  const { recording } = await openCaller(service);
+  const sent = await fetch(`${service.baseUrl}/v1/uploads`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "audio/wav" },
+    body: recording,
+  });
+  expect(sent.status).toBe(200);
+  expect(await spent()).toMatchObject({ spent_usd: sent.headers.get("x-xm-cost-usd") });
+  await service.settled();
+});
