@@ -38,6 +38,23 @@ const attempt = z.object({
 const requestDetail = z.object({ ...request, attempts: z.array(attempt) }).meta({ id: "RequestDetail" });
 
 const nothing = z.null();
+const unknown = [
+  "cache_discount",
+  "app_id",
+  "streamed",
+  "moderation_latency",
+  "finish_reason",
+  "native_finish_reason",
+  "native_tokens_completion_images",
+  "native_tokens_reasoning",
+  "num_media_prompt",
+  "num_input_audio_prompt",
+  "num_media_completion",
+  "num_search_results",
+  "external_user",
+  "router",
+  "provider_responses",
+];
 const generation = z
   .object({
     id: z.string(),
@@ -59,14 +76,7 @@ const generation = z
     native_tokens_prompt: z.int(),
     native_tokens_completion: z.int(),
     native_tokens_cached: z.int(),
-    ...Object.fromEntries(
-      [
-        ...["cache_discount", "app_id", "streamed", "moderation_latency", "finish_reason", "native_finish_reason"],
-        ...["native_tokens_completion_images", "native_tokens_reasoning", "num_media_prompt"],
-        ...["num_input_audio_prompt", "num_media_completion", "num_search_results", "external_user", "router"],
-        "provider_responses",
-      ].map((field) => [field, nothing]),
-    ),
+    ...Object.fromEntries(unknown.map((field) => [field, nothing])),
   })
   .meta({ id: "Generation" });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { requestId } from "./headers.ts";
 import { json, operation, usd } from "./operation.ts";
 
 const day = z.string().meta({ format: "date", example: "2026-11-23" });
@@ -66,6 +67,7 @@ export const usageOperations = {
     responses: {
       "200": {
         description: "The month",
+        headers: z.object(requestId),
         content: { ...json(invoice), "text/csv": { schema: z.string() } },
       },
     },

@@ -3,7 +3,7 @@ import type { Clock } from "#platform/clock";
 import { openCollection, scatter } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 import { dayOf, daysLater, monthOfDay, startOf } from "./usage-dates.ts";
-import type { StoredUsageDay } from "./usage-days.ts";
+import type { StoredUsageDay } from "./usage-rows.ts";
 
 /** What the calls of a key were charged, refunds subtracted: on this day, in this month, ever. Days and months are UTC. */
 export interface KeyUsage {

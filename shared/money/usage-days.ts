@@ -6,31 +6,9 @@ import { answered, type Mongo } from "#platform/mongo";
 import { createKeyTotals } from "./key-totals.ts";
 import { type Ledger, timeIndex } from "./ledger.ts";
 import { dayOf, daysLater, startOf } from "./usage-dates.ts";
+import { daySchema, group, type StoredUsageDay } from "./usage-rows.ts";
 import { createUsageViews } from "./usage-views.ts";
 
-/** Absent of calls of which only the hold was known: key, model, endpoint. */
-const group = { key: { type: String }, model: { type: String }, endpoint: { type: String } } as const;
-const days = {
-  /** Day, account, key, model and endpoint: the rows of a day are a range. */
-  _id: { type: Schema.Types.Mixed, required: true },
-  /** `2026-11-23`, in UTC. */
-  day: { type: String, required: true },
-  account: { type: String, required: true },
-  ...group,
-  /** Of the ledger that it is made from. */
-  entries: { type: Number, required: true },
-  calls: { type: Number, required: true },
-  failed: { type: Number, required: true },
-  input: { type: Number, required: true },
-  output: { type: Number, required: true },
-  cached: { type: Number, required: true },
-  /** Of what is not counted in tokens: images, seconds, characters. */
-  units: { type: Number, required: true },
-  /** Refunds are subtracted. */
-  cost: { type: BigInt, required: true },
-  /** Of the run that wrote the row. */
-  version: { type: Number, required: true },
-} as const;
 const states = {
   /** The day. */
   _id: { type: String, required: true },
@@ -40,10 +18,8 @@ const states = {
   /** The rows stand. */
   closed: { type: Boolean },
 } as const;
-const daySchema = new Schema(days, { collection: "usageDays", strict: "throw", versionKey: false });
 const stateSchema = new Schema(states, { collection: "usageDayStates", strict: "throw", versionKey: false });
 
-export type StoredUsageDay = InferRawDocType<typeof days>;
 type State = InferRawDocType<typeof states>;
 
 /** The entries that usage is made of: with the refunds, all that calls and uploads change of a balance. */

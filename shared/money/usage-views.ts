@@ -1,6 +1,6 @@
 import type { Collection } from "mongoose";
 import { answered } from "#platform/mongo";
-import type { StoredUsageDay } from "./usage-days.ts";
+import type { StoredUsageDay } from "./usage-rows.ts";
 
 export const usageGroups = ["day", "model", "key", "endpoint"] as const;
 export type UsageGroup = (typeof usageGroups)[number];

@@ -40,7 +40,8 @@ export async function startAccountServer() {
 
   async function openKey(account: string, scopes: readonly Scope[]) {
     const { key, secret } = await keys.issue(account, { scopes });
-    const send = (path: string, init: RequestInit = {}) =>
+    type Sent = Omit<RequestInit, "headers"> & { readonly headers?: Readonly<Record<string, string>> };
+    const send = (path: string, init: Sent = {}) =>
       fetch(url + path, { ...init, headers: { authorization: `Bearer ${secret}`, ...init.headers } });
     return {
       id: key.id,

@@ -9,7 +9,7 @@ import { tokensOfCall } from "./requests.ts";
 const generationQuery = z.strictObject({ id: z.string().min(1).max(200) });
 
 const apiTypes: readonly (readonly [endpoint: RegExp, type: string])[] = [
-  [/completions$|messages$|responses$|[gG]enerateContent$/, "completions"],
+  [/completions$|messages$|responses$|generateContent$/i, "completions"],
   [/embed/i, "embeddings"],
   [/rerank$/, "rerank"],
   [/speech$/, "tts"],

@@ -30,7 +30,7 @@ const cell = (value: string | number | null): string => {
 };
 
 /** RFC 4180. Amounts are numbers, exact as they stand. */
-export function csvOf(lines: readonly Line[], totalUsd: string): string {
+function csvOf(lines: readonly Line[], totalUsd: string): string {
   const header = ["day", "model", "calls", "input_tokens", "output_tokens", "cached_tokens", "units", "cost_usd"];
   const rows = lines.map(({ cost_usd, ...line }) => [...Object.values(line).map(cell), cost_usd].join(","));
   return [header.join(","), ...rows, `"total",,,,,,,${totalUsd}`, ""].join("\r\n");

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { settledCall, startAdminServer } from "../support/admin-server.ts";
+import { decisionOf, held, holdOf, openAccount } from "../support/money-setup.ts";
+
+test("operators find calls over all accounts by every filter, and a key needs its account", async () => {
+  const server = await startAdminServer();
+  const { money, ask } = server;
+  const [one, other] = [await openAccount(money, 10_000_000n), await openAccount(money, 10_000_000n)];
+  const local = newRequestId();
+  await settledCall(server, one, local);
+  const failing = await held(money, holdOf(other, 100n));
+  await money.settle(
+    decisionOf(failing, 0n, { status: "failed", error: "upstream_timeout", key: "key_2", endpoint: "/v1/messages" }),
+  );
+  const failed = failing.requestId;
+  const found = async (query: string) => (await ask("GET", `/requests?${query}`)).body.data.map(({ id }) => id);
+  for (const [query, ids] of [
+    ["", [failed, local]],
+    ["limit=1", [failed]],
+    [`after=${failed}`, [local]],
+    [`account=${one}`, [local]],
+    [`account=${other}&key=key_2`, [failed]],
+    [`account=${one}&key=key_2`, []],
+    ["status=failed", [failed]],
+    ["status=succeeded", [local]],
+    ["code=upstream_timeout", [failed]],
+    ["code=upstream_timeout&status=succeeded", []],
+    ["model=local/chat", [local]],
+    ["endpoint=/v1/messages", [failed]],
+    ["upstream=local", [local]],
+    ["to=1", []],
+    [`from=1&account=${other}&model=openai/gpt`, [failed]],
+  ] as const)
+    expect([query, await found(query)]).toEqual([query, ids]);
+  for (const query of ["key=key_2", "status=running", "from=x", "after=req_none", "user=1"])
+    expect([query, (await ask("GET", `/requests?${query}`)).status]).toEqual([query, 400]);
+});
