@@ -17,7 +17,7 @@ import { PagedTable } from "./paged-table.tsx";
 const limit = 20;
 
 export const OperatorMoney = () => (
-  <Page title="Money" intro="Whether the books agree, what is held and owed, and what was moved away.">
+  <Page title="Money" intro="Whether the books agree, what is held and owed, and what was archived.">
     <LedgerCheck />
     <Holds />
     <Owed />

@@ -26,7 +26,7 @@ export default function TrafficChart({ points, unit }: Props) {
     <figure aria-label={`Calls by ${unit}; the table has the same numbers`} className="flex flex-col gap-3">
       <div className="h-64 w-full">
         <ResponsiveContainer width="100%" height="100%">
-          <BarChart data={data} margin={{ top: 4, right: 0, bottom: 0, left: 0 }} accessibilityLayer={false}>
+          <BarChart data={data} margin={{ top: 4 }} accessibilityLayer={false}>
             <CartesianGrid vertical={false} stroke="var(--color-line)" />
             <XAxis dataKey="time" tickLine={false} axisLine={false} minTickGap={32} tick={tick} />
             <YAxis
