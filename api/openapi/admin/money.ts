@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { attemptOutcomes, entryKinds } from "#money";
+import { attemptOutcomes, entryKinds, requestStatuses } from "#money";
 import { newRestore } from "../../routes/admin/archives.ts";
 import { newCredit } from "../../routes/admin/ledger.ts";
 import { newRefund } from "../../routes/admin/owed.ts";
@@ -26,7 +26,7 @@ const request = z
     model: z.string().nullable(),
     upstream: z.string().nullable(),
     attempts: z.array(attempt),
-    status: z.enum(["succeeded", "failed", "cancelled"]),
+    status: z.enum(requestStatuses),
     error: z.string().optional(),
     usage: z.record(z.string(), z.number()),
     estimated: z.boolean(),
@@ -135,6 +135,7 @@ const batch = z
   })
   .meta({ id: "BuybackBatch" });
 
+const text = z.string().min(1).max(200).optional();
 const flag = z.enum(["true", "false"]).optional();
 const over = flag.describe("Only what its payer can no longer use");
 const ofMonth = idOf("The month, such as `2026-01`");
@@ -155,6 +156,22 @@ export const money: Group = {
     "GET /accounts/{id}/ledger": adminOperation("listEntries", "The account's ledger, newest first", {
       path: idOf("The account's id"),
       query: pageWith({ kind: z.enum(entryKinds).optional(), restored: flag.describe("Those of the archive") }),
+      answers: { 200: ["A page", entryList] },
+    }),
+    "GET /requests": adminOperation("listRequests", "Calls of all accounts, newest first", {
+      description:
+        "A page may be short, or empty, while `has_more` is true: what no index has is compared with some thousand calls.",
+      query: pageWith({
+        account: text,
+        key: text.describe("Needs its account beside it"),
+        model: text,
+        endpoint: text,
+        status: z.enum(requestStatuses).optional(),
+        code: text,
+        upstream: text,
+        from: z.int().optional().describe("unix seconds"),
+        to: z.int().optional().describe("unix seconds, not included"),
+      }),
       answers: { 200: ["A page", entryList] },
     }),
     "GET /requests/{id}": adminOperation("getRequest", "The entry of one call, also a restored one", {

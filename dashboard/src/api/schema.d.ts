@@ -196,94 +196,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/topups": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The account's top-ups, newest first */
-        get: operations["listTopups"];
-        put?: never;
-        /** Ask for a payment by Solana Pay */
-        post: operations["createTopup"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/topups/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** One top-up; `status` says when it was credited */
-        get: operations["getTopup"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/key": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The key that asks, with its account and what it spent */
-        get: operations["getOwnKey"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/keys": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The account's keys, newest first */
-        get: operations["listKeys"];
-        put?: never;
-        /** Make a key that may do at most what the key that asks may do */
-        post: operations["createKey"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/keys/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /** Revoke a key; in force everywhere within a second */
-        delete: operations["revokeKey"];
-        options?: never;
-        head?: never;
-        /** Change a key; in force everywhere within a second */
-        patch: operations["updateKey"];
-        trace?: never;
-    };
     "/v1/account": {
         parameters: {
             query?: never;
@@ -387,6 +299,94 @@ export interface paths {
          * @description Amounts are JSON numbers here; the exact ones are in `GET /v1/requests/{id}`.
          */
         get: operations["getGeneration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The key that asks, with its account and what it spent */
+        get: operations["getOwnKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The account's keys, newest first */
+        get: operations["listKeys"];
+        put?: never;
+        /** Make a key that may do at most what the key that asks may do */
+        post: operations["createKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a key; in force everywhere within a second */
+        delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        /** Change a key; in force everywhere within a second */
+        patch: operations["updateKey"];
+        trace?: never;
+    };
+    "/v1/topups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The account's top-ups, newest first */
+        get: operations["listTopups"];
+        put?: never;
+        /** Ask for a payment by Solana Pay */
+        post: operations["createTopup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/topups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One top-up; `status` says when it was credited */
+        get: operations["getTopup"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1637,6 +1637,45 @@ export interface components {
                 etag: string;
             }[];
         };
+        NewKey: {
+            name?: string | null;
+            scopes?: ("inference" | "manage")[];
+            budget?: {
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            models?: string[] | null;
+            expires_at?: number | null;
+            limits?: {
+                requests_per_minute?: number;
+                tokens_per_minute?: number;
+                concurrent_requests?: number;
+            };
+        };
+        KeyPatch: {
+            name?: string | null;
+            scopes?: ("inference" | "manage")[];
+            budget?: {
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            models?: string[] | null;
+            expires_at?: number | null;
+            limits?: {
+                requests_per_minute?: number | null;
+                tokens_per_minute?: number | null;
+                concurrent_requests?: number | null;
+            };
+        };
+        NewTopup: {
+            /**
+             * @description From 1.00 to 10000.00, with at most six decimals
+             * @example 12.5
+             */
+            amount_usd: string;
+        };
         ChatResponse: {
             id: string;
             /** @constant */
@@ -1695,6 +1734,11 @@ export interface components {
             prompt_tokens: number;
             completion_tokens?: number;
             total_tokens: number;
+            /**
+             * @description What the call was charged
+             * @example 12.5
+             */
+            cost_usd?: string;
             prompt_tokens_details?: ({
                 /** @description Read from the provider's cache */
                 cached_tokens?: number | null;
@@ -1790,7 +1834,7 @@ export interface components {
                  * @description The descriptions of the responses say what each means
                  * @enum {string}
                  */
-                code: "invalid_value" | "model_not_supported" | "context_length_exceeded" | "string_above_max_length" | "content_policy_violation" | "content_filter" | "invalid_prompt" | "invalid_image" | "invalid_image_format" | "invalid_image_url" | "invalid_base64_image" | "image_too_large" | "image_too_small" | "image_content_policy_violation" | "unsupported_parameter" | "unsupported_value" | "invalid_function_parameters" | "invalid_json_schema" | "invalid_encrypted_content" | "tool_use_failed" | "json_validate_failed" | "moderation_blocked" | "invalid_api_key" | "insufficient_balance" | "account_frozen" | "insufficient_scope" | "model_not_found" | "unknown_url" | "not_found" | "upload_not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_expired" | "upload_deleted" | "file_expired" | "length_required" | "request_too_large" | "unsupported_media_type" | "expectation_failed" | "upgrade_required" | "rate_limit_exceeded" | "headers_too_large" | "internal_error" | "upstream_error" | "no_capacity" | "generation_in_progress" | "upstream_timeout";
+                code: "invalid_value" | "model_not_supported" | "context_length_exceeded" | "string_above_max_length" | "content_policy_violation" | "content_filter" | "invalid_prompt" | "invalid_image" | "invalid_image_format" | "invalid_image_url" | "invalid_base64_image" | "image_too_large" | "image_too_small" | "image_content_policy_violation" | "unsupported_parameter" | "unsupported_value" | "invalid_function_parameters" | "invalid_json_schema" | "invalid_encrypted_content" | "tool_use_failed" | "json_validate_failed" | "moderation_blocked" | "invalid_api_key" | "key_expired" | "insufficient_balance" | "budget_exceeded" | "account_frozen" | "insufficient_scope" | "model_not_allowed" | "cross_site_request" | "model_not_found" | "unknown_url" | "not_found" | "upload_not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "upload_expired" | "upload_deleted" | "file_expired" | "length_required" | "request_too_large" | "unsupported_media_type" | "expectation_failed" | "upgrade_required" | "rate_limit_exceeded" | "headers_too_large" | "internal_error" | "upstream_error" | "no_capacity" | "generation_in_progress" | "upstream_timeout";
                 /** @description The field at fault */
                 param: string | null;
             };
@@ -2020,6 +2064,11 @@ export interface components {
                 [key: string]: unknown;
             };
             total_tokens: number;
+            /**
+             * @description What the call was charged
+             * @example 12.5
+             */
+            cost_usd?: string;
         } & {
             [key: string]: unknown;
         };
@@ -2576,227 +2625,6 @@ export interface components {
                 since: number;
             } | null;
         };
-        NewTopup: {
-            /**
-             * @description From 1.00 to 10000.00, with at most six decimals
-             * @example 12.5
-             */
-            amount_usd: string;
-        };
-        Topup: {
-            /** @example top_2kT9vQ4mXw7pLr3sZb8n */
-            id: string;
-            /** @constant */
-            object: "topup";
-            /**
-             * @description Completed once something was credited; a payment that comes after the expiry is credited, too
-             * @enum {string}
-             */
-            status: "pending" | "completed" | "expired";
-            /**
-             * @description What was asked for
-             * @example 12.5
-             */
-            amount_usd: string;
-            /**
-             * @description What arrived and was credited
-             * @example 12.5
-             */
-            received_usd: string;
-            /** @description The signature of the first payment */
-            transaction: string | null;
-            /** @description For a link or a QR code: a transfer request that wallets read */
-            solana_pay_url: string;
-            /** @description Made for this top-up; a payment names it among its accounts */
-            reference: string;
-            /** @description The wallet that is paid */
-            recipient: string;
-            /** @description unix seconds */
-            created_at: number;
-            /** @description unix seconds */
-            expires_at: number;
-        };
-        TopupList: {
-            /** @constant */
-            object: "list";
-            data: components["schemas"]["Topup"][];
-            has_more: boolean;
-            /** @description Pass it as `after` */
-            next: string | null;
-        };
-        NewKey: {
-            name?: string | null;
-            scopes?: ("inference" | "manage")[];
-            budget?: {
-                limit_usd: string;
-                /** @enum {string} */
-                period: "day" | "week" | "month" | "total";
-            } | null;
-            models?: string[] | null;
-            expires_at?: number | null;
-            limits?: {
-                requests_per_minute?: number;
-                tokens_per_minute?: number;
-                concurrent_requests?: number;
-            };
-        };
-        KeyPatch: {
-            name?: string | null;
-            scopes?: ("inference" | "manage")[];
-            budget?: {
-                limit_usd: string;
-                /** @enum {string} */
-                period: "day" | "week" | "month" | "total";
-            } | null;
-            models?: string[] | null;
-            expires_at?: number | null;
-            limits?: {
-                requests_per_minute?: number | null;
-                tokens_per_minute?: number | null;
-                concurrent_requests?: number | null;
-            };
-        };
-        OwnKey: {
-            /** @description key_... */
-            id: string;
-            /** @constant */
-            object: "key";
-            account: {
-                id: string;
-                name: string;
-                /** @enum {string} */
-                tier: "standard" | "elite";
-                frozen: boolean;
-            };
-            name: string | null;
-            /**
-             * @description What may be shown of the secret
-             * @example live_Ab3...
-             */
-            prefix: string;
-            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
-            scopes: ("inference" | "manage")[];
-            limits: {
-                /** @description Null: the configured limit */
-                requests_per_minute: number | null;
-                /** @description Null: the configured limit */
-                tokens_per_minute: number | null;
-                /** @description Null: the configured limit */
-                concurrent_requests: number | null;
-            };
-            budget: {
-                /** @example 12.5 */
-                limit_usd: string;
-                /** @enum {string} */
-                period: "day" | "week" | "month" | "total";
-                /**
-                 * @description By calls that have ended
-                 * @example 12.5
-                 */
-                spent_usd: string;
-                resets_at: number | null;
-            } | null;
-            /** @description Ids of models, or `provider/*`; null: all */
-            models: string[] | null;
-            expires_at: number | null;
-            /** @description unix seconds */
-            created_at: number;
-            last_used_at: number | null;
-            revoked_at: number | null;
-            /** @description What its calls cost; days are UTC */
-            usage: {
-                /** @example 12.5 */
-                day_usd: string;
-                /** @example 12.5 */
-                month_usd: string;
-                /** @example 12.5 */
-                total_usd: string;
-            };
-        };
-        KeyList: {
-            /** @constant */
-            object: "list";
-            data: components["schemas"]["Key"][];
-            has_more: boolean;
-            /** @description Pass it as `after` */
-            next: string | null;
-        };
-        Key: {
-            /** @description key_... */
-            id: string;
-            /** @constant */
-            object: "key";
-            account: string;
-            name: string | null;
-            /**
-             * @description What may be shown of the secret
-             * @example live_Ab3...
-             */
-            prefix: string;
-            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
-            scopes: ("inference" | "manage")[];
-            limits: {
-                /** @description Null: the configured limit */
-                requests_per_minute: number | null;
-                /** @description Null: the configured limit */
-                tokens_per_minute: number | null;
-                /** @description Null: the configured limit */
-                concurrent_requests: number | null;
-            };
-            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
-            budget: {
-                /** @example 12.5 */
-                limit_usd: string;
-                /** @enum {string} */
-                period: "day" | "week" | "month" | "total";
-            } | null;
-            /** @description Ids of models, or `provider/*`; null: all */
-            models: string[] | null;
-            expires_at: number | null;
-            /** @description unix seconds */
-            created_at: number;
-            last_used_at: number | null;
-            revoked_at: number | null;
-        };
-        NewKeyWithSecret: {
-            /** @description key_... */
-            id: string;
-            /** @constant */
-            object: "key";
-            account: string;
-            name: string | null;
-            /**
-             * @description What may be shown of the secret
-             * @example live_Ab3...
-             */
-            prefix: string;
-            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
-            scopes: ("inference" | "manage")[];
-            limits: {
-                /** @description Null: the configured limit */
-                requests_per_minute: number | null;
-                /** @description Null: the configured limit */
-                tokens_per_minute: number | null;
-                /** @description Null: the configured limit */
-                concurrent_requests: number | null;
-            };
-            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
-            budget: {
-                /** @example 12.5 */
-                limit_usd: string;
-                /** @enum {string} */
-                period: "day" | "week" | "month" | "total";
-            } | null;
-            /** @description Ids of models, or `provider/*`; null: all */
-            models: string[] | null;
-            expires_at: number | null;
-            /** @description unix seconds */
-            created_at: number;
-            last_used_at: number | null;
-            revoked_at: number | null;
-            /** @description The secret, `live_...`, only this once */
-            key: string;
-        };
         Account: {
             id: string;
             /** @constant */
@@ -2974,6 +2802,188 @@ export interface components {
             router: null;
             provider_responses: null;
         };
+        OwnKey: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: {
+                id: string;
+                name: string;
+                /** @enum {string} */
+                tier: "standard" | "elite";
+                frozen: boolean;
+            };
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+                /**
+                 * @description By calls that have ended
+                 * @example 12.5
+                 */
+                spent_usd: string;
+                resets_at: number | null;
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+            /** @description What its calls cost; days are UTC */
+            usage: {
+                /** @example 12.5 */
+                day_usd: string;
+                /** @example 12.5 */
+                month_usd: string;
+                /** @example 12.5 */
+                total_usd: string;
+            };
+        };
+        KeyList: {
+            /** @constant */
+            object: "list";
+            data: components["schemas"]["Key"][];
+            has_more: boolean;
+            /** @description Pass it as `after` */
+            next: string | null;
+        };
+        Key: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: string;
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+        };
+        NewKeyWithSecret: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: string;
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
+            /** @description The secret, `live_...`, only this once */
+            key: string;
+        };
+        Topup: {
+            /** @example top_2kT9vQ4mXw7pLr3sZb8n */
+            id: string;
+            /** @constant */
+            object: "topup";
+            /**
+             * @description Completed once something was credited; a payment that comes after the expiry is credited, too
+             * @enum {string}
+             */
+            status: "pending" | "completed" | "expired";
+            /**
+             * @description What was asked for
+             * @example 12.5
+             */
+            amount_usd: string;
+            /**
+             * @description What arrived and was credited
+             * @example 12.5
+             */
+            received_usd: string;
+            /** @description The signature of the first payment */
+            transaction: string | null;
+            /** @description For a link or a QR code: a transfer request that wallets read */
+            solana_pay_url: string;
+            /** @description Made for this top-up; a payment names it among its accounts */
+            reference: string;
+            /** @description The wallet that is paid */
+            recipient: string;
+            /** @description unix seconds */
+            created_at: number;
+            /** @description unix seconds */
+            expires_at: number;
+        };
+        TopupList: {
+            /** @constant */
+            object: "list";
+            data: components["schemas"]["Topup"][];
+            has_more: boolean;
+            /** @description Pass it as `after` */
+            next: string | null;
+        };
     };
     responses: {
         /** @description `invalid_value`: a field, header, path or body is malformed or out of range. `model_not_supported`: the model exists, but not for this endpoint or feature. `context_length_exceeded`: prompt and output cap exceed the model's context. `string_above_max_length`: a text is longer than the provider takes. `content_policy_violation`: the provider's content policy forbids the request. `content_filter`: the provider's content filter stopped the request. `invalid_prompt`: the provider's usage policy forbids the prompt. `invalid_image`: the provider cannot read an image. `invalid_image_format`: the provider does not take an image's format. `invalid_image_url`: the provider cannot fetch an image. `invalid_base64_image`: an image's base64 cannot be decoded. `image_too_large`: an image is larger than the provider takes. `image_too_small`: an image is smaller than the provider takes. `image_content_policy_violation`: the provider's content policy forbids an image. `unsupported_parameter`: the provider's model does not take a parameter. `unsupported_value`: the provider's model does not take a parameter's value. `invalid_function_parameters`: a tool's schema is not valid for the provider. `invalid_json_schema`: the schema of the answer is not valid for the provider. `invalid_encrypted_content`: the provider cannot read reasoning sent back to it. `tool_use_failed`: the model called a tool in a way that the provider rejects. `json_validate_failed`: the model's answer does not fit the requested schema. `moderation_blocked`: the provider's moderation stopped an image. */
@@ -2992,7 +3002,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. */
+        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. `key_expired`: the API key's `expires_at` has passed. */
         CallError401: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3003,7 +3013,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `insufficient_balance`: the balance does not cover the most that the call can cost. */
+        /** @description `insufficient_balance`: the balance does not cover the most that the call can cost. `budget_exceeded`: what remains of the API key's budget does not cover the most that the call can cost. */
         CallError402: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3014,10 +3024,11 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for, or would give another key more than it has. `model_not_allowed`: the API key is limited to other models. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
         CallError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
+                "x-should-retry": components["headers"]["x-should-retry"];
                 [name: string]: unknown;
             };
             content: {
@@ -3186,7 +3197,7 @@ export interface components {
                 "application/json": components["schemas"]["MessagesError"];
             };
         };
-        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. */
+        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. `key_expired`: the API key's `expires_at` has passed. */
         CallMessagesError401: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3198,7 +3209,7 @@ export interface components {
                 "application/json": components["schemas"]["MessagesError"];
             };
         };
-        /** @description `insufficient_balance`: the balance does not cover the most that the call can cost. */
+        /** @description `insufficient_balance`: the balance does not cover the most that the call can cost. `budget_exceeded`: what remains of the API key's budget does not cover the most that the call can cost. */
         CallMessagesError402: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3210,11 +3221,12 @@ export interface components {
                 "application/json": components["schemas"]["MessagesError"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for, or would give another key more than it has. `model_not_allowed`: the API key is limited to other models. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
         CallMessagesError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
                 "request-id": components["headers"]["request-id"];
+                "x-should-retry": components["headers"]["x-should-retry"];
                 [name: string]: unknown;
             };
             content: {
@@ -3387,7 +3399,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. */
+        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. `key_expired`: the API key's `expires_at` has passed. */
         Error401: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3445,7 +3457,7 @@ export interface components {
                 "application/json": components["schemas"]["GeminiError"];
             };
         };
-        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. */
+        /** @description `invalid_api_key`: the API key is missing, unknown or revoked. `key_expired`: the API key's `expires_at` has passed. */
         CallGeminiError401: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3456,7 +3468,7 @@ export interface components {
                 "application/json": components["schemas"]["GeminiError"];
             };
         };
-        /** @description `insufficient_balance`: the balance does not cover the most that the call can cost. */
+        /** @description `insufficient_balance`: the balance does not cover the most that the call can cost. `budget_exceeded`: what remains of the API key's budget does not cover the most that the call can cost. */
         CallGeminiError402: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3467,10 +3479,11 @@ export interface components {
                 "application/json": components["schemas"]["GeminiError"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for, or would give another key more than it has. `model_not_allowed`: the API key is limited to other models. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
         CallGeminiError403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
+                "x-should-retry": components["headers"]["x-should-retry"];
                 [name: string]: unknown;
             };
             content: {
@@ -3652,7 +3665,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `insufficient_balance`: the balance does not cover the most that the call can cost. */
+        /** @description `insufficient_balance`: the balance does not cover the most that the call can cost. `budget_exceeded`: what remains of the API key's budget does not cover the most that the call can cost. */
         Error402: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3663,10 +3676,11 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for. */
+        /** @description `account_frozen`: the account is frozen. `insufficient_scope`: the API key lacks the scope that the route asks for, or would give another key more than it has. `model_not_allowed`: the API key is limited to other models. `cross_site_request`: a write under `/dashboard` does not come from the dashboard's own page. */
         Error403: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
+                "x-should-retry": components["headers"]["x-should-retry"];
                 [name: string]: unknown;
             };
             content: {
@@ -3852,7 +3866,8 @@ export interface operations {
                      *       "usage": {
                      *         "prompt_tokens": 5,
                      *         "completion_tokens": 15,
-                     *         "total_tokens": 20
+                     *         "total_tokens": 20,
+                     *         "cost_usd": "0.0000065"
                      *       }
                      *     }
                      */
@@ -4015,7 +4030,7 @@ export interface operations {
             };
             400: components["responses"]["CallError400"];
             401: components["responses"]["CallError401"];
-            /** @description Without a key: what to pay, or why the payment was not taken. `insufficient_balance`: the balance does not cover the most that the call can cost. */
+            /** @description Without a key: what to pay, or why the payment was not taken. `insufficient_balance`: the balance does not cover the most that the call can cost. `budget_exceeded`: what remains of the API key's budget does not cover the most that the call can cost. */
             402: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4105,7 +4120,7 @@ export interface operations {
             };
             400: components["responses"]["CallError400"];
             401: components["responses"]["CallError401"];
-            /** @description Without a key: what to pay, or why the payment was not taken. `insufficient_balance`: the balance does not cover the most that the call can cost. */
+            /** @description Without a key: what to pay, or why the payment was not taken. `insufficient_balance`: the balance does not cover the most that the call can cost. `budget_exceeded`: what remains of the API key's budget does not cover the most that the call can cost. */
             402: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4431,6 +4446,7 @@ export interface operations {
             };
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             408: components["responses"]["Error408"];
             410: components["responses"]["Error410"];
@@ -4604,258 +4620,6 @@ export interface operations {
                 };
             };
             401: components["responses"]["Error401"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    listTopups: {
-        parameters: {
-            query?: {
-                limit?: number;
-                /** @description `next` of the page before */
-                after?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The top-ups */
-            200: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TopupList"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    createTopup: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewTopup"];
-            };
-        };
-        responses: {
-            /** @description The top-up */
-            201: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Topup"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            408: components["responses"]["Error408"];
-            413: components["responses"]["Error413"];
-            415: components["responses"]["Error415"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    getTopup: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The top-up */
-            200: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Topup"];
-                };
-            };
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    getOwnKey: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The key */
-            200: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OwnKey"];
-                };
-            };
-            401: components["responses"]["Error401"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    listKeys: {
-        parameters: {
-            query?: {
-                limit?: number;
-                /** @description `next` of the page before */
-                after?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The keys */
-            200: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["KeyList"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    createKey: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewKey"];
-            };
-        };
-        responses: {
-            /** @description The key, with its secret */
-            201: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NewKeyWithSecret"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            408: components["responses"]["Error408"];
-            409: components["responses"]["Error409"];
-            413: components["responses"]["Error413"];
-            415: components["responses"]["Error415"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    revokeKey: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The key, with `revoked_at` */
-            200: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Key"];
-                };
-            };
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            503: components["responses"]["Error503"];
-        };
-    };
-    updateKey: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["KeyPatch"];
-            };
-        };
-        responses: {
-            /** @description The key */
-            200: {
-                headers: {
-                    "x-request-id": components["headers"]["x-request-id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Key"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            408: components["responses"]["Error408"];
-            413: components["responses"]["Error413"];
-            415: components["responses"]["Error415"];
             429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -5064,6 +4828,259 @@ export interface operations {
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];
             404: components["responses"]["Error404"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getOwnKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnKey"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listKeys: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewKey"];
+            };
+        };
+        responses: {
+            /** @description The key, with its secret */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewKeyWithSecret"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            408: components["responses"]["Error408"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    revokeKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key, with `revoked_at` */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    updateKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyPatch"];
+            };
+        };
+        responses: {
+            /** @description The key */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listTopups: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The top-ups */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopupList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createTopup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTopup"];
+            };
+        };
+        responses: {
+            /** @description The top-up */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topup"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getTopup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The top-up */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topup"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };

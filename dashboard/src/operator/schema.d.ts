@@ -195,6 +195,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calls of all accounts, newest first
+         * @description A page may be short, or empty, while `has_more` is true: what no index has is compared with some thousand calls.
+         */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/requests/{id}": {
         parameters: {
             query?: never;
@@ -651,58 +671,88 @@ export interface components {
             /** @description unix seconds */
             created_at: number;
         };
-        AdminKeyList: {
+        KeyList: {
             /** @constant */
             object: "list";
-            data: components["schemas"]["AdminKey"][];
+            data: components["schemas"]["Key"][];
             has_more: boolean;
             /** @description `after` of the next page */
             next: string | null;
         };
-        AdminKey: {
+        Key: {
+            /** @description key_... */
             id: string;
             /** @constant */
             object: "key";
             account: string;
             name: string | null;
-            /** @description What may be shown of the secret */
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
             prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
             scopes: ("inference" | "manage")[];
             limits: {
-                /** @description null: the configured default */
+                /** @description Null: the configured limit */
                 requests_per_minute: number | null;
-                /** @description null: the configured default */
+                /** @description Null: the configured limit */
                 tokens_per_minute: number | null;
-                /** @description null: the configured default */
+                /** @description Null: the configured limit */
                 concurrent_requests: number | null;
             };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
             /** @description unix seconds */
             created_at: number;
             last_used_at: number | null;
             revoked_at: number | null;
         };
-        AdminCreatedKey: {
+        NewKeyWithSecret: {
+            /** @description key_... */
             id: string;
             /** @constant */
             object: "key";
             account: string;
             name: string | null;
-            /** @description What may be shown of the secret */
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
             prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
             scopes: ("inference" | "manage")[];
             limits: {
-                /** @description null: the configured default */
+                /** @description Null: the configured limit */
                 requests_per_minute: number | null;
-                /** @description null: the configured default */
+                /** @description Null: the configured limit */
                 tokens_per_minute: number | null;
-                /** @description null: the configured default */
+                /** @description Null: the configured limit */
                 concurrent_requests: number | null;
             };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
             /** @description unix seconds */
             created_at: number;
             last_used_at: number | null;
             revoked_at: number | null;
-            /** @description The secret, only this once */
+            /** @description The secret, `live_...`, only this once */
             key: string;
         };
         AdminEntry: {
@@ -1321,7 +1371,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AdminKeyList"];
+                    "application/json": components["schemas"]["KeyList"];
                 };
             };
             400: components["responses"]["Error400"];
@@ -1369,7 +1419,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AdminCreatedKey"];
+                    "application/json": components["schemas"]["NewKeyWithSecret"];
                 };
             };
             400: components["responses"]["Error400"];
@@ -1401,7 +1451,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AdminKey"];
+                    "application/json": components["schemas"]["Key"];
                 };
             };
             400: components["responses"]["Error400"];
@@ -1449,7 +1499,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AdminKey"];
+                    "application/json": components["schemas"]["Key"];
                 };
             };
             400: components["responses"]["Error400"];
@@ -1546,6 +1596,48 @@ export interface operations {
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];
             404: components["responses"]["Error404"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: {
+                /** @description The default is 50 */
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string;
+                account?: string;
+                /** @description Needs its account beside it */
+                key?: string;
+                model?: string;
+                endpoint?: string;
+                status?: "succeeded" | "failed" | "cancelled";
+                code?: string;
+                upstream?: string;
+                /** @description unix seconds */
+                from?: number;
+                /** @description unix seconds, not included */
+                to?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdminEntryList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
