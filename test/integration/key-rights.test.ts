@@ -10,7 +10,7 @@ const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 async function paidOperations() {
   const { document, post, isForm } = await openCaller(running.service);
   const posts = document.operations.filter(
-    ({ method, operation }) => method === "POST" && !operation.tags.some((tag) => /^(Keys|Account)/.test(tag)),
+    ({ method, operation }) => method === "POST" && !operation.tags.some((tag) => /^(Keys|Account|Top-ups)/.test(tag)),
   );
   expect(posts.length).toBeGreaterThan(20);
   return posts.map((described) => ({

@@ -9,14 +9,29 @@ test("collections and indexes are created once by concurrent processes", async (
   const connection = banks[0]?.mongo.connection;
   const indexes = async (name: string) =>
     (await connection?.collection(name).indexes())?.map(({ key }) => JSON.stringify(key)).toSorted();
-  expect(await indexes("accounts")).toEqual(['{"_id":1}', '{"createdAt":-1,"_id":-1}', '{"holdsExpireAt":1}']);
+  const ofAccounts = [
+    '{"_id":1}',
+    '{"alertBelow":1}',
+    '{"createdAt":-1,"_id":-1}',
+    '{"holdsExpireAt":1}',
+    '{"name":1,"_id":1}',
+  ];
+  expect(await indexes("accounts")).toEqual(ofAccounts);
   const keys = [
     '{"_id":1}',
     '{"account":1,"createdAt":-1,"_id":-1}',
+    '{"account":1,"request.answerId":1}',
+    '{"account":1,"request.key":1,"createdAt":-1,"_id":-1,"amount":1}',
+    '{"account":1,"request.model":1,"createdAt":-1,"_id":-1}',
+    '{"account":1,"request.status":1,"createdAt":-1,"_id":-1}',
     '{"account":1}',
     '{"buyback.token":1}',
+    '{"createdAt":-1,"_id":-1}',
+    '{"createdAt":1,"account":1}',
     '{"createdAt":1}',
     '{"lease":1,"account":1,"amount":1}',
+    '{"request.error":1,"createdAt":-1,"_id":-1}',
+    '{"request.status":1,"createdAt":-1,"_id":-1}',
   ];
   expect(await indexes("ledger")).toEqual(keys);
 });
@@ -33,6 +48,8 @@ test("an account is created, found and updated", async () => {
     availableNanoUsd: 0n,
     heldNanoUsd: 0n,
     openHolds: 0,
+    alertBelowNanoUsd: null,
+    alertSince: null,
     createdAt: expect.any(Date),
   });
   expect(await money.account(made.id)).toEqual(made);

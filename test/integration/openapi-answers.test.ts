@@ -29,7 +29,8 @@ function settled(value: unknown, key = ""): unknown {
   return value
     .replace(running.service.baseUrl, "https://inference.example")
     .replace(/^http:.*/, "https://storage.example/file?signature=...")
-    .replace(/\b([a-z]+)_[\w-]{20,}/g, "$1_2kT9vQ4mXw7pLr3sZb8n");
+    .replace(/\b([a-z]+)_[\w-]{20,}/g, "$1_2kT9vQ4mXw7pLr3sZb8n")
+    .replace(/^live_\w{3}\.\.\.$/, "live_Ab3...");
 }
 
 test("every example of a request succeeds, and its answer has the described shape", async () => {

@@ -4,9 +4,14 @@ import type { CollectionIndexes } from "../../shared/platform/migration-steps.ts
 import { allSchemas } from "../support/schema.ts";
 import { violationOf } from "../support/shard-keys.ts";
 
-const collections = allSchemas.flatMap(({ migrations }) =>
+const steps = allSchemas.flatMap(({ migrations }) =>
   migrations.flatMap((each) => ("collections" in each ? (each.collections as readonly CollectionIndexes[]) : [])),
 );
+/** With the indexes of all steps. */
+const collections = [...Map.groupBy(steps, ({ collection }) => collection)].map(([collection, each]) => ({
+  collection,
+  indexes: each.flatMap(({ indexes }) => indexes),
+}));
 const shardKeys = Object.assign({}, ...allSchemas.map((each) => each.shardKeys ?? {})) as Record<string, string>;
 
 test("every collection has a shard key, or a reason why it has none", () => {
