@@ -62,14 +62,21 @@ export function createTerminal(out: NodeJS.WriteStream) {
   };
 }
 
-const paymentHint = ({ x402 }: Demo, dataDir: string): string =>
-  x402
-    ? `
-  Pay for an image without a key, by x402, on the demo's own chain:
+/** The demo's commands find it by its data directory. */
+const demoCommands = ({ x402 }: Demo, dataDir: string): string => {
+  const run = `${dataDir === defaultDataDir ? "" : `DATA_DIR='${dataDir}' `}npm run`;
+  const onChain = `
+  Pay for an image without a key, by x402, on the demo's own chain, and top up the account there:
 
-  ${dataDir === defaultDataDir ? "" : `DATA_DIR='${dataDir}' `}npm run demo:x402
-`
-    : "";
+  ${run} demo:x402
+  ${run} demo:topup
+`;
+  return `
+  Fill the dashboard with 300 calls:
+
+  ${run} demo:traffic
+${x402 ? onChain : ""}`;
+};
 
 /** In the fragment, which no server sees and no preview of the link uses up. */
 const signInLink = ({ baseUrl }: Demo, code: string) => `${baseUrl}/dashboard/sign-in#code=${code}`;
@@ -94,7 +101,7 @@ const banner = (demo: Demo, codes: SignInCodes, dataDir: string): string => `
     -H 'Authorization: Bearer ${demo.apiKey}' \\
     -H 'Content-Type: application/json' \\
     -d '{"model": "local/chat", "messages": [{"role": "user", "content": "Hello!"}]}'
-${paymentHint(demo, dataDir)}
+${demoCommands(demo, dataDir)}
   Ctrl-C stops everything in order.
 
 `;

@@ -44,7 +44,7 @@ export function AccountKeys({ account }: { readonly account: string }) {
             {
               header: "Key",
               cell: ({ name, prefix }) => (
-                <span className="flex flex-col max-sm:items-end">
+                <span className="flex flex-col">
                   <span className="font-medium">{name ?? "No name"}</span>
                   <Id>{prefix}</Id>
                 </span>

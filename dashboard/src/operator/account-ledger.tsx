@@ -56,8 +56,8 @@ export function AccountLedger({ account }: { readonly account: string }) {
 function What({ entry: { id, request, reason, transaction } }: { readonly entry: Entry }) {
   if (!request) return reason ?? <Id>{transaction ?? id}</Id>;
   return (
-    <span className="flex flex-col gap-1 max-sm:items-end">
-      <span className="flex flex-wrap items-center gap-2 max-sm:justify-end">
+    <span className="flex flex-col gap-1">
+      <span className="flex flex-wrap items-center gap-2">
         {request.model ?? "Not known"}
         {request.status !== "succeeded" && <CallStatus status={request.status} error={request.error} />}
       </span>

@@ -56,7 +56,7 @@ export function Accounts() {
           {
             header: "Name",
             cell: ({ id, name }) => (
-              <span className="flex flex-col max-sm:items-end">
+              <span className="flex flex-col">
                 <AccountLink id={id}>{name}</AccountLink>
                 <Id>{id}</Id>
               </span>

@@ -77,7 +77,7 @@ export function Audit() {
 function What({ record: { action, changes } }: { readonly record: AuditRecord }) {
   const fields = Object.entries(changes ?? {});
   return (
-    <span className="flex flex-col gap-1 max-sm:items-end">
+    <span className="flex flex-col gap-1">
       <span>{labels.get(action) ?? action}</span>
       {fields.length > 0 && (
         <span className="font-mono text-xs wrap-anywhere text-muted">
@@ -91,7 +91,7 @@ function What({ record: { action, changes } }: { readonly record: AuditRecord })
 }
 
 const Targets = ({ record: { targets } }: { readonly record: AuditRecord }) => (
-  <span className="flex flex-col gap-1 max-sm:items-end">
+  <span className="flex flex-col gap-1">
     {targets.map((id) => (id.startsWith("acct_") ? <AccountLink key={id} id={id} /> : <Id key={id}>{id}</Id>))}
   </span>
 );

@@ -87,7 +87,7 @@ function Models({
             {
               header: "Model",
               cell: ({ id, name }) => (
-                <span className="flex flex-col max-sm:items-end">
+                <span className="flex flex-col">
                   <span className="font-medium">{name}</span>
                   <Id>{id}</Id>
                 </span>
@@ -98,9 +98,9 @@ function Models({
             {
               header: "Upstreams, in order",
               cell: (model) => (
-                <ul className="flex flex-col gap-1 max-sm:items-end">
+                <ul className="flex flex-col gap-1">
                   {model.upstreams.map(({ id, model: name, state }) => (
-                    <li key={`${id} ${name}`} className="flex flex-wrap items-center gap-2 max-sm:justify-end">
+                    <li key={`${id} ${name}`} className="flex flex-wrap items-center gap-2">
                       <UpstreamState state={state} />
                       <span>{id}</span>
                       {name !== model.id && <span className="font-mono text-xs wrap-anywhere text-muted">{name}</span>}

@@ -49,7 +49,7 @@ export function Workers() {
 }
 
 const WorkerPools = ({ worker: { pools } }: { readonly worker: Worker }) => (
-  <ul className="flex flex-wrap gap-1.5 max-sm:justify-end">
+  <ul className="flex flex-wrap gap-1.5">
     {Object.entries(pools).map(([pool, { running, free }]) => (
       <li key={pool}>
         <Badge tone={free === 0 ? "warn" : running > 0 ? "accent" : "plain"}>
