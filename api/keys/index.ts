@@ -22,13 +22,13 @@ import type { ObserveWrite } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { RedisClient } from "#platform/redis";
-import { type Budget, periodAt } from "./budget-period.ts";
-import { createBudgets, hasBudget } from "./budgets.ts";
+import { type Budget, type KeyBudget, periodAt } from "./budget-period.ts";
+import { createBudgets } from "./budgets.ts";
 import { anyEpoch, createEpoch } from "./epoch.ts";
 import { createLimits, type Limits, type Quota } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
 import { createManaging } from "./managing.ts";
-import { assertNotExpired, budgetOf, type Caller, createSlots } from "./slots.ts";
+import { assertNotExpired, type Caller, createSlots } from "./slots.ts";
 import { createKeyStore, type KeyRecord, secretHash } from "./store.ts";
 
 export { budgetPeriods } from "./budget-period.ts";
@@ -54,6 +54,8 @@ export interface SpentBudget extends Budget {
   readonly resetsAt: number | undefined;
 }
 
+export type ListedKey = KeyRecord & { readonly spent: SpentBudget | null };
+
 interface CachedKey {
   readonly caller: Caller;
   /** Unix milliseconds, as far as this instance knows. */
@@ -61,6 +63,8 @@ interface CachedKey {
 }
 
 const lastUsedEveryMs = 60_000;
+/** Of one page of keys, side by side: counters that are missing are counted from MongoDB. */
+const budgetsAtOnce = 20;
 /** Longer than a sign-in takes. */
 const signInMs = 10_000;
 
@@ -154,6 +158,22 @@ export function createKeys(deps: {
     return quota;
   }
 
+  async function spentOf(key: {
+    keyId: string;
+    account: string;
+    limits: Limits;
+    budget: KeyBudget | null;
+  }): Promise<SpentBudget | null> {
+    const { keyId, account, budget } = key;
+    if (!budget) return null;
+    const { spentNanoUsd } = await budgets.state({
+      ...key.limits,
+      name: `{${keyId}}`,
+      budget: { ...budget, keyId, account },
+    });
+    return { ...budget, spentNanoUsd, resetsAt: periodAt(budget.period, clock.now()).until };
+  }
+
   return {
     async authenticate(secret: string | undefined): Promise<Caller> {
       const hash = secretHash(secret);
@@ -224,18 +244,28 @@ export function createKeys(deps: {
 
     ...createManaging({ store, money, clock, defaults, epochChanged }),
 
-    list: store.list,
+    /** With what each has spent. Throws 503 while that cannot be read. */
+    async list(account: string, page: Parameters<typeof store.list>[1]): Promise<ListedKey[]> {
+      const found = await store.list(account, page);
+      const listed: ListedKey[] = [];
+      for (let at = 0; at < found.length; at += budgetsAtOnce) {
+        const some = found.slice(at, at + budgetsAtOnce).map(async (key) => {
+          const spent = await spentOf({ ...key, keyId: key.id, limits: { ...defaults, ...key.limits } });
+          return { ...key, spent };
+        });
+        listed.push(
+          ...(await Promise.all(some).catch((error: unknown) => {
+            throw noCapacity("The budgets of the keys cannot be read right now.", 1, error);
+          })),
+        );
+      }
+      return listed;
+    },
 
     get: (account: string, id: string): Promise<KeyRecord> => store.get(account, id),
 
     /** What the key has spent in this period of its budget, and when that ends. Null: it has none. */
-    async budgetOf(caller: Caller): Promise<SpentBudget | null> {
-      const quota = { ...caller.limits, name: `{${caller.keyId}}`, budget: budgetOf(caller) };
-      if (!hasBudget(quota)) return null;
-      const { until } = periodAt(quota.budget.period, clock.now());
-      const { spentNanoUsd } = await budgets.state(quota);
-      return { ...quota.budget, spentNanoUsd, resetsAt: until };
-    },
+    budgetOf: (caller: Caller): Promise<SpentBudget | null> => spentOf(caller),
 
     /** To be called after an account was changed. */
     epochChanged,

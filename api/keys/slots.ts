@@ -211,7 +211,7 @@ export function assertNotExpired({ expiresAt }: Pick<Caller, "expiresAt">, clock
   if (expiresAt && clock.now() >= expiresAt.getTime()) throw keyExpired();
 }
 
-export const budgetOf = ({ budget, keyId, account }: Caller): QuotaBudget | undefined =>
+const budgetOf = ({ budget, keyId, account }: Caller): QuotaBudget | undefined =>
   budget ? { ...budget, keyId, account } : undefined;
 
 /** A 429 of the key, with the state of its limits. */

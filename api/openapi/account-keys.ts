@@ -28,18 +28,22 @@ export const key = z
   })
   .meta({ id: "Key" });
 
+const spentBudget = z
+  .object({
+    limit_usd: usd,
+    period: z.enum(budgetPeriods),
+    spent_usd: usd.describe("By calls that have ended"),
+    resets_at: unixSeconds.nullable(),
+  })
+  .nullable();
+
+export const listedKey = z.object({ ...key.shape, budget: spentBudget }).meta({ id: "ListedKey" });
+
 const ownKey = z
   .object({
     ...key.shape,
     account: z.object({ id: z.string(), name: z.string(), tier: z.enum(["standard", "elite"]), frozen: z.boolean() }),
-    budget: z
-      .object({
-        limit_usd: usd,
-        period: z.enum(budgetPeriods),
-        spent_usd: usd.describe("By calls that have ended"),
-        resets_at: unixSeconds.nullable(),
-      })
-      .nullable(),
+    budget: spentBudget,
     usage: z.object({ day_usd: usd, month_usd: usd, total_usd: usd }).describe("What its calls cost; days are UTC"),
   })
   .meta({ id: "OwnKey" });
@@ -51,7 +55,7 @@ export const madeKey = z
 const keyList = z
   .object({
     object: z.literal("list"),
-    data: z.array(key),
+    data: z.array(listedKey),
     has_more: z.boolean(),
     next: z.string().nullable().describe("Pass it as `after`"),
   })

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { budgetPeriods, type KeyPatch, type KeyRecord, scopes } from "#keys";
+import { budgetPeriods, type KeyPatch, type KeyRecord, type ListedKey, type SpentBudget, scopes } from "#keys";
 import { formatUsd } from "#money";
 import { name, positiveUsd } from "../http/input.ts";
 import { unixSeconds } from "../http/json-routes.ts";
@@ -74,3 +74,13 @@ export const renderKey = (key: KeyRecord) => ({
   last_used_at: key.lastUsedAt && unixSeconds(key.lastUsedAt),
   revoked_at: key.revokedAt && unixSeconds(key.revokedAt),
 });
+
+export const renderSpent = (budget: SpentBudget | null) =>
+  budget && {
+    limit_usd: formatUsd(budget.limitNanoUsd),
+    period: budget.period,
+    spent_usd: formatUsd(budget.spentNanoUsd),
+    resets_at: budget.resetsAt === undefined ? null : budget.resetsAt / 1_000,
+  };
+
+export const renderListed = (key: ListedKey) => ({ ...renderKey(key), budget: renderSpent(key.spent) });

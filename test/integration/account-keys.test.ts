@@ -16,7 +16,12 @@ test("a key that manages makes, lists, changes and revokes keys of its account",
   expect((await fetch(`${service.baseUrl}/v1/chat/completions`, post(secret))).status).toBe(200);
 
   const listed = await ask("GET", "/keys?limit=1");
-  expect(listed.body).toMatchObject({ data: [{ ...shown, last_used_at: expect.any(Number) }], has_more: true });
+  const spent = { spent_usd: expect.stringMatching(/^\d+\.\d{2,9}$/), resets_at: expect.any(Number) };
+  const budget = { ...fields.budget, ...spent };
+  expect(listed.body).toMatchObject({
+    data: [{ ...shown, budget, last_used_at: expect.any(Number) }],
+    has_more: true,
+  });
   expect(JSON.stringify(listed.body)).not.toContain(secret);
 
   const patch = { budget: null, models: null, expires_at: null, name: null };

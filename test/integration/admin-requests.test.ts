@@ -26,13 +26,18 @@ test("operators find calls over all accounts by every filter, and a key needs it
     ["status=succeeded", [local]],
     ["code=upstream_timeout", [failed]],
     ["code=upstream_timeout&status=succeeded", []],
-    ["model=local/chat", [local]],
-    ["endpoint=/v1/messages", [failed]],
-    ["upstream=local", [local]],
+    ["status=failed&model=openai/gpt", [failed]],
+    ["code=upstream_timeout&endpoint=/v1/messages", [failed]],
+    [`account=${one}&upstream=local`, [local]],
     ["to=1", []],
     [`from=1&account=${other}&model=openai/gpt`, [failed]],
   ] as const)
     expect([query, await found(query)]).toEqual([query, ids]);
   for (const query of ["key=key_2", "status=running", "from=x", "after=req_none", "user=1"])
     expect([query, (await ask("GET", `/requests?${query}`)).status]).toEqual([query, 400]);
+  for (const query of ["model=local/chat", "endpoint=/v1/messages", "upstream=local&status=succeeded"])
+    expect(await ask("GET", `/requests?${query}`)).toMatchObject({
+      status: 400,
+      body: { error: { param: query.split("=")[0] } },
+    });
 });

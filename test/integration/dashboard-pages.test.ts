@@ -60,7 +60,8 @@ test("every route of the page is answered with it, and a file that does not exis
   for (const path of ["/assets/index-old.js", "/nothing.js", "/../package.json", "/%2e%2e/package.json", "/%5c..%5cx"])
     expect([path, (await get(path)).status]).toEqual([path, 404]);
   expect((await get("/assets/index-old.js", navigation)).status).toBe(404);
-  expect((await get("/%ff", navigation)).status).toBe(400);
+  for (const path of ["/%ff", "/%E0%A4%A", "/%", "/%zz", "/assets/%E0%A4%A", "/keys/%c0%ae"])
+    for (const headers of [navigation, {}]) expect([path, (await get(path, headers)).status]).toEqual([path, 400]);
   const write = await fetch(url, { method: "POST" });
   expect([write.status, write.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
 });

@@ -17,8 +17,7 @@ let html = "";
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "dashboard-"));
   const args = [vite, "build", sources, "--outDir", folder, "--emptyOutDir", "--logLevel", "error"];
-  // In a process of its own: the variable of the tests would choose React's development build.
-  await promisify(execFile)(process.execPath, args, { env: { ...process.env, NODE_ENV: "production" } });
+  await promisify(execFile)(process.execPath, args, { env: { ...process.env, NODE_ENV: "test" } });
   html = await readFile(join(folder, "index.html"), "utf8");
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));

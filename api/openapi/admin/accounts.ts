@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { accountPatch, newAccount } from "../../routes/admin/accounts.ts";
 import { keyPatch, newKey } from "../../routes/key-object.ts";
-import { key, madeKey } from "../account-keys.ts";
+import { key, listedKey, madeKey } from "../account-keys.ts";
 import { type Group, unixSeconds, usd } from "../operation.ts";
 import { adminOperation, idOf, listOf, pageQuery, pageWith } from "./operation.ts";
 
@@ -55,7 +55,7 @@ export const accounts: Group = {
     "GET /accounts/{id}/keys": adminOperation("listKeys", "The account's keys, newest first", {
       path: ofAccount,
       query: pageQuery,
-      answers: { 200: ["A page", listOf("Key", key)] },
+      answers: { 200: ["A page", listOf("ListedKey", listedKey)] },
     }),
     "POST /accounts/{id}/keys": adminOperation("createKey", "Create a key; the answer has its secret, only this once", {
       path: ofAccount,

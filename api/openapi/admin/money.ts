@@ -160,7 +160,7 @@ export const money: Group = {
     }),
     "GET /requests": adminOperation("listRequests", "Calls of all accounts, newest first", {
       description:
-        "A page may be short, or empty, while `has_more` is true: what no index has is compared with some thousand calls.",
+        "A page may be short, or empty, while `has_more` is true: what no index has is compared with some thousand calls. Over all accounts `model`, `endpoint` and `upstream` need `code`, or `status` with `failed` or `cancelled`, beside them.",
       query: pageWith({
         account: text,
         key: text.describe("Needs its account beside it"),

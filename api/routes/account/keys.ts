@@ -2,7 +2,7 @@ import type { Keys } from "#keys";
 import { formatUsd, type Money } from "#money";
 import { pageQuery, parse } from "../../http/input.ts";
 import { found, renderPage } from "../../http/json-routes.ts";
-import { keyPatch, newKey, renderKey, toPatch } from "../key-object.ts";
+import { keyPatch, newKey, renderKey, renderListed, renderSpent, toPatch } from "../key-object.ts";
 import type { AccountHandler } from "./handler.ts";
 
 export function accountKeyHandlers({ keys, money }: { keys: Keys; money: Money }) {
@@ -20,12 +20,7 @@ export function accountKeyHandlers({ keys, money }: { keys: Keys; money: Money }
       return {
         ...renderKey(key),
         account: { id, name, tier, frozen },
-        budget: budget && {
-          limit_usd: formatUsd(budget.limitNanoUsd),
-          period: budget.period,
-          spent_usd: formatUsd(budget.spentNanoUsd),
-          resets_at: budget.resetsAt === undefined ? null : budget.resetsAt / 1_000,
-        },
+        budget: renderSpent(budget),
         usage: {
           day_usd: formatUsd(usage.dayNanoUsd),
           month_usd: formatUsd(usage.monthNanoUsd),
@@ -39,7 +34,7 @@ export function accountKeyHandlers({ keys, money }: { keys: Keys; money: Money }
       return { ...renderKey(key), key: secret };
     },
     list: async (req, _res, { account }) =>
-      renderPage(parse(pageQuery, req.query), (page) => keys.list(account, page), renderKey),
+      renderPage(parse(pageQuery, req.query), (page) => keys.list(account, page), renderListed),
     update: async (req, _res, caller) =>
       renderKey(await keys.update(req.params.id, toPatch(parse(keyPatch, req.body)), caller)),
     revoke: async (req, _res, caller) => renderKey(await keys.revoke(req.params.id, caller)),

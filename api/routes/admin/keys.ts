@@ -2,7 +2,7 @@ import type { Keys } from "#keys";
 import type { Money } from "#money";
 import { pageQuery, parse } from "../../http/input.ts";
 import { found, type Handler, renderPage } from "../../http/json-routes.ts";
-import { keyPatch, newKey, renderKey, toPatch } from "../key-object.ts";
+import { keyPatch, newKey, renderKey, renderListed, toPatch } from "../key-object.ts";
 
 export function keyHandlers({ keys, money }: { keys: Keys; money: Money }) {
   return {
@@ -14,7 +14,7 @@ export function keyHandlers({ keys, money }: { keys: Keys; money: Money }) {
     list: async (req) => {
       const page = parse(pageQuery, req.query);
       const { id } = found(await money.account(req.params.id), "account");
-      return renderPage(page, (more) => keys.list(id, more), renderKey);
+      return renderPage(page, (more) => keys.list(id, more), renderListed);
     },
     update: async (req) => renderKey(await keys.update(req.params.id, toPatch(parse(keyPatch, req.body)))),
     revoke: async (req) => renderKey(await keys.revoke(req.params.id)),

@@ -31,6 +31,16 @@ const checkQuery = z.strictObject({
   after: pageQuery.shape.after,
 });
 
+/** What has no index of its own needs a filter beside it that has one. */
+function requireIndex(query: z.infer<typeof requestsQuery>): void {
+  if (query.account !== undefined) return;
+  if (query.key !== undefined) throw invalidValue("key", "key: needs its account beside it.");
+  const hasIndex = query.code !== undefined || query.status === "failed" || query.status === "cancelled";
+  for (const field of ["model", "endpoint", "upstream"] as const)
+    if (query[field] !== undefined && !hasIndex)
+      throw invalidValue(field, `${field}: needs account, code, or status=failed or cancelled beside it.`);
+}
+
 export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases }) {
   return {
     credit: async (req, res) => {
@@ -52,8 +62,7 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
     },
     requests: async (req) => {
       const query = parse(requestsQuery, req.query);
-      if (query.key !== undefined && query.account === undefined)
-        throw invalidValue("key", "key: needs its account beside it.");
+      requireIndex(query);
       return renderCalls(await money.findCalls(query), renderEntry);
     },
     check: async (req) => {

@@ -2862,12 +2862,12 @@ export interface components {
         KeyList: {
             /** @constant */
             object: "list";
-            data: components["schemas"]["Key"][];
+            data: components["schemas"]["ListedKey"][];
             has_more: boolean;
             /** @description Pass it as `after` */
             next: string | null;
         };
-        Key: {
+        ListedKey: {
             /** @description key_... */
             id: string;
             /** @constant */
@@ -2889,12 +2889,17 @@ export interface components {
                 /** @description Null: the configured limit */
                 concurrent_requests: number | null;
             };
-            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
             budget: {
                 /** @example 12.5 */
                 limit_usd: string;
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
+                /**
+                 * @description By calls that have ended
+                 * @example 12.5
+                 */
+                spent_usd: string;
+                resets_at: number | null;
             } | null;
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
@@ -2942,6 +2947,43 @@ export interface components {
             revoked_at: number | null;
             /** @description The secret, `live_...`, only this once */
             key: string;
+        };
+        Key: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: string;
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
         };
         Topup: {
             /** @example top_2kT9vQ4mXw7pLr3sZb8n */

@@ -119,9 +119,20 @@ function Filters() {
     });
   function submit(event: FormEvent) {
     event.preventDefault();
-    go(given);
+    if (!isRefused) go(given);
   }
+  const hasIndex = Boolean(given.account || given.code) || ["failed", "cancelled"].includes(given.status ?? "");
+  /** The server refuses these alone: over all accounts no index answers them. */
+  const missing = (name: keyof typeof search) => {
+    if (!given[name]) return;
+    if (name === "key" && !given.account) return "Add its account";
+    if (["model", "endpoint", "upstream"].includes(name) && !hasIndex)
+      return "Add an account, an error code, or a status failed or cancelled";
+    return;
+  };
+  const isRefused = texts.some(([name]) => missing(name));
   const field = (name: keyof typeof search) => ({
+    error: missing(name),
     value: given[name] ?? "",
     onChange: ({ target: { value } }: { target: { value: string } }) => set({ ...given, [name]: value }),
   });
@@ -134,7 +145,7 @@ function Filters() {
         label="Status"
         value={given.status ?? ""}
         options={statuses}
-        onChange={(status) => go({ ...given, status })}
+        onChange={(status) => set({ ...given, status })}
       />
       <Field label="From (UTC)" type="date" {...field("from")} />
       <Field label="Before (UTC)" type="date" {...field("to")} />

@@ -204,7 +204,7 @@ export interface paths {
         };
         /**
          * Calls of all accounts, newest first
-         * @description A page may be short, or empty, while `has_more` is true: what no index has is compared with some thousand calls.
+         * @description A page may be short, or empty, while `has_more` is true: what no index has is compared with some thousand calls. Over all accounts `model`, `endpoint` and `upstream` need `code`, or `status` with `failed` or `cancelled`, beside them.
          */
         get: operations["listRequests"];
         put?: never;
@@ -671,15 +671,15 @@ export interface components {
             /** @description unix seconds */
             created_at: number;
         };
-        KeyList: {
+        ListedKeyList: {
             /** @constant */
             object: "list";
-            data: components["schemas"]["Key"][];
+            data: components["schemas"]["ListedKey"][];
             has_more: boolean;
             /** @description `after` of the next page */
             next: string | null;
         };
-        Key: {
+        ListedKey: {
             /** @description key_... */
             id: string;
             /** @constant */
@@ -701,12 +701,17 @@ export interface components {
                 /** @description Null: the configured limit */
                 concurrent_requests: number | null;
             };
-            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
             budget: {
                 /** @example 12.5 */
                 limit_usd: string;
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
+                /**
+                 * @description By calls that have ended
+                 * @example 12.5
+                 */
+                spent_usd: string;
+                resets_at: number | null;
             } | null;
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
@@ -754,6 +759,43 @@ export interface components {
             revoked_at: number | null;
             /** @description The secret, `live_...`, only this once */
             key: string;
+        };
+        Key: {
+            /** @description key_... */
+            id: string;
+            /** @constant */
+            object: "key";
+            account: string;
+            name: string | null;
+            /**
+             * @description What may be shown of the secret
+             * @example live_Ab3...
+             */
+            prefix: string;
+            /** @description `inference` calls models and sees itself; `manage` sees and changes the account */
+            scopes: ("inference" | "manage")[];
+            limits: {
+                /** @description Null: the configured limit */
+                requests_per_minute: number | null;
+                /** @description Null: the configured limit */
+                tokens_per_minute: number | null;
+                /** @description Null: the configured limit */
+                concurrent_requests: number | null;
+            };
+            /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
+            budget: {
+                /** @example 12.5 */
+                limit_usd: string;
+                /** @enum {string} */
+                period: "day" | "week" | "month" | "total";
+            } | null;
+            /** @description Ids of models, or `provider/*`; null: all */
+            models: string[] | null;
+            expires_at: number | null;
+            /** @description unix seconds */
+            created_at: number;
+            last_used_at: number | null;
+            revoked_at: number | null;
         };
         AdminEntry: {
             id: string;
@@ -1371,7 +1413,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["KeyList"];
+                    "application/json": components["schemas"]["ListedKeyList"];
                 };
             };
             400: components["responses"]["Error400"];
