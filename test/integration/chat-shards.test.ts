@@ -65,6 +65,7 @@ test("workers serve the shards of every API instance, whatever their own number 
   );
   expect(new Set(await Promise.all(statuses))).toEqual(new Set([200]));
   expect(await before.settled()).toMatchObject({ ok: true });
-  const metrics = await scrape(after.metrics.api);
-  expect(metrics.value("inference_pool_waiting", { pool: "chat" })).toBe(0);
+  // Read once a second.
+  const waiting = async () => (await scrape(after.metrics.api)).value("inference_pool_waiting", { pool: "chat" });
+  await expect.poll(waiting).toBe(0);
 });
