@@ -119,7 +119,7 @@ test("the playground streams an answer and says its cost; the balance and the re
   await page.getByText("No request matches").waitFor();
 });
 
-test("an image is made and shown, and 20 MB are uploaded and listed with their life left", async () => {
+test("an image is made and shown, and 20 MB are uploaded and listed with how long they live", async () => {
   const { service, storage } = shared;
   const { page } = await signedIn(service, { origins: [storage] });
   await page.goto("/dashboard/playground?model=local/image");
