@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { budgetPeriods, periodAt } from "../../api/keys/budget-period.ts";
 import type { LedgerEntry, Money } from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { decisionOf, held, holdOf, openAccount, startBank, times } from "../support/money-setup.ts";
@@ -41,6 +42,17 @@ async function shownSums(money: Money, account: string) {
   );
 }
 
+/** What a budget counts: the calls since then, and of refunds those on days that stand. */
+async function plainCharges(money: Money, account: string, key: string, since: number, open: number): Promise<bigint> {
+  const entries = await money.ledger(account, { limit: 10_000 });
+  const ids = new Set(entries.filter(({ request }) => request?.key === key).map(({ id }) => id));
+  const isCounted = ({ id, kind, createdAt }: LedgerEntry) =>
+    kind === "refund" ? ids.has(id.slice("refund:".length)) && createdAt.getTime() < open : ids.has(id);
+  return entries
+    .filter((entry) => entry.createdAt.getTime() >= since && isCounted(entry))
+    .reduce((sum, { amountNanoUsd }) => sum - amountNanoUsd, 0n);
+}
+
 const step = fc.oneof(
   {
     weight: 8,
@@ -57,15 +69,33 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("sweep" as const) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("sum" as const), process: fc.nat({ max: 1 }) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("later" as const), hours: fc.nat({ max: 80 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("later" as const), hours: fc.nat({ max: 1_000 }) }) },
 );
 const batches = fc.array(fc.array(step, { minLength: 1, maxLength: 10 }), { minLength: 1, maxLength: 6 });
 
 test("usage by day is the plain sum of the ledger, whenever the job runs, twice and in two workers at once", async () => {
-  const { money, clock, another } = await startBank();
+  const { money, mongo, clock, another } = await startBank();
   const processes = [money, await another()];
   const property = fc.asyncProperty(batches, async (all) => {
     const accounts = [await openAccount(money, 100_000n), await openAccount(money, 100_000n)];
     const calls: { account: string; requestId: string }[] = [];
+    const charges: { account: string; key: string; from: number; expected: bigint }[] = [];
+    const call = async (
+      account: string,
+      it: { model: number; key: number; cost: bigint; failed: boolean; upload: boolean },
+    ) => {
+      const hold = await held(money, holdOf(account, 100n));
+      await money.settle(
+        decisionOf(hold, it.cost, {
+          model: `vendor/model-${it.model}`,
+          key: `key_${it.key}`,
+          status: it.failed ? "failed" : "succeeded",
+          usage: { input: 10, cached_input: it.key, output: it.model },
+          ...(it.upload && { kind: "storage", endpoint: "/v1/uploads", model: undefined }),
+        }),
+      );
+      calls.push({ account, requestId: hold.requestId });
+    };
     let made = 0;
     for (const batch of all) {
       await Promise.all(
@@ -82,27 +112,28 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
             await held(money, holdOf(account, 50n, { expiresAt: clock.now() - 1 }));
             return money.sweep(async () => false);
           }
-          const hold = await held(money, holdOf(account, 100n));
-          await money.settle(
-            decisionOf(hold, it.cost, {
-              model: `vendor/model-${it.model}`,
-              key: `key_${it.key}`,
-              status: it.failed ? "failed" : "succeeded",
-              usage: { input: 10, cached_input: it.key, output: it.model },
-              ...(it.upload && { kind: "storage", endpoint: "/v1/uploads", model: undefined }),
-            }),
-          );
-          calls.push({ account, requestId: hold.requestId });
+          return call(account, it);
         }),
       );
+    }
+    // Yesterday, today and the days that stand have calls.
+    for (const hours of [48, 24, 0]) {
+      for (const account of accounts) await call(account, { model: 0, key: 0, cost: 5n, failed: false, upload: false });
+      clock.later(hours * 60 * 60_000);
     }
     await Promise.all([...processes, ...processes].map((each) => each.sumUsage()));
     await money.sumUsage();
     for (const account of accounts) {
       const shown = await shownSums(money, account);
       expect(shown).toEqual(await plainSums(money, account));
-      // The running totals of a key are the same sums.
+      const openFrom = Date.parse(dayOf(new Date(clock.now() - dayMs)));
       for (const key of ["key_0", "key_1"]) {
+        // The charges that a budget counts are those of the ledger, also when days that stand are in the archive only.
+        for (const period of budgetPeriods) {
+          const { from } = periodAt(period, clock.now());
+          charges.push({ account, key, from, expected: await plainCharges(money, account, key, from, openFrom) });
+        }
+        // The running totals of a key are the same sums.
         const ofKey = [...shown].filter(([name]) => JSON.parse(name)[2] === key);
         const sum = (prefix: string) =>
           ofKey
@@ -116,6 +147,15 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
         });
       }
     }
+    const spent = async () => {
+      const found = charges.map(({ account, key, from }) => money.chargesOfKey(account, key, new Date(from)));
+      return (await Promise.all(found)).map(({ spentNanoUsd }) => spentNanoUsd);
+    };
+    const expected = charges.map((each) => each.expected);
+    expect(await spent()).toEqual(expected);
+    const archived = { createdAt: { $lt: new Date(Date.parse(dayOf(new Date(clock.now() - dayMs)))) } };
+    await mongo.connection.collection("ledger").deleteMany(archived);
+    expect(await spent()).toEqual(expected);
   });
   await fc.assert(property, { numRuns: 15, seed: 20_260_102, endOnFailure: true });
 });
