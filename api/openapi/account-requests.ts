@@ -35,7 +35,13 @@ const attempt = z.object({
   status: z.int().optional(),
   code: z.string().optional(),
 });
-const requestDetail = z.object({ ...request, attempts: z.array(attempt) }).meta({ id: "RequestDetail" });
+const requestDetail = z
+  .object({
+    ...request,
+    refunded: z.boolean().describe("The cost was given back to the balance"),
+    attempts: z.array(attempt),
+  })
+  .meta({ id: "RequestDetail" });
 
 const nothing = z.null();
 const unknown = [
@@ -104,7 +110,7 @@ export const requestOperations = {
         next: z.string().nullable(),
       }),
     ],
-    errors: [400, 401, 403, 500, 503],
+    errors: [400, 401, 403, 404, 500, 503],
   }),
   "GET /v1/requests/{id}": operation("getRequest", "One call, with its attempts at upstreams", {
     params: pathId("req_..."),

@@ -16,6 +16,10 @@ export function assertRequestId(id: string): void {
 export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund", "payout"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
+export const refundPrefix = "refund:";
+/** The id of the entry that gives back the cost of a call. */
+export const refundOf = (requestId: string): string => `${refundPrefix}${requestId}`;
+
 export const statuses = ["succeeded", "failed", "cancelled"] as const;
 /** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
 const request = {

@@ -7,7 +7,7 @@ import type { Logger } from "#platform/logger";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import { type Account, type Accounts, type Page, type StoredAccount, toAccount } from "./accounts.ts";
-import { type EntryKind, type Ledger, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
+import { type EntryKind, type Ledger, type LedgerEntry, refundOf, type StoredEntry, toEntry } from "./ledger.ts";
 import { maxInt64 } from "./usd.ts";
 
 /** A credit, adjustment, refund or payout. */
@@ -142,7 +142,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
       const call = (await ledger.readCommitted([{ _id: requestId, account }])).get(requestId);
       if (!call || !refundable.has(call.kind) || call.account !== account) throw notFound("request");
       const { entry } = await record({
-        _id: `refund:${requestId}`,
+        _id: refundOf(requestId),
         kind: "refund",
         account,
         amount: -call.amount,
@@ -151,6 +151,9 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
       });
       return entry;
     });
+
+  const isRefunded = async ({ account, id }: LedgerEntry): Promise<boolean> =>
+    (await ledger.readCommitted([{ _id: refundOf(id), account }])).size > 0;
 
   function mayRefund(error: unknown, call: { account: string; requestId: string }): boolean {
     if (error instanceof ServiceError && error.status === 404) return false;
@@ -240,6 +243,8 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
   return {
     credit,
     refund,
+    /** Whether the cost of a call was given back. */
+    isRefunded,
     creditPayment,
     creditReceipt,
     recordPayout,

@@ -4,7 +4,7 @@ import type { Clock } from "#platform/clock";
 import { openCollection, scatter } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 import { createKeyTotals } from "./key-totals.ts";
-import { type Ledger, timeIndex } from "./ledger.ts";
+import { type Ledger, refundPrefix, timeIndex } from "./ledger.ts";
 import { dayOf, daysLater, startOf } from "./usage-dates.ts";
 import { daySchema, group, type StoredUsageDay } from "./usage-rows.ts";
 import { createUsageViews } from "./usage-views.ts";
@@ -25,7 +25,6 @@ type State = InferRawDocType<typeof states>;
 /** The entries that usage is made of: with the refunds, all that calls and uploads change of a balance. */
 const charges = ["usage", "storage"] as const;
 export const refunds = { kind: "refund" } as const;
-const refundPrefix = "refund:";
 
 /** Looks the usage up once, which makes the job a tenth faster than a path from the entry for each key. */
 const counted = (keys: readonly string[]) => ({

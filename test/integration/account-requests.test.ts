@@ -3,7 +3,7 @@ import { startAccountServer } from "../support/account-server.ts";
 import { times } from "../support/money-setup.ts";
 
 test("a key sees its own calls, one that manages sees all, and neither sees another account's", async () => {
-  const { openCustomer } = await startAccountServer();
+  const { openCustomer, money } = await startAccountServer();
   const [ours, theirs] = [await openCustomer(), await openCustomer()];
   const [mine, other, foreign] = [
     await ours.call({ endpoint: "/v1/messages" }),
@@ -18,7 +18,8 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
   expect(await idsOf(ours.manager)).toEqual([other, mine]);
   expect(await idsOf(ours.manager, `/requests?key=${ours.first.id}`)).toEqual([mine]);
   expect(await idsOf(ours.first, `/requests?key=${ours.second.id}`)).toEqual([403, "insufficient_scope"]);
-  expect(await idsOf(ours.manager, `/requests?key=${theirs.first.id}`)).toEqual([]);
+  for (const key of [theirs.first.id, "key_none"])
+    expect(await idsOf(ours.manager, `/requests?key=${key}`)).toEqual([404, "not_found"]);
   expect(await idsOf(ours.manager, `/requests?after=${foreign}`)).toEqual([400, "invalid_value"]);
 
   for (const id of [other, foreign, "req_none", "credit:x:opening"])
@@ -42,8 +43,11 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
     queue_ms: null,
     first_token_ms: null,
     total_ms: 1_200,
+    refunded: false,
     attempts: [{ upstream: "openai", started_ms: 1, duration_ms: 40, outcome: "succeeded" }],
   });
+  await money.refund(ours.account, mine);
+  expect((await ours.first.ask(`/requests/${mine}`)).body).toMatchObject({ cost_usd: "0.000001", refunded: true });
 });
 
 test("filters by status, model, key and time, alone and together; what is wrong is named", async () => {

@@ -1,10 +1,11 @@
 import { z } from "zod";
+import type { Keys } from "#keys";
 import { formatUsd, type LedgerEntry, type Money, requestStatuses } from "#money";
 import { pageQuery, parse, timeSpan } from "../../http/input.ts";
 import { found, renderCalls, unixSeconds } from "../../http/json-routes.ts";
 import { renderAttempts } from "../render-attempts.ts";
 import type { AccountHandler } from "./handler.ts";
-import { visibleKey } from "./own-key.ts";
+import { askedKey, visibleKey } from "./own-key.ts";
 
 const text = z.string().min(1).max(200);
 const requestsQuery = pageQuery.extend({
@@ -47,11 +48,11 @@ const renderRequest = ({ id, request, costNanoUsd, createdAt }: LedgerEntry) => 
   };
 };
 
-export function requestHandlers({ money }: { money: Money }) {
+export function requestHandlers({ keys, money }: { keys: Keys; money: Money }) {
   return {
     list: async (req, _res, caller) => {
       const { key, ...query } = parse(requestsQuery, req.query);
-      const own = { account: caller.account, key: visibleKey(caller, key) };
+      const own = { account: caller.account, key: await askedKey(keys, caller, key) };
       return renderCalls(await money.findCalls({ ...query, ...own }), renderRequest);
     },
     get: async (req, _res, caller) => {
@@ -59,7 +60,8 @@ export function requestHandlers({ money }: { money: Money }) {
       const key = visibleKey(caller);
       const visible = entry?.request && (key === undefined || entry.request.key === key) ? entry : undefined;
       const shown = found(visible, "request");
-      return { ...renderRequest(shown), attempts: renderAttempts(shown.request?.attempts ?? []) };
+      const refunded = shown.costNanoUsd > 0n && (await money.isRefunded(shown));
+      return { ...renderRequest(shown), refunded, attempts: renderAttempts(shown.request?.attempts ?? []) };
     },
   } satisfies Record<string, AccountHandler>;
 }

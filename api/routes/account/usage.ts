@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
+import type { Keys } from "#keys";
 import { dayOf, daysLater, formatUsd, type Money, type UsageGroup, type UsageRow, usageGroups } from "#money";
 import type { Clock } from "#platform/clock";
 import { parse } from "../../http/input.ts";
 import type { AccountHandler } from "./handler.ts";
-import { visibleKey } from "./own-key.ts";
+import { askedKey } from "./own-key.ts";
 
 const maxDays = 366;
 const defaultDays = 30;
@@ -40,14 +41,14 @@ const renderUsage = ({ day, model, key, endpoint, ...sums }: UsageRow) => ({
   cost_usd: formatUsd(sums.costNanoUsd),
 });
 
-export function usageHandlers({ money, clock }: { money: Money; clock: Clock }) {
+export function usageHandlers({ keys, money, clock }: { keys: Keys; money: Money; clock: Clock }) {
   return {
     list: async (req, _res, caller) => {
       const { from: given, to = dayOf(clock.now()), group_by: groupBy, key } = parse(usageQuery, req.query);
       const from = given ?? daysLater(to, 1 - defaultDays);
       if (from > to) throw invalidValue("from", "from: must not be after `to`.");
       if (daysLater(from, maxDays - 1) < to) throw invalidValue("from", `from: at most ${maxDays} days until \`to\`.`);
-      const query = { from, to, key: visibleKey(caller, key), groupBy, limit: maxRows + 1 };
+      const query = { from, to, key: await askedKey(keys, caller, key), groupBy, limit: maxRows + 1 };
       const rows = await money.usage(caller.account, query);
       if (rows.length > maxRows)
         throw invalidValue("group_by", `group_by: there are more than ${maxRows} rows; ask for fewer days or groups.`);

@@ -2753,6 +2753,8 @@ export interface components {
             queue_ms: number | null;
             first_token_ms: number | null;
             total_ms: number | null;
+            /** @description The cost was given back to the balance */
+            refunded: boolean;
             attempts: {
                 upstream: string | null;
                 model?: string;
@@ -4740,6 +4742,7 @@ export interface operations {
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
@@ -4812,6 +4815,7 @@ export interface operations {
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };

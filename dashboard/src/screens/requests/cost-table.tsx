@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { modelsQuery } from "../../api/models.ts";
-import type { Call } from "../../api/requests.ts";
+import type { CallWithAttempts } from "../../api/requests.ts";
 import { useAccountSession } from "../../api/session.ts";
 import { Money } from "../../components/money.tsx";
 import { QueryView } from "../../components/query-view.tsx";
@@ -26,7 +26,7 @@ const columns: readonly Column<CostLine>[] = [
 ];
 
 /** What was charged, worked out from the usage and the prices of today. */
-export function CostTable({ call }: { readonly call: Call }) {
+export function CostTable({ call }: { readonly call: CallWithAttempts }) {
   const { account } = useAccountSession();
   return (
     <QueryView query={useQuery(modelsQuery)}>
@@ -50,11 +50,12 @@ export function CostTable({ call }: { readonly call: Call }) {
   );
 }
 
-function Note({ call, lines }: { readonly call: Call; readonly lines: readonly CostLine[] }) {
+function Note({ call, lines }: { readonly call: CallWithAttempts; readonly lines: readonly CostLine[] }) {
   const difference = toNano(sumUsd(lines.map(({ costUsd }) => costUsd))) - toNano(call.cost_usd);
   const isRounding = difference <= BigInt(lines.length) && difference >= -BigInt(lines.length);
   return (
     <ul className="flex flex-col gap-1 text-xs text-muted">
+      {call.refunded && <li>The charge was refunded: your balance has it back.</li>}
       {call.estimated && <li>The provider did not report its usage, so it was counted here.</li>}
       {lines.length > 0 && difference !== 0n && isRounding && <li>The sum is rounded once, at its end.</li>}
       {!isRounding && call.cost_usd !== "0" && (
