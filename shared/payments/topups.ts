@@ -95,6 +95,13 @@ export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: 
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
+  /** Throws 429 if more than so many of the last day are not paid. */
+  async function assertUnpaid(account: string, atMost: number): Promise<void> {
+    const unpaid = { account, createdAt: { $gt: after(-dayMs) }, received: 0n };
+    if ((await answered(collection.countDocuments(unpaid, { limit: atMost + 1 }))) > atMost)
+      throw rateLimited(`${maxUnpaidPerDay} top-ups of the last 24 hours are not paid: pay one of them.`, 3_600);
+  }
+
   return {
     /** Throws 400 for an amount out of bounds, 429 for too many that were not paid. */
     async open(account: string, nanoUsd: bigint): Promise<Topup> {
@@ -103,9 +110,7 @@ export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: 
           "amount_usd",
           `amount_usd must be from ${formatUsd(minNanoUsd)} to ${formatUsd(maxNanoUsd)}, with at most six decimals.`,
         );
-      const unpaid = { account, createdAt: { $gt: after(-dayMs) }, received: 0n };
-      if ((await answered(collection.countDocuments(unpaid, { limit: maxUnpaidPerDay }))) === maxUnpaidPerDay)
-        throw rateLimited(`${maxUnpaidPerDay} top-ups of the last 24 hours are not paid: pay one of them.`, 3_600);
+      await assertUnpaid(account, maxUnpaidPerDay - 1);
       const { address: reference } = await generateKeyPairSigner();
       const stored: StoredTopup = {
         _id: `top_${randomBase62(20)}`,
@@ -121,6 +126,13 @@ export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: 
         removeAt: after(retentionMs),
       };
       await answered(collection.insertOne(stored));
+      // Again with this one: of several that are opened side by side the last sees all of them.
+      try {
+        await assertUnpaid(account, maxUnpaidPerDay);
+      } catch (error) {
+        await answered(collection.deleteOne({ _id: stored._id }));
+        throw error;
+      }
       return toTopup(stored, clock.now());
     },
 

@@ -1,6 +1,7 @@
 import { address } from "@solana/kit";
 import { expect, test } from "vitest";
 import { dayMs } from "../../shared/platform/clock.ts";
+import { times } from "../support/money-setup.ts";
 import { usd } from "../support/payments-setup.ts";
 import { oddPayment } from "../support/payments-transactions.ts";
 import { availableOf, startTopups } from "../support/topups-setup.ts";
@@ -197,7 +198,14 @@ test("an account has at most twenty unpaid top-ups a day, and they are listed ne
   const all = await startTopups();
   const account = await all.account();
   const opened: string[] = [];
-  for (let n = 0; n < 20; n++) {
+  // Side by side first: never more, and the answers agree with the list.
+  const atOnce = await Promise.allSettled(times(60, () => all.topups.open(account, usd("1"))));
+  const given = atOnce.flatMap((each) => (each.status === "fulfilled" ? [each.value.id] : []));
+  expect(given.length).toBeLessThanOrEqual(20);
+  const stored = (await all.topups.list(account, { limit: 100 })).map(({ id }) => id);
+  expect(stored.toSorted()).toEqual(given.toSorted());
+  opened.push(...stored);
+  while (opened.length < 20) {
     all.clock.later(1_000);
     opened.unshift((await all.topups.open(account, usd("1"))).id);
   }
