@@ -24,11 +24,17 @@ const modelName = z
   .string()
   .max(200)
   .regex(/^[^\s/*]+\/(\*|[^\s*]+)$/, "expected the id of a model, or `provider/*`");
+/** Redis counts budgets in floating point, which is exact to 2^53 nano-USD. */
+const maxBudgetUsd = 9_000_000n;
+const budgetLimit = positiveUsd.refine(
+  (nanoUsd) => nanoUsd <= maxBudgetUsd * 1_000_000_000n,
+  `must be at most ${maxBudgetUsd}`,
+);
 const rights = {
   name: name.nullable().optional(),
   scopes: scopeList.optional(),
   budget: z
-    .strictObject({ limit_usd: positiveUsd, period: z.enum(budgetPeriods) })
+    .strictObject({ limit_usd: budgetLimit, period: z.enum(budgetPeriods) })
     .nullable()
     .optional(),
   models: z.array(modelName).min(1).max(100).nullable().optional(),

@@ -141,6 +141,7 @@ test("malformed fields are refused by their names", async () => {
     [{ scopes: [] }, "scopes"],
     [{ scopes: ["admin"] }, "scopes[0]"],
     [{ budget: { limit_usd: "0", period: "day" } }, "budget.limit_usd"],
+    [{ budget: { limit_usd: "9000000.000000001", period: "day" } }, "budget.limit_usd"],
     [{ budget: { limit_usd: "-1", period: "day" } }, "budget.limit_usd"],
     [{ budget: { limit_usd: 5, period: "day" } }, "budget.limit_usd"],
     [{ budget: { limit_usd: "5", period: "year" } }, "budget.period"],
