@@ -5,9 +5,8 @@ import { unwrap } from "../api/client.ts";
 import { queryClient } from "../api/query-client.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
-import { Dialog } from "../components/dialog.tsx";
+import { FormDialog } from "../components/dialog.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
-import { ErrorNote } from "../components/error-note.tsx";
 import { Field } from "../components/field.tsx";
 import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
@@ -130,23 +129,17 @@ function NewAccount({ onClose }: { readonly onClose: () => void }) {
       await navigate({ to: "/operator/accounts/$id", params: { id } });
     },
   });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    create.mutate();
-  }
   return (
-    <Dialog title="New account" onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-5">
-        <Field label="Name" required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
-        <Select label="Tier" hint="Elite accounts pay less." value={tier} options={tiers} onChange={setTier} />
-        {create.error && <ErrorNote error={create.error} />}
-        <div className="flex justify-end gap-3">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" busy={create.isPending}>
-            Make the account
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="New account"
+      action="Make the account"
+      busy={create.isPending}
+      error={create.error}
+      onSubmit={create.mutate}
+      onClose={onClose}
+    >
+      <Field label="Name" required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
+      <Select label="Tier" hint="Elite accounts pay less." value={tier} options={tiers} onChange={setTier} />
+    </FormDialog>
   );
 }

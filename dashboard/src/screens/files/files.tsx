@@ -87,11 +87,11 @@ function DeleteDialog({ upload, onClose }: { readonly upload: Upload; readonly o
       title="Delete the upload?"
       action="Delete"
       busy={remove.isPending}
+      error={remove.error}
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p>Requests that name {upload.id} will fail. What its storage cost is not given back.</p>
-      {remove.error && <ErrorNote error={remove.error} />}
     </ConfirmDialog>
   );
 }
