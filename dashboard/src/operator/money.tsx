@@ -12,6 +12,7 @@ import { Archives } from "./archives.tsx";
 import { LedgerCheck } from "./ledger-check.tsx";
 import { AccountLink, Id, RequestLink } from "./links.tsx";
 import { Nothing, Section } from "./overview-parts.tsx";
+import { Owed } from "./owed.tsx";
 import { PagedTable } from "./paged-table.tsx";
 
 const limit = 20;
@@ -51,38 +52,6 @@ const Holds = () => (
     />
   </Section>
 );
-
-function Owed() {
-  const total = useQuery({
-    queryKey: ["admin", "owed-total"],
-    queryFn: ({ signal }) => unwrap(admin.GET("/owed/total", { signal })),
-  });
-  return (
-    <Section title="Owed to payers" note={total.data && total.data.payments > 0 && <Money usd={total.data.owed_usd} />}>
-      <PagedTable
-        caption="Owed to payers"
-        queryKey={["owed"]}
-        read={(after, signal) =>
-          unwrap(admin.GET("/owed", { params: { query: { limit, ...(after && { after }) } }, signal }))
-        }
-        rowKey={({ id }) => id}
-        columns={[
-          { header: "Paid", cell: ({ paid_at: at }) => <Time at={at} /> },
-          { header: "Payment", cell: ({ id, account }) => <AccountLink id={account}>{id}</AccountLink> },
-          { header: "Payer", cell: ({ payer }) => (payer === null ? "–" : <Id>{payer}</Id>) },
-          { header: "Usable until", cell: ({ good_until: at }) => <Time at={at} />, numeric: true },
-          { header: "Paid amount", cell: ({ paid_usd: usd }) => <Money usd={usd} />, numeric: true },
-          { header: "Owed", cell: ({ owed_usd: usd }) => <Money usd={usd} />, numeric: true },
-        ]}
-        empty={
-          <Nothing title="Nothing is owed">
-            What x402 payers paid and did not use is listed here, to be paid back.
-          </Nothing>
-        }
-      />
-    </Section>
-  );
-}
 
 function Buybacks() {
   const accruals = useQuery({
