@@ -3,7 +3,9 @@ import { classNames } from "./class-names.ts";
 
 export function Card({ children, className }: { readonly children: ReactNode; readonly className?: string }) {
   return (
-    <div className={classNames("min-w-0 rounded-2xl border border-line bg-surface p-5", className)}>{children}</div>
+    <div className={classNames("min-w-0 rounded-2xl border border-line bg-surface p-4 sm:p-5", className)}>
+      {children}
+    </div>
   );
 }
 

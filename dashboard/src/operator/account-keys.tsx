@@ -44,7 +44,7 @@ export function AccountKeys({ account }: { readonly account: string }) {
               header: "Key",
               cell: ({ name, prefix }) => (
                 <span className="flex flex-col">
-                  <span className="font-medium">{name ?? "No name"}</span>
+                  <span className="font-medium wrap-anywhere">{name ?? "No name"}</span>
                   <Id>{prefix}</Id>
                 </span>
               ),

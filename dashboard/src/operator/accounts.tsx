@@ -8,7 +8,6 @@ import { Button } from "../components/button.tsx";
 import { FormDialog } from "../components/dialog.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
-import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
 import { Time } from "../components/time.tsx";
@@ -62,8 +61,8 @@ export function Accounts() {
             ),
           },
           { header: "State", cell: (account) => <AccountState account={account} /> },
-          { header: "Balance", cell: ({ balance_usd: usd }) => <Money usd={usd} />, numeric: true },
-          { header: "Available", cell: ({ available_usd: usd }) => <Money usd={usd} />, numeric: true },
+          { header: "Balance", usd: ({ balance_usd: usd }) => usd },
+          { header: "Available", usd: ({ available_usd: usd }) => usd },
           { header: "Created", cell: ({ created_at: at }) => <Time at={at} />, numeric: true },
         ]}
         empty={

@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { unwrap } from "../api/client.ts";
 import { Badge } from "../components/badge.tsx";
-import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { Table } from "../components/table.tsx";
@@ -42,7 +41,7 @@ const Holds = () => (
         { header: "Id", cell: ({ id, object }) => (object === "lease" ? <Id>{id}</Id> : <RequestLink id={id} />) },
         { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
         { header: "Ends", cell: ({ expires_at: at }) => <Time at={at} />, numeric: true },
-        { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+        { header: "Amount", usd: ({ amount_usd: usd }) => usd },
       ]}
       empty={
         <Nothing title="Nothing is held">
@@ -70,7 +69,7 @@ function Buybacks() {
               columns={[
                 { header: "Accrued for", cell: ({ token }) => <Id>{token}</Id> },
                 { header: "Charges", cell: ({ entries }) => count(entries), numeric: true },
-                { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+                { header: "Amount", usd: ({ amount_usd: usd }) => usd },
               ]}
             />
           )
@@ -89,7 +88,7 @@ function Buybacks() {
           { header: "Made", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Bought", cell: ({ done_at: at }) => <Time at={at} absent="not yet" /> },
           { header: "Charges", cell: ({ entries }) => count(entries), numeric: true },
-          { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+          { header: "Amount", usd: ({ amount_usd: usd }) => usd },
         ]}
         empty={
           <Nothing title="No batches">

@@ -6,6 +6,7 @@ import { Button } from "../components/button.tsx";
 import { FormDialog } from "../components/dialog.tsx";
 import { Field, UsdField } from "../components/field.tsx";
 import { Money } from "../components/money.tsx";
+import { Notice } from "../components/notice.tsx";
 import { Time } from "../components/time.tsx";
 import { toast } from "../components/toast.tsx";
 import { useNow } from "../lib/time.ts";
@@ -39,8 +40,8 @@ export function Owed() {
           { header: "Payment", cell: ({ id, account }) => <AccountLink id={account}>{id}</AccountLink> },
           { header: "Payer", cell: ({ payer }) => (payer === null ? "–" : <Id>{payer}</Id>) },
           { header: "Usable until", cell: ({ good_until: at }) => <Time at={at} />, numeric: true },
-          { header: "Paid amount", cell: ({ paid_usd: usd }) => <Money usd={usd} />, numeric: true },
-          { header: "Owed", cell: ({ owed_usd: usd }) => <Money usd={usd} />, numeric: true },
+          { header: "Paid amount", usd: ({ paid_usd: usd }) => usd },
+          { header: "Owed", usd: ({ owed_usd: usd }) => usd },
           {
             header: "",
             cell: (payment) => (
@@ -102,9 +103,9 @@ function Refund({ payment, onClose }: { readonly payment: Payment; readonly onCl
         </p>
       )}
       {good_until * 1000 > now && (
-        <p className="rounded-xl bg-warn-soft p-4 text-warn">
+        <Notice>
           Its payer can still use it. To pay it back now, freeze <AccountLink id={account} /> first.
-        </p>
+        </Notice>
       )}
       <UsdField label="Amount in USD" places={6} required value={amount} onChange={setAmount} />
       <Field
