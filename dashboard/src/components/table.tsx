@@ -32,6 +32,9 @@ interface Props<Row> {
   readonly footer?: readonly (string | null)[];
 }
 
+/** Names of models and keys are headers, too. */
+const longHeader = 24;
+
 /** A column as it is drawn; `total` is its cell of the footer. */
 function drawn<Row>(column: Column<Row>, rows: readonly Row[], total: string | null | undefined) {
   if ("cell" in column) return { numeric: false, wide: false, total, ...column };
@@ -52,7 +55,14 @@ export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row
         <thead>
           <tr>
             {all.map(({ header, numeric }) => (
-              <th key={header} scope="col" className={numeric ? "num" : "text-start"}>
+              <th
+                key={header}
+                scope="col"
+                className={classNames(
+                  numeric ? "num" : "text-start",
+                  header.length > longHeader && "min-w-40 wrap-anywhere whitespace-normal",
+                )}
+              >
                 {header || <span className="sr-only">Actions</span>}
               </th>
             ))}
