@@ -64,6 +64,17 @@ test("without a connection the page says so and stays, and with it comes back by
   expect(await page.getByRole("status").allTextContents()).toEqual([]);
 });
 
+test("an answer that fails leaves what was read before, and says that it is old", async () => {
+  const { page } = await opened("5.00", /status of 502/);
+  await page.getByText("$5.00").first().waitFor();
+  await page.route("**/v1/balance", (route) => route.fulfill({ status: 502 }));
+  await page.getByRole("link", { name: "Models" }).click();
+  await page.getByRole("link", { name: "Overview" }).click();
+  const said = () => page.getByRole("status").allTextContents();
+  await expect.poll(said).toContain("Not up to date: The service answered 502.");
+  expect(await page.getByText("$5.00").count()).toBeGreaterThan(0);
+});
+
 test("an account without a balance, and one that is frozen, read it on the page", async () => {
   const { service } = shared;
   const { page, customer } = await opened("0");

@@ -35,19 +35,19 @@ export const secondsOf = (day: string | undefined): number | undefined => {
 };
 
 const listeners = new Set<() => void>();
-const clock: { now: number; timer: number } = { now: Date.now(), timer: 0 };
+const clock: { now: number; timer?: ReturnType<typeof setInterval> } = { now: Date.now() };
 
 function subscribe(listener: () => void) {
   clock.now = Date.now();
   if (listeners.size === 0)
-    clock.timer = window.setInterval(() => {
+    clock.timer = setInterval(() => {
       clock.now = Date.now();
       for (const notify of listeners) notify();
     }, 1000);
   listeners.add(listener);
   return () => {
     listeners.delete(listener);
-    if (listeners.size === 0) window.clearInterval(clock.timer);
+    if (listeners.size === 0) clearInterval(clock.timer);
   };
 }
 

@@ -10,6 +10,7 @@ import { toast } from "../components/toast.tsx";
 import { usdText } from "../lib/usd.ts";
 import { tiers } from "./accounts.tsx";
 import { type Account, accountQuery, admin } from "./api.ts";
+import { Reason } from "./reason.tsx";
 
 interface Props {
   readonly account: Account;
@@ -70,13 +71,7 @@ export function Credit({ account, onClose }: Props) {
         value={amount}
         onChange={setAmount}
       />
-      <Field
-        label="Reason"
-        hint="Stored in the ledger and in the audit log."
-        maxLength={1000}
-        value={reason}
-        onChange={(event) => setReason(event.target.value)}
-      />
+      <Reason value={reason} onChange={setReason} />
       <Field
         label="Idempotency key"
         hint="The same key credits once, however often it is sent. An invoice's number is a good one."

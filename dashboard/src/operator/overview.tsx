@@ -40,7 +40,6 @@ export function OperatorOverview() {
       <QueryView query={overview}>
         {(data) => (
           <>
-            {overview.error && <p className="text-bad">Not up to date: {overview.error.message}</p>}
             <Traffic overview={data} within={within} />
             <Pools overview={data} />
             <div className="grid gap-8 lg:grid-cols-2">

@@ -15,6 +15,7 @@ import { admin, type Owed as Payment } from "./api.ts";
 import { AccountLink, Id } from "./links.tsx";
 import { Nothing, Section } from "./overview-parts.tsx";
 import { PagedTable } from "./paged-table.tsx";
+import { Reason } from "./reason.tsx";
 
 const limit = 20;
 const totalKey = ["admin", "owed-total"];
@@ -116,13 +117,7 @@ function Refund({ payment, onClose }: { readonly payment: Payment; readonly onCl
         value={transaction}
         onChange={(event) => setTransaction(event.target.value.trim())}
       />
-      <Field
-        label="Reason"
-        hint="Stored in the ledger and in the audit log."
-        maxLength={1000}
-        value={reason}
-        onChange={(event) => setReason(event.target.value)}
-      />
+      <Reason value={reason} onChange={setReason} />
     </FormDialog>
   );
 }
