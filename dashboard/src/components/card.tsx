@@ -18,7 +18,7 @@ interface FigureProps {
 /** One number with its name. */
 export function Figure({ label, children, note }: FigureProps) {
   return (
-    <Card>
+    <Card className="h-full">
       <dl className="flex flex-col gap-1">
         <dt className="text-xs font-medium text-muted">{label}</dt>
         <dd className="text-lg font-semibold wrap-anywhere tabular-nums sm:text-xl">{children}</dd>

@@ -48,7 +48,7 @@ export function OperatorRequests() {
           { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Request", cell: ({ id }) => <RequestLink id={id} /> },
           { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
-          { header: "Model", cell: ({ request: call }) => call?.model ?? "Not known", wide: true },
+          { header: "Model", cell: ({ request: call }) => call?.model ?? call?.endpoint ?? "Not known", wide: true },
           {
             header: "Status",
             cell: ({ request: call }) => call && <CallStatus status={call.status} error={call.error} />,
