@@ -1,17 +1,22 @@
 import { useQuery } from "@tanstack/react-query";
 import { createRootRoute, type ErrorComponentProps, Link } from "@tanstack/react-router";
-import { sessionQuery } from "./api/session.ts";
+import { useState } from "react";
+import { request } from "./api/client.ts";
+import { sessionPath, sessionQuery } from "./api/session.ts";
 import { buttonClass } from "./components/button.tsx";
 import { ErrorNote } from "./components/error-note.tsx";
 import { Layout } from "./components/layout.tsx";
 import { Page } from "./components/page.tsx";
 import { Skeleton } from "./components/skeleton.tsx";
+import { toast } from "./components/toast.tsx";
 import { SignIn } from "./screens/sign-in.tsx";
 
 /** The parent of all screens: the layout for those who are signed in, the sign-in page for all others. */
 
 function Root() {
   const session = useQuery(sessionQuery);
+  const [wasSignedIn, setWasSignedIn] = useState(false);
+  if (session.data && !wasSignedIn) setWasSignedIn(true);
   if (session.isPending) return <Loading />;
   if (session.error && session.data === undefined)
     return (
@@ -19,7 +24,7 @@ function Root() {
         <ErrorNote error={session.error} onRetry={session.refetch} />
       </main>
     );
-  return session.data ? <Layout session={session.data} /> : <SignIn />;
+  return session.data ? <Layout session={session.data} /> : <SignIn hasEnded={wasSignedIn} />;
 }
 
 export const Loading = () => (
@@ -36,9 +41,16 @@ const NotFound = () => (
   </Page>
 );
 
-export const Failed = ({ error, reset }: ErrorComponentProps) => (
+/** Only a new page asks again for a file that could not be loaded; without a connection there would be none at all. */
+const reload = () =>
+  request(sessionPath).then(
+    () => window.location.reload(),
+    () => toast("The service still cannot be reached."),
+  );
+
+export const Failed = ({ error }: ErrorComponentProps) => (
   <Page title="This page failed">
-    <ErrorNote error={error} onRetry={reset} />
+    <ErrorNote error={error} onRetry={reload} />
   </Page>
 );
 

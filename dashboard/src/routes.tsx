@@ -1,5 +1,6 @@
 import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { texts } from "./lib/search.ts";
+import { loaded } from "./loaded.ts";
 import { operatorRoutes } from "./operator/routes.tsx";
 import { Failed, Loading, rootRoute } from "./root.tsx";
 
@@ -11,7 +12,10 @@ const overview = createRoute({
   getParentRoute,
   path: "/",
   validateSearch: texts("by", "days"),
-  component: lazyRouteComponent(() => import("./screens/overview/overview.tsx"), "Overview"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/overview/overview.tsx")),
+    "Overview",
+  ),
 });
 
 /** Where links to sign in lead. Without a session every address shows the sign-in page. */
@@ -26,54 +30,78 @@ const signIn = createRoute({
 const keys = createRoute({
   getParentRoute,
   path: "/keys",
-  component: lazyRouteComponent(() => import("./screens/keys/keys.tsx"), "Keys"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/keys/keys.tsx")),
+    "Keys",
+  ),
 });
 
 const requests = createRoute({
   getParentRoute,
   path: "/requests",
   validateSearch: texts("status", "model", "key", "from", "to", "after"),
-  component: lazyRouteComponent(() => import("./screens/requests/requests.tsx"), "Requests"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/requests/requests.tsx")),
+    "Requests",
+  ),
 });
 
 const requestDetail = createRoute({
   getParentRoute,
   path: "/requests/$id",
-  component: lazyRouteComponent(() => import("./screens/requests/request-detail.tsx"), "RequestDetail"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/requests/request-detail.tsx")),
+    "RequestDetail",
+  ),
 });
 
 const playground = createRoute({
   getParentRoute,
   path: "/playground",
   validateSearch: texts("model"),
-  component: lazyRouteComponent(() => import("./screens/playground/playground.tsx"), "Playground"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/playground/playground.tsx")),
+    "Playground",
+  ),
 });
 
 const models = createRoute({
   getParentRoute,
   path: "/models",
   validateSearch: texts("q", "type"),
-  component: lazyRouteComponent(() => import("./screens/models/models.tsx"), "Models"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/models/models.tsx")),
+    "Models",
+  ),
 });
 
 const files = createRoute({
   getParentRoute,
   path: "/files",
-  component: lazyRouteComponent(() => import("./screens/files/files.tsx"), "Files"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/files/files.tsx")),
+    "Files",
+  ),
 });
 
 const topUp = createRoute({
   getParentRoute,
   path: "/top-up",
   validateSearch: texts("id"),
-  component: lazyRouteComponent(() => import("./screens/top-up/top-up.tsx"), "TopUp"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/top-up/top-up.tsx")),
+    "TopUp",
+  ),
 });
 
 const invoices = createRoute({
   getParentRoute,
   path: "/invoices",
   validateSearch: texts("month"),
-  component: lazyRouteComponent(() => import("./screens/invoices.tsx"), "Invoices"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/invoices.tsx")),
+    "Invoices",
+  ),
 });
 
 export const router = createRouter({

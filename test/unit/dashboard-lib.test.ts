@@ -6,7 +6,8 @@ import { asCurl, asPython } from "../../dashboard/src/lib/code-samples.ts";
 import { costLines } from "../../dashboard/src/lib/cost.ts";
 import { inputFields, toInput } from "../../dashboard/src/lib/input-schema.ts";
 import { priceRows } from "../../dashboard/src/lib/prices.ts";
-import { fromNano, sumUsd, toNano, usdText } from "../../dashboard/src/lib/usd.ts";
+import { remaining } from "../../dashboard/src/lib/time.ts";
+import { fromNano, longestRest, sumUsd, toNano, usdText } from "../../dashboard/src/lib/usd.ts";
 
 const nano = fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n });
 
@@ -26,6 +27,21 @@ test.for([
   ["9007199254740993.000000001", "$9,007,199,254,740,993.000000001"],
 ] as const)("%s is shown as %s", ([amount, shown]) => {
   expect(usdText(amount)).toBe(shown);
+});
+
+test("a column of amounts has as much space after the cents as its longest one needs", () => {
+  expect(longestRest(["12", "0.5", "0.000000001", "3.14159"])).toBe(7);
+  expect(longestRest(["12.50", "3"])).toBe(0);
+});
+
+test.for([
+  [669_600, "7 d 18 h"],
+  [172_799, "47 h 59 min"],
+  [3_600, "1 h 00 min"],
+  [249, "4 min 09 s"],
+  [-1, "0 min 00 s"],
+] as const)("%i seconds remain as %s", ([seconds, shown]) => {
+  expect(remaining(seconds, 0)).toBe(shown);
 });
 
 test("a call's cost is worked out line by line from its usage and the price of its tier", () => {

@@ -7,6 +7,8 @@ export const balanceQuery = queryOptions({
   queryKey: balanceKey,
   queryFn: ({ signal }) => unwrap(client.GET("/v1/balance", { signal })),
   refetchInterval: 15_000,
+  // Whoever opens a screen that shows it may just have paid for a call.
+  staleTime: 0,
 });
 
 /** null takes the alert off. */

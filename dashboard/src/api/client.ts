@@ -1,4 +1,5 @@
 import createClient from "openapi-fetch";
+import { createStore } from "../lib/store.ts";
 import type { paths } from "./schema.d.ts";
 
 /** Requests to the service, whose session cookie says who is asking. Types come from its OpenAPI document. */
@@ -27,9 +28,13 @@ export class ApiError extends Error {
 export const errorOf = async (response: Response): Promise<ApiError> =>
   new ApiError(response.status, await response.json().catch(() => undefined), response.headers.get("x-request-id"));
 
+/** Whether the last request did not reach the service. */
+export const connectionLost = createStore(false);
+
 /** Throws what cannot be sent as an ApiError; an abort stays what it is. */
 export function unreachable(error: unknown): never {
   if (error instanceof DOMException && error.name === "AbortError") throw error;
+  connectionLost.set(true);
   throw new ApiError(0, undefined);
 }
 

@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { daySeconds, secondsOf } from "../lib/time.ts";
 import { client, defined, unwrap } from "./client.ts";
 import type { components } from "./schema.d.ts";
 
@@ -14,21 +15,21 @@ export interface Filters {
   readonly to?: string | undefined;
 }
 
-const secondsOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1000;
-const daySeconds = 86_400;
-
 const statuses = ["succeeded", "failed", "cancelled"] as const;
 
-/** A status that is none is no filter: anyone may have typed the address. */
-const queryOf = ({ status, model, key, from, to }: Filters, limit: number, after: string) => ({
-  limit,
-  status: statuses.find((each) => each === status),
-  model,
-  key,
-  from: from && secondsOf(from),
-  to: to && secondsOf(to) + daySeconds,
-  after: after || undefined,
-});
+/** A status or a day that is none is no filter: anyone may have typed the address. */
+function queryOf({ status, model, key, from, to }: Filters, limit: number, after: string) {
+  const lastDay = secondsOf(to);
+  return {
+    limit,
+    status: statuses.find((each) => each === status),
+    model,
+    key,
+    from: secondsOf(from),
+    to: lastDay === undefined ? undefined : lastDay + daySeconds,
+    after: after || undefined,
+  };
+}
 
 const fetchPage = (filters: Filters, limit: number, after: string, signal: AbortSignal) =>
   unwrap(client.GET("/v1/requests", { params: { query: defined(queryOf(filters, limit, after)) }, signal }));

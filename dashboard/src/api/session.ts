@@ -25,19 +25,19 @@ export type Session = (
 
 type AccountSession = Extract<Session, { kind: "account" }>;
 
-const path = "/dashboard/session";
+export const sessionPath = "/dashboard/session";
 
 export const signIn = (secret: string) =>
-  postJson<Session>(path, secret.startsWith("live_") ? { key: secret } : { admin_token: secret });
-export const signInByCode = (code: string) => postJson<Session>(path, { code });
-export const signOut = () => request<unknown>(path, { method: "DELETE" });
+  postJson<Session>(sessionPath, secret.startsWith("live_") ? { key: secret } : { admin_token: secret });
+export const signInByCode = (code: string) => postJson<Session>(sessionPath, { code });
+export const signOut = () => request<unknown>(sessionPath, { method: "DELETE" });
 
 /** null: nobody is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: async (): Promise<Session | null> => {
     try {
-      return await request<Session>(path);
+      return await request<Session>(sessionPath);
     } catch (error) {
       if (error instanceof ApiError && (error.status === 401 || error.status === 404)) return null;
       throw error;

@@ -13,7 +13,7 @@ export type Tone = keyof typeof tones;
 export function Badge({ tone = "plain", children }: { readonly tone?: Tone; readonly children: ReactNode }) {
   return (
     <span
-      className={`inline-flex items-center rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap ${tones[tone]}`}
+      className={`inline-block max-w-full rounded-full px-2 py-0.5 text-xs font-medium wrap-break-word sm:whitespace-nowrap ${tones[tone]}`}
     >
       {children}
     </span>

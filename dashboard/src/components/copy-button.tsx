@@ -1,26 +1,38 @@
+import { useEffect, useState } from "react";
 import { Button, type ButtonLook } from "./button.tsx";
-import { toast } from "./toast.tsx";
 
 interface Props {
   readonly text: string;
-  /** What is copied, for screen readers and the message. */
+  /** What is copied, for screen readers. */
   readonly what: string;
   readonly label?: string;
   readonly look?: ButtonLook;
 }
 
+const shownMs = 2000;
+
+/** Says itself how it went: messages elsewhere are out of reach while a dialog is open. */
 export function CopyButton({ text, what, label = "Copy", look }: Props) {
+  const [said, say] = useState("");
+  useEffect(() => {
+    if (said === "") return;
+    const timer = window.setTimeout(() => say(""), shownMs);
+    return () => window.clearTimeout(timer);
+  }, [said]);
   async function copy() {
     try {
       await navigator.clipboard.writeText(text);
-      toast(`Copied: ${what}`);
+      say("Copied");
     } catch {
-      toast(`Cannot copy the ${what} here. Select it and copy it by hand.`);
+      say("Select it to copy");
     }
   }
   return (
-    <Button small {...(look && { look })} aria-label={`${label} ${what}`} onClick={() => void copy()}>
-      {label}
-    </Button>
+    <>
+      <Button small {...(look && { look })} aria-label={`${label} ${what}`} onClick={() => void copy()}>
+        {said || label}
+      </Button>
+      <output className="sr-only">{said && `${said}: ${what}`}</output>
+    </>
   );
 }

@@ -1,5 +1,6 @@
-import { type ReactNode, useEffect, useId, useRef } from "react";
+import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { Button } from "./button.tsx";
+import { ErrorNote } from "./error-note.tsx";
 
 interface Props {
   readonly title: string;
@@ -11,7 +12,8 @@ interface Props {
 export function Dialog({ title, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // A layout effect ends before the element is removed; the browser gives the focus back from elements in the page only.
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     return () => element?.close();
@@ -26,38 +28,67 @@ export function Dialog({ title, onClose, children }: Props) {
       }}
       className="w-[min(34rem,calc(100vw-2rem))] rounded-2xl border border-line bg-surface p-6 text-ink shadow-2xl"
     >
-      <div className="mb-5 flex items-start justify-between gap-4">
-        <h2 id={id} className="text-lg font-semibold">
-          {title}
-        </h2>
-        <Button look="quiet" small onClick={onClose} aria-label="Close">
-          ✕
-        </Button>
-      </div>
+      <h2 id={id} className="mb-5 pe-10 text-lg font-semibold wrap-anywhere">
+        {title}
+      </h2>
       {children}
+      {/* The last one, so that the first field or button gets the focus. */}
+      <Button className="absolute end-4 top-5.5" look="quiet" small onClick={onClose} aria-label="Close">
+        ✕
+      </Button>
     </dialog>
   );
 }
 
-interface ConfirmProps {
-  readonly title: string;
+interface ActionProps extends Props {
   readonly action: string;
   readonly busy: boolean;
+  readonly error: unknown;
+}
+
+interface FormProps extends ActionProps {
+  readonly onSubmit: () => void;
+}
+
+/** Asks for something, and stays open with the reason when it is refused. */
+export function FormDialog({ title, action, busy, error, onSubmit, onClose, children }: FormProps) {
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    onSubmit();
+  }
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={submit} className="flex flex-col gap-5">
+        {children}
+        {error !== null && <ErrorNote error={error} />}
+        <div className="flex flex-wrap justify-end gap-3">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look="primary" busy={busy}>
+            {action}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+interface ConfirmProps extends ActionProps {
   readonly onConfirm: () => void;
-  readonly onClose: () => void;
-  readonly children: ReactNode;
 }
 
 /** Asks before what cannot be undone. */
-export function ConfirmDialog({ title, action, busy, onConfirm, onClose, children }: ConfirmProps) {
+export function ConfirmDialog({ title, action, busy, error, onConfirm, onClose, children }: ConfirmProps) {
   return (
     <Dialog title={title} onClose={onClose}>
-      <div className="text-muted">{children}</div>
-      <div className="mt-6 flex flex-wrap justify-end gap-3">
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" busy={busy} onClick={onConfirm}>
-          {action}
-        </Button>
+      <div className="flex flex-col gap-5">
+        <div className="text-muted">{children}</div>
+        {error !== null && <ErrorNote error={error} />}
+        <div className="flex flex-wrap justify-end gap-3">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="danger" busy={busy} onClick={onConfirm}>
+            {action}
+          </Button>
+        </div>
       </div>
     </Dialog>
   );

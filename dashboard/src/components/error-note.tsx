@@ -5,6 +5,7 @@ import { Button } from "./button.tsx";
 function advice(error: unknown): string {
   if (!(error instanceof ApiError)) return "Reload the page. If it happens again, tell the operator what you did.";
   if (error.status === 0) return "Check your connection, then try again.";
+  if (error.status === 401) return "Reload the page and sign in again.";
   if (error.code === "insufficient_balance") return "Top up the balance, then try again.";
   if (error.code === "budget_exceeded") return "Raise the budget of this key, or wait until it resets.";
   if (error.code === "insufficient_scope") return "Sign in with a key that has the scope this needs.";

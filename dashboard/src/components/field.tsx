@@ -50,6 +50,25 @@ export function Field({ label, hint, error, className, hideLabel, ...input }: Fi
   );
 }
 
+interface UsdProps extends Omit<FieldProps, "onChange" | "pattern" | "title" | "inputMode"> {
+  readonly onChange: (amount: string) => void;
+  readonly places?: number;
+  readonly mayBeNegative?: boolean;
+}
+
+/** An exact amount, as text. */
+export function UsdField({ onChange, places = 9, mayBeNegative = false, ...field }: UsdProps) {
+  return (
+    <Field
+      {...field}
+      inputMode="decimal"
+      pattern={`${mayBeNegative ? "-?" : ""}[0-9]+(\\.[0-9]{1,${places}})?`}
+      title={`A number such as 12.50, with at most ${places} decimals`}
+      onChange={(event) => onChange(event.target.value.trim())}
+    />
+  );
+}
+
 type TextAreaProps = Labelled & Omit<ComponentProps<"textarea">, "id" | "className">;
 
 export function TextArea({ label, hint, error, className, hideLabel, ...input }: TextAreaProps) {

@@ -1,13 +1,14 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { Outlet } from "@tanstack/react-router";
 import { useState } from "react";
-import { queryClient } from "../api/query-client.ts";
+import { connectionLost } from "../api/client.ts";
 import { type Session, sessionQuery, signOut } from "../api/session.ts";
 import { type Theme, useTheme } from "../lib/theme.ts";
 import { operatorNavigation } from "../operator/navigation.ts";
 import { Button } from "./button.tsx";
 import { classNames } from "./class-names.ts";
 import { Navigation, type NavigationItem } from "./navigation.tsx";
+import { Notice } from "./notice.tsx";
 import { SwitchButtons } from "./switch-buttons.tsx";
 import { Toasts } from "./toast.tsx";
 
@@ -32,14 +33,12 @@ const outside = "flex min-h-8 items-center rounded-lg px-3 text-muted hover:bg-r
 
 function Foot({ session }: { readonly session: Session }) {
   const [theme, setTheme] = useTheme();
+  // Loaded again, the page remembers nothing of the account.
   const out = useMutation({
     mutationFn: signOut,
-    onSuccess: () => {
-      // First, so that no screen asks again for what is removed.
-      queryClient.setQueryData(sessionQuery.queryKey, null);
-      queryClient.removeQueries({ predicate: ({ queryKey: [name] }) => name !== sessionQuery.queryKey[0] });
-    },
+    onSuccess: () => window.location.assign(import.meta.env.BASE_URL),
   });
+  const who = session.kind === "account" ? session.account.name : `Operator ${session.operator.name}`;
   return (
     <div className="flex flex-col gap-4">
       <ul>
@@ -55,14 +54,31 @@ function Foot({ session }: { readonly session: Session }) {
         </li>
       </ul>
       <div className="flex flex-col items-start gap-3 border-t border-line px-3 pt-4">
-        <p className="max-w-full truncate font-medium">
-          {session.kind === "account" ? session.account.name : `Operator ${session.operator.name}`}
+        <p dir="auto" title={who} className="max-w-full truncate font-medium">
+          {who}
         </p>
         <SwitchButtons label="Colors" value={theme} options={themes} onChange={setTheme} />
         <Button small busy={out.isPending} onClick={() => out.mutate()}>
           Sign out
         </Button>
       </div>
+    </div>
+  );
+}
+
+const askAgainMs = 3000;
+
+function Notices({ session }: { readonly session: Session }) {
+  const isLost = connectionLost.use();
+  useQuery({ ...sessionQuery, refetchInterval: isLost && askAgainMs });
+  const isFrozen = session.kind === "account" && session.account.frozen;
+  if (!isLost && !isFrozen) return null;
+  return (
+    <div className="mx-auto flex max-w-6xl flex-col gap-3 px-4 pt-6 sm:px-8">
+      {isLost && (
+        <Notice>The service cannot be reached. What you see may be old; it is asked again every few seconds.</Notice>
+      )}
+      {isFrozen && <Notice>This account is frozen: its calls are refused. Ask the operator to unfreeze it.</Notice>}
     </div>
   );
 }
@@ -111,6 +127,7 @@ export function Layout({ session }: { readonly session: Session }) {
         </div>
       </header>
       <main id="main" tabIndex={-1} className="min-w-0">
+        <Notices session={session} />
         <Outlet />
       </main>
       <Toasts />

@@ -21,7 +21,7 @@ export function Page({ title, intro, actions, children }: Props) {
           <h1 ref={heading} tabIndex={-1} className="text-xl font-semibold tracking-tight wrap-anywhere">
             {title}
           </h1>
-          {intro && <p className="max-w-2xl text-muted">{intro}</p>}
+          {intro && <p className="max-w-2xl text-pretty text-muted">{intro}</p>}
         </div>
         {actions && <div className="flex flex-wrap gap-3">{actions}</div>}
       </header>

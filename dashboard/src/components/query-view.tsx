@@ -1,6 +1,8 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import { ApiError } from "../api/client.ts";
 import { ErrorNote } from "./error-note.tsx";
+import { Notice } from "./notice.tsx";
 import { Skeleton } from "./skeleton.tsx";
 
 interface Props<T> {
@@ -11,7 +13,16 @@ interface Props<T> {
 
 /** What a query brought, or that it loads, or why it failed. */
 export function QueryView<T>({ query, skeleton = <Skeleton />, children }: Props<T>) {
-  if (query.data !== undefined) return children(query.data);
+  if (query.data !== undefined)
+    return (
+      <>
+        {/* A lost connection is said once, above all screens. */}
+        {query.isRefetchError && !(query.error instanceof ApiError && query.error.status === 0) && (
+          <Notice>Not up to date: {query.error.message}</Notice>
+        )}
+        {children(query.data)}
+      </>
+    );
   if (query.error) return <ErrorNote error={query.error} onRetry={query.refetch} />;
   return skeleton;
 }

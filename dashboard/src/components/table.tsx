@@ -1,33 +1,68 @@
 import type { ReactNode } from "react";
+import { longestRest } from "../lib/usd.ts";
 import { classNames } from "./class-names.ts";
+import { Money } from "./money.tsx";
 
-export interface Column<Row> {
+interface Headed {
   /** Empty over buttons. */
   readonly header: string;
+}
+
+interface CellColumn<Row> extends Headed {
   readonly cell: (row: Row) => ReactNode;
   /** Numbers are aligned at their end. */
   readonly numeric?: boolean;
+  /** Takes the whole width of a card. */
+  readonly wide?: boolean;
 }
+
+/** Amounts are aligned at their decimal point. */
+interface UsdColumn<Row> extends Headed {
+  readonly usd: (row: Row) => string;
+}
+
+export type Column<Row> = CellColumn<Row> | UsdColumn<Row>;
 
 interface Props<Row> {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string;
-  /** Cells of a last row with sums, one a column. */
-  readonly footer?: readonly ReactNode[];
+  /** Cells of a last row with sums, one a column: an amount where the column has amounts. */
+  readonly footer?: readonly (string | null)[];
+}
+
+/** Names of models and keys are headers, too. */
+const longHeader = 24;
+
+/** A column as it is drawn; `total` is its cell of the footer. */
+function drawn<Row>(column: Column<Row>, rows: readonly Row[], total: string | null | undefined) {
+  if ("cell" in column) return { numeric: false, wide: false, total, ...column };
+  const { header, usd } = column;
+  const restDigits = longestRest([...rows.map(usd), total ?? "0"]);
+  const money = (amount: string) => <Money usd={amount} restDigits={restDigits} />;
+  return { header, numeric: true, wide: false, cell: (row: Row) => money(usd(row)), total: total && money(total) };
 }
 
 /** On a narrow screen each row is a card with its headers inside: see `.cards` in theme.css. */
 export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row>) {
+  const all = columns.map((column, index) => drawn(column, rows, footer?.[index]));
   return (
-    <div className="overflow-x-auto rounded-xl sm:border sm:border-line sm:bg-surface">
+    // Positioned, because what is for screen readers only would otherwise lie outside, and make the page wider.
+    <div className="relative overflow-x-auto rounded-xl sm:border sm:border-line sm:bg-surface">
       <table className="cards w-full border-collapse text-sm">
         <caption className="sr-only">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ header, numeric }) => (
-              <th key={header} scope="col" className={numeric ? "num" : "text-start"}>
+            {all.map(({ header, numeric }) => (
+              <th
+                key={header}
+                scope="col"
+                className={classNames(
+                  numeric ? "num" : "text-start",
+                  header.length > longHeader && "min-w-40 wrap-anywhere whitespace-normal",
+                )}
+              >
                 {header || <span className="sr-only">Actions</span>}
               </th>
             ))}
@@ -36,8 +71,13 @@ export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row
         <tbody>
           {rows.map((row) => (
             <tr key={rowKey(row)}>
-              {columns.map(({ header, cell, numeric }) => (
-                <td key={header} data-header={header} className={classNames(numeric && "num")}>
+              {all.map(({ header, cell, numeric, wide }) => (
+                <td
+                  key={header}
+                  data-header={header}
+                  data-wide={wide || undefined}
+                  className={classNames(numeric && "num")}
+                >
                   {cell(row)}
                 </td>
               ))}
@@ -47,9 +87,9 @@ export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row
         {footer && (
           <tfoot>
             <tr>
-              {columns.map(({ header, numeric }, index) => (
+              {all.map(({ header, total, numeric }) => (
                 <td key={header} data-header={header} className={classNames("font-semibold", numeric && "num")}>
-                  {footer[index]}
+                  {total}
                 </td>
               ))}
             </tr>

@@ -4,8 +4,9 @@ const exact = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeStyle:
 export const exactTime = (unixSeconds: number): string => exact.format(new Date(unixSeconds * 1000));
 
 const relative = new Intl.RelativeTimeFormat("en-US", { numeric: "auto", style: "short" });
+export const daySeconds = 86_400;
 const steps = [
-  ["day", 86_400],
+  ["day", daySeconds],
   ["hour", 3600],
   ["minute", 60],
 ] as const;
@@ -17,28 +18,36 @@ export function relativeTime(unixSeconds: number, nowMs: number): string {
   return Math.abs(seconds) < 10 ? "just now" : relative.format(seconds, "second");
 }
 
-/** What remains until a time: 23 h 05 min, or 4 min 09 s. */
+/** What remains until a time: 7 d 18 h, 23 h 05 min, or 4 min 09 s. */
 export function remaining(untilUnixSeconds: number, nowMs: number): string {
   const seconds = Math.max(0, Math.floor(untilUnixSeconds - nowMs / 1000));
   const two = (value: number) => String(value).padStart(2, "0");
+  if (seconds >= 2 * daySeconds)
+    return `${Math.floor(seconds / daySeconds)} d ${two(Math.floor((seconds % daySeconds) / 3600))} h`;
   if (seconds >= 3600) return `${Math.floor(seconds / 3600)} h ${two(Math.floor((seconds % 3600) / 60))} min`;
   return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
 }
 
+/** The first second of a day of UTC, as an input of type date has it. */
+export const secondsOf = (day: string | undefined): number | undefined => {
+  const ms = Date.parse(`${day ?? ""}T00:00:00Z`);
+  return Number.isNaN(ms) ? undefined : ms / 1000;
+};
+
 const listeners = new Set<() => void>();
-const clock: { now: number; timer: number } = { now: Date.now(), timer: 0 };
+const clock: { now: number; timer?: ReturnType<typeof setInterval> } = { now: Date.now() };
 
 function subscribe(listener: () => void) {
   clock.now = Date.now();
   if (listeners.size === 0)
-    clock.timer = window.setInterval(() => {
+    clock.timer = setInterval(() => {
       clock.now = Date.now();
       for (const notify of listeners) notify();
     }, 1000);
   listeners.add(listener);
   return () => {
     listeners.delete(listener);
-    if (listeners.size === 0) window.clearInterval(clock.timer);
+    if (listeners.size === 0) clearInterval(clock.timer);
   };
 }
 

@@ -24,6 +24,10 @@ export function usdParts(amount: string): UsdParts {
   };
 }
 
+/** How many digits after the cents the longest of these amounts has. */
+export const longestRest = (amounts: readonly string[]): number =>
+  Math.max(0, ...amounts.map((amount) => usdParts(amount).rest.length));
+
 export function usdText(amount: string): string {
   const { sign, whole, cents, rest } = usdParts(amount);
   return `${sign}$${whole}.${cents}${rest}`;

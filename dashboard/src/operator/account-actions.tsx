@@ -1,17 +1,16 @@
 import { useMutation } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { unwrap } from "../api/client.ts";
 import { queryClient } from "../api/query-client.ts";
-import { Button } from "../components/button.tsx";
-import { ConfirmDialog, Dialog } from "../components/dialog.tsx";
-import { ErrorNote } from "../components/error-note.tsx";
-import { Field } from "../components/field.tsx";
+import { ConfirmDialog, FormDialog } from "../components/dialog.tsx";
+import { Field, UsdField } from "../components/field.tsx";
 import { Money } from "../components/money.tsx";
 import { Select } from "../components/select.tsx";
 import { toast } from "../components/toast.tsx";
 import { usdText } from "../lib/usd.ts";
 import { tiers } from "./accounts.tsx";
 import { type Account, accountQuery, admin } from "./api.ts";
+import { Reason } from "./reason.tsx";
 
 interface Props {
   readonly account: Account;
@@ -39,7 +38,7 @@ export function Credit({ account, onClose }: Props) {
         admin.POST("/accounts/{id}/credits", {
           params: { path: { id: account.id } },
           body: {
-            amount_usd: amount.trim(),
+            amount_usd: amount,
             idempotency_key: idempotencyKey,
             ...(reason.trim() && { reason: reason.trim() }),
           },
@@ -51,50 +50,37 @@ export function Credit({ account, onClose }: Props) {
       onClose();
     },
   });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    credit.mutate();
-  }
   return (
-    <Dialog title={`Credit ${account.name}`} onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-5">
-        <p className="text-muted">
-          Available now: <Money usd={account.available_usd} />
-        </p>
-        <Field
-          label="Amount in USD"
-          hint="Up to nine decimals. A negative amount takes back what is available."
-          inputMode="decimal"
-          pattern="-?[0-9]+(\.[0-9]{1,9})?"
-          placeholder="25.00"
-          required
-          value={amount}
-          onChange={(event) => setAmount(event.target.value)}
-        />
-        <Field
-          label="Reason"
-          hint="Stored in the ledger and in the audit log."
-          maxLength={1000}
-          value={reason}
-          onChange={(event) => setReason(event.target.value)}
-        />
-        <Field
-          label="Idempotency key"
-          hint="The same key credits once, however often it is sent. An invoice's number is a good one."
-          required
-          maxLength={255}
-          value={idempotencyKey}
-          onChange={(event) => setIdempotencyKey(event.target.value)}
-        />
-        {credit.error && <ErrorNote error={credit.error} />}
-        <div className="flex justify-end gap-3">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" busy={credit.isPending}>
-            {amount.trim().startsWith("-") ? "Take back" : "Credit"}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={`Credit ${account.name}`}
+      action={amount.startsWith("-") ? "Take back" : "Credit"}
+      busy={credit.isPending}
+      error={credit.error}
+      onSubmit={credit.mutate}
+      onClose={onClose}
+    >
+      <p className="text-muted">
+        Available now: <Money usd={account.available_usd} />
+      </p>
+      <UsdField
+        label="Amount in USD"
+        hint="Up to nine decimals. A negative amount takes back what is available."
+        mayBeNegative
+        placeholder="25.00"
+        required
+        value={amount}
+        onChange={setAmount}
+      />
+      <Reason value={reason} onChange={setReason} />
+      <Field
+        label="Idempotency key"
+        hint="The same key credits once, however often it is sent. An invoice's number is a good one."
+        required
+        maxLength={255}
+        value={idempotencyKey}
+        onChange={(event) => setIdempotencyKey(event.target.value)}
+      />
+    </FormDialog>
   );
 }
 
@@ -115,30 +101,24 @@ export function EditAccount(props: Props) {
   const [name, setName] = useState(account.name);
   const [tier, setTier] = useState<string>(account.tier);
   const update = useUpdate(props, "The account is changed");
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    update.mutate({ name, tier: tier === "elite" ? "elite" : "standard" });
-  }
   return (
-    <Dialog title="Name and tier" onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-5">
-        <Field label="Name" required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
-        <Select
-          label="Tier"
-          hint="Elite accounts pay less, from the next call on."
-          value={tier}
-          options={tiers}
-          onChange={setTier}
-        />
-        {update.error && <ErrorNote error={update.error} />}
-        <div className="flex justify-end gap-3">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" busy={update.isPending}>
-            Save
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Name and tier"
+      action="Save"
+      busy={update.isPending}
+      error={update.error}
+      onSubmit={() => update.mutate({ name, tier: tier === "elite" ? "elite" : "standard" })}
+      onClose={onClose}
+    >
+      <Field label="Name" required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
+      <Select
+        label="Tier"
+        hint="Elite accounts pay less, from the next call on."
+        value={tier}
+        options={tiers}
+        onChange={setTier}
+      />
+    </FormDialog>
   );
 }
 
@@ -150,6 +130,7 @@ export function Freeze(props: Props) {
       title={account.frozen ? `Unfreeze ${account.name}?` : `Freeze ${account.name}?`}
       action={account.frozen ? "Unfreeze" : "Freeze"}
       busy={update.isPending}
+      error={update.error}
       onConfirm={() => update.mutate({ frozen: !account.frozen })}
       onClose={onClose}
     >
@@ -157,11 +138,6 @@ export function Freeze(props: Props) {
         <p>Its calls are accepted again at once, in every instance.</p>
       ) : (
         <p>New calls of all its keys are refused with 403 at once. Calls that run end as usual; the balance stays.</p>
-      )}
-      {update.error && (
-        <div className="mt-4">
-          <ErrorNote error={update.error} />
-        </div>
       )}
     </ConfirmDialog>
   );

@@ -1,13 +1,12 @@
 import { useMutation } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { unwrap } from "../api/client.ts";
 import { queryClient } from "../api/query-client.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
 import { Code } from "../components/code.tsx";
-import { ConfirmDialog, Dialog } from "../components/dialog.tsx";
+import { ConfirmDialog, Dialog, FormDialog } from "../components/dialog.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
-import { ErrorNote } from "../components/error-note.tsx";
 import { Field } from "../components/field.tsx";
 import { Select } from "../components/select.tsx";
 import { Time } from "../components/time.tsx";
@@ -45,7 +44,7 @@ export function AccountKeys({ account }: { readonly account: string }) {
               header: "Key",
               cell: ({ name, prefix }) => (
                 <span className="flex flex-col">
-                  <span className="font-medium">{name ?? "No name"}</span>
+                  <span className="font-medium wrap-anywhere">{name ?? "No name"}</span>
                   <Id>{prefix}</Id>
                 </span>
               ),
@@ -114,10 +113,6 @@ function NewKey({ account, onClose }: { readonly account: string; readonly onClo
       ),
     onSuccess: reread,
   });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    create.mutate();
-  }
   if (create.data)
     return (
       <Dialog title="The new key" onClose={onClose}>
@@ -133,25 +128,23 @@ function NewKey({ account, onClose }: { readonly account: string; readonly onClo
       </Dialog>
     );
   return (
-    <Dialog title="New key" onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-5">
-        <Field
-          label="Name"
-          hint="Such as production."
-          maxLength={200}
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-        <Select label="What it may do" value={scopes} options={scopeSets} onChange={setScopes} />
-        {create.error && <ErrorNote error={create.error} />}
-        <div className="flex justify-end gap-3">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" busy={create.isPending}>
-            Make the key
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="New key"
+      action="Make the key"
+      busy={create.isPending}
+      error={create.error}
+      onSubmit={create.mutate}
+      onClose={onClose}
+    >
+      <Field
+        label="Name"
+        hint="Such as production."
+        maxLength={200}
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
+      <Select label="What it may do" value={scopes} options={scopeSets} onChange={setScopes} />
+    </FormDialog>
   );
 }
 
@@ -175,15 +168,11 @@ function Revoke({
       title={`Revoke ${name ?? prefix}?`}
       action="Revoke"
       busy={revoke.isPending}
+      error={revoke.error}
       onConfirm={() => revoke.mutate()}
       onClose={onClose}
     >
       <p>Every instance refuses it within a second, for ever. Calls that run end as usual.</p>
-      {revoke.error && (
-        <div className="mt-4">
-          <ErrorNote error={revoke.error} />
-        </div>
-      )}
     </ConfirmDialog>
   );
 }

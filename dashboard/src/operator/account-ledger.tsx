@@ -1,7 +1,6 @@
 import { useState } from "react";
 import { unwrap } from "../api/client.ts";
 import { EmptyState } from "../components/empty-state.tsx";
-import { Money } from "../components/money.tsx";
 import { Select } from "../components/select.tsx";
 import { Time } from "../components/time.tsx";
 import { admin, type Entry } from "./api.ts";
@@ -41,7 +40,7 @@ export function AccountLedger({ account }: { readonly account: string }) {
           { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Kind", cell: (entry) => kinds.find(({ value }) => value === entry.kind)?.label ?? entry.kind },
           { header: "What", cell: (entry) => <What entry={entry} /> },
-          { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+          { header: "Amount", usd: ({ amount_usd: usd }) => usd },
         ]}
         empty={
           <EmptyState title="No entries">

@@ -5,11 +5,9 @@ import { unwrap } from "../api/client.ts";
 import { queryClient } from "../api/query-client.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
-import { Dialog } from "../components/dialog.tsx";
+import { FormDialog } from "../components/dialog.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
-import { ErrorNote } from "../components/error-note.tsx";
 import { Field } from "../components/field.tsx";
-import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
 import { Time } from "../components/time.tsx";
@@ -63,8 +61,8 @@ export function Accounts() {
             ),
           },
           { header: "State", cell: (account) => <AccountState account={account} /> },
-          { header: "Balance", cell: ({ balance_usd: usd }) => <Money usd={usd} />, numeric: true },
-          { header: "Available", cell: ({ available_usd: usd }) => <Money usd={usd} />, numeric: true },
+          { header: "Balance", usd: ({ balance_usd: usd }) => usd },
+          { header: "Available", usd: ({ available_usd: usd }) => usd },
           { header: "Created", cell: ({ created_at: at }) => <Time at={at} />, numeric: true },
         ]}
         empty={
@@ -130,23 +128,17 @@ function NewAccount({ onClose }: { readonly onClose: () => void }) {
       await navigate({ to: "/operator/accounts/$id", params: { id } });
     },
   });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    create.mutate();
-  }
   return (
-    <Dialog title="New account" onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-5">
-        <Field label="Name" required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
-        <Select label="Tier" hint="Elite accounts pay less." value={tier} options={tiers} onChange={setTier} />
-        {create.error && <ErrorNote error={create.error} />}
-        <div className="flex justify-end gap-3">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" busy={create.isPending}>
-            Make the account
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="New account"
+      action="Make the account"
+      busy={create.isPending}
+      error={create.error}
+      onSubmit={create.mutate}
+      onClose={onClose}
+    >
+      <Field label="Name" required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
+      <Select label="Tier" hint="Elite accounts pay less." value={tier} options={tiers} onChange={setTier} />
+    </FormDialog>
   );
 }

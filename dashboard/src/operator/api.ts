@@ -13,6 +13,7 @@ export type TrafficPoint = Schemas["TrafficPoint"];
 export type Account = Schemas["AdminAccount"];
 export type Key = Schemas["Key"];
 export type Entry = Schemas["AdminEntry"];
+export type Owed = Schemas["Owed"];
 export type Archive = Schemas["Archive"];
 export type AuditRecord = Schemas["AuditRecord"];
 export type Worker = Schemas["Worker"];

@@ -3,7 +3,6 @@ import { unwrap } from "../api/client.ts";
 import { queryClient } from "../api/query-client.ts";
 import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
-import { Money } from "../components/money.tsx";
 import { ProgressBar } from "../components/progress-bar.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { Table } from "../components/table.tsx";
@@ -54,7 +53,7 @@ export function Archives() {
                 { header: "Month", cell: ({ id }) => <span className="font-medium tabular-nums">{id}</span> },
                 { header: "Entries", cell: ({ entries }) => count(entries), numeric: true },
                 { header: "Size", cell: (archive) => bytes(archive.bytes), numeric: true },
-                { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+                { header: "Amount", usd: ({ amount_usd: usd }) => usd },
                 {
                   header: "Restored",
                   cell: (archive) => (

@@ -1,16 +1,16 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
 import { unwrap } from "../api/client.ts";
-import { Button } from "../components/button.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
 import { Time } from "../components/time.tsx";
+import { secondsOf } from "../lib/time.ts";
 import { type AuditRecord, admin } from "./api.ts";
+import { FilterForm, useFilters } from "./filters.tsx";
 import { AccountLink, Id } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
-import { filled, secondsOf } from "./search.ts";
+import { filled } from "./search.ts";
 import { ResultStatus } from "./states.tsx";
 
 const route = getRouteApi("/operator/audit");
@@ -99,22 +99,15 @@ const Targets = ({ record: { targets } }: { readonly record: AuditRecord }) => (
 function Filters() {
   const search = route.useSearch();
   const navigate = useNavigate();
-  const [given, set] = useState(search);
-  const go = (next: typeof search) =>
-    void navigate({
-      to: "/operator/audit",
-      search: filled(next),
-    });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    go(given);
-  }
-  const field = (name: "who" | "target" | "from" | "to") => ({
-    value: given[name] ?? "",
-    onChange: ({ target: { value } }: { target: { value: string } }) => set({ ...given, [name]: value }),
-  });
+  const { given, field } = useFilters(search);
+  const go = (next: typeof search) => void navigate({ to: "/operator/audit", search: filled(next) });
   return (
-    <form onSubmit={submit} className="grid grid-cols-2 items-end gap-3 lg:grid-cols-6">
+    <FilterForm
+      label="Filters"
+      className="lg:grid-cols-6"
+      onApply={() => go(given)}
+      onClear={Object.keys(search).length > 0 && (() => go({}))}
+    >
       <Field label="Who" placeholder="admin" {...field("who")} />
       <Select
         label="What"
@@ -125,14 +118,6 @@ function Filters() {
       <Field className="max-lg:col-span-2" label="Account, key or other id" placeholder="acct_…" {...field("target")} />
       <Field label="From (UTC)" type="date" {...field("from")} />
       <Field label="Before (UTC)" type="date" {...field("to")} />
-      <div className="flex gap-3">
-        <Button type="submit">Filter</Button>
-        {Object.keys(search).length > 0 && (
-          <Button look="quiet" onClick={() => go({})}>
-            Clear
-          </Button>
-        )}
-      </div>
-    </form>
+    </FilterForm>
   );
 }

@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { unwrap } from "../api/client.ts";
 import { Badge } from "../components/badge.tsx";
-import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { Table } from "../components/table.tsx";
@@ -12,6 +11,7 @@ import { Archives } from "./archives.tsx";
 import { LedgerCheck } from "./ledger-check.tsx";
 import { AccountLink, Id, RequestLink } from "./links.tsx";
 import { Nothing, Section } from "./overview-parts.tsx";
+import { Owed } from "./owed.tsx";
 import { PagedTable } from "./paged-table.tsx";
 
 const limit = 20;
@@ -41,7 +41,7 @@ const Holds = () => (
         { header: "Id", cell: ({ id, object }) => (object === "lease" ? <Id>{id}</Id> : <RequestLink id={id} />) },
         { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
         { header: "Ends", cell: ({ expires_at: at }) => <Time at={at} />, numeric: true },
-        { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+        { header: "Amount", usd: ({ amount_usd: usd }) => usd },
       ]}
       empty={
         <Nothing title="Nothing is held">
@@ -51,38 +51,6 @@ const Holds = () => (
     />
   </Section>
 );
-
-function Owed() {
-  const total = useQuery({
-    queryKey: ["admin", "owed-total"],
-    queryFn: ({ signal }) => unwrap(admin.GET("/owed/total", { signal })),
-  });
-  return (
-    <Section title="Owed to payers" note={total.data && total.data.payments > 0 && <Money usd={total.data.owed_usd} />}>
-      <PagedTable
-        caption="Owed to payers"
-        queryKey={["owed"]}
-        read={(after, signal) =>
-          unwrap(admin.GET("/owed", { params: { query: { limit, ...(after && { after }) } }, signal }))
-        }
-        rowKey={({ id }) => id}
-        columns={[
-          { header: "Paid", cell: ({ paid_at: at }) => <Time at={at} /> },
-          { header: "Payment", cell: ({ id, account }) => <AccountLink id={account}>{id}</AccountLink> },
-          { header: "Payer", cell: ({ payer }) => (payer === null ? "–" : <Id>{payer}</Id>) },
-          { header: "Usable until", cell: ({ good_until: at }) => <Time at={at} />, numeric: true },
-          { header: "Paid amount", cell: ({ paid_usd: usd }) => <Money usd={usd} />, numeric: true },
-          { header: "Owed", cell: ({ owed_usd: usd }) => <Money usd={usd} />, numeric: true },
-        ]}
-        empty={
-          <Nothing title="Nothing is owed">
-            What x402 payers paid and did not use is listed here, to be paid back.
-          </Nothing>
-        }
-      />
-    </Section>
-  );
-}
 
 function Buybacks() {
   const accruals = useQuery({
@@ -101,7 +69,7 @@ function Buybacks() {
               columns={[
                 { header: "Accrued for", cell: ({ token }) => <Id>{token}</Id> },
                 { header: "Charges", cell: ({ entries }) => count(entries), numeric: true },
-                { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+                { header: "Amount", usd: ({ amount_usd: usd }) => usd },
               ]}
             />
           )
@@ -120,7 +88,7 @@ function Buybacks() {
           { header: "Made", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Bought", cell: ({ done_at: at }) => <Time at={at} absent="not yet" /> },
           { header: "Charges", cell: ({ entries }) => count(entries), numeric: true },
-          { header: "Amount", cell: ({ amount_usd: usd }) => <Money usd={usd} />, numeric: true },
+          { header: "Amount", usd: ({ amount_usd: usd }) => usd },
         ]}
         empty={
           <Nothing title="No batches">

@@ -4,6 +4,7 @@ import { Badge } from "../components/badge.tsx";
 import { Card } from "../components/card.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Money as Amount } from "../components/money.tsx";
+import { Notice } from "../components/notice.tsx";
 import { ProgressBar } from "../components/progress-bar.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
@@ -61,10 +62,10 @@ export function Pools({ overview: { pools, workers, catalog_differs } }: { reado
   return (
     <Section title="Pools" note={note}>
       {catalog_differs && (
-        <p className="rounded-xl bg-warn-soft p-4 text-warn">
+        <Notice>
           A worker has another catalog than the API: it charges by other prices than are held. Give all processes the
           same.
-        </p>
+        </Notice>
       )}
       <Table
         caption="Pools"

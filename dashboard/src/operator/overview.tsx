@@ -11,12 +11,13 @@ import { QueryView } from "../components/query-view.tsx";
 import { SwitchButtons } from "../components/switch-buttons.tsx";
 import { Table } from "../components/table.tsx";
 import { count } from "../lib/format.ts";
+import { loaded } from "../loaded.ts";
 import { type Overview, overviewQuery } from "./api.ts";
 import { linkClass } from "./links.tsx";
 import { Money as MoneyState, Pools, Stores, Upstreams } from "./overview-parts.tsx";
 import { timeLabel } from "./traffic.ts";
 
-const TrafficChart = lazy(() => import("./traffic-chart.tsx"));
+const TrafficChart = lazy(loaded(() => import("./traffic-chart.tsx")));
 
 const windows = [
   { value: "last_5_minutes", label: "5 minutes" },
@@ -39,7 +40,6 @@ export function OperatorOverview() {
       <QueryView query={overview}>
         {(data) => (
           <>
-            {overview.error && <p className="text-bad">Not up to date: {overview.error.message}</p>}
             <Traffic overview={data} within={within} />
             <Pools overview={data} />
             <div className="grid gap-8 lg:grid-cols-2">
@@ -115,7 +115,7 @@ function Traffic({ overview, within }: { readonly overview: Overview; readonly w
                   numeric: true,
                 },
                 { header: "Refused", cell: (point) => count(point.refused), numeric: true },
-                { header: "Charged", cell: (point) => <Money usd={point.charged_usd} />, numeric: true },
+                { header: "Charged", usd: (point) => point.charged_usd },
               ]}
             />
           }

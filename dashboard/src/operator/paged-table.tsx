@@ -1,8 +1,6 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { Button } from "../components/button.tsx";
-import { ErrorNote } from "../components/error-note.tsx";
-import { QueryView } from "../components/query-view.tsx";
+import { Paged } from "../components/paged.tsx";
 import { type Column, Table } from "../components/table.tsx";
 
 export interface Page<Row> {
@@ -20,37 +18,17 @@ interface Props<Row> {
   readonly empty: ReactNode;
 }
 
-/** A list of any length: a page, and a button for the next one. */
+/** A list of the admin interface. */
 export function PagedTable<Row>({ caption, queryKey, read, columns, rowKey, empty }: Props<Row>) {
-  const pages = useInfiniteQuery({
+  const query = useInfiniteQuery({
     queryKey: ["admin", ...queryKey],
     queryFn: ({ pageParam, signal }) => read(pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
   });
   return (
-    <QueryView query={pages}>
-      {(data) => {
-        const rows = data.pages.flatMap((page) => page.data);
-        if (rows.length === 0 && !pages.hasNextPage) return empty;
-        return (
-          <div className="flex flex-col items-start gap-4">
-            {rows.length === 0 ? (
-              <p className="text-muted">Nothing fits among the newest. Older ones are not looked through yet.</p>
-            ) : (
-              <div className="w-full">
-                <Table caption={caption} columns={columns} rows={rows} rowKey={rowKey} />
-              </div>
-            )}
-            {pages.isFetchNextPageError && <ErrorNote error={pages.error} />}
-            {pages.hasNextPage && (
-              <Button busy={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
-                {rows.length === 0 ? "Look further" : "Show more"}
-              </Button>
-            )}
-          </div>
-        );
-      }}
-    </QueryView>
+    <Paged query={query} empty={empty}>
+      {(rows) => <Table caption={caption} columns={columns} rows={rows} rowKey={rowKey} />}
+    </Paged>
   );
 }

@@ -4,25 +4,20 @@ import { request } from "../api/client.ts";
 import { Button } from "../components/button.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
-import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
 import { Time } from "../components/time.tsx";
 import { duration } from "../lib/format.ts";
+import { statusOptions } from "../lib/statuses.ts";
+import { secondsOf } from "../lib/time.ts";
 import { adminBase, type Entry } from "./api.ts";
+import { FilterForm, useFilters } from "./filters.tsx";
 import { AccountLink, RequestLink } from "./links.tsx";
 import { type Page as ListPage, PagedTable } from "./paged-table.tsx";
-import { filled, secondsOf } from "./search.ts";
+import { filled } from "./search.ts";
 import { CallStatus } from "./states.tsx";
 
 const route = getRouteApi("/operator/requests");
-
-const statuses = [
-  { value: "", label: "All" },
-  { value: "succeeded", label: "Succeeded" },
-  { value: "failed", label: "Failed" },
-  { value: "cancelled", label: "Cancelled" },
-];
 
 export function OperatorRequests() {
   const { from, to, ...filters } = route.useSearch();
@@ -37,9 +32,7 @@ export function OperatorRequests() {
   const read = (after: string | undefined, signal: AbortSignal) =>
     request<ListPage<Entry>>(
       `${adminBase}/requests?${new URLSearchParams([...query, ...(after ? [["after", after]] : [])])}`,
-      {
-        signal,
-      },
+      { signal },
     );
   const isFiltered = query.size > 0;
   return (
@@ -55,13 +48,13 @@ export function OperatorRequests() {
           { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Request", cell: ({ id }) => <RequestLink id={id} /> },
           { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
-          { header: "Model", cell: ({ request: call }) => call?.model ?? "Not known" },
+          { header: "Model", cell: ({ request: call }) => call?.model ?? call?.endpoint ?? "Not known", wide: true },
           {
             header: "Status",
             cell: ({ request: call }) => call && <CallStatus status={call.status} error={call.error} />,
           },
           { header: "Time taken", cell: ({ request: call }) => call && duration(call.total_ms), numeric: true },
-          { header: "Cost", cell: ({ amount_usd: usd }) => <Money usd={usd.replace(/^-/, "")} />, numeric: true },
+          { header: "Cost", usd: ({ amount_usd: usd }) => usd.replace(/^-/, "") },
         ]}
         empty={
           <EmptyState title={isFiltered ? "No call fits these filters" : "No calls yet"}>
@@ -111,16 +104,8 @@ const texts = [
 function Filters() {
   const search = route.useSearch();
   const navigate = useNavigate();
-  const [given, set] = useState(search);
-  const go = (next: typeof search) =>
-    void navigate({
-      to: "/operator/requests",
-      search: filled(next),
-    });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (!isRefused) go(given);
-  }
+  const { given, change, field } = useFilters(search);
+  const go = (next: typeof search) => void navigate({ to: "/operator/requests", search: filled(next) });
   const hasIndex = Boolean(given.account || given.code) || ["failed", "cancelled"].includes(given.status ?? "");
   /** The server refuses these alone: over all accounts no index answers them. */
   const missing = (name: keyof typeof search) => {
@@ -130,33 +115,24 @@ function Filters() {
       return "Add an account, an error code, or a status failed or cancelled";
     return;
   };
-  const isRefused = texts.some(([name]) => missing(name));
-  const field = (name: keyof typeof search) => ({
-    error: missing(name),
-    value: given[name] ?? "",
-    onChange: ({ target: { value } }: { target: { value: string } }) => set({ ...given, [name]: value }),
-  });
   return (
-    <form aria-label="By filters" onSubmit={submit} className="grid grid-cols-2 items-end gap-3 lg:grid-cols-5">
+    <FilterForm
+      label="By filters"
+      className="lg:grid-cols-5"
+      onApply={() => texts.some(([name]) => missing(name)) || go(given)}
+      onClear={Object.keys(search).length > 0 && (() => go({}))}
+    >
       {texts.map(([name, label, placeholder]) => (
-        <Field key={name} label={label} placeholder={placeholder} {...field(name)} />
+        <Field key={name} label={label} placeholder={placeholder} error={missing(name)} {...field(name)} />
       ))}
       <Select
         label="Status"
         value={given.status ?? ""}
-        options={statuses}
-        onChange={(status) => set({ ...given, status })}
+        options={statusOptions}
+        onChange={(status) => change("status", status)}
       />
       <Field label="From (UTC)" type="date" {...field("from")} />
       <Field label="Before (UTC)" type="date" {...field("to")} />
-      <div className="flex gap-3">
-        <Button type="submit">Filter</Button>
-        {Object.keys(search).length > 0 && (
-          <Button look="quiet" onClick={() => go({})}>
-            Clear
-          </Button>
-        )}
-      </div>
-    </form>
+    </FilterForm>
   );
 }

@@ -1,5 +1,6 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { texts } from "../lib/search.ts";
+import { loaded } from "../loaded.ts";
 import { rootRoute } from "../root.tsx";
 
 /** The operator's screens: routes under `rootRoute` of root.tsx, loaded when they are opened. */
@@ -10,50 +11,77 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator",
-    component: lazyRouteComponent(() => import("./overview.tsx"), "OperatorOverview"),
+    component: lazyRouteComponent(
+      loaded(() => import("./overview.tsx")),
+      "OperatorOverview",
+    ),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/accounts",
     validateSearch: texts("search"),
-    component: lazyRouteComponent(() => import("./accounts.tsx"), "Accounts"),
+    component: lazyRouteComponent(
+      loaded(() => import("./accounts.tsx")),
+      "Accounts",
+    ),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/accounts/$id",
-    component: lazyRouteComponent(() => import("./account.tsx"), "Account"),
+    component: lazyRouteComponent(
+      loaded(() => import("./account.tsx")),
+      "Account",
+    ),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/requests",
     validateSearch: texts("account", "key", "model", "endpoint", "status", "code", "upstream", "from", "to"),
-    component: lazyRouteComponent(() => import("./requests.tsx"), "OperatorRequests"),
+    component: lazyRouteComponent(
+      loaded(() => import("./requests.tsx")),
+      "OperatorRequests",
+    ),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/requests/$id",
-    component: lazyRouteComponent(() => import("./request.tsx"), "OperatorRequest"),
+    component: lazyRouteComponent(
+      loaded(() => import("./request.tsx")),
+      "OperatorRequest",
+    ),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/money",
-    component: lazyRouteComponent(() => import("./money.tsx"), "OperatorMoney"),
+    component: lazyRouteComponent(
+      loaded(() => import("./money.tsx")),
+      "OperatorMoney",
+    ),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/workers",
-    component: lazyRouteComponent(() => import("./workers.tsx"), "Workers"),
+    component: lazyRouteComponent(
+      loaded(() => import("./workers.tsx")),
+      "Workers",
+    ),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/catalog",
     validateSearch: texts("search", "upstream"),
-    component: lazyRouteComponent(() => import("./catalog.tsx"), "Catalog"),
+    component: lazyRouteComponent(
+      loaded(() => import("./catalog.tsx")),
+      "Catalog",
+    ),
   }),
   createRoute({
     getParentRoute,
     path: "/operator/audit",
     validateSearch: texts("who", "action", "target", "from", "to"),
-    component: lazyRouteComponent(() => import("./audit.tsx"), "Audit"),
+    component: lazyRouteComponent(
+      loaded(() => import("./audit.tsx")),
+      "Audit",
+    ),
   }),
 ] as const;

@@ -5,7 +5,6 @@ import { useCanManage } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
-import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { Select } from "../components/select.tsx";
@@ -79,13 +78,24 @@ function Month() {
 }
 
 const columns: readonly Column<InvoiceLine>[] = [
-  { header: "Day", cell: ({ day }) => <time dateTime={day}>{dayLabel(day)}</time> },
-  { header: "Model", cell: ({ model }) => <span className="wrap-anywhere">{model ?? "Storage and other"}</span> },
+  {
+    header: "Day",
+    cell: ({ day }) => (
+      <time dateTime={day} className="whitespace-nowrap">
+        {dayLabel(day)}
+      </time>
+    ),
+  },
+  {
+    header: "Model",
+    cell: ({ model }) => <span className="wrap-anywhere">{model ?? "Storage and other"}</span>,
+    wide: true,
+  },
   { header: "Calls", numeric: true, cell: ({ calls }) => count(calls) },
   { header: "Tokens in", numeric: true, cell: ({ input_tokens }) => count(input_tokens) },
   { header: "Tokens out", numeric: true, cell: ({ output_tokens }) => count(output_tokens) },
   { header: "Units", numeric: true, cell: ({ units }) => count(units) },
-  { header: "Cost", numeric: true, cell: ({ cost_usd }) => <Money usd={cost_usd} /> },
+  { header: "Cost", usd: ({ cost_usd }) => cost_usd },
 ];
 
 const Lines = ({ lines, totalUsd }: { readonly lines: readonly InvoiceLine[]; readonly totalUsd: string }) => (
@@ -94,6 +104,6 @@ const Lines = ({ lines, totalUsd }: { readonly lines: readonly InvoiceLine[]; re
     columns={columns}
     rows={lines}
     rowKey={({ day, model }) => `${day} ${model}`}
-    footer={["Total", null, null, null, null, null, <Money key="total" usd={totalUsd} />]}
+    footer={["Total", null, null, null, null, null, totalUsd]}
   />
 );

@@ -6,10 +6,15 @@ import { type Session, sessionQuery, signIn } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
 import { Field } from "../components/field.tsx";
+import { Notice } from "../components/notice.tsx";
 
-const onSuccess = (session: Session) => queryClient.setQueryData(sessionQuery.queryKey, session);
+/** What was read in another session is not shown in this one. */
+function onSuccess(session: Session) {
+  queryClient.removeQueries({ predicate: ({ queryKey: [name] }) => name !== sessionQuery.queryKey[0] });
+  queryClient.setQueryData(sessionQuery.queryKey, session);
+}
 
-export function SignIn() {
+export function SignIn({ hasEnded }: { readonly hasEnded: boolean }) {
   const [secret, setSecret] = useState("");
   const bySecret = useMutation({ mutationFn: signIn, onSuccess });
   useEffect(() => {
@@ -34,6 +39,7 @@ export function SignIn() {
             </p>
           </div>
         </div>
+        {hasEnded && <Notice>Your session has ended. Sign in again to go on where you were.</Notice>}
         <form onSubmit={submit} className="flex flex-col gap-4">
           <Field
             label="API key"

@@ -1,16 +1,18 @@
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useAccountSession } from "../../api/session.ts";
 import { deleteUpload, type Upload, uploadsQuery } from "../../api/uploads.ts";
 import { Button } from "../../components/button.tsx";
+import { Code } from "../../components/code.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { ConfirmDialog } from "../../components/dialog.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
-import { ErrorNote } from "../../components/error-note.tsx";
 import { Page } from "../../components/page.tsx";
-import { Skeleton } from "../../components/skeleton.tsx";
 import { toast } from "../../components/toast.tsx";
+import { curlForUpload } from "../../lib/examples.ts";
 import { DropZone } from "./drop-zone.tsx";
 import { FileCard } from "./file-card.tsx";
+import { FileList } from "./file-list.tsx";
 import { GeneratedFiles } from "./generated-files.tsx";
 import { UploadingList } from "./uploading-list.tsx";
 import { useUploading } from "./use-uploading.ts";
@@ -28,47 +30,40 @@ export function Files() {
 }
 
 function Uploads() {
-  const query = useInfiniteQuery(uploadsQuery);
+  const { service } = useAccountSession();
   const [removed, setRemoved] = useState<Upload>();
-  const uploads = query.data?.pages.flatMap(({ data }) => data);
   return (
-    <section className="flex flex-col gap-4">
-      <h2 className="text-base font-semibold">Uploads</h2>
-      {query.isPending && <Skeleton rows={1} className="h-44" />}
-      {query.error && <ErrorNote error={query.error} onRetry={query.refetch} />}
-      {uploads?.length === 0 && (
-        <EmptyState title="No uploads">
-          <p>What you upload is listed here while it lives.</p>
-        </EmptyState>
-      )}
-      <ul className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
-        {uploads?.map((upload) => (
-          <li key={upload.id}>
-            <FileCard
-              id={upload.id}
-              url={upload.url}
-              mime={upload.mime}
-              size={upload.bytes}
-              expiresAt={upload.expires_at}
-              status={upload.status}
-            >
-              <CopyButton text={upload.id} what={upload.id} label="Copy id" />
-              {upload.status === "active" && (
-                <Button small look="danger" onClick={() => setRemoved(upload)} aria-label={`Delete ${upload.id}`}>
-                  Delete
-                </Button>
-              )}
-            </FileCard>
-          </li>
-        ))}
-      </ul>
-      {query.hasNextPage && (
-        <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()} className="self-start">
-          Show more
-        </Button>
-      )}
+    <>
+      <FileList
+        title="Uploads"
+        query={useInfiniteQuery(uploadsQuery)}
+        empty={
+          <EmptyState title="No uploads">
+            <p>What you upload is listed here while it lives. From a program:</p>
+            <Code text={curlForUpload(service.public_url)} what="curl" />
+          </EmptyState>
+        }
+      >
+        {(upload) => (
+          <FileCard
+            id={upload.id}
+            url={upload.url}
+            mime={upload.mime}
+            size={upload.bytes}
+            expiresAt={upload.expires_at}
+            status={upload.status}
+          >
+            <CopyButton text={upload.id} what={upload.id} label="Copy id" />
+            {upload.status === "active" && (
+              <Button small look="danger" onClick={() => setRemoved(upload)} aria-label={`Delete ${upload.id}`}>
+                Delete
+              </Button>
+            )}
+          </FileCard>
+        )}
+      </FileList>
       {removed && <DeleteDialog upload={removed} onClose={() => setRemoved(undefined)} />}
-    </section>
+    </>
   );
 }
 
@@ -87,11 +82,11 @@ function DeleteDialog({ upload, onClose }: { readonly upload: Upload; readonly o
       title="Delete the upload?"
       action="Delete"
       busy={remove.isPending}
+      error={remove.error}
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p>Requests that name {upload.id} will fail. What its storage cost is not given back.</p>
-      {remove.error && <ErrorNote error={remove.error} />}
     </ConfirmDialog>
   );
 }

@@ -15,7 +15,11 @@ export function Preview({ url, mime, name }: Props) {
     // oxlint-disable-next-line jsx-a11y/media-has-caption
     return <video src={url} controls preload="metadata" aria-label={`Preview of ${name}`} className={frame} />;
   if (url && mime.startsWith("audio/"))
-    // oxlint-disable-next-line jsx-a11y/media-has-caption
-    return <audio src={url} controls preload="metadata" aria-label={`Preview of ${name}`} className="w-full" />;
+    return (
+      <div className={`${frame} grid place-items-center px-2`}>
+        {/* oxlint-disable-next-line jsx-a11y/media-has-caption */}
+        <audio src={url} controls preload="metadata" aria-label={`Preview of ${name}`} className="w-full" />
+      </div>
+    );
   return <div className={`${frame} grid place-items-center text-xs text-muted`}>No preview</div>;
 }

@@ -1,5 +1,5 @@
 import type { ApiError } from "../../api/client.ts";
-import { Field, TextArea } from "../../components/field.tsx";
+import { Field, TextArea, UsdField } from "../../components/field.tsx";
 import { Select } from "../../components/select.tsx";
 import type { KeyForm, Period } from "./key-form.ts";
 
@@ -58,14 +58,12 @@ export function KeyFields({ form, onChange, wrong }: Props) {
         ))}
       </fieldset>
       <div className="grid grid-cols-2 gap-3">
-        <Field
+        <UsdField
           label="Budget in USD"
-          inputMode="decimal"
-          pattern="\d+(\.\d+)?"
           placeholder="No limit"
           value={form.budgetUsd}
           error={errorOf("budget")}
-          onChange={(event) => set({ budgetUsd: event.target.value.trim() })}
+          onChange={(budgetUsd) => set({ budgetUsd })}
         />
         <Select
           label="Budget for"

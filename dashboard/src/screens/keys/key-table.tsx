@@ -41,7 +41,7 @@ export function KeyTable({ keys, onEdit, onRevoke }: Props) {
         </span>
       ),
     },
-    { header: "Budget", cell: (key) => <BudgetBar budget={key.budget} name={nameOf(key)} /> },
+    { header: "Budget", cell: (key) => <BudgetBar budget={key.budget} name={nameOf(key)} />, wide: true },
     { header: "Last used", cell: (key) => <Time at={key.last_used_at} /> },
     {
       header: "Expires",
@@ -62,5 +62,7 @@ export function KeyTable({ keys, onEdit, onRevoke }: Props) {
         ),
     },
   ];
-  return <Table caption="Keys of the account" columns={columns} rows={keys} rowKey={({ id }) => id} />;
+  // Those that can still be used come first.
+  const rows = keys.toSorted((one, other) => Number(isOver(one, now)) - Number(isOver(other, now)));
+  return <Table caption="Keys of the account" columns={columns} rows={rows} rowKey={({ id }) => id} />;
 }

@@ -4,9 +4,8 @@ import { type Key, type KeyWithSecret, keysQuery } from "../../api/keys.ts";
 import { useCanManage } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
-import { ErrorNote } from "../../components/error-note.tsx";
 import { Page } from "../../components/page.tsx";
-import { Skeleton } from "../../components/skeleton.tsx";
+import { Paged } from "../../components/paged.tsx";
 import { KeyDialog } from "./key-dialog.tsx";
 import { KeyTable } from "./key-table.tsx";
 import { OwnKey } from "./own-key.tsx";
@@ -32,10 +31,8 @@ export function Keys() {
 }
 
 function AllKeys() {
-  const query = useInfiniteQuery(keysQuery);
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
-  const keys = query.data?.pages.flatMap(({ data }) => data);
   const make = (
     <Button look="primary" onClick={() => setOpen({ what: "new" })}>
       New key
@@ -43,25 +40,22 @@ function AllKeys() {
   );
   return (
     <Page title="Keys" intro={intro} actions={make}>
-      {query.isPending && <Skeleton />}
-      {query.error && <ErrorNote error={query.error} onRetry={query.refetch} />}
-      {keys?.length === 0 && (
-        <EmptyState title="No keys yet">
-          <p>Make one for each program that calls models.</p>
-        </EmptyState>
-      )}
-      {keys && keys.length > 0 && (
-        <KeyTable
-          keys={keys}
-          onEdit={(key) => setOpen({ what: "edit", key })}
-          onRevoke={(key) => setOpen({ what: "revoke", key })}
-        />
-      )}
-      {query.hasNextPage && (
-        <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      <Paged
+        query={useInfiniteQuery(keysQuery)}
+        empty={
+          <EmptyState title="No keys yet">
+            <p>Make one for each program that calls models.</p>
+          </EmptyState>
+        }
+      >
+        {(keys) => (
+          <KeyTable
+            keys={keys}
+            onEdit={(key) => setOpen({ what: "edit", key })}
+            onRevoke={(key) => setOpen({ what: "revoke", key })}
+          />
+        )}
+      </Paged>
       {open?.what === "new" && <KeyDialog onClose={close} onMade={(key) => setOpen({ what: "secret", key })} />}
       {open?.what === "edit" && <KeyDialog edited={open.key} onClose={close} />}
       {open?.what === "revoke" && <RevokeDialog target={open.key} onClose={close} />}

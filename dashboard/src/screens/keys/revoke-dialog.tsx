@@ -1,7 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type Key, keysChanged, revokeKey } from "../../api/keys.ts";
 import { ConfirmDialog } from "../../components/dialog.tsx";
-import { ErrorNote } from "../../components/error-note.tsx";
 import { toast } from "../../components/toast.tsx";
 import { nameOf } from "./key-table.tsx";
 
@@ -25,11 +24,11 @@ export function RevokeDialog({ target, onClose }: Props) {
       title={`Revoke ${nameOf(target)}?`}
       action="Revoke the key"
       busy={revoke.isPending}
+      error={revoke.error}
       onConfirm={() => revoke.mutate()}
       onClose={onClose}
     >
       <p>Programs that use it are refused within a second. This cannot be undone.</p>
-      {revoke.error && <ErrorNote error={revoke.error} />}
     </ConfirmDialog>
   );
 }

@@ -3,6 +3,7 @@ import { useAccountSession } from "../../api/session.ts";
 import { classNames } from "../../components/class-names.ts";
 import { Money } from "../../components/money.tsx";
 import { priceRows } from "../../lib/prices.ts";
+import { longestRest } from "../../lib/usd.ts";
 
 interface Props {
   readonly model: Model;
@@ -15,6 +16,8 @@ const cell = "py-1 ps-3 num";
 export function PriceTable({ model, first }: Props) {
   const { account } = useAccountSession();
   const isElite = account.tier === "elite";
+  const rows = priceRows(model).slice(0, first);
+  const restDigits = longestRest(rows.flatMap(({ listUsd, eliteUsd }) => [listUsd, eliteUsd]));
   return (
     <table className="w-full text-xs">
       <caption className="sr-only">Prices of {model.name} in USD</caption>
@@ -32,22 +35,20 @@ export function PriceTable({ model, first }: Props) {
         </tr>
       </thead>
       <tbody>
-        {priceRows(model)
-          .slice(0, first)
-          .map(({ key, name, unit, listUsd, eliteUsd }) => (
-            <tr key={key} className="border-t border-line">
-              <th scope="row" className="py-1 text-start font-normal wrap-anywhere">
-                {name}
-                {name !== unit && <span className="text-muted"> / {unit}</span>}
-              </th>
-              <td className={classNames(cell, !isElite && "font-semibold")}>
-                <Money usd={listUsd} />
-              </td>
-              <td className={classNames(cell, isElite && "font-semibold")}>
-                <Money usd={eliteUsd} />
-              </td>
-            </tr>
-          ))}
+        {rows.map(({ key, name, unit, listUsd, eliteUsd }) => (
+          <tr key={key} className="border-t border-line">
+            <th scope="row" className="py-1 text-start font-normal wrap-anywhere">
+              {name}
+              {name !== unit && <span className="text-muted"> / {unit}</span>}
+            </th>
+            <td className={classNames(cell, !isElite && "font-semibold")}>
+              <Money usd={listUsd} restDigits={restDigits} />
+            </td>
+            <td className={classNames(cell, isElite && "font-semibold")}>
+              <Money usd={eliteUsd} restDigits={restDigits} />
+            </td>
+          </tr>
+        ))}
       </tbody>
     </table>
   );

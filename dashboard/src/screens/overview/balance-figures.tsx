@@ -6,6 +6,7 @@ import { useAccountSession, useCanManage } from "../../api/session.ts";
 import { Button, buttonClass } from "../../components/button.tsx";
 import { Figure } from "../../components/card.tsx";
 import { Money } from "../../components/money.tsx";
+import { Notice } from "../../components/notice.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
 import { toNano } from "../../lib/usd.ts";
@@ -16,23 +17,29 @@ export function BalanceFigures() {
   const { service } = useAccountSession();
   const [isEditing, setEditing] = useState(false);
   const query = useQuery(balanceQuery);
+  const topUp = service.topups && (
+    <Link to="/top-up" className={buttonClass("primary", true)}>
+      Top up
+    </Link>
+  );
   return (
     <QueryView query={query} skeleton={<Skeleton rows={1} className="h-28" />}>
       {({ balance_usd, available_usd, held_usd, alert_below_usd: below }) => (
         <>
-          {below !== null && toNano(available_usd) < toNano(below) && (
-            <output className="flex flex-wrap items-center justify-between gap-3 rounded-xl bg-warn-soft p-4">
-              <span className="text-warn">
+          {toNano(available_usd) <= 0n ? (
+            <Notice action={topUp}>
+              Nothing is available, so calls that cost something are refused.
+              {!service.topups && " Ask the operator for credit."}
+            </Notice>
+          ) : (
+            below !== null &&
+            toNano(available_usd) < toNano(below) && (
+              <Notice action={topUp}>
                 Less than <Money usd={below} /> is available. Calls are refused when nothing is.
-              </span>
-              {service.topups && (
-                <Link to="/top-up" className={buttonClass("primary", true)}>
-                  Top up
-                </Link>
-              )}
-            </output>
+              </Notice>
+            )
           )}
-          <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-4">
+          <div className="grid grid-cols-2 gap-4 lg:grid-cols-4">
             <Figure label="Balance" note="Credits less costs">
               <Money usd={balance_usd} />
             </Figure>

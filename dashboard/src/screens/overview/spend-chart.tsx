@@ -4,6 +4,7 @@ import { dayLabel } from "../../lib/format.ts";
 import { heights, type Spend } from "../../lib/spend.ts";
 
 const heightPx = 280;
+const axis = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", maximumSignificantDigits: 3 });
 const colorOf = (index: number) => `var(--color-series-${(index % 6) + 1})`;
 
 /** Loaded when it is shown, because Recharts is as large as all else. */
@@ -25,7 +26,7 @@ export default function SpendChart({ spend }: { readonly spend: Spend }) {
             />
             <YAxis
               width={64}
-              tickFormatter={(value: number) => `$${Number(value.toPrecision(3))}`}
+              tickFormatter={(value: number) => axis.format(value)}
               tick={{ fill: "var(--color-muted)" }}
               axisLine={false}
               tickLine={false}

@@ -12,9 +12,10 @@ import { SwitchButtons } from "../../components/switch-buttons.tsx";
 import { dayOf, daysBefore } from "../../lib/format.ts";
 import { spendByDay } from "../../lib/spend.ts";
 import { useNow } from "../../lib/time.ts";
+import { loaded } from "../../loaded.ts";
 import { SpendTable } from "./spend-table.tsx";
 
-const SpendChart = lazy(() => import("./spend-chart.tsx"));
+const SpendChart = lazy(loaded(() => import("./spend-chart.tsx")));
 const route = getRouteApi("/");
 
 const groups = [

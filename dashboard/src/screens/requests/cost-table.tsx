@@ -22,7 +22,7 @@ const columns: readonly Column<CostLine>[] = [
       </span>
     ),
   },
-  { header: "Cost", numeric: true, cell: ({ costUsd }) => <Money usd={costUsd} /> },
+  { header: "Cost", usd: ({ costUsd }) => costUsd },
 ];
 
 /** What was charged, worked out from the usage and the prices of today. */
@@ -40,7 +40,7 @@ export function CostTable({ call }: { readonly call: CallWithAttempts }) {
               columns={columns}
               rows={lines}
               rowKey={({ key }) => key}
-              footer={["Charged", null, null, <Money key="sum" usd={call.cost_usd} />]}
+              footer={["Charged", null, null, call.cost_usd]}
             />
             <Note call={call} lines={lines} />
           </div>

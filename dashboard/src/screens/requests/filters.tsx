@@ -6,18 +6,12 @@ import { useCanManage } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
 import { Field } from "../../components/field.tsx";
 import { Select } from "../../components/select.tsx";
+import { statusOptions } from "../../lib/statuses.ts";
 
 interface Props {
   readonly values: Values;
   readonly onChange: (values: Values) => void;
 }
-
-const statuses = [
-  { value: "", label: "All" },
-  { value: "succeeded", label: "Succeeded" },
-  { value: "failed", label: "Failed" },
-  { value: "cancelled", label: "Cancelled" },
-];
 
 export function Filters({ values, onChange }: Props) {
   const canManage = useCanManage();
@@ -27,8 +21,8 @@ export function Filters({ values, onChange }: Props) {
   const ids = models.map(({ id }) => id);
   const known = values.model && !ids.includes(values.model) ? [values.model, ...ids] : ids;
   return (
-    <search className="grid items-end gap-3 sm:grid-cols-2 lg:grid-cols-[8rem_minmax(0,1fr)_minmax(0,1fr)_10rem_10rem_auto]">
-      <Select label="Status" value={values.status ?? ""} options={statuses} onChange={set("status")} />
+    <search className="grid grid-cols-2 items-end gap-3 lg:grid-cols-[8rem_minmax(0,1fr)_minmax(0,1fr)_10rem_10rem_auto]">
+      <Select label="Status" value={values.status ?? ""} options={statusOptions} onChange={set("status")} />
       <Select
         label="Model"
         value={values.model ?? ""}

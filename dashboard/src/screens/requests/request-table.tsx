@@ -1,7 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { Call } from "../../api/requests.ts";
 import { Badge } from "../../components/badge.tsx";
-import { Money } from "../../components/money.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { count, duration } from "../../lib/format.ts";
@@ -24,13 +23,14 @@ const columns: readonly Column<Call>[] = [
   {
     header: "Model",
     cell: ({ model, endpoint }) => <span className="wrap-anywhere">{model ?? endpoint ?? "unknown"}</span>,
+    wide: true,
   },
   { header: "Status", cell: (call) => <CallStatus call={call} /> },
   {
     header: "Tokens",
     numeric: true,
     cell: ({ input_tokens, output_tokens }) => (
-      <span className="whitespace-nowrap">
+      <span className="sm:whitespace-nowrap">
         {input_tokens + output_tokens > 0 ? `${count(input_tokens)} → ${count(output_tokens)}` : "–"}
       </span>
     ),
@@ -40,7 +40,7 @@ const columns: readonly Column<Call>[] = [
     numeric: true,
     cell: ({ total_ms }) => <span className="whitespace-nowrap">{total_ms === null ? "–" : duration(total_ms)}</span>,
   },
-  { header: "Cost", numeric: true, cell: ({ cost_usd }) => <Money usd={cost_usd} /> },
+  { header: "Cost", usd: ({ cost_usd }) => cost_usd },
 ];
 
 export const RequestTable = ({ calls, caption }: { readonly calls: readonly Call[]; readonly caption: string }) => (

@@ -3,9 +3,9 @@ import { getRouteApi } from "@tanstack/react-router";
 import { requestsQuery, type Filters as Values } from "../../api/requests.ts";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
-import { ErrorNote } from "../../components/error-note.tsx";
 import { FirstCall } from "../../components/first-call.tsx";
 import { Page } from "../../components/page.tsx";
+import { Paged } from "../../components/paged.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
 import { Filters } from "./filters.tsx";
 import { RequestTable } from "./request-table.tsx";
@@ -16,8 +16,6 @@ const route = getRouteApi("/requests");
 export function Requests() {
   const values = route.useSearch();
   const navigate = route.useNavigate();
-  const query = useInfiniteQuery(requestsQuery(values));
-  const calls = query.data?.pages.flatMap(({ data }) => data);
   const isFiltered = Object.values(values).some(Boolean);
   return (
     <Page
@@ -25,25 +23,22 @@ export function Requests() {
       intro="Every call that cost something or failed after it was accepted. Prompts and answers are not stored."
     >
       <Filters values={values} onChange={(search: Values) => void navigate({ search })} />
-      {query.isPending && <Skeleton rows={8} />}
-      {query.error && <ErrorNote error={query.error} onRetry={query.refetch} />}
-      {calls && calls.length > 0 && <RequestTable calls={calls} caption="Requests, newest first" />}
-      {calls?.length === 0 &&
-        !query.hasNextPage &&
-        (isFiltered ? (
-          <EmptyState title="No request matches">
-            <p>Take a filter off, or choose other days.</p>
-            <Button onClick={() => void navigate({ search: {} })}>Clear the filters</Button>
-          </EmptyState>
-        ) : (
-          <FirstCall />
-        ))}
-      {calls?.length === 0 && query.hasNextPage && <p className="text-muted">None among the newest calls.</p>}
-      {query.hasNextPage && (
-        <Button className="self-center" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-          Show older
-        </Button>
-      )}
+      <Paged
+        query={useInfiniteQuery(requestsQuery(values))}
+        skeleton={<Skeleton rows={8} />}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No request matches">
+              <p>Take a filter off, or choose other days.</p>
+              <Button onClick={() => void navigate({ search: {} })}>Clear the filters</Button>
+            </EmptyState>
+          ) : (
+            <FirstCall />
+          )
+        }
+      >
+        {(calls) => <RequestTable calls={calls} caption="Requests, newest first" />}
+      </Paged>
     </Page>
   );
 }

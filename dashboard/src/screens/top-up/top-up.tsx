@@ -7,7 +7,7 @@ import { Button } from "../../components/button.tsx";
 import { Card } from "../../components/card.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Field } from "../../components/field.tsx";
+import { UsdField } from "../../components/field.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Payment } from "./payment.tsx";
@@ -84,14 +84,7 @@ function Amount() {
   return (
     <Card>
       <form onSubmit={submit} className="flex flex-col gap-4">
-        <Field
-          label="Amount in USD"
-          inputMode="decimal"
-          pattern="\d+(\.\d{1,6})?"
-          required
-          value={amount}
-          onChange={(event) => setAmount(event.target.value.trim())}
-        />
+        <UsdField label="Amount in USD" places={6} required value={amount} onChange={setAmount} />
         <div className="flex flex-wrap gap-2">
           {amounts.map((each) => (
             <Button key={each} small aria-pressed={each === amount} onClick={() => setAmount(each)}>

@@ -1,7 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { Topup } from "../../api/topups.ts";
 import { Badge } from "../../components/badge.tsx";
-import { Money } from "../../components/money.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 
@@ -22,8 +21,8 @@ const columns: readonly Column<Topup>[] = [
   },
   { header: "Status", cell: ({ status }) => <TopupStatus status={status} /> },
   { header: "Made", cell: ({ created_at }) => <Time at={created_at} /> },
-  { header: "Amount", numeric: true, cell: ({ amount_usd }) => <Money usd={amount_usd} /> },
-  { header: "Received", numeric: true, cell: ({ received_usd }) => <Money usd={received_usd} /> },
+  { header: "Amount", usd: ({ amount_usd }) => amount_usd },
+  { header: "Received", usd: ({ received_usd }) => received_usd },
 ];
 
 export const TopupTable = ({ topups }: { readonly topups: readonly Topup[] }) => (

@@ -1,0 +1,18 @@
+import { useSyncExternalStore } from "react";
+
+/** A value that any code may change, and components show. */
+export function createStore<Value>(initial: Value) {
+  const listeners = new Set<() => void>();
+  let value = initial;
+  const get = () => value;
+  function subscribe(listener: () => void) {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }
+  function set(next: Value) {
+    if (Object.is(next, value)) return;
+    value = next;
+    for (const notify of listeners) notify();
+  }
+  return { get, set, use: () => useSyncExternalStore(subscribe, get) };
+}

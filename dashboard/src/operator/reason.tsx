@@ -1,0 +1,17 @@
+import { Field } from "../components/field.tsx";
+
+interface Props {
+  readonly value: string;
+  readonly onChange: (reason: string) => void;
+}
+
+/** Why money was moved. */
+export const Reason = ({ value, onChange }: Props) => (
+  <Field
+    label="Reason"
+    hint="Stored in the ledger and in the audit log."
+    maxLength={1000}
+    value={value}
+    onChange={(event) => onChange(event.target.value)}
+  />
+);

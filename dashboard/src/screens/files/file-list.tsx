@@ -1,0 +1,27 @@
+import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { Paged } from "../../components/paged.tsx";
+import { Skeleton } from "../../components/skeleton.tsx";
+
+interface Props<File> {
+  readonly title: string;
+  readonly query: UseInfiniteQueryResult<InfiniteData<{ readonly data: readonly File[] }>>;
+  readonly empty: ReactNode;
+  readonly children: (file: File) => ReactNode;
+}
+
+/** Cards of files, a page at a time. */
+export const FileList = <File extends { readonly id: string }>({ title, query, empty, children }: Props<File>) => (
+  <section className="flex flex-col gap-4">
+    <h2 className="text-base font-semibold">{title}</h2>
+    <Paged query={query} skeleton={<Skeleton rows={1} className="h-44" />} empty={empty}>
+      {(files) => (
+        <ul className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
+          {files.map((file) => (
+            <li key={file.id}>{children(file)}</li>
+          ))}
+        </ul>
+      )}
+    </Paged>
+  </section>
+);
