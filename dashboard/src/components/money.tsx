@@ -25,7 +25,7 @@ export function Money({ usd, restDigits = 0 }: Props) {
       </span>
       <wbr className="hidden in-[dd]:inline max-sm:in-[td]:inline" />
       <span
-        className="font-normal text-muted sm:in-[td]:inline-block sm:in-[td]:text-start in-[dd]:text-[0.75em] in-[dd]:leading-none"
+        className="font-normal text-muted sm:in-[td]:inline-block sm:in-[td]:text-start in-[dd]:text-[0.55em] in-[dd]:leading-none"
         style={restDigits > 0 ? { minWidth: `${restDigits}ch` } : undefined}
       >
         {rest}
