@@ -4,14 +4,29 @@ import type { Accounts } from "./accounts.ts";
 import type { KeyTotals } from "./key-totals.ts";
 import { keyIndex, type Ledger } from "./ledger.ts";
 
-/** What a key was charged, and its calls that have holds of their own and are not decided. */
+/** What a key was charged, refunds subtracted, and its calls that have holds of their own and are not decided. */
 export interface KeyCharges {
   readonly spentNanoUsd: bigint;
   readonly open: readonly { readonly id: string; readonly nanoUsd: bigint }[];
 }
 
+const refundIndex = { createdAt: 1, account: 1 } as const;
+const refundedId = (refund: string) => refund.slice("refund:".length);
+
 export function createKeyUsage(deps: { mongo: Mongo; accounts: Accounts; ledger: Ledger; totals: KeyTotals }) {
   const { mongo, accounts, ledger, totals } = deps;
+
+  /** Refunds name no key, but their call. They count on their own day, as in the days that stand. */
+  async function refundedSince(account: string, key: string, since: Date, session: ClientSession): Promise<bigint> {
+    const filter = { account, kind: "refund", createdAt: { $gte: since } } as const;
+    const found = ledger.collection.find(filter, { projection: { amount: 1 }, hint: refundIndex, session });
+    const amounts = new Map((await answered(found.toArray())).map(({ _id, amount }) => [refundedId(_id), amount]));
+    const ids = [...amounts.keys()].map((_id) => ({ _id, account }));
+    const calls = await answered(ledger.readIn(ids, session).toArray());
+    return calls
+      .filter(({ request }) => request?.key === key)
+      .reduce((sum, { _id }) => sum + (amounts.get(_id) ?? 0n), 0n);
+  }
 
   /** By the days that stand, and the ledger since then. */
   async function spentSince(account: string, key: string, since: Date, session: ClientSession): Promise<bigint> {
@@ -24,7 +39,7 @@ export function createKeyUsage(deps: { mongo: Mongo; accounts: Accounts; ledger:
       { hint: keyIndex, session },
     );
     const [found] = await answered(cursor.toArray());
-    return nanoUsd - (found?.amount ?? 0n);
+    return nanoUsd - (found?.amount ?? 0n) - (await refundedSince(account, key, until, session));
   }
 
   /** The costs of those that are decided. */

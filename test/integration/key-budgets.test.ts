@@ -1,79 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Caller } from "../../api/keys/index.ts";
 import { ServiceError } from "../../shared/errors.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { type Instance, startInstance } from "../support/keys-instance.ts";
-import { movableClock } from "../support/movable-clock.ts";
-import { testStores } from "../support/servers.ts";
-
-const usd = 1_000_000_000n;
-
-interface Call {
-  readonly instance: Instance;
-  readonly requestId: string;
-  readonly heldNanoUsd: bigint;
-  /** Decides and ends it. */
-  end(costNanoUsd: bigint): Promise<void>;
-  /** Decides it, and is killed before it says so. */
-  decide(costNanoUsd: bigint): Promise<void>;
-}
-
-/** A call as admission makes it: slot, hold, budget. Rejects with what refuses it. */
-async function begin(instance: Instance, caller: Caller, nanoUsd: bigint, minNanoUsd = nanoUsd): Promise<Call> {
-  const { keys, money } = instance;
-  const requestId = newRequestId();
-  const slot = await keys.takeSlot(caller, { requestId, ttlMs: 60_000 });
-  const { account, keyId: key } = caller;
-  const ids = { account, key, requestId, endpoint: "/v1/chat/completions", model: "local/chat" };
-  try {
-    const remaining = (await keys.budgetRemaining(slot, minNanoUsd)) ?? nanoUsd;
-    const heldNanoUsd = remaining < nanoUsd ? remaining : nanoUsd;
-    const hold = { ...ids, maxNanoUsd: heldNanoUsd, minNanoUsd: heldNanoUsd, expiresAt: Date.now() + dayMs };
-    await money.holdForCall({ ...hold, insufficientText: () => "insufficient" });
-    const call = { ...ids, heldNanoUsd, totalMs: 1, attempts: [], usage: {}, estimated: false } as const;
-    const decide = async (costNanoUsd: bigint) =>
-      void (await money.settle({ ...call, costNanoUsd, status: "succeeded" }));
-    await keys.takeTokens(slot, 1, heldNanoUsd).catch(async (error: unknown) => {
-      await money.release({ ...ids, heldNanoUsd, totalMs: 1 }, { status: "failed" });
-      throw error;
-    });
-    return {
-      instance,
-      requestId,
-      heldNanoUsd,
-      decide,
-      async end(costNanoUsd) {
-        await decide(costNanoUsd);
-        await keys.release(slot, { costNanoUsd });
-      },
-    };
-  } catch (error) {
-    await keys.release(slot, { costNanoUsd: 0n });
-    throw error;
-  }
-}
-
-async function setup(limitUsd: bigint, period: "day" | "week" | "month" | "total" = "day") {
-  const { clock, advance } = movableClock();
-  const stores = await testStores();
-  const [a, b] = [await startInstance(stores, clock), await startInstance(stores, clock)];
-  const account = await a.money.createAccount({ name: "acme" });
-  await a.money.credit(account.id, { amountNanoUsd: 1_000n * usd, idempotencyKey: "start" });
-  const budget = { limitNanoUsd: limitUsd * usd, period };
-  const { secret, key } = await a.keys.issue(account.id, { budget, limits: { concurrentRequests: 1_000 } });
-  const caller = await a.keys.authenticate(secret);
-  const spent = async () => (await a.keys.budgetOf(caller))?.spentNanoUsd;
-  return { a, b, caller, key, account, advance, clock, spent };
-}
+import { begin, type Call, exceeded, startBudget, usd } from "../support/budget-setup.ts";
+import type { Instance } from "../support/keys-instance.ts";
 
 const isConnected = ({ redis }: Instance) => expect.poll(() => redis.ping().catch(() => undefined)).toBe("PONG");
 
-const exceeded = { code: "budget_exceeded", status: 402, shouldRetry: false };
-
 test("calls side by side through two instances take all that the budget covers, and not more", async () => {
-  const { a, b, caller, spent } = await setup(50n);
+  const { a, b, caller, spent } = await startBudget(50n);
   const tries = Array.from({ length: 200 }, (_, at) => begin(at % 2 ? a : b, caller, usd));
   const results = await Promise.allSettled(tries);
   const calls = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
@@ -87,7 +23,7 @@ test("calls side by side through two instances take all that the budget covers, 
 }, 60_000);
 
 test("after a loss of Redis open calls still count, whichever instance has them, and ends count once", async () => {
-  const { a, b, caller, spent } = await setup(10n);
+  const { a, b, caller, spent } = await startBudget(10n);
   const [first, second] = [await begin(a, caller, 3n * usd), await begin(b, caller, 3n * usd)];
   const done = await begin(a, caller, 2n * usd);
   await done.end(usd);
@@ -107,7 +43,7 @@ test("after a loss of Redis open calls still count, whichever instance has them,
 });
 
 test("a call whose instance died is ended by its entry in the ledger", async () => {
-  const { a, b, caller, spent } = await setup(10n);
+  const { a, b, caller, spent } = await startBudget(10n);
   const lost = await begin(a, caller, 9n * usd);
   await expect(begin(b, caller, 2n * usd)).rejects.toMatchObject(exceeded);
   await lost.decide(4n * usd);
@@ -117,7 +53,7 @@ test("a call whose instance died is ended by its entry in the ledger", async () 
 });
 
 test("a reconnect counts again, because a failover may have lost a take", async () => {
-  const { a, b, caller } = await setup(10n);
+  const { a, b, caller } = await startBudget(10n);
   const open = await begin(a, caller, 6n * usd);
   // As a replica that did not have the last second.
   const hash = `limits:{${caller.keyId}}:budget`;
@@ -129,7 +65,7 @@ test("a reconnect counts again, because a failover may have lost a take", async 
 });
 
 test("an open call takes the rest if it may be shorter, and the next one is refused", async () => {
-  const { a, caller } = await setup(10n);
+  const { a, caller } = await startBudget(10n);
   const first = await begin(a, caller, 7n * usd);
   const rest = await begin(a, caller, 7n * usd, usd);
   expect(rest.heldNanoUsd).toBe(3n * usd);
@@ -143,7 +79,7 @@ test.each([
   ["week", "2026-12-30T12:00:00Z", "2027-01-04T00:00:00.000Z"],
   ["month", "2026-12-31T23:59:00Z", "2027-01-01T00:00:00.000Z"],
 ] as const)("a budget of a %s begins again, and calls that are open count in both", async (period, start, reset) => {
-  const { a, b, caller, advance, clock, spent } = await setup(10n, period);
+  const { a, b, caller, advance, clock, spent } = await startBudget(10n, period);
   advance(Date.parse(start) - clock.now());
   const done = await begin(a, caller, 6n * usd);
   await done.end(6n * usd);
@@ -158,7 +94,7 @@ test.each([
 });
 
 test("a total never resets", async () => {
-  const { a, caller, advance } = await setup(10n, "total");
+  const { a, caller, advance } = await startBudget(10n, "total");
   await (await begin(a, caller, 6n * usd)).end(6n * usd);
   advance(400 * dayMs);
   await a.redis.flushdb();
@@ -168,7 +104,7 @@ test("a total never resets", async () => {
 });
 
 test("what was in flight when a budget was set is counted when it is over", async () => {
-  const { a, account, advance } = await setup(1n);
+  const { a, account, advance } = await startBudget(1n);
   const { key, secret } = await a.keys.issue(account.id, {});
   await a.keys.update(key.id, { budget: { limitNanoUsd: 10n * usd, period: "total" } });
   const caller = await a.keys.authenticate(secret);
@@ -193,7 +129,7 @@ test("what was in flight when a budget was set is counted when it is over", asyn
 });
 
 test("a changed budget is in force at the next call", async () => {
-  const { a, b, caller, key } = await setup(1n);
+  const { a, b, caller, key } = await startBudget(1n);
   await expect(begin(a, caller, 2n * usd)).rejects.toMatchObject(exceeded);
   await b.keys.update(key.id, { budget: { limitNanoUsd: 2n * usd, period: "month" } });
   await (await begin(a, caller, 2n * usd)).end(2n * usd);
@@ -220,7 +156,7 @@ test("whatever happens in any order, no budget is exceeded and the sum is that o
     { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("reconnect" as const), by: fc.nat(1) }) },
   );
-  const { a, b, account } = await setup(1n);
+  const { a, b, account } = await startBudget(1n);
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }),
