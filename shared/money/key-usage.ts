@@ -2,7 +2,7 @@ import type { ClientSession } from "mongoose";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
 import type { KeyTotals } from "./key-totals.ts";
-import { keyIndex, type Ledger } from "./ledger.ts";
+import { keyIndex, type Ledger, refundPrefix } from "./ledger.ts";
 
 /** What a key was charged, refunds subtracted, and its calls that have holds of their own and are not decided. */
 export interface KeyCharges {
@@ -11,7 +11,7 @@ export interface KeyCharges {
 }
 
 const refundIndex = { createdAt: 1, account: 1 } as const;
-const refundedId = (refund: string) => refund.slice("refund:".length);
+const refundedId = (refund: string) => refund.slice(refundPrefix.length);
 
 export function createKeyUsage(deps: { mongo: Mongo; accounts: Accounts; ledger: Ledger; totals: KeyTotals }) {
   const { mongo, accounts, ledger, totals } = deps;

@@ -58,7 +58,8 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
     },
     request: async (req) => {
       const { id } = req.params;
-      return renderEntry(found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request"));
+      const entry = found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request");
+      return { ...renderEntry(entry), refunded: await money.isRefunded(entry) };
     },
     requests: async (req) => {
       const query = parse(requestsQuery, req.query);
