@@ -48,7 +48,7 @@ test("20 MB show how far they are, and then in the list how long they live", asy
       uploadThroughput,
     });
   await network.send("Network.enable");
-  await limit(1_000_000);
+  await limit(500_000);
   const buffer = Buffer.alloc(20_000_000);
   buffer.write("RIFF\0\0\0\0WAVEfmt ");
   await page.getByLabel("Choose files").setInputFiles({ name: "talk.wav", mimeType: "audio/wav", buffer });
@@ -64,9 +64,9 @@ test("20 MB show how far they are, and then in the list how long they live", asy
   await card.getByText("20 MB", { exact: true }).waitFor();
   await card.getByText("audio/wav", { exact: true }).waitFor();
   await bar.waitFor({ state: "detached" });
-  await card.getByText(/^23 h 59 min to live$/).waitFor();
+  await card.getByText(/^23 h 5\d min to live$/).waitFor();
   await page.clock.fastForward("01:00:00");
-  await card.getByText(/^22 h 5[89] min to live$/).waitFor();
+  await card.getByText(/^22 h 5\d min to live$/).waitFor();
   await page.clock.fastForward("23:00:00");
   await card.getByText("gone", { exact: true }).waitFor();
 });
