@@ -1,9 +1,11 @@
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { createSessions } from "../../api/sessions/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
 import { browserOfFile } from "../support/browser.ts";
+import { signedIn } from "../support/browser-screens.ts";
 import { browse } from "../support/dashboard-setup.ts";
 import { ofFile } from "../support/of-file.ts";
 import { testStores } from "../support/servers.ts";
@@ -21,14 +23,11 @@ const shared = ofFile(
   () => {},
 );
 
+const headings = (page: Page) => page.getByRole("heading", { level: 1 }).allTextContents();
+
 test("a person signs in by pasting a key, stays signed in after a reload, and signs out", async () => {
   const { service } = shared;
-  const customer = await service.account("5.00");
-  const { page, requests } = await browser.open(service.baseUrl);
-  await page.goto("/dashboard");
-  await page.getByLabel("API key").fill(customer.key);
-  await page.keyboard.press("Enter");
-  await page.getByRole("navigation").first().waitFor();
+  const { page, requests, own } = await signedIn(browser, service);
   await page.reload();
   await page.getByRole("navigation").first().waitFor();
   expect(
@@ -39,7 +38,46 @@ test("a person signs in by pasting a key, stays signed in after a reload, and si
     { name: "dashboard_session", path: "/dashboard", httpOnly: true, sameSite: "Strict" },
   ]);
   expect(await page.context().cookies(`${service.baseUrl}/v1/balance`)).toEqual([]);
-  expect(requests.filter((url) => url.includes(customer.key))).toEqual([]);
+  expect(requests.filter((url) => url.includes(own.key))).toEqual([]);
+
+  const cookie = `dashboard_session=${cookies[0]?.value}`;
+  const balance = () => browse(service, "GET", "/dashboard/api/v1/balance", { cookie });
+  expect((await balance()).status).toBe(200);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await expect.poll(() => headings(page)).toEqual(["Sign in"]);
+  expect(await page.context().cookies(`${service.baseUrl}/dashboard`)).toEqual([]);
+  expect((await balance()).status).toBe(401);
+  await page.goto("/dashboard/keys");
+  await expect.poll(() => headings(page)).toEqual(["Sign in"]);
+});
+
+test.each([
+  ["opens a screen", "/models", (page: Page) => page.getByRole("link", { name: "Keys" }).click()],
+  [
+    "makes a call",
+    "/playground",
+    async (page: Page) => {
+      await page.getByLabel("Message").fill("Hello");
+      await page.keyboard.press("Enter");
+    },
+  ],
+  [
+    "uploads a file",
+    "/files",
+    (page: Page) => {
+      const buffer = Buffer.from("RIFF\0\0\0\0WAVEfmt ");
+      return page.getByLabel("Choose files").setInputFiles({ name: "a.wav", mimeType: "audio/wav", buffer });
+    },
+  ],
+] as const)("who %s after the key was revoked is asked for another", async (_, at, act) => {
+  const { service } = shared;
+  const { page, own } = await signedIn(browser, service, { expectedErrors: /status of 401/ });
+  await page.goto(`/dashboard${at}`);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.waitForLoadState("networkidle");
+  await service.admin("DELETE", `/keys/${own.id}`);
+  await act(page);
+  await expect.poll(() => headings(page)).toEqual(["Sign in"]);
 });
 
 test("a one-time link signs in without a word in any address that a server sees, and only once", async () => {

@@ -2,8 +2,11 @@ import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ApiError, connectionLost } from "./client.ts";
 import { sessionQuery } from "./session.ts";
 
-/** A session that ended elsewhere, by time or with its key, shows the sign-in page at the next answer. */
-function onError(error: Error): void {
+/**
+ * A session that ended elsewhere, by time or with its key, shows the sign-in page at the next answer. For errors of queries
+ * and mutations this is done here; what else calls the service does it itself.
+ */
+export function onError(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(sessionQuery.queryKey, null);
 }
 

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { daySeconds, secondsOf } from "../lib/time.ts";
-import { client, defined, unwrap } from "./client.ts";
+import { ApiError, client, defined, unwrap } from "./client.ts";
 import type { components } from "./schema.d.ts";
 
 export type Call = components["schemas"]["Request"];
@@ -55,4 +55,7 @@ export const requestQuery = (id: string) =>
   queryOptions({
     queryKey: ["request", id],
     queryFn: ({ signal }) => unwrap(client.GET("/v1/requests/{id}", { params: { path: { id } }, signal })),
+    // Just after a stop the cost of a call is not decided, and the call not listed.
+    retry: (failures, error) => failures < 4 && error instanceof ApiError && [0, 404, 503].includes(error.status),
+    retryDelay: 500,
   });

@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { onError } from "../../api/query-client.ts";
 import { type Upload, upload, uploadsQuery } from "../../api/uploads.ts";
 
 export interface Uploading {
@@ -37,6 +38,7 @@ export function useUploading(onDone?: (upload: Upload) => void) {
       onDone?.(done);
     } catch (error) {
       if (!abort.signal.aborted) change({ error });
+      onError(error);
     }
   }
 

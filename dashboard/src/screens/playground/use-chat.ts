@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { type ChatAnswer, type ChatMessage, type ChatRequest, streamChat } from "../../api/chat.ts";
+import { onError } from "../../api/query-client.ts";
 import type { Outcome } from "./outcome.tsx";
 
 export interface ChatState {
@@ -44,6 +45,7 @@ export function useChat() {
       }
     } catch (thrown) {
       if (!abort.signal.aborted) error = thrown;
+      onError(thrown);
     }
     if (running.current !== abort) return;
     const said = answer && (answer.content || answer.toolCalls.length > 0) ? [toMessage(answer)] : [];

@@ -1,0 +1,82 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { browserOfFile } from "../support/browser.ts";
+import { faultsOf, signedOut } from "../support/browser-screens.ts";
+import { ofFile } from "../support/of-file.ts";
+import { testStores } from "../support/servers.ts";
+import { startService } from "../support/service.ts";
+import { asking, entriesOf, localModel } from "../support/service-setup.ts";
+
+const browser = browserOfFile();
+const shared = ofFile(
+  async (onEnd) => {
+    const stores = await testStores();
+    const service = await startService(stores, { onEnd });
+    return { service, storage: new URL(stores.S3_ENDPOINT).origin };
+  },
+  () => {},
+);
+
+async function show(page: Page, path: string): Promise<void> {
+  await page.goto(`/dashboard${path}`);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+}
+
+/** The dialogs, by the screen and the buttons that open them. */
+const dialogs = [
+  ["", "Set an alert"],
+  ["/keys", "New key"],
+  ["/keys", "Edit own"],
+  ["/keys", "Revoke own"],
+  ["/files", /^Delete upl_/],
+] as const;
+
+test.each([
+  [360, "dark"],
+  [1_440, "light"],
+] as const)(
+  "at %i px, %s, every screen, dialog and menu fits, and axe finds nothing serious",
+  async (width, colorScheme) => {
+    const { service, storage } = shared;
+    const look = { viewport: { width, height: 900 }, colorScheme };
+    const { page, customer, own } = await signedOut(browser, service, { ...look, origins: [storage] });
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(["sign-in", await faultsOf(page)]).toEqual(["sign-in", []]);
+    await page.getByLabel("API key").fill(own.key);
+    await page.keyboard.press("Enter");
+    await page.getByText("No calls yet. Here is one:").waitFor();
+    expect(["overview without calls", await faultsOf(page)]).toEqual(["overview without calls", []]);
+
+    await customer.openai.chat.completions.create(asking(localModel));
+    await customer.openai.images.generate({ model: "local/image", prompt: "A sunrise" });
+    const type = { "content-type": "audio/wav" };
+    expect((await customer.post("/v1/uploads", "RIFF\0\0\0\0WAVEfmt ", { headers: type })).status).toBe(200);
+    const failed = customer.openai.chat.completions.create(asking(localModel, "error:400"));
+    await expect(failed).rejects.toMatchObject({ status: 400 });
+    const details = (await entriesOf(service, customer)).map(({ id }) => `/requests/${id}`);
+    const first = ["", "/keys", "/requests", ...details, "/playground", "/playground?model=local/image"];
+    for (const screen of [...first, "/models", "/files", "/top-up", "/invoices"]) {
+      await show(page, screen);
+      expect([screen, await faultsOf(page)]).toEqual([screen, []]);
+    }
+
+    for (const [screen, name] of dialogs) {
+      await show(page, screen);
+      await page.getByRole("button", { name }).first().click();
+      await page.getByRole("dialog").waitFor();
+      expect([name, await faultsOf(page)]).toEqual([name, []]);
+    }
+    await show(page, "/playground");
+    await page.getByRole("button", { name: /^Copy as/ }).click();
+    expect(["copy as", await faultsOf(page)]).toEqual(["copy as", []]);
+    if (width > 1_000) return;
+    await show(page, "/invoices");
+    const menu = page.getByRole("button", { name: "Menu" });
+    await menu.click();
+    await page.getByRole("link", { name: "Keys" }).waitFor();
+    expect(["menu", await faultsOf(page)]).toEqual(["menu", []]);
+    await page.getByRole("link", { name: "Keys" }).click();
+    await page.getByRole("heading", { name: "Keys", level: 1 }).waitFor();
+    await menu.waitFor();
+  },
+);

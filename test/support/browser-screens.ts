@@ -1,0 +1,75 @@
+import AxeBuilder from "@axe-core/playwright";
+import type { Locator, Page } from "playwright-core";
+import { expect } from "vitest";
+import type { browserOfFile } from "./browser.ts";
+import type { Client } from "./service.ts";
+
+type Browser = ReturnType<typeof browserOfFile>;
+type Options = Parameters<Browser["open"]>[1];
+
+/** A new account, its key that manages it, and the page that asks for it. */
+export async function signedOut(browser: Browser, service: Client, options?: Options) {
+  const customer = await service.account("5.00");
+  const own = await service.admin<{ id: string; key: string }>("POST", `/accounts/${customer.id}/keys`, {
+    name: "own",
+    scopes: ["inference", "manage"],
+  });
+  const { page, requests } = await browser.open(service.baseUrl, options);
+  page.setDefaultTimeout(60_000);
+  await page.goto("/dashboard");
+  return { page, requests, customer, own };
+}
+
+/** The same, signed in. */
+export async function signedIn(browser: Browser, service: Client, options?: Options) {
+  const opened = await signedOut(browser, service, options);
+  const { page, own } = opened;
+  await page.getByLabel("API key").fill(own.key);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+  return opened;
+}
+
+/** More than any screen has stops. */
+const mostStops = 80;
+
+/** Presses Tab, or Shift+Tab, until this has the focus. */
+export async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
+  await target.waitFor();
+  const focused = target.and(page.locator(":focus"));
+  for (let stops = 0; stops < mostStops; stops++) {
+    await page.keyboard.press(key);
+    if ((await focused.count()) > 0) return;
+  }
+  throw new Error(`${key} does not lead to ${String(target)}`);
+}
+
+/** Goes to a button or link as a person without a mouse does, and presses it. */
+export async function pressByKeyboard(page: Page, target: Locator, key?: "Tab" | "Shift+Tab"): Promise<void> {
+  await tabTo(page, target, key);
+  await page.keyboard.press("Enter");
+}
+
+/** What is wider than the page, and what axe finds serious or critical. */
+export async function faultsOf(page: Page): Promise<string[]> {
+  await expect.poll(() => page.getByText("Loading", { exact: true }).count()).toBe(0);
+  const overflowPx = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+  // In the page itself: it has no frames, for which the other mode opens a page more.
+  const { violations } = await new AxeBuilder({ page }).setLegacyMode().analyze();
+  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  return [
+    ...(overflowPx > 0 ? [`${overflowPx} px too wide`] : []),
+    ...serious.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`),
+  ];
+}
+
+/** The number under a name. */
+export const figure = (page: Page, name: string): Locator =>
+  page
+    .locator("dl")
+    .filter({ has: page.getByText(name, { exact: true }) })
+    .locator("dd")
+    .first();
+
+/** As screens write it, without the sign of a ledger's entry. */
+export const moneyShown = (usd: string): string => `$${usd.replace(/^-/, "")}`;
