@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { createRootRoute, type ErrorComponentProps, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { request } from "./api/client.ts";
-import { sessionPath, sessionQuery } from "./api/session.ts";
+import { SessionContext, sessionPath, sessionQuery } from "./api/session.ts";
 import { buttonClass } from "./components/button.tsx";
 import { ErrorNote } from "./components/error-note.tsx";
 import { Layout } from "./components/layout.tsx";
@@ -24,7 +24,12 @@ function Root() {
         <ErrorNote error={session.error} onRetry={session.refetch} />
       </main>
     );
-  return session.data ? <Layout session={session.data} /> : <SignIn hasEnded={wasSignedIn} />;
+  if (!session.data) return <SignIn hasEnded={wasSignedIn} />;
+  return (
+    <SessionContext value={session.data}>
+      <Layout session={session.data} />
+    </SessionContext>
+  );
 }
 
 export const Loading = () => (

@@ -1,4 +1,5 @@
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
+import { createContext, useContext } from "react";
 import { ApiError, postJson, request } from "./client.ts";
 
 /** Who is signed in: an account by one of its keys, or an operator. */
@@ -46,11 +47,13 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** Screens are shown to those who are signed in only. */
+/** Of those who are signed in: screens are shown to them only. They read it here, because the query may say before that it ended. */
+export const SessionContext = createContext<Session | undefined>(undefined);
+
 export function useSession(): Session {
-  const { data } = useQuery(sessionQuery);
-  if (!data) throw new Error("no session");
-  return data;
+  const session = useContext(SessionContext);
+  if (!session) throw new Error("no session");
+  return session;
 }
 
 /** For the screens of customers. */
