@@ -57,12 +57,13 @@ export function createArchive(deps: {
   sums: ArchivedSums;
   findSwept: LeaseClosing["findSwept"];
   objects: ArchiveObjects;
+  sumUsage: (signal?: AbortSignal) => Promise<void>;
   retentionDays: number | undefined;
   sizes?: ArchiveSizes | undefined;
   clock: Clock;
   log: Logger;
 }) {
-  const { mongo, accounts, ledger, parts, sums, findSwept, objects, retentionDays, clock, log } = deps;
+  const { mongo, accounts, ledger, parts, sums, findSwept, objects, sumUsage, retentionDays, clock, log } = deps;
   const { partEntries, partBytes, batchEntries } = deps.sizes ?? defaultSizes;
 
   const inSpan = ({ from, before }: Span) =>
@@ -176,6 +177,8 @@ export function createArchive(deps: {
   async function run(signal?: AbortSignal): Promise<number> {
     if (retentionDays === undefined) return 0;
     await objects.assertNotExpired();
+    // Usage by day is made from the entries: what is archived is in it.
+    await sumUsage(signal);
     const before = monthStart(new Date(clock.now() - retentionDays * dayMs));
     let archived = 0;
     for (let from = new Date(0); !signal?.aborted; ) {

@@ -199,6 +199,7 @@ export function createMoney(deps: {
         sums: archivedSums,
         findSwept,
         objects,
+        sumUsage: usageDays.sumUsage,
         retentionDays,
         sizes,
         clock,

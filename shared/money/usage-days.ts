@@ -148,25 +148,30 @@ export function createUsageDays({ mongo, ledger, clock }: { mongo: Mongo; ledger
   }
 
   /** The first day whose rows may still change. */
-  async function firstOpenDay(today: string): Promise<string> {
+  async function firstOpenDay(): Promise<string> {
     const closed = await answered(stateOf.findOne({ closed: true }, { sort: { _id: -1 } }));
-    if (closed) return daysLater(closed._id, 1);
+    return closed ? daysLater(closed._id, 1) : dayOf(0);
+  }
+
+  /** The first day with entries, from this one on. */
+  async function nextDay(from: string): Promise<string | undefined> {
     const options = { hint: timeIndex, sort: { createdAt: 1, _id: 1 }, ...scatter("usage days") } as const;
-    const first = await answered(ledger.collection.findOne({}, options));
-    return first ? dayOf(first.createdAt) : today;
+    const first = await answered(ledger.collection.findOne({ createdAt: { $gte: new Date(startOf(from)) } }, options));
+    return first ? dayOf(first.createdAt) : undefined;
   }
 
   /** Makes what changed: today and yesterday, and the days since the last run. Any number of processes may do it at once. */
   async function sumUsage(signal?: AbortSignal): Promise<void> {
     const today = dayOf(clock.now());
     const yesterday = daysLater(today, -1);
-    let day = await firstOpenDay(today);
-    for (; day < yesterday && !signal?.aborted; day = daysLater(day, 1)) {
+    let from = await firstOpenDay();
+    for (let day = await nextDay(from); day !== undefined && day < yesterday; day = await nextDay(from)) {
+      if (signal?.aborted) return;
       await inSession(day);
       await closeDay(day);
+      from = daysLater(day, 1);
     }
-    const open = [yesterday, today].filter((each) => each >= day);
-    if (!signal?.aborted) await Promise.all(open.map(inSession));
+    await Promise.all([yesterday, today].filter((each) => each >= from).map(inSession));
   }
 
   const inSession = (day: string) => mongo.connection.withSession((session) => recompute(day, session));

@@ -54,6 +54,9 @@ test("a month is archived when it has been over for the retention, and not befor
   ]);
   await expectExact(bank.money);
   expect((await bank.money.balances([account])).get(account)).toBe(10_000n - 21n);
+  // Also when no job summed it before.
+  const year = { from: "2026-01-01", to: "2026-12-31", groupBy: [], limit: 2 };
+  expect(await bank.money.usage(account, year)).toMatchObject([{ calls: 7, costNanoUsd: 21n }]);
 });
 
 test("without a retention nothing is archived, and one of less than 35 days is refused", async () => {
