@@ -33,11 +33,6 @@ test("operators find calls over all accounts by every filter, and a key needs it
     [`from=1&account=${other}&model=openai/gpt`, [failed]],
   ] as const)
     expect([query, await found(query)]).toEqual([query, ids]);
-  const refunded = async (id: string) =>
-    ((await ask("GET", `/requests/${id}`)).body as { refunded?: boolean }).refunded;
-  expect(await refunded(local)).toBe(false);
-  await money.refund(one, local);
-  expect(await refunded(local)).toBe(true);
   for (const query of ["key=key_2", "status=running", "from=x", "after=req_none", "user=1"])
     expect([query, (await ask("GET", `/requests?${query}`)).status]).toEqual([query, 400]);
   for (const query of ["model=local/chat", "endpoint=/v1/messages", "upstream=local&status=succeeded"])

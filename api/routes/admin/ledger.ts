@@ -58,8 +58,7 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
     },
     request: async (req) => {
       const { id } = req.params;
-      const entry = found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request");
-      return { ...renderEntry(entry), refunded: await money.isRefunded(entry) };
+      return renderEntry(found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request"));
     },
     requests: async (req) => {
       const query = parse(requestsQuery, req.query);

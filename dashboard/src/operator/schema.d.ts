@@ -863,33 +863,6 @@ export interface components {
             /** @description `after` of the next page */
             next: string | null;
         };
-        AdminCall: {
-            id: string;
-            /** @constant */
-            object: "entry";
-            account: string;
-            /** @enum {string} */
-            kind: "credit" | "adjustment" | "usage" | "storage" | "refund" | "payout";
-            /**
-             * @description Signed
-             * @example 12.5
-             */
-            amount_usd: string;
-            /** @description unix seconds */
-            created_at: number;
-            idempotency_key?: string;
-            reason?: string;
-            transaction?: string;
-            buyback?: {
-                token: string;
-                /** @example 12.5 */
-                amount_usd: string;
-                batch: string | null;
-            };
-            request?: components["schemas"]["AdminRequest"];
-            /** @description The cost was paid back */
-            refunded: boolean;
-        };
         /** @description Of the accounts that this part checked */
         LedgerCheck: {
             ok: boolean;
@@ -1730,7 +1703,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AdminCall"];
+                    "application/json": components["schemas"]["AdminEntry"];
                 };
             };
             400: components["responses"]["Error400"];
