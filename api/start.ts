@@ -95,7 +95,9 @@ export async function startApi(deps: ProcessDeps) {
     pingIntervalMs: config.PING_INTERVAL_MS,
     memory: bodyBudget,
   });
-  onReconnect(redis, () => openCalls.reconnected());
+  onReconnect(redis, () => openCalls.findLost());
+  // Its data can be lost without a break of the connection, too.
+  reader.onDataLoss(() => openCalls.findLost());
   const probes = createProbes(
     { clock, metrics },
     { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() },

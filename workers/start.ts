@@ -28,6 +28,7 @@ const maxDecisionMs = 10_000;
 
 /** API instances may begin to use more. */
 const shardsMs = 1_000;
+const schedulesMs = 5_000;
 
 const starting: Health = { ok: false, body: { status: "not ready" } };
 
@@ -115,6 +116,8 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     for (const each of started) for (const name of queues.namesOf(each.pool)) each.serve(name);
   });
   const stopFollowing = clock.every(shardsMs, () => void followShards());
+  const keepScheduled = oneAtATime(log, "looking for the scheduled jobs", () => queues.keepScheduled());
+  const stopScheduling = served.includes("maintenance") && clock.every(schedulesMs, () => void keepScheduled());
   const startedAt = clock.now();
   const registration = registerWorker({
     worker: newId("wrk"),
@@ -167,6 +170,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
         run: async () => {
           running.stop();
           stopFollowing();
+          if (stopScheduling) stopScheduling();
           watch.stop();
           await queues.close();
           await Promise.all([upstreams.close(), counting.close(), executor?.close()]);

@@ -273,8 +273,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
       }
     },
 
-    /** Redis is connected again, and may have lost jobs. */
-    reconnected(): void {
+    /** Redis may have lost jobs: their calls are failed. */
+    findLost(): void {
       failLostCalls().catch((error: Error) => log.warn({ err: error.message }, "looking for lost jobs"));
     },
 

@@ -41,6 +41,11 @@ const earliest = (times: readonly number[]) => (times.length > 0 ? Math.min(...t
 const callsOf = (id: string) => Number(/-(\d+)$/.exec(id)?.[1] ?? 1);
 
 /** `chatShards`: of this process, see `shards.ts`. */
+const scheduled = Object.entries(jobCatalog).flatMap(([name, job]) =>
+  "everyMs" in job ? [{ name, pool: job.pool, everyMs: job.everyMs }] : [],
+);
+const schedulingPools = [...new Set(scheduled.map(({ pool }) => pool))];
+
 export function createQueues(deps: { redis: RedisClient; observe?: ObserveWrite; log: Logger; chatShards?: number }) {
   const { redis, observe, log, chatShards = 1 } = deps;
   /** Those that still take calls. */
@@ -71,6 +76,12 @@ export function createQueues(deps: { redis: RedisClient; observe?: ObserveWrite;
   }
 
   const queuesOf = (pool: Pool) => shards.namesOf(pool).map(queueOf);
+
+  /** Registers the scheduled jobs. Every worker may do so. */
+  async function schedule(): Promise<void> {
+    for (const { name, pool, everyMs } of scheduled)
+      await queueOf(pool).upsertJobScheduler(name, { every: everyMs }, { name, data: { v: 1 } });
+  }
 
   async function add(
     name: PaidJobName,
@@ -214,11 +225,11 @@ export function createQueues(deps: { redis: RedisClient; observe?: ObserveWrite;
       });
       return Math.max(...(await Promise.all(since)));
     },
-    /** Registers the scheduled jobs. Every worker may do so. */
-    async schedule(): Promise<void> {
-      for (const [name, job] of Object.entries(jobCatalog))
-        if ("everyMs" in job)
-          await queueOf(job.pool).upsertJobScheduler(name, { every: job.everyMs }, { name, data: { v: 1 } });
+    schedule,
+    /** Registers them again if Redis has lost them. */
+    async keepScheduled(): Promise<void> {
+      const counts = await Promise.all(schedulingPools.map((pool) => queueOf(pool).getJobSchedulersCount()));
+      if (counts.includes(0)) await schedule();
     },
     async close(): Promise<void> {
       await Promise.all([...opened.values()].map((queue) => queue.close()));

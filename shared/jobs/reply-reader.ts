@@ -17,19 +17,20 @@ const longestGapMs = 20_000;
 /**
  * Renews the lease, or creates the stream again when it is missing. Its ids continue after the last one read, whatever
  * the clock of a server that took over says. A server that took over with an older stream may have assigned ids before
- * that one: XREAD would never return their entries, so the script does.
+ * that one: XREAD would never return their entries, so the script does. It also says whether the stream was missing.
  */
 const renewScript = `
 local key, seconds, last, following = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local missed = {}
+local missing, missed = 0, {}
 if redis.call("EXPIRE", key, seconds) == 0 then
   redis.call("XADD", key, "MAXLEN", "0", following, "lease", "1")
   redis.call("EXPIRE", key, seconds)
+  missing = 1
 elseif last ~= "0-0" and type(redis.pcall("XADD", key, last, "lease", "1")) == "string" then
   missed = redis.call("XRANGE", key, "-", "(" .. last)
   redis.call("XTRIM", key, "MAXLEN", "0")
 end
-return missed`;
+return {missing, missed}`;
 
 /** The next possible id. */
 function after(id: string): string {
@@ -63,6 +64,7 @@ export function createReplyReader(deps: {
   /** The stream has been renewed on the server that the reader is connected to. */
   let isSettled = false;
   let stopRenewing = () => {};
+  let onDataLoss = () => {};
   let unfollow: (() => void)[] = [];
   /** By the monotonic clock: the last renewal, and since when no gap was longer than `longestGapMs`. */
   let renewedAt = Number.NEGATIVE_INFINITY;
@@ -71,10 +73,12 @@ export function createReplyReader(deps: {
   async function renew(): Promise<void> {
     const args = [leaseSeconds, lastId, after(lastId)];
     const sentAt = performance.now();
-    const missed = (await commands.eval(renewScript, 1, key, ...args)) as [id: string, fields: string[]][];
+    const answer = await commands.eval(renewScript, 1, key, ...args);
+    const [missing, missed] = answer as [0 | 1, [id: string, fields: string[]][]];
     if (sentAt - renewedAt > longestGapMs) renewedSince = sentAt;
     renewedAt = Math.max(renewedAt, sentAt);
     for (const [, fields] of missed) handOverAll(fields);
+    if (missing) onDataLoss();
   }
 
   function renewSoon(): Promise<boolean> {
@@ -183,6 +187,10 @@ export function createReplyReader(deps: {
       instance,
       since: () => (performance.now() - renewedAt <= longestGapMs ? renewedSince : undefined),
       renew,
+    },
+    /** Calls back when Redis has lost the reply stream, and so perhaps all that it had. */
+    onDataLoss(listener: () => void): void {
+      onDataLoss = listener;
     },
     /** Creates the reply stream and starts to read it. */
     async start(): Promise<void> {

@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { Redis } from "ioredis";
+import { expect, onTestFinished, test } from "vitest";
 import { keyOf } from "../support/account-caller.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
@@ -57,6 +58,39 @@ test("200 calls side by side through two API instances run as far as the budget 
   await eventually(
     async () => Number((await ask("GET", "/key")).body.budget?.spent_usd).toFixed(9) === spent.toFixed(9),
   );
+}, 120_000);
+
+test("Redis is emptied under calls of a key: they end, the budget is not exceeded, and scheduled jobs are back", async () => {
+  const provider = await startMockOpenai();
+  const stores = await testStores({ oneServer: true });
+  const env = { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url };
+  const [a, b] = [await startService(stores, { env }), await startService(stores, { env })];
+  const account = await a.account("100");
+  const tiny = await keyOf(a, account.id, { budget: { limit_usd: "0.000000001", period: "day" } });
+  const limit = (10.5 * (await boundOf(a.baseUrl, tiny.key, capped(providerModel)))).toFixed(9);
+  const { key } = await keyOf(a, account.id, { budget: { limit_usd: limit, period: "day" } });
+  const { opened, open } = gate();
+  provider.always({ beforeHeaders: opened });
+  const call = async (at: number) => {
+    const response = await post([a, b][at % 2]?.baseUrl ?? "", key, capped(providerModel));
+    await response.text();
+    return response.status;
+  };
+  const calls = Array.from({ length: 10 }, (_, at) => call(at));
+  await eventually(() => provider.requests.length === 10);
+  expect(await call(0)).toBe(402);
+
+  const redis = new Redis(stores.REDIS_URL);
+  onTestFinished(() => redis.disconnect());
+  await redis.flushdb();
+  // Nothing breaks a connection: the instances find it by themselves, while the provider has not answered.
+  expect(new Set(await Promise.all(calls))).toEqual(new Set([503]));
+  open();
+  await eventually(async () => (await call(1)) === 200);
+  await a.settled();
+  const spent = (await account.ledger()).reduce((sum, entry) => sum + Math.min(0, Number(entry["amount_usd"])), 0);
+  expect(-spent).toBeLessThan(Number(limit));
+  await eventually(async () => (await redis.zcard("{maintenance}:maintenance:repeat")) > 0);
 }, 120_000);
 
 test("every paid route refuses a call that the budget does not cover, in the shape of its format", async () => {

@@ -232,6 +232,9 @@ test("schedules are registered once, by any number of workers, and registering a
   expect(await runs()).toEqual(before);
   const schedulers = await queue.getJobSchedulers();
   expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual(scheduled);
+  await (await connect(stores, "waiting")).flushdb();
+  await Promise.all([one.keepScheduled(), other.keepScheduled()]);
+  expect((await runs()).map((run) => run.split(" ")[0])).toEqual(Object.keys(scheduled));
 });
 
 test("while Redis is unavailable adding fails at once, not when it is back, and works again when it is back", async () => {
