@@ -199,8 +199,8 @@ async function wireToStorage(endpoint: string) {
       storage.destroy();
     };
     for (const socket of [client, storage]) socket.on("error", end).on("close", end);
-    client.on("data", () => {
-      if (silent) waiting.add(storage);
+    client.on("data", (data: Buffer) => {
+      if (silent && data.includes("x-id=GetObject")) waiting.add(storage);
     });
     client.pipe(storage);
     storage.on("data", (data: Buffer) => {
@@ -227,7 +227,7 @@ async function wireToStorage(endpoint: string) {
     silence() {
       silent = true;
     },
-    /** Connections on which something was asked since then. */
+    /** Connections on which an object was asked for since then; scheduled jobs ask for lists. */
     waiting: () => waiting.size,
     /** Every connection breaks after so many bytes. */
     cutAfter(limit: number) {
