@@ -31,7 +31,10 @@ export interface AppDeps
   extends CallDeps,
     Pick<AdminDeps, "audit" | "gathered" | "queues" | "traffic">,
     Pick<DashboardDeps, "sessions" | "pages" | "running"> {
-  readonly config: Pick<Config, "ADMIN_TOKEN" | "ADMIN_TOKENS" | "S3_ENDPOINT" | "S3_PUBLIC_ENDPOINT" | "X402_PAY_TO">;
+  readonly config: Pick<
+    Config,
+    "ADMIN_TOKEN" | "ADMIN_TOKENS" | "S3_ENDPOINT" | "S3_PUBLIC_ENDPOINT" | "TRUSTED_PROXIES" | "X402_PAY_TO"
+  >;
   /** A shutdown has begun. */
   readonly draining: () => boolean;
   readonly bodyBudget: ByteBudget;
@@ -45,6 +48,7 @@ export interface AppDeps
 export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag").set("query parser", "simple");
+  app.set("trust proxy", deps.config.TRUSTED_PROXIES ?? false);
   app.use(requestId(deps.clock), noSniffing, closeWhile(deps.draining));
   const free = freeRoutes(deps);
   const tokens = createAdminTokens(deps.config);
@@ -56,7 +60,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(healthRoutes(deps));
   app.use(docsRoutes(deps));
   if (tokens) {
-    const identify = identifyByToken(tokens);
+    const identify = identifyByToken({ ...deps, tokens });
     app.use("/admin/v1", createAdminRouter(deps, identify));
     app.use(adminDocsRoutes(deps, identify));
   }

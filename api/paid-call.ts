@@ -17,6 +17,8 @@ import {
   checkBeforeFiles,
 } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
+import { assertLargeBodyPayable } from "./admission/large-body.ts";
+import { limitFreeCalls } from "./admission/limit-free-calls.ts";
 import { beginCallTrace, type CallTrace } from "./call-trace.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
 import { bodyTimeoutMs, type JsonBody } from "./http/body.ts";
@@ -34,7 +36,6 @@ export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps
   readonly observeCall: (call: EndedCall) => void;
   readonly background: Background;
   readonly callTimeoutMs: number;
-  readonly instance: string;
   readonly publicUrl: () => string;
   readonly syncTimeoutMs: number;
 }
@@ -145,7 +146,7 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
   };
 }
 
-const parseBody = ({ job, codec }: PaidRoute, { value, bytes }: RouteBody): ParsedCall =>
+const parseBody = ({ job, codec }: PaidRoute, { value, bytes }: Pick<RouteBody, "value" | "bytes">): ParsedCall =>
   parseRouted(codec, value, bytes, isTextPool(jobCatalog[job].pool));
 
 async function refusalOf(
@@ -176,6 +177,8 @@ async function submitCall(
   const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
   const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
   if (!keySlot) await countAnonymous(deps, req, res);
+  else if (route.isFree) await limitFreeCalls(deps, keySlot);
+  else await assertLargeBodyPayable(deps, req, keySlot.caller);
 
   const body = await reservation.readBody();
   // The time of the call counts from the end of its body.
@@ -184,7 +187,7 @@ async function submitCall(
   // Before anything is measured: what is held and sent on covers the whole input.
   const stored =
     route.refersToStored && keyOwner && isReplaceable(body)
-      ? await resolveStored(deps, keyOwner.account, body)
+      ? await resolveStored(deps, keyOwner.account, body, (value) => parseBody(route, { value, bytes: body.bytes }))
       : undefined;
   const call = stored ? stored.parse(parse) : parse();
 
@@ -328,6 +331,7 @@ function payloadOf(
     ...(framing && { framing }),
     ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
     ...(call.uploads.length > 0 && { uploads: true }),
+    ...(isFree && { isFree }),
     held: String(heldNanoUsd),
     ...(leased && { lease: leased.lease }),
     inputEstimate,
@@ -338,10 +342,11 @@ function payloadOf(
 }
 
 const targetOf = (
-  { model, upstreams, outputCap, isCapDefault, inputBound }: AdmittedTarget,
+  { model, name, upstreams, outputCap, isCapDefault, inputBound }: AdmittedTarget,
   fileParam: string | undefined,
 ): CallTarget => ({
   model: model.id,
+  ...(name !== undefined && { name }),
   ...(upstreams && { upstreams: [...upstreams] }),
   outputCap,
   ...(isCapDefault && { isCapDefault }),

@@ -86,7 +86,7 @@ export interface PaidRoute {
   readonly answer?: (deps: { readonly files: Files }, answer: RouteAnswer) => Promise<void>;
   /** Headers of the caller that are sent on to the provider. */
   readonly passed?: readonly string[];
-  /** Costs nothing, counts no tokens, and ignores an `Idempotency-Key`. */
+  /** Costs nothing, so it has no entry in the ledger; counts no tokens, and ignores an `Idempotency-Key`. */
   readonly isFree?: true;
   /** The model, where the path names it and not the body. */
   readonly model?: string;

@@ -6,7 +6,7 @@ import type { Payments } from "#payments";
 import { type AdmissionDeps, check } from "./admission/admit.ts";
 import { sessionCallerOf } from "./admission/authenticate.ts";
 import { answerJson } from "./http/answer.ts";
-import { localsOf } from "./http/headers.ts";
+import { addressOf, localsOf } from "./http/headers.ts";
 import { hasBegun, type IdempotencyDeps, type IdempotencyRequest } from "./idempotency.ts";
 import type { PaidRoute, RouteBody } from "./paid-route.ts";
 
@@ -40,7 +40,7 @@ export const isPayPerCall = ({ payments }: Pick<PayPerCallDeps, "payments">, rou
 
 /** Counts a request without a key, before its body is read. */
 export const countAnonymous = ({ keys }: Pick<PayPerCallDeps, "keys">, req: Request, res: Response): Promise<void> =>
-  keys.countAddress(req.socket.remoteAddress ?? "", localsOf(res).requestId);
+  keys.countAddress(addressOf(req), localsOf(res).requestId);
 
 /** The same for all texts of the same request: a payment is for that request alone. */
 const hashOf = ({ method }: Request, { endpoint }: PaidRoute, body: RouteBody): string =>
@@ -48,7 +48,7 @@ const hashOf = ({ method }: Request, { endpoint }: PaidRoute, body: RouteBody): 
 
 /** Throws for a call that would be refused, before anything is quoted or taken for it. */
 async function priceOf(deps: PayPerCallDeps, route: PaidRoute, call: ParsedCall): Promise<bigint> {
-  if (call.buybackToken !== undefined) deps.payments.buyback.tokenOf(call.buybackToken);
+  if (call.buybackToken !== undefined) deps.payments.buyback.assertEligible(call.buybackToken);
   const { bound } = await check(deps, { call, route, caller: anonymous });
   // A quote of zero could not be paid.
   return bound.maxNanoUsd > 0n ? bound.maxNanoUsd : 1n;

@@ -23,7 +23,7 @@ import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
 import { createCallObserver, createPaymentObserver, observe } from "./metrics.ts";
-import { createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
+import { createDeliveries, createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
 
 /** The page that `npm run build` makes. */
 const pages = fileURLToPath(new URL("../dashboard/dist", import.meta.url));
@@ -87,9 +87,13 @@ export async function startApi(deps: ProcessDeps) {
   const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
   const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   const running = createRunningCalls({ redis, queues, clock });
+  const { instance } = reader;
+  const deliveries = createDeliveries({ instance, money, callTimeoutMs: config.CALL_TIMEOUT_MS, clock, log });
+  await atStart(() => deliveries.note());
   const openCalls = createOpenCalls({
     ...services,
     running,
+    deliveries,
     background,
     observeCall,
     pingIntervalMs: config.PING_INTERVAL_MS,
@@ -145,7 +149,7 @@ export async function startApi(deps: ProcessDeps) {
 
   const { server, connections } = createListener(app, clock);
   const port = await listen(server, { variable: "PORT", port: config.PORT, host: config.HOST });
-  state.publicUrl = config.PUBLIC_URL?.replace(/\/+$/, "") ?? `http://127.0.0.1:${port}`;
+  state.publicUrl = config.PUBLIC_URL?.replace(/(?<!\/)\/+$/, "") ?? `http://127.0.0.1:${port}`;
 
   return {
     port,
@@ -177,7 +181,7 @@ export async function startApi(deps: ProcessDeps) {
           atMost(
             clock,
             lastSettlementsMs,
-            settled().then(() => leases.stop()),
+            settled().then(() => Promise.all([leases.stop(), deliveries.stop()])),
           ),
       },
       {

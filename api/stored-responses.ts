@@ -1,3 +1,4 @@
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import { invalidValue, ServiceError } from "#errors";
 import { isSet, type JsonObject, object, text, writeJson } from "#formats";
 import type { StoredResponses } from "#stored-responses";
@@ -17,6 +18,8 @@ interface Resolved {
 
 const maxReferences = 1_000;
 const previousField = "previous_response_id";
+/** For an item that is not read yet. */
+const placeholder = { role: "user", content: "" };
 const unknown = (param: string) =>
   invalidValue(
     param,
@@ -26,18 +29,27 @@ const unknown = (param: string) =>
 /**
  * Replaces what a request of the Responses format says by reference, in the body itself: `previous_response_id` by that
  * answer's input and output in front of the new input, and each `item_reference` by its item. A body without references is
- * not touched, and nothing is read for it: undefined.
+ * not touched, and nothing is read for it: undefined. `check` throws what is wrong with the rest of the request, before
+ * anything is read.
  */
 export async function resolveStored(
   { responses, bodyLimitBytes }: ResolveDeps,
   account: string,
   body: JsonBody,
+  check: (value: object) => void,
 ): Promise<Resolved | undefined> {
   const { [previousField]: previous, input } = object(body.value);
   const ids = referencesIn(input);
   if (!isSet(previous) && ids.length === 0) return undefined;
   if (isSet(previous) && typeof previous !== "string")
     throw invalidValue(previousField, `${previousField} must be a string.`);
+  const { [previousField]: _, ...request } = object(body.value);
+  // Behind the input, so that errors name its items as they were sent. An empty input may continue an answer.
+  const rest = isSet(previous) ? [placeholder] : [];
+  const sent = Array.isArray(input)
+    ? [...input.map((item: unknown) => (isReference(object(item)) ? placeholder : item)), ...rest]
+    : input;
+  check({ ...request, input: sent });
 
   const reserve = (bytes: number) => body.reserve(bytes);
   const before = isSet(previous) ? await historyOf(responses, account, text(previous), reserve) : [];
@@ -46,23 +58,29 @@ export async function resolveStored(
   const missing = ids.find(({ id }) => !items?.has(id));
   if (missing) throw unknown(`input[${missing.index}].id`);
 
-  // Bounded before it is built: a thousand references may name one large item.
-  const writeParts = (parts: readonly unknown[]) => parts.map((part) => writeJson(part, "input"));
-  const sizes = new Map([...(items ?? [])].map(([id, item]) => [id, Buffer.byteLength(writeJson(item, "input"))]));
-  const referred = ids.reduce((sum, { id }) => sum + (sizes.get(id) ?? 0), 0);
-  const history = writeParts(before).reduce((sum, part) => sum + Buffer.byteLength(part), 0);
-  if (body.bytes + referred + history > bodyLimitBytes) {
+  // Bounded before it is built: a thousand references may name one large item. Each is written once, and in several turns of
+  // the event loop: writing 25 MB takes three times as long as parsing it.
+  const write = (item: unknown) => writeJson(item, "input");
+  const history = before.map(write);
+  const itemTexts = new Map([...(items ?? [])].map(([id, item]) => [id, write(item)]));
+  const sizes = new Map([...itemTexts].map(([id, item]) => [id, Buffer.byteLength(item)]));
+  const referred = [...history.map((item) => Buffer.byteLength(item)), ...ids.map(({ id }) => sizes.get(id) ?? 0)];
+  if (referred.reduce((sum, bytes) => sum + bytes, body.bytes) > bodyLimitBytes) {
     const param = before.length > 0 ? previousField : "input";
     throw invalidValue(param, `${param}: the input with what it refers to is over ${bodyLimitBytes} bytes.`);
   }
+  await endOfTurn();
 
-  const current = typeof input === "string" ? [{ role: "user", content: input }] : input;
-  const resolved = Array.isArray(current)
-    ? [...before, ...current.map((item: unknown) => items?.get(text(object(item)["id"])) ?? item)]
-    : current;
-  const { [previousField]: _, ...request } = object(body.value);
-  const value = { ...request, input: resolved };
-  body.replace(writeJson(value, "input"), value);
+  const current: readonly unknown[] = Array.isArray(input) ? input : [{ role: "user", content: input }];
+  const idOf = (item: unknown) => text(object(item)["id"]);
+  const written = current.map((item) => itemTexts.get(idOf(item)) ?? write(item));
+  await endOfTurn();
+  const { input: _input, ...fields } = request;
+  const inputText = `[${[...history, ...written].join(",")}]`;
+  body.replace(`${JSON.stringify(fields).slice(0, -1)},"input":${inputText}}`, {
+    ...fields,
+    input: [...before, ...current.map((item) => items?.get(idOf(item)) ?? item)],
+  });
   return {
     ...(isSet(previous) && { previousResponseId: text(previous) }),
     parse: (parse) => {

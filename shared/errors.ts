@@ -184,7 +184,8 @@ export const refusedByProvider = (code: ProviderCode | undefined, param: string 
 
 export const modelNotSupported = (message: string, param = "model") => make("model_not_supported", message, { param });
 export const invalidApiKey = (message = "Missing or invalid API key.") => make("invalid_api_key", message);
-export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
+export const insufficientBalance = (message: string) =>
+  make("insufficient_balance", `${message} Top up in the dashboard.`, { shouldRetry: false });
 export const insufficientScope = (scope: string) =>
   make("insufficient_scope", `This API key lacks the scope '${scope}'.`, { shouldRetry: false });
 /** A key cannot give another key what it lacks. */

@@ -51,7 +51,7 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
 
 /** Connects to MongoDB, whose schema must fit, and makes everything that both kinds of process build on it. */
 export async function createServices({ config, clock, log, metrics }: ProcessDeps) {
-  const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY);
+  const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY, { localModels: config.LOCAL_MODELS });
   metrics.gauge("inference_catalog_info", () => [[{ hash: catalog.hash }, 1]]);
   const traffic = createTrafficCounter();
   const { writes, money: observer } = createProcessObservers(metrics, catalog, traffic);

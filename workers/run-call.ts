@@ -3,7 +3,7 @@ import { noCapacity, type ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { JsonObject } from "#formats";
 import type { PaidCall } from "#jobs";
-import { archivableMs, type Decision, decidableMs, type LedgerEntry } from "#money";
+import { archivableMs, type Decision, decidableMs } from "#money";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import {
   type CallDeps,
@@ -39,20 +39,21 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: Deliv
   try {
     if (delivery.isShared) await call.noticed;
     const ending = await runWork(deps, payload, { ...call, trace: delivery.trace }, earlier, work);
-    const deciding = delivery.trace?.call?.decides();
-    const { won, entry } = await money.decide({ ...ending.decision, until: decidableUntil(payload) });
-    deciding?.end();
     const { status, usage } = ending.decision;
+    // A free call needs no decision: however often it ends, it costs nothing.
+    const deciding = payload.isFree ? undefined : delivery.trace?.call?.decides();
+    const decided = payload.isFree
+      ? undefined
+      : await money.decide({ ...ending.decision, until: decidableUntil(payload) });
+    deciding?.end();
+    const costNanoUsd = decided?.entry.costNanoUsd ?? 0n;
     delivery.trace?.call?.endAttempts(usage);
-    delivery.trace?.span.set({ "inference.status": status, "inference.cost_nanousd": Number(entry.costNanoUsd) });
-    const isAnswered = won || (ending.isStored && entry.request?.status === "succeeded");
-    const delivered = isAnswered
-      ? await ending.notify(entry.costNanoUsd)
-      : await notifyDecided(deps, payload, entry, endedElsewhere());
-    const heldNanoUsd = BigInt(payload.held);
-    if (payload.lease === undefined)
-      await money.apply({ account, requestId, heldNanoUsd, costNanoUsd: entry.costNanoUsd });
-    if (won && !delivered) await refundLost(deps, payload, entry);
+    delivery.trace?.span.set({ "inference.status": status, "inference.cost_nanousd": Number(costNanoUsd) });
+    const isStored = ending.isStored && decided?.entry.request?.status === "succeeded";
+    if (!decided || decided.won || isStored) await ending.notify(costNanoUsd);
+    else await notifyDecided(deps, payload, costNanoUsd, endedElsewhere());
+    if (decided && payload.lease === undefined)
+      await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd });
   } finally {
     call.end();
   }
@@ -80,8 +81,7 @@ interface Ending {
   readonly decision: Decision;
   /** The answer is stored: it is sent even if the delivery that decided it died before it could send it. */
   readonly isStored?: boolean;
-  /** False: the API instance is gone. */
-  notify(costNanoUsd: bigint): Promise<boolean>;
+  notify(costNanoUsd: bigint): Promise<unknown>;
 }
 
 async function runWork(
@@ -102,6 +102,7 @@ async function runWork(
   if (!storesAnswer(payload) && !(await replies.instanceLives(replyTo))) onGone();
   if (clock.now() >= payload.deadlineAt) call.abort("deadline");
   const reply = replies.open(replyTo, requestId, onGone);
+  call.replies(reply);
   const startedAt = clock.now();
   const fields = () =>
     ledgerFields(payload, record, { startedAt, endedAt: clock.now(), firstTokenAt: reply.firstWriteAt() });
@@ -181,9 +182,9 @@ async function runWork(
 
 /** The models of the call that this worker knows. */
 const targetsOf = (catalog: Catalog, { fallbacks = [], ...first }: PaidCall): Target[] =>
-  [first, ...fallbacks].flatMap(({ model: id, upstreams, outputCap, isCapDefault, fileBound }) => {
+  [first, ...fallbacks].flatMap(({ model: id, name, upstreams, outputCap, isCapDefault, fileBound }) => {
     const model = catalog.find(id);
-    return model ? [{ model, upstreams, outputCap, isCapDefault, fileBound }] : [];
+    return model ? [{ model, name, upstreams, outputCap, isCapDefault, fileBound }] : [];
   });
 
 const totalTokens = ({ usage }: Pick<Decision, "usage">) => promptTokens(usage) + completionTokens(usage);
@@ -208,17 +209,22 @@ export async function endWithoutRunning(
   error: ServiceError,
   trace?: DeliveryTrace,
 ): Promise<void> {
-  const { money, log, clock } = deps;
-  const { requestId } = payload;
+  const costNanoUsd = payload.isFree ? 0n : await releaseHold(deps, payload, error);
+  const answerLost = costNanoUsd > 0n;
+  markFailed(trace, error);
+  deps.log.warn(
+    { requestId: payload.requestId, ...trace?.ids, answerLost, code: error.code },
+    "a call ended without being run here",
+  );
+  await notifyDecided(deps, payload, costNanoUsd, error);
+}
+
+/** Settles the call at zero. Resolves with the cost that stands. */
+async function releaseHold({ money, clock }: CallDeps, payload: PaidCall, error: ServiceError): Promise<bigint> {
   const now = clock.now();
   const fields = ledgerFields(payload, { attempts: [] }, { startedAt: now, endedAt: now });
   const call = { ...fields, until: decidableUntil(payload) };
-  const { entry } = await money.release(call, { status: "failed", error: error.code });
-  const answerLost = entry.costNanoUsd > 0n;
-  markFailed(trace, error);
-  log.warn({ requestId, ...trace?.ids, answerLost, code: error.code }, "a call ended without being run here");
-  const notified = await notifyDecided(deps, payload, entry, error);
-  if (!notified) await refundLost(deps, payload, entry);
+  return (await money.release(call, { status: "failed", error: error.code })).entry.costNanoUsd;
 }
 
 /** What the caller did wrong is no error of the span. */
@@ -241,15 +247,9 @@ const endedElsewhere = () => noCapacity("The call was ended elsewhere; nothing w
 const notifyDecided = (
   { replies }: CallDeps,
   { replyTo, requestId }: PaidCall,
-  { costNanoUsd }: LedgerEntry,
+  costNanoUsd: bigint,
   error: ServiceError,
 ) => {
   const cost = String(costNanoUsd);
   return replies.late(replyTo, requestId, error, { cost, ...(costNanoUsd > 0n && { answerLost: true as const }) });
 };
-
-/** A JSON answer costs nothing if its API instance died before it took it, unless it is stored for the next request. */
-async function refundLost({ money }: CallDeps, payload: PaidCall, { costNanoUsd }: LedgerEntry): Promise<void> {
-  if (payload.stream || storesAnswer(payload) || costNanoUsd === 0n) return;
-  await money.refund(payload.account, payload.requestId);
-}

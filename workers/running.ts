@@ -1,4 +1,4 @@
-import type { Cancellations, Replies } from "#jobs";
+import type { Cancellations, Replies, Reply } from "#jobs";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
@@ -33,11 +33,28 @@ export function createRunning(deps: { cancellations: Cancellations; replies: Rep
       const { requestId } = call;
       const controller = new AbortController();
       const caller = new AbortController();
-      const abort = (cause: AbortCause) => controller.abort(new Aborted(cause));
-      const disconnect = () => caller.abort(new Aborted("disconnected"));
-      const unwatch = cancellations.watch(requestId, (notice) =>
-        notice === "disconnected" ? disconnect() : abort("ended"),
-      );
+      let reply: Reply | undefined;
+      const abort = (cause: AbortCause) => {
+        controller.abort(new Aborted(cause));
+        reply?.resume();
+      };
+      const disconnect = () => {
+        caller.abort(new Aborted("disconnected"));
+        reply?.resume();
+      };
+      const unwatch = cancellations.watch(requestId, (notice) => {
+        switch (notice) {
+          case "disconnected":
+            return disconnect();
+          case "cancelled":
+            return abort("ended");
+          case "pause":
+            // The end of a call that is over is not held back.
+            return controller.signal.aborted || caller.signal.aborted ? undefined : reply?.pause();
+          case "resume":
+            return reply?.resume();
+        }
+      });
       calls.set(requestId, { call, abort });
       // With Redis unavailable BullMQ may hand out a job long after it was paused.
       if (isStopping) abort("shutdown");
@@ -48,8 +65,13 @@ export function createRunning(deps: { cancellations: Cancellations; replies: Rep
         disconnected: caller.signal,
         abort,
         disconnect,
+        /** From here on the API may pause the reply. */
+        replies(through: Reply): void {
+          reply = through;
+        },
         end(): void {
           unwatch();
+          reply?.resume();
           calls.delete(requestId);
         },
       };

@@ -1,9 +1,9 @@
 import type { Bound } from "#catalog";
-import { accountFrozen, insufficientBalance, toServiceError } from "#errors";
+import { insufficientBalance, toServiceError } from "#errors";
 import type { FileSizes, Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import type { Caller, Keys, Slot } from "#keys";
-import { type CallHold, formatUsd, type Leased, type LeaseRequest, type Leases, type Money } from "#money";
+import { type CallHold, formatUsd, type Leased, type Leases, type Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PaidRoute } from "../paid-route.ts";
@@ -14,6 +14,8 @@ export interface AdmissionDeps extends TargetDeps {
   readonly money: Money;
   readonly leases: Leases;
   readonly files: Files;
+  /** This API instance. */
+  readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -25,13 +27,13 @@ export interface AdmissionRequest {
   readonly route: PaidRoute;
   /** Unix milliseconds. */
   readonly deadlineAt: number;
-  /** Its hold comes out of a lease of its account. */
+  /** Its job carries other calls of this instance too, and its hold comes out of a lease of its account. */
   readonly isLeased: boolean;
 }
 
 interface Held {
   readonly heldNanoUsd: bigint;
-  /** Absent: the call has a hold of its own. */
+  /** Absent: the call has a hold of its own, or is free. */
   readonly leased?: Leased;
 }
 
@@ -63,8 +65,6 @@ interface Checked {
   readonly bound: Bound;
 }
 
-const freeOfCharge = { maxNanoUsd: 0n, minNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
-
 /** How long a refused caller waits for its hold to be settled. */
 const settleMs = 2_000;
 /** A hold outlives its call by this much before the sweeper looks at it. */
@@ -92,7 +92,7 @@ export async function check(
 
 /** A call whose files have not been stored. */
 export interface CallWithFiles extends Pick<AdmissionRequest, "call" | "route"> {
-  readonly caller: Pick<Caller, "account" | "tier" | "models" | "frozen">;
+  readonly caller: Pick<Caller, "account" | "tier" | "models">;
   /** By the ids that stand for them. */
   readonly files: FileSizes;
 }
@@ -103,7 +103,6 @@ export async function checkBeforeFiles(
   { call, caller, route, files }: CallWithFiles,
 ): Promise<void> {
   const [target] = findTargets(deps, route, call, caller);
-  if (caller.frozen) throw accountFrozen();
   const bound = boundOf(deps, caller.tier, target, call, files);
   // Not what is available: a lease or a running call may give back what it does not need.
   const balances = await deps.money.balances([caller.account]);
@@ -128,21 +127,21 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   const checked = await check(deps, { call, route, caller });
   const { model } = checked.targets[0];
   const bounds = checked.targets.map(({ bound }) => bound);
-  const bound = route.isFree ? { ...checked.bound, ...freeOfCharge } : checked.bound;
+  const { bound } = checked;
   const inputBound = Math.max(...bounds.map(({ inputTokens }) => inputTokens));
   const inputEstimate = Math.min(inputBound, estimateTokens(call.textBytes));
   const outputBound = Math.max(...bounds.map(({ outputCap }) => outputCap));
   const outputTokens = call.size.outputCap === undefined ? 0 : outputBound * call.size.choices;
-  const tokens = route.isFree ? 0 : inputEstimate + outputTokens;
+  const tokens = inputEstimate + outputTokens;
   const entry = { account: caller.account, key: caller.keyId, requestId, endpoint: route.endpoint, model: model.id };
 
-  // What costs nothing is not in the way of a budget.
-  const isBudgeted = caller.budget !== null && !route.isFree;
+  const isBudgeted = caller.budget !== null;
   const expiresAt = request.deadlineAt + holdMarginMs;
-  const take = async (call: CallHold): Promise<Held> =>
-    request.isLeased && !isBudgeted
-      ? holdFromLease(deps.leases, { ...call, frozen: caller.frozen })
-      : { heldNanoUsd: await deps.money.holdForCall(call) };
+  async function take(call: CallHold): Promise<Held> {
+    if (request.isLeased && !isBudgeted) return holdFromLease(deps.leases, call);
+    const { instance } = deps;
+    return { heldNanoUsd: await deps.money.holdForCall({ ...call, ...(request.isLeased && { instance }) }) };
+  }
 
   async function holdAndTake(): Promise<Held> {
     const taking = tokens > 0 ? deps.keys.takeTokens(slot, tokens) : Promise.resolve();
@@ -168,7 +167,8 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
     throw reason;
   }
 
-  const held = await (isBudgeted ? holdThenTake() : holdAndTake());
+  const free: Held = { heldNanoUsd: 0n };
+  const held = route.isFree ? free : await (isBudgeted ? holdThenTake() : holdAndTake());
   const admittedAt = ({ bound: own, ...target }: BoundTarget): AdmittedTarget => {
     const outputCap = route.isFree ? 0 : own.capFor(held.heldNanoUsd);
     const isCapDefault = call.size.outputCap === undefined && outputCap === own.outputCap;
@@ -204,7 +204,7 @@ function boundOf(
   return catalog.boundOfUnits(model, input, catalog.units(model, input, bytes), tier);
 }
 
-async function holdFromLease(leases: Leases, call: LeaseRequest): Promise<Held> {
+async function holdFromLease(leases: Leases, call: CallHold): Promise<Held> {
   const leased = await leases.hold(call);
   return { heldNanoUsd: leased.heldNanoUsd, leased };
 }

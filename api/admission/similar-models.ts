@@ -9,7 +9,8 @@ const maxSimilar = 3;
 const plain = (name: string): string =>
   name
     .slice(name.lastIndexOf("/") + 1)
-    .replace(/:.*$/s, "")
+    .split(":", 1)
+    .join()
     .replace(/-(latest|20\d\d-?\d\d-?\d\d)$/, "")
     .toLowerCase()
     .replace(/[^a-z0-9]/g, "");

@@ -12,6 +12,8 @@ export type TargetDeps = ModelDeps & OrderDeps & { readonly backlogLimit: number
 /** A model that can take the call now. */
 export interface Target {
   readonly model: Model;
+  /** The caller's name for it, if that is not its id. */
+  readonly name?: string;
   /** Those that may serve it, in the order in which they are tried. Absent: all, in the catalog's order. */
   readonly upstreams?: readonly string[];
   /** Only of calls for images or media. */
@@ -43,17 +45,23 @@ export function findTargets(
   const { preferences, stream } = call;
   const pool = jobCatalog[route.job].pool;
   const named: readonly NamedModel[] = call.models ?? [{ name: call.model, param: "model" }];
-  const models = [...new Set(named.map((each) => allowedModel(allowed, listedModel(deps, route, each), each)))];
-  if (preferences && models[0]) checkNames(deps, models[0], preferences);
+  const names = new Map<Model, string>();
+  for (const each of named) {
+    const model = allowedModel(allowed, listedModel(deps, route, each), each);
+    if (!names.has(model)) names.set(model, each.name);
+  }
+  const [preferred] = names.keys();
+  if (preferences && preferred) checkNames(deps, preferred, preferences);
   const targets: Target[] = [];
   const errors: unknown[] = [];
-  for (const model of models)
+  for (const [model, name] of names)
     try {
       checkFit(deps, route, call, model);
       const input = call.input && deps.catalog.checkInput(model, call.input);
       const upstreams = orderUpstreams(deps, model, { preferences, stream });
       checkCapacity(deps, pool, model, upstreams);
-      targets.push({ model, ...(upstreams && { upstreams }), ...(input && { input }) });
+      const isById = name === "" || name === model.id;
+      targets.push({ model, ...(!isById && { name }), ...(upstreams && { upstreams }), ...(input && { input }) });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       errors.push(error);

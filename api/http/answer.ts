@@ -46,8 +46,28 @@ export function refuse(clock: Clock, { req, res }: { req: Request; res: Response
     if (!res.writableEnded) res.end();
   };
   req.once("end", end).once("error", end).once("close", end);
-  // A reader that stopped in the middle of a read still listens, and would block the flow.
-  req.removeAllListeners("readable").resume();
+  // A reader that stopped in the middle of a read still listens.
+  req.removeAllListeners("readable").on("readable", () => drop(req));
+}
+
+const droppedAtOnce = 8;
+const dropping = new Set<Request>();
+
+/**
+ * Drops what has arrived of a body, of a few requests in each turn of the event loop. Flowing streams read up to 2 MB each in one
+ * turn, so many large bodies would hold up all other callers.
+ */
+function drop(req: Request): void {
+  dropping.add(req);
+  if (dropping.size === 1) setImmediate(dropSome);
+}
+
+function dropSome(): void {
+  for (const req of [...dropping].slice(0, droppedAtOnce)) {
+    dropping.delete(req);
+    req.read();
+  }
+  if (dropping.size > 0) setImmediate(dropSome);
 }
 
 /** A write without progress for this long counts as a disconnect. */

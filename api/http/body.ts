@@ -4,6 +4,7 @@ import type { Request, Response } from "express";
 import { invalidValue, noCapacity, requestTimeout, requestTooLarge, unsupportedMediaType } from "#errors";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
+import { createJsonScan, type JsonLimits, type JsonScan, jsonLimits, unlimitedJson } from "./scan-json.ts";
 
 export type JsonBody = ReturnType<typeof createJsonBody>;
 
@@ -14,7 +15,11 @@ export type BodyReader = (req: Request, res: Response, owner: BodyOwner) => Prom
 
 /** From the start of reading to the last byte. */
 export const bodyTimeoutMs = 60_000;
-const anonymousLimitBytes = 1024 * 1024;
+/** Of one body without a key. */
+const anonymousLimitBytes = 128 * 1024;
+const anonymousLimits: JsonLimits = { ...jsonLimits, values: 10_000 };
+/** Of the budget, for all bodies without a key together. */
+const anonymousPart = 1 / 8;
 const firstBytes = 16 * 1024;
 /** For the window and the output of an inflater. */
 const inflaterBytes = 64 * 1024;
@@ -27,9 +32,9 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 const incomplete = () => invalidValue(undefined, "The body is incomplete, or does not match its content encoding.");
 
 /**
- * Reads a JSON body of any declared type. Callers with a key may send gzip, deflate or br; the limit applies to the inflated
+ * Reads a JSON body of any declared type. Callers with a key may send gzip, deflate or br; the limits apply to the inflated
  * bytes. Memory, inflated bytes included, is taken from the budget as it grows, so a declared length costs nothing before
- * it arrives. Throws 400, 408, 413, 415, 503.
+ * it arrives, and for what the bytes are parsed to before they are. Throws 400, 408, 413, 415, 503.
  */
 export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget; clock: Clock }): BodyReader {
   return async (req, res, owner) => {
@@ -41,14 +46,19 @@ export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget;
     const declared = req.headers["content-length"];
     const length = declared === undefined ? undefined : Number(declared);
     if (length !== undefined && length > limitBytes) throw requestTooLarge(limitBytes);
-    const share = deps.budget.share(isAnonymous ? "" : owner.account);
+    const { budget, clock } = deps;
+    const share = isAnonymous ? budget.share("", anonymousPart * budget.limitBytes) : budget.share(owner.account);
+    const scan = createJsonScan(isAnonymous ? anonymousLimits : jsonLimits);
     try {
       sendContinue(req, res);
-      const bytes = await gather(req, { encoding, length, limitBytes, share, clock: deps.clock });
+      const bytes = await gather(req, { encoding, length, limitBytes, scan, share, clock });
       const size = bytes.length;
-      const { text, value } = parse(bytes);
+      const text = decode(bytes);
       // V8 stores two bytes for each character unless all are ASCII. The value holds the strings a second time.
-      reserve(share, 2 * text.length * (text.length === size ? 1 : 2));
+      reserve(share, 2 * text.length * (text.length === size ? 1 : 2) + scan.heapBytes);
+      if (size >= largeBytes) await nextTurn();
+      const value = parse(text);
+      if (size >= largeBytes) await nextTurn();
       return createJsonBody(text, value, size, share);
     } catch (error) {
       share.resize(0);
@@ -56,6 +66,10 @@ export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget;
     }
   };
 }
+
+/** Decoding, parsing and checking a longer body are three turns of the event loop. */
+const largeBytes = 1024 * 1024;
+const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 const continued = new WeakSet<Request>();
 
@@ -88,12 +102,13 @@ interface Gathering {
   readonly encoding: Encoding | undefined;
   readonly length: number | undefined;
   readonly limitBytes: number;
+  readonly scan: JsonScan;
   readonly share: ByteShare;
   readonly clock: Clock;
 }
 
 async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<ArrayBuffer>> {
-  const { encoding, length, limitBytes, share, clock } = gathering;
+  const { encoding, length, limitBytes, scan, share, clock } = gathering;
   if (req.destroyed) throw incomplete();
   const inflater = encoding && inflaters[encoding]();
   const source: Readable = inflater ?? req;
@@ -113,6 +128,7 @@ async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<Ar
   function onData(chunk: Buffer): void {
     try {
       if (size + chunk.length > limitBytes) throw requestTooLarge(limitBytes);
+      scan.push(chunk);
       if (size + chunk.length > bytes.length) grow(size + chunk.length);
       bytes.set(chunk, size);
       size += chunk.length;
@@ -153,18 +169,20 @@ async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<Ar
   }
 }
 
-function parse(bytes: Uint8Array<ArrayBuffer>): { readonly text: string; readonly value: unknown } {
+function decode(bytes: Uint8Array<ArrayBuffer>): string {
   if (bytes.length === 0) throw invalidValue(undefined, "The body is empty; it must be JSON.");
-  let text: string;
   try {
-    text = utf8.decode(bytes);
+    return utf8.decode(bytes);
   } catch {
     throw invalidValue(undefined, "The body is not valid UTF-8.");
   } finally {
     free(bytes);
   }
+}
+
+function parse(text: string): unknown {
   try {
-    return { text, value: JSON.parse(text) };
+    return JSON.parse(text);
   } catch (error) {
     // V8's message quotes the body, so only the position is used.
     const position = /position (\d+)/.exec((error as Error).message)?.[1];
@@ -192,9 +210,12 @@ function createJsonBody(text: string, value: unknown, bytes: number, share: Byte
     },
     /** The body is another from here on. Throws 503. */
     replace(newText: string, newValue: unknown): void {
-      size = Buffer.byteLength(newText);
+      const bytes = Buffer.from(newText);
+      size = bytes.length;
       content = { text: newText, value: newValue };
-      reserve(share, copies * size);
+      const scan = createJsonScan(unlimitedJson);
+      scan.push(bytes);
+      reserve(share, copies * size + scan.heapBytes);
     },
     /** Drops the text and the value, and returns their memory to the budget. Idempotent. */
     release(): void {

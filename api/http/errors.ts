@@ -7,7 +7,7 @@ import { refuse } from "./answer.ts";
 import { localsOf } from "./headers.ts";
 
 /** The requested path, not what a router has shortened it to; without the query, which may hold a key. */
-const pathOf = ({ originalUrl }: Request): string => originalUrl.replace(/\?.*$/s, "");
+const pathOf = ({ originalUrl }: Request): string => originalUrl.split("?", 1).join();
 
 export const noSuchRoute: RequestHandler = (req) => {
   throw unknownUrl(req.method, pathOf(req));

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { NextFunction, Request, Response } from "express";
 import helmet from "helmet";
 import { expectationFailed, invalidValue, noWebSocket, type ServiceError } from "#errors";
@@ -14,6 +15,10 @@ export interface Locals {
 }
 
 export const localsOf = (res: Response): Locals => res.locals as Locals;
+
+/** The caller's IP address; behind `TRUSTED_PROXIES` the one that they name, unless it is none. */
+export const addressOf = ({ ip = "", socket }: Pick<Request, "ip" | "socket">): string =>
+  isIP(ip) === 0 ? (socket.remoteAddress ?? "") : ip;
 
 const exposed = [
   "x-request-id",

@@ -11,7 +11,7 @@
  * is counted by address. A call takes a slot before its body is read: requests and slots are checked before either is
  * counted. Its tokens are taken once their number is known. Uploads have a rate and slots of their own for each key.
  *
- * Throws `invalidApiKey`, `rateLimited` (`accountFrozen` where that is so too), `notFound("key")`, `invalidValue("after")`,
+ * Throws `invalidApiKey`, `accountFrozen`, `rateLimited`, `notFound("key")`, `invalidValue("after")`,
  * and `noCapacity` while a store that is needed is unavailable.
  */
 import { isIPv6 } from "node:net";
@@ -39,7 +39,7 @@ export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
 export { type KeyPatch, type KeyRecord, type Scope, scopes } from "./store.ts";
 
 /** The first half of an IPv6 address: one host may have all of the rest. */
-function networkOf(address: string): string {
+export function addressNetwork(address: string): string {
   if (!isIPv6(address)) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
@@ -213,7 +213,7 @@ export function createKeys(deps: {
 
     /** Counts a request without a key. Throws 429 for an address that makes too many, and 503 while Redis is unavailable. */
     async countAddress(address: string, requestId: string): Promise<void> {
-      const name = `{address:${networkOf(address)}}`;
+      const name = `{address:${addressNetwork(address)}}`;
       const text = (limit: number) => `Too many requests without a key, limit ${limit} a minute.`;
       await count(name, addressRequestsPerMinute, requestId, text);
     },
@@ -229,7 +229,7 @@ export function createKeys(deps: {
      * then only failures count. Throws 429 and 503.
      */
     async countSignIn(address: string, requestId: string): Promise<() => Promise<void>> {
-      const name = `{address:${networkOf(address)}}:sign-ins`;
+      const name = `{address:${addressNetwork(address)}}:sign-ins`;
       const quota = await count(
         name,
         failedSignInsPerMinute,

@@ -25,7 +25,6 @@ export interface Caller {
   readonly tier: Tier;
   readonly scopes: readonly Scope[];
   readonly buybackToken: string | null;
-  /** Only chooses the error of a refused call: whether a call may run is decided by the hold. */
   readonly frozen: boolean;
   readonly limits: Limits;
   readonly budget: KeyBudget | null;
@@ -144,9 +143,15 @@ export function createSlots(deps: {
       // Read after the script had answered: a later change comes after this call.
       return take(kind, refreshed, request, anyEpoch);
     }
+    const { requestId } = request;
+    if (caller.frozen) {
+      // The request counts, so that a limit holds here, too.
+      if (!check.reached) await pending.run(() => limits.free({ quota, requestId, requests: 0, tokens: 0 }));
+      throw accountFrozen();
+    }
     if (check.reached) throw limitReached(caller, check, reachedText(quota, check, kind));
     const { inFlight, rateLimits } = check;
-    return { caller, requestId: request.requestId, quota, inFlight, rateLimits, takenTokens: 0 };
+    return { caller, requestId, quota, inFlight, rateLimits, takenTokens: 0 };
   }
 
   /** While Redis is unavailable it is done later. */
@@ -233,9 +238,7 @@ function staysCounted({ status, code, shouldRetry }: ServiceError): boolean {
   return status < 500 || code === "generation_in_progress";
 }
 
-function limitReached({ frozen, limits }: Caller, { waitMs, rateLimits }: LimitCheck, text: string, tokens = 0) {
-  // Waiting would not help.
-  if (frozen) return accountFrozen();
+function limitReached({ limits }: Caller, { waitMs, rateLimits }: LimitCheck, text: string, tokens = 0) {
   const waitSeconds = tokens > limits.tokensPerMinute ? Number.POSITIVE_INFINITY : waitMs / 1000;
   return new RateLimitReached(rateLimited(text, waitSeconds), rateLimits);
 }

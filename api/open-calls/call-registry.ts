@@ -6,7 +6,7 @@ export const shuttingDown = () => noCapacity("This instance is shutting down; re
 
 /** The calls that are open in this process, and the requests that may become calls. */
 export function createCallRegistry(
-  { registry, running, keys, files, clock, log, observeCall }: OpenCallDeps,
+  { registry, running, deliveries, keys, files, clock, log, observeCall }: OpenCallDeps,
   background: (what: string, call: OpenCall, work: Promise<unknown>) => void,
 ) {
   const calls = new Map<string, OpenCall>();
@@ -61,9 +61,10 @@ export function createCallRegistry(
       if (call.state.kind === "ended") return;
       call.state = { kind: "ended" };
       call.unsubscribe();
-      call.unsent?.close();
+      call.unsent.close();
       const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
       calls.delete(requestId);
+      deliveries.end(requestId, call.costNanoUsd);
       countCall(call, -1);
       const costNanoUsd = workContinues ? undefined : call.costNanoUsd;
       const usedTokens = Math.min(call.usedTokens, call.maxTokens);

@@ -13,7 +13,7 @@ import {
   upstreamTimeout,
 } from "#errors";
 import { type Frame, isTextPool } from "#jobs";
-import type { Decided, ReleaseReason } from "#money";
+import type { ReleaseReason } from "#money";
 import { sleep } from "#platform/clock";
 import { createCallRegistry, shuttingDown } from "./call-registry.ts";
 import {
@@ -43,11 +43,12 @@ const jobLost = () => noCapacity("The queue lost this call; nothing was charged.
 const frameLost = () => noCapacity("A part of the answer was lost; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
+export { createDeliveries } from "./deliveries.ts";
 export type { EndedCall } from "./open-call.ts";
 export { createRunningCalls, type RunningCall, type RunningCalls } from "./running-calls.ts";
 
 export function createOpenCalls(deps: OpenCallDeps) {
-  const { reader, queues, registry, money, files, clock, log } = deps;
+  const { reader, queues, registry, deliveries, money, files, clock, log } = deps;
 
   const background = (what: string, call: OpenCall, work: Promise<unknown>) =>
     deps.background.run(what, work, { requestId: call.payload.requestId, ...call.trace?.span.ids });
@@ -137,9 +138,9 @@ export function createOpenCalls(deps: OpenCallDeps) {
   ): Promise<void> {
     if (isFinished(call) || call.state.kind === "deciding") return;
     call.state = { kind: "deciding" };
-    const { entry } = await releaseHold(call, { status: "failed", error: error.code }, signal);
+    const costNanoUsd = await releaseHold(call, { status: "failed", error: error.code }, signal);
     if (isFinished(call)) return;
-    const isCharged = entry.costNanoUsd > 0n;
+    const isCharged = costNanoUsd > 0n;
     if (isCharged && mayBeAnswered) {
       call.state = { kind: "queued" };
       return;
@@ -149,16 +150,20 @@ export function createOpenCalls(deps: OpenCallDeps) {
     else finishWithError(call, error);
   }
 
-  /** Settles the call at zero. Resolves with the entry that stands, which may be an earlier one with a cost. */
-  async function releaseHold(call: OpenCall, reason: ReleaseReason, signal?: AbortSignal): Promise<Decided> {
+  /** Settles the call at zero. Resolves with the cost that stands, which may be that of an earlier entry. */
+  async function releaseHold(call: OpenCall, reason: ReleaseReason, signal?: AbortSignal): Promise<bigint> {
     const { payload, leased } = call;
+    if (payload.isFree) {
+      call.costNanoUsd = 0n;
+      return 0n;
+    }
     const { account, requestId, keyId: key, endpoint, model, held, lease, acceptedAt } = payload;
     const totalMs = clock.now() - acceptedAt;
     const hold = { account, requestId, key, endpoint, model, heldNanoUsd: BigInt(held), lease, totalMs, signal };
-    const decided = await money.release(hold, reason);
-    call.costNanoUsd = decided.entry.costNanoUsd;
+    const { entry } = await money.release(hold, reason);
+    call.costNanoUsd = entry.costNanoUsd;
     leased?.end(call.costNanoUsd);
-    return decided;
+    return call.costNanoUsd;
   }
 
   const notifyWorkers = (notice: "cancelled" | "disconnected", call: OpenCall): Promise<void> =>
@@ -239,7 +244,10 @@ export function createOpenCalls(deps: OpenCallDeps) {
       const call = openCall(submission, deps.memory, clock.now());
       const { payload } = call;
       open.add(call);
+      const replyNumber = deliveries.begin(payload);
       call.unsubscribe = reader.expect(payload.requestId, (frame) => onFrame(call, frame));
+      // A message that is lost is repeated, or the pause ends by itself.
+      call.pace = (pace) => void reader.pace(payload.requestId, pace).catch(() => {});
       call.res.on("close", () => onClose(call));
       try {
         if (body.bytes > maxInlineBodyBytes) {
@@ -259,7 +267,11 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.state = { kind: "queued" };
       call.queuedJob = queues.enqueue(
         call.job,
-        { ...payload, body: call.bodyStored ? { stored: true, bytes: body.bytes } : { json: body.text } },
+        {
+          ...payload,
+          ...(replyNumber !== undefined && { replyNumber }),
+          body: call.bodyStored ? { stored: true, bytes: body.bytes } : { json: body.text },
+        },
         // Of the account here, and of the key everywhere.
         Math.max(open.others(call), call.slot.inFlight),
       );

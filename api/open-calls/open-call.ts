@@ -4,6 +4,7 @@ import type { Codec } from "#formats";
 import {
   type Frame,
   jobCatalog,
+  type Pace,
   type PaidCall,
   type PaidJobName,
   type Pool,
@@ -19,6 +20,7 @@ import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { CallTrace } from "../call-trace.ts";
+import type { Deliveries } from "./deliveries.ts";
 import type { RunningCalls } from "./running-calls.ts";
 
 /** How a call ended, or a request was refused. */
@@ -41,6 +43,7 @@ export interface OpenCallDeps {
   readonly queues: Queues;
   readonly registry: WorkerRegistry;
   readonly running: RunningCalls;
+  readonly deliveries: Deliveries;
   readonly money: Money;
   readonly keys: Keys;
   readonly files: Files;
@@ -48,7 +51,7 @@ export interface OpenCallDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly pingIntervalMs: number;
-  /** For what callers of binary streams have not read yet. */
+  /** For what callers of streams have not read yet. */
   readonly memory: ByteBudget;
   readonly observeCall: (call: EndedCall) => void;
 }
@@ -95,8 +98,11 @@ export type CallState =
 /** One paid call from its admission to its last byte. */
 export const openCall = (submission: Submission, memory: ByteBudget, now: number) => ({
   ...submission,
-  /** Of bytes that the caller has not read yet, if the stream is binary. */
-  unsent: submission.isBinary && memory.share(submission.payload.account),
+  /** Of bytes that the caller has not read yet. */
+  unsent: memory.share(submission.payload.account),
+  /** The worker was asked to wait until the caller has read what there is. */
+  isPaused: false,
+  pace: (() => {}) as (pace: Pace) => void,
   state: { kind: "preparing" } as CallState,
   /** Ends the subscription to the call's frames. */
   unsubscribe: () => {},

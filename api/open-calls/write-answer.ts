@@ -4,8 +4,12 @@ import { formatUsd } from "#money";
 import { answerError, answerParts, beginStream, stalledMs } from "../http/answer.ts";
 import { isDetached, type OpenCall } from "./open-call.ts";
 
-/** A caller with more unsent bytes than this counts as disconnected, unless the stream is binary and there is memory. */
-const maxUnsentBytes = 1024 * 1024;
+/** Fewer unsent bytes are not counted. */
+const freeBytes = 64 * 1024;
+/** With more unsent bytes the worker is asked to wait. */
+const pauseBytes = 256 * 1024;
+/** Without memory a caller who has read nothing for this long counts as disconnected. */
+const idleMs = 2_000;
 
 /** Bytes that the kernel took: `bytesWritten` also counts those that the socket still buffers. */
 const sentBytes = ({ socket }: OpenCall["res"]) => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0);
@@ -38,20 +42,39 @@ export function writePing(call: OpenCall, now: number): void {
 function write(call: OpenCall, text: string): void {
   const { res, codec } = call;
   if (isDetached(call)) return;
-  if (!mayWrite(call)) return void res.destroy();
+  if (!hasMemory(call) && isIdle(call)) return void res.destroy();
   if (!res.headersSent) beginStream(res, codec.streamType);
   res.write(text, call.isBinary ? "base64" : "utf8");
+  // The kernel gets what was written in this turn of the event loop at the end of it.
+  if (!call.isPaused && res.writableLength > pauseBytes) setImmediate(pauseIfFull, call);
 }
 
-/** Audio may be generated much faster than a caller can read it. */
-function mayWrite({ res: { writableLength }, unsent }: OpenCall): boolean {
-  if (writableLength <= maxUnsentBytes) return unsent?.resize(0) ?? true;
-  return unsent?.resize(writableLength) ?? false;
+const hasMemory = ({ res: { writableLength }, unsent }: OpenCall) =>
+  unsent.resize(writableLength > freeBytes ? writableLength : 0);
+
+const isIdle = ({ res, sent, lastWriteAt }: OpenCall) =>
+  lastWriteAt - sent.at >= idleMs && sentBytes(res) === sent.bytes;
+
+/** A provider may send much faster than the caller reads. */
+function pauseIfFull(call: OpenCall): void {
+  const { res } = call;
+  if (call.isPaused || isDetached(call) || res.writableLength <= pauseBytes) return;
+  call.isPaused = true;
+  call.pace("pause");
+  res.once("drain", () => resume(call));
 }
 
-/** Once a second: cuts the connection of a caller who has read nothing for `stalledMs`. */
+function resume(call: OpenCall): void {
+  call.isPaused = false;
+  call.unsent.resize(0);
+  call.pace("resume");
+}
+
+/** Once a second: repeats a pause, and cuts the connection of a caller who has read nothing for `stalledMs`. */
 export function checkProgress(call: OpenCall, now: number): void {
   const { res, sent } = call;
+  if (call.isPaused && isDetached(call)) resume(call);
+  else if (call.isPaused) call.pace("pause");
   const bytes = sentBytes(res);
   if (res.writableLength === 0 || bytes !== sent.bytes) call.sent = { bytes, at: now };
   else if (now - sent.at >= stalledMs)

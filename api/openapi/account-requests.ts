@@ -5,6 +5,11 @@ import { operation, pathId, unixSeconds, usd } from "./operation.ts";
 const text = z.string().min(1).max(200).optional();
 const time = z.int().min(0).max(maxUnixSeconds).optional();
 const milliseconds = z.number().nullable();
+const streamed = z.boolean().nullable().describe("Null if no worker took the call");
+const finishReason = z
+  .string()
+  .nullable()
+  .describe("Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter` or `error`; null if it did not");
 const request = {
   id: z.string(),
   object: z.literal("request"),
@@ -14,8 +19,11 @@ const request = {
   status: z.enum(["succeeded", "failed", "cancelled"]),
   error: z.string().nullable().describe("The code that was answered"),
   cost_usd: usd,
+  refunded: z.boolean().describe("The cost was given back to the balance"),
   usage: z.record(z.string(), z.number()).describe("Counts by price key"),
   estimated: z.boolean().describe("The provider reported no usage"),
+  streamed,
+  finish_reason: finishReason,
   input_tokens: z.int(),
   output_tokens: z.int(),
   cached_tokens: z.int(),
@@ -38,7 +46,6 @@ const attempt = z.object({
 const requestDetail = z
   .object({
     ...request,
-    refunded: z.boolean().describe("The cost was given back to the balance"),
     attempts: z.array(attempt),
   })
   .meta({ id: "RequestDetail" });
@@ -47,9 +54,7 @@ const nothing = z.null();
 const unknown = [
   "cache_discount",
   "app_id",
-  "streamed",
   "moderation_latency",
-  "finish_reason",
   "native_finish_reason",
   "native_tokens_completion_images",
   "native_tokens_reasoning",
@@ -68,6 +73,8 @@ const generation = z
     model: z.string().nullable(),
     provider_name: z.string().nullable(),
     api_type: z.string().nullable(),
+    streamed,
+    finish_reason: finishReason,
     created_at: z.string(),
     total_cost: z.number(),
     usage: z.number(),

@@ -79,14 +79,14 @@ const reasoning = {
 const systemMessage = z
   .looseObject({
     role: z.enum(["system", "developer"]),
-    content: z.union([z.string(), z.array(textPart)]),
+    content: z.union([z.string(), z.array(textPart)]).nullish(),
     name: z.string().nullish(),
   })
   .meta({ id: "SystemMessage" });
 const userMessage = z
   .looseObject({
     role: z.literal("user"),
-    content: z.union([z.string(), z.array(userPart)]),
+    content: z.union([z.string(), z.array(userPart)]).nullish(),
     name: z.string().nullish(),
   })
   .meta({ id: "UserMessage" });
@@ -103,8 +103,8 @@ const assistantMessage = z
 const toolMessage = z
   .looseObject({
     role: z.literal("tool"),
-    tool_call_id: z.string(),
-    content: z.union([z.string(), z.array(userPart)]),
+    tool_call_id: z.string().nullish().describe("The `id` of the call; many models need it"),
+    content: z.union([z.string(), z.array(userPart)]).nullish(),
   })
   .meta({ id: "ToolMessage" });
 const message = z

@@ -27,7 +27,7 @@ export const uploads: Group = {
     "GET /v1/uploads": operation("listUploads", "The account's uploads of the last 24 hours, newest first", {
       params: {
         query: z.object({
-          limit: z.int().min(1).max(200).optional(),
+          limit: z.int().min(1).max(1_000).default(1_000).optional(),
           after: z.string().min(1).max(200).optional().describe("`next` of the page before"),
         }),
       },

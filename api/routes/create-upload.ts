@@ -3,6 +3,7 @@ import type { Request, Response } from "express";
 import { conflict, noCapacity } from "#errors";
 import type { Files, Upload } from "#files";
 import type { Caller } from "#keys";
+import type { Money } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import { retry } from "#platform/retry";
 import { type JsonBody, sendContinue } from "../http/body.ts";
@@ -14,6 +15,7 @@ import { newUpload } from "./upload-object.ts";
 
 export interface CreateDeps extends IdempotencyDeps {
   readonly files: Pick<Files, "uploads">;
+  readonly money: Pick<Money, "endUndecided">;
   readonly instance: string;
   readonly syncTimeoutMs: number;
   readonly spoolBudget: ByteBudget;
@@ -102,7 +104,7 @@ async function once(
   let created: Created;
   try {
     const { before } = claimed;
-    const recovered = before === undefined ? undefined : await recover(deps, call, before, digest);
+    const recovered = before === undefined ? undefined : await recoverOrEnd(deps, call, before, digest);
     created = recovered ?? (await create(true));
   } catch (error) {
     await releaseKey(deps, claimed.id, requestId);
@@ -142,6 +144,19 @@ async function recover(
   if (file && file.bytes !== upload.bytes) throw otherRequest();
   markReplayed(res, upload.requestId);
   return { upload, hash: file?.hash };
+}
+
+/** The instance of a request that is not recovered may live all the same: what it completes from here on is not charged. */
+async function recoverOrEnd(
+  deps: CreateDeps,
+  call: UploadCall,
+  before: string,
+  digest: Digest | undefined,
+): Promise<Created | undefined> {
+  const recovered = await recover(deps, call, before, digest);
+  if (recovered) return recovered;
+  const { request } = await deps.money.endUndecided(call.caller.account, before);
+  return request?.status === "succeeded" ? recover(deps, call, before, digest) : undefined;
 }
 
 const backoff = { firstMs: 1_000, maxMs: 1_000 };

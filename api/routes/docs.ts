@@ -1,4 +1,4 @@
-import { type Request, Router, static as serveStatic } from "express";
+import { type Request, type Response, Router, static as serveStatic } from "express";
 // The package's main module needs a browser.
 import absolutePath from "swagger-ui-dist/absolute-path.js";
 import { methodNotAllowed } from "../http/errors.ts";
@@ -34,11 +34,14 @@ export function docsRoutes({ publicUrl }: { publicUrl: () => string }): Router {
 }
 
 /** `GET /admin/openapi.json`, for operators: `identify` throws for others. */
-export function adminDocsRoutes(deps: { publicUrl: () => string }, identify: (req: Request) => string): Router {
+export function adminDocsRoutes(
+  deps: { publicUrl: () => string },
+  identify: (req: Request, res: Response) => Promise<string>,
+): Router {
   const router = Router();
   let document: string | undefined;
-  router.get("/admin/openapi.json", (req, res) => {
-    identify(req);
+  router.get("/admin/openapi.json", async (req, res) => {
+    await identify(req, res);
     document ??= JSON.stringify(adminDocument(`${deps.publicUrl()}/admin/v1`));
     res.type("json").send(document);
   });

@@ -47,7 +47,7 @@ const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.jo
 
 /** A POST with a verb is a call in Gemini's format. The known verbs have a route, so this one does not exist. */
 const unknownVerb: RequestHandler = (req, res, next) =>
-  /:[^/]*$/.test(req.path) ? noSuchRoute(req, res, next) : next();
+  req.path.lastIndexOf(":") > req.path.lastIndexOf("/") ? noSuchRoute(req, res, next) : next();
 
 function routes(listFor: (req: Request) => ModelList, before: readonly RequestHandler[] = []): Router {
   const router = Router();

@@ -20,7 +20,9 @@ export const uploadObject = z
     kind: z.enum(["image", "video", "audio"]),
     bytes: z.int(),
     created_at: z.int().describe("unix seconds"),
-    expires_at: z.int().describe("unix seconds, 24 hours after `created_at`"),
+    expires_at: z
+      .int()
+      .describe("unix seconds, 24 hours after the upload; of a pending one, when it can no longer be completed"),
     status: z.enum(["pending", "active", "expired", "deleted"]),
     cost_usd: z.string().describe("Charged once, when the upload becomes active"),
     part_size: z.int().optional(),

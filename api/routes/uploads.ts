@@ -1,4 +1,5 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { z } from "zod";
 import { type ServiceError, toServiceError } from "#errors";
 import type { Upload } from "#files";
 import type { Caller, Keys, Slot } from "#keys";
@@ -8,7 +9,7 @@ import { authenticate } from "../admission/authenticate.ts";
 import { createBodyReader, type JsonBody } from "../http/body.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { pageQuery, parse } from "../http/input.ts";
+import { pageQuery, parse, wholeNumber } from "../http/input.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
 import { type CreateDeps, receiveUpload, startUpload, type UploadCall } from "./create-upload.ts";
 import { completion, renderUpload } from "./upload-object.ts";
@@ -24,6 +25,8 @@ export interface UploadDeps extends CreateDeps {
 const jsonLimitBytes = 16 * 1024;
 /** Longer than receiving or completing an upload takes. After it the slot frees itself. */
 const slotMs = 30 * 60_000;
+/** Whoever asks for no page gets all of a day, but for the busiest accounts. */
+const listQuery = pageQuery.extend({ limit: wholeNumber.pipe(z.int().min(1).max(1_000)).default(1_000) });
 
 /** Mounted at `/v1/uploads`. */
 export function uploadRoutes(deps: UploadDeps): Router {
@@ -105,7 +108,7 @@ export function uploadRoutes(deps: UploadDeps): Router {
   router.get(
     "/",
     handler(async (req, _res, { account }) => {
-      const { data, hasMore } = await uploads.list(account, parse(pageQuery, req.query));
+      const { data, hasMore } = await uploads.list(account, parse(listQuery, req.query));
       return { object: "list", data: data.map(render), has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
     }),
   );

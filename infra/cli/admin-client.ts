@@ -37,7 +37,7 @@ export function findTarget(given: { url?: string | undefined; token?: string | u
       "Which service? Start one here with `npm start`, or give --url and --token, or ADMIN_URL and ADMIN_TOKEN.",
     );
   if (!/^https?:\/\//.test(target.url)) throw new CommandError(`${target.url} is not an http or https address.`);
-  return { url: target.url.replace(/\/+$/, ""), token: target.token };
+  return { url: target.url.replace(/(?<!\/)\/+$/, ""), token: target.token };
 }
 
 /** Written by infra/cli/demo.ts. */

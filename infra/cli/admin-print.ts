@@ -82,10 +82,13 @@ const key: View = {
 };
 
 const entry: View = {
-  columns: ["created_at:TIME (UTC)", "kind", "amount_usd", "what", "id"],
+  columns: ["created_at:TIME (UTC)", "kind", "amount_usd", "buyback_usd", "what", "id"],
   derive: (item) => {
-    const { request, reason, transaction }: Entry = item;
-    return { what: request ? `${request.model} ${request.status}` : (reason ?? transaction ?? null) };
+    const { request, reason, transaction, buyback }: Entry = item;
+    return {
+      buyback_usd: buyback?.amount_usd ?? null,
+      what: request ? `${request.model} ${request.status}` : (reason ?? transaction ?? null),
+    };
   },
 };
 

@@ -61,7 +61,9 @@ export async function checkConfig(env: Environment, asked: readonly ProcessName[
   for (const name of secretVariables) given = await withFile(given, name);
   await attempt(() => loadConfig(given));
   const config = soundPart(given, faulty);
-  const catalog = await attempt(() => loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY));
+  const catalog = await attempt(() =>
+    loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY, { localModels: config.LOCAL_MODELS }),
+  );
   const variables = catalog ? upstreamVariables(catalog) : [];
 
   await attempt(() => void buybackConfig(config));

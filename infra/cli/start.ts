@@ -27,8 +27,6 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const readyWithinMs = 60_000;
 /** What a process takes at most, beyond its drain, to stop. */
 const settleMs = 25_000;
-/** Wrapped SOL. With it, `BUYBACK_BPS` alone enables the demo's buyback, and callers have a token to choose. */
-const demoToken = "So11111111111111111111111111111111111111112";
 /** A terminal and npm both pass Ctrl-C on: two signals within this time are the same one. */
 const sameSignalMs = 500;
 
@@ -58,15 +56,15 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   const port = await choosePort(env.PORT, config.HOST);
   const origin = originOf(config.HOST, port);
   const processEnv: Environment = {
-    ...(chain && { BUYBACK_TOKEN: demoToken }),
     ...env,
     ...drain,
     ...embedded.env,
     ...chain?.server.env,
     PORT: String(port),
     ADMIN_TOKEN: adminToken,
+    LOCAL_MODELS: env["LOCAL_MODELS"] || "true",
   };
-  const metricsHost = config.METRICS_HOST ?? config.HOST;
+  const metricsHost = config.METRICS_HOST;
   const metrics: Record<string, string> = {};
   const node = async (key: string, name: string, file: string, isReady?: () => Promise<void>) => {
     // A port of its own for each process; a restarted one has the same.

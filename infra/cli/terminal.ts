@@ -44,7 +44,7 @@ export function createTerminal(out: NodeJS.WriteStream) {
       fetching.delete(what);
       return write(`${state === "done" ? "Fetched" : "Could not fetch"} ${text}\n`);
     }
-    fetching.set(what, text.replace(/ \(.*?\)/, ""));
+    fetching.set(what, text.replace(/ \([^()]*\)/, ""));
     if (!out.isTTY && performance.now() - lastShownAt < progressIntervalMs) return;
     lastShownAt = performance.now();
     const all = `Fetching ${[...fetching.values()].join("; ")}`;

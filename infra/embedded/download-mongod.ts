@@ -8,6 +8,11 @@ try {
   await copyFile(await MongoBinary.getPath({ downloadDir, version }), join(downloadDir, "mongod"));
 } catch (error) {
   const reason = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`${reason.replace(/\s*\n\s*/g, " ")}\n`);
+  process.stderr.write(
+    `${reason
+      .split("\n")
+      .map((line) => line.trim())
+      .join(" ")}\n`,
+  );
   process.exitCode = 1;
 }

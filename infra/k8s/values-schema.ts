@@ -16,7 +16,7 @@ const ofSome = {
 const inAll = secretVariables.filter((name) => !Object.values<readonly string[]>(ofSome).flat().includes(name));
 const secrets: Readonly<Record<"all" | keyof typeof ofSome, readonly string[]>> = { all: inAll, ...ofSome };
 /** Variables that the templates set. */
-const ofTemplates = /^((METRICS_)?PORT|CATALOG_(FILE|OVERLAY)|WORKER_(POOLS|CONCURRENCY_\w+))$/;
+const ofTemplates = /^(PORT|METRICS_(HOST|PORT)|CATALOG_(FILE|OVERLAY)|WORKER_(POOLS|CONCURRENCY_\w+))$/;
 /** Settings of the templates, too. */
 const numbers: Readonly<Record<string, Schema>> = {
   DRAIN_DELAY: { type: "number", minimum: 0 },

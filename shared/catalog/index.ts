@@ -22,9 +22,10 @@
  *   input_schema  JSON Schema of its parameters (for images those of the body itself), enforced by zod
  *   units         for every price key the number of units that an input makes, from which holds are computed. `{field}` (its
  *                 value or default) and `{minutes_of, bytes_per_second, max, min?}` (of an uploaded recording) are upper bounds;
- *                 the delivered number is billed. `{characters_of, per?}`, `{items_of, per?}` and `{count}` are determined by
- *                 the input, reported or not, if anything is delivered.
- *   default_response_format  for images, if it is not `url`: what the clients of the provider's own API expect
+ *                 the delivered number is billed. `{characters_of}`, `{started_minutes_of}` (a length in ms), `{items_of, per?}` and `{count}`
+ *                 are determined by the input, reported or not, if anything is delivered.
+ *   default_response_format  for images, if it is not `url`: what the clients of the provider's own API expect;
+ *                 default_edit_format likewise for edits
  *   variants      prices by input. The price of a key is that of the first variant whose every `when` matches and that has the
  *                 key, else that of `pricing`. Fields for which `when` lists values are enums.
  * Defaults of the schema are sent to the provider. A value that the provider chooses (`auto`) has the highest price it can have.
@@ -39,7 +40,7 @@ import type { Input } from "./input.ts";
 import { billed, boundOfUnits, checkInput, costOfMedia, ignoredInput, unitsOf } from "./media.ts";
 import { type Model, modelOf, upstreamOf } from "./model.ts";
 import { costOf, withRequest } from "./prices.ts";
-import { readCatalog } from "./read-catalog.ts";
+import { type CatalogEntries, readCatalog } from "./read-catalog.ts";
 import type { Tier, Usage } from "./types.ts";
 
 export { catalogHash } from "./hash.ts";
@@ -63,10 +64,28 @@ export {
 
 export type Catalog = ReturnType<typeof loadCatalog>;
 
-/** Reads a file, by default the shipped one, and its overlay. Throws CatalogError with a line for each fault. */
-export function loadCatalog(file: string | undefined, overlay?: string) {
+/** Without the upstreams that run inside the worker, and the models that no other serves. */
+function withoutLocal({ upstreams, models, ...others }: CatalogEntries): CatalogEntries {
+  const remote = Object.entries(upstreams).filter(([, { provider }]) => provider !== "local");
+  const names = new Set(remote.map(([name]) => name));
+  const served = models.map((model) => ({
+    ...model,
+    upstreams: model.upstreams.filter(({ upstream }) => names.has(upstream)),
+  }));
+  return {
+    ...others,
+    upstreams: Object.fromEntries(remote),
+    models: served.filter((model) => model.upstreams.length > 0),
+  };
+}
+
+/**
+ * Reads a file, by default the shipped one, and its overlay. Throws CatalogError with a line for each fault. Without
+ * `localModels` the models that run inside the worker do not exist.
+ */
+export function loadCatalog(file: string | undefined, overlay?: string, { localModels = true } = {}) {
   const entries = readCatalog(file, overlay);
-  const { elite_discount_bps, upstreams, models } = entries;
+  const { elite_discount_bps, upstreams, models } = localModels ? entries : withoutLocal(entries);
   const list: readonly Model[] = models.map((entry) =>
     modelOf(entry, entry.elite_discount_bps ?? elite_discount_bps, upstreams),
   );

@@ -30,7 +30,7 @@ const units = z.strictObject({
   input_image: rules.items.optional(),
   second: rules.field.optional(),
   character: rules.characters.optional(),
-  minute: z.union([rules.minutes, rules.field]).optional(),
+  minute: z.union([rules.minutes, rules.startedMinutes, rules.field]).optional(),
   request: rules.count.optional(),
 } satisfies Partial<Record<PriceKey, unknown>>);
 
@@ -41,6 +41,8 @@ export const mediaFields = <Pricing extends z.ZodType<ListPrices>>(pricing: Pric
   input_schema: z.record(z.string(), z.unknown()).optional(),
   /** Of images, where a call names none: what the clients of the provider's own API expect. */
   default_response_format: z.enum(["url", "b64_json"]).optional(),
+  /** Of images that are made from images, where that is another. */
+  default_edit_format: z.enum(["url", "b64_json"]).optional(),
   /** For every price key the number of units that an input can make. */
   units: units.default({}),
   /** Prices that depend on the input. The price of a key is that of the first variant that matches and has the key. */
@@ -93,6 +95,7 @@ function itemsFault(named: JsonSchema): string | undefined {
 function ruleFault(key: PriceKey, rule: UnitRule, named: JsonSchema): string | undefined {
   if ("field" in rule) return countFault(named, key !== "second" && key !== "minute");
   if ("items_of" in rule) return itemsFault(named);
+  if ("started_minutes_of" in rule) return countFault(named, true);
   if (named["type"] !== "string") return "must be of type string";
   if ("characters_of" in rule && !isAtMost(named["maxLength"], 1_000_000)) return "needs a maxLength";
   return undefined;
@@ -100,6 +103,7 @@ function ruleFault(key: PriceKey, rule: UnitRule, named: JsonSchema): string | u
 
 const fieldsOf = (rule: UnitRule): readonly string[] => {
   if ("field" in rule) return [rule.field];
+  if ("started_minutes_of" in rule) return [rule.started_minutes_of];
   if ("characters_of" in rule) return [rule.characters_of];
   if ("minutes_of" in rule) return [rule.minutes_of];
   return "items_of" in rule ? rule.items_of : [];

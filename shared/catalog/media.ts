@@ -65,6 +65,12 @@ const itemsIn = (value: unknown): number => (value === undefined ? 0 : Array.isA
 
 function countInput({ schema }: Media, rule: InputRule, input: Input): number {
   if ("count" in rule) return rule.count;
+  if ("started_minutes_of" in rule) {
+    const lengthMs = countOf(valueOf(schema, input, rule.started_minutes_of));
+    if (lengthMs === undefined)
+      throw new RangeError(`'${rule.started_minutes_of}' is not a length: it was not checked`);
+    return Math.ceil(lengthMs / 60_000);
+  }
   if ("items_of" in rule) return rule.items_of.reduce((sum, field) => sum + itemsIn(valueOf(schema, input, field)), 0);
   const text = valueOf(schema, input, rule.characters_of);
   return typeof text === "string" ? Array.from(text).length : 0;

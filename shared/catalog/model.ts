@@ -64,6 +64,7 @@ export function modelOf(
     })),
     ...(task && { task }),
     defaultResponseFormat: entry.default_response_format ?? "url",
+    defaultEditFormat: entry.default_edit_format ?? entry.default_response_format ?? "url",
     /** Private to this module, as are the next two. */
     prices: priceBook(bands, eliteDiscountBps),
     ...(input_schema && {
@@ -93,8 +94,7 @@ export function upstreamOf(id: string, entry: UpstreamEntry) {
     /** The formats that it supports natively. Calls in other formats are converted to the first. */
     formats: entry.formats,
     storesAnswers: entry.stores_answers,
-    /** `local` ignores unknown fields by itself. */
-    quirks: entry.quirks ?? (entry.provider === "openai" ? noQuirks : { ...noQuirks, unknown_fields: "pass" as const }),
+    quirks: entry.quirks ?? noQuirks,
     /** Maximum concurrent calls from one worker process. */
     concurrency: entry.concurrency,
     deadlines: {

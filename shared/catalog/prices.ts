@@ -56,7 +56,10 @@ export function parsePrice(text: string): bigint {
 
 function formatDecimal(value: bigint, decimals: number): string {
   const digits = value.toString().padStart(decimals + 1, "0");
-  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals).replace(/0+$/, "").padEnd(2, "0")}`;
+  return `${digits.slice(0, -decimals)}.${digits
+    .slice(-decimals)
+    .replace(/(?<!0)0+$/, "")
+    .padEnd(2, "0")}`;
 }
 
 const highest = (...each: readonly (bigint | undefined)[]): bigint =>

@@ -5,10 +5,11 @@ const fieldName = z.string().regex(/^\w{1,64}$/);
 /** How an OpenAI-compatible server differs from OpenAI. docs/upstreams.md has the source of each setting in the catalog. */
 export const quirks = z.strictObject({
   /**
-   * Fields of a chat request that OpenAI does not document. The default is `drop`: strict servers refuse such fields, and
-   * elsewhere one could buy something that has no price here. Dropped fields are named in `x-ignored-params`.
+   * Fields of a chat request that the server documents, OpenAI does not, and that cost nothing extra. Any others that OpenAI
+   * does not document are dropped: strict servers refuse them, and elsewhere one could buy something that has no price here.
+   * Dropped fields are named in `x-ignored-params`.
    */
-  unknown_fields: z.enum(["pass", "drop"]).default("drop"),
+  extra_fields: z.array(fieldName).default([]),
   /** Documented hints that the server refuses. They are dropped and named, too. */
   refused_fields: z.array(fieldName).default([]),
   /** Sent with every chat request, unless the caller sets them. */

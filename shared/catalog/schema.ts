@@ -48,8 +48,8 @@ const keysOf = {
     may: ["cached_input", "cache_write", "cache_write_1h", "audio_input", "audio_output", "request"],
   },
   embeddings: { all: ["input"], one: [], may: [] },
-  image: { all: [], one: ["image", "request"], may: ["input_image", "character"] },
-  video: { all: [], one: ["second", "minute", "request"], may: ["input_image", "character"] },
+  image: { all: [], one: ["image", "request"], may: ["input_image"] },
+  video: { all: [], one: ["second", "minute", "request"], may: ["input_image"] },
   audio: { all: [], one: ["second", "character", "minute", "request"], may: [] },
   other: { all: [], one: ["image", "second", "character", "minute", "request"], may: ["input_image"] },
 } as const satisfies Record<ModelType, PriceKeys>;
@@ -218,8 +218,9 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   if (!isText && entry.unsupported_parameters.length > 0)
     complain(["unsupported_parameters"], `do not fit a model of type '${entry.type}'`);
   if (!isText && entry.features.length > 0) complain(["features"], `do not fit a model of type '${entry.type}'`);
-  if (entry.type !== "image" && entry.default_response_format !== undefined)
-    complain(["default_response_format"], `does not fit a model of type '${entry.type}'`);
+  for (const field of ["default_response_format", "default_edit_format"] as const)
+    if (entry.type !== "image" && entry[field] !== undefined)
+      complain([field], `does not fit a model of type '${entry.type}'`);
   for (const kind of partKinds)
     if (entry.features.includes(kind) !== (entry.max_part_tokens[kind] !== undefined))
       complain(["max_part_tokens", kind], `and the feature '${kind}' need each other`);

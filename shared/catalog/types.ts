@@ -72,7 +72,6 @@ export interface Band {
 }
 
 const field = z.string().min(1);
-const per = z.literal("image").optional();
 
 /** Rules for the number of units of a price key that an input makes, or can make at most. Fields are those of the input. */
 export const unitRules = {
@@ -80,10 +79,15 @@ export const unitRules = {
   field: z.strictObject({ field }),
   /** A fixed number for each call. */
   count: z.strictObject({ count: z.int().positive().max(1_000) }),
-  /** Unicode code points of a text; with `per`, for each unit of that key (providers that bill the prompt of every image). */
-  characters: z.strictObject({ characters_of: field, per }),
-  /** The number of values in the fields: a list counts its items, a single value is one. */
-  items: z.strictObject({ items_of: z.array(field).min(1), per }),
+  /** Unicode code points of a text. */
+  characters: z.strictObject({ characters_of: field }),
+  /**
+   * The number of values in the fields: a list counts its items, a single value is one. With `per`, for each unit of that key
+   * (providers that bill the input of every image).
+   */
+  items: z.strictObject({ items_of: z.array(field).min(1), per: z.literal("image").optional() }),
+  /** A length in milliseconds, each started minute as one. */
+  startedMinutes: z.strictObject({ started_minutes_of: field }),
   /** The length of a recording; `bytes_per_second` is that of the strongest compression. Billed as at least `min`. */
   minutes: z.strictObject({
     minutes_of: field,

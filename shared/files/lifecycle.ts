@@ -7,7 +7,7 @@ import { retry } from "#platform/retry";
 import { unlessAborted } from "#platform/unless-aborted";
 import { createExpiry } from "./expiry.ts";
 import type { MediaType } from "./media-types.ts";
-import { type Records, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
+import { fileLifetimeMs, type Records, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
 import type { Storage } from "./storage.ts";
 
 export type Lifecycle = ReturnType<typeof createLifecycle>;
@@ -96,7 +96,9 @@ export function createLifecycle(deps: {
   /** The whole file is in storage. Null: the upload has ended meanwhile or its time is over, so the caller must `fail` it. */
   async function activate(record: StoredUpload, type: MediaType, bytes: number): Promise<StoredUpload | null> {
     const signal = AbortSignal.timeout(activateTimeoutMs);
-    const { _id: id, expiresAt } = record;
+    const { _id: id } = record;
+    // One in parts may have been started an hour ago.
+    const expiresAt = record.multipart ? new Date(clock.now() + fileLifetimeMs) : record.expiresAt;
     try {
       const { entry } = await money.decide({
         ...callOf(record),

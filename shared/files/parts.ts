@@ -1,15 +1,22 @@
 import { invalidValue, rateLimited, requestTooLarge, toServiceError, unsupportedMediaType } from "#errors";
 import { sleep } from "#platform/clock";
 import { detect, headBytes, mediaType, unsupportedFile } from "./media-types.ts";
-import { newRecord, type StoredUpload, statusAt, type UploadRequest, uploadEnded, uploadKey } from "./records.ts";
+import {
+  newRecord,
+  partsPendingMs,
+  type StoredUpload,
+  statusAt,
+  type UploadRequest,
+  uploadEnded,
+  uploadKey,
+} from "./records.ts";
 import { completeTimeoutMs, type Part } from "./storage.ts";
 import { partsOf, type Upload, type UploadDeps } from "./upload-view.ts";
 
 const limitBytes = 200 * 1024 * 1024;
 const partSize = 16 * 1024 * 1024;
-const linkLifetimeMs = 3_600_000;
-/** After the links expire, an upload can still be completed for this long. */
-const completionMs = 600_000;
+/** After the links expire, an upload can still be completed for ten minutes. */
+const linkLifetimeMs = partsPendingMs - 600_000;
 const pollMs = 200;
 /** Of one API key. A slot is taken until the upload is completed, deleted or, minutes after its time, expired. */
 const slots = Array.from({ length: 20 }, (_, slot) => slot);
@@ -26,10 +33,10 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     // Checked before money is held, so that the 429 comes before any 402.
     await freeSlot(request.keyId);
     const now = clock.now();
-    const pendingMs = linkLifetimeMs + completionMs;
-    const held = await lifecycle.hold(request, bytes, now + pendingMs);
+    const held = await lifecycle.hold(request, bytes, now + partsPendingMs);
     const multipart = { partSize, linksExpireAt: new Date(now + linkLifetimeMs) };
-    const record = await insertInSlot({ ...newRecord(request, { now, pendingMs, bytes, held }), ...type, multipart });
+    const pending = newRecord(request, { now, pendingMs: partsPendingMs, bytes, held });
+    const record = await insertInSlot({ ...pending, ...type, multipart });
     try {
       const uploadId = await storage.multipart.create(uploadKey(record._id), type.mime);
       const started = await records.update(record._id, {

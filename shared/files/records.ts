@@ -45,6 +45,7 @@ const definition = {
   held: { type: BigInt, required: true },
   /** Held while it is pending, charged once it is active. */
   cost: { type: BigInt, required: true },
+  /** The end of an upload that was never active; `expiresAt` is that of one that was. */
   pendingUntil: { type: Date, required: true },
   /** It was active: its charge stands. */
   activatedAt: { type: Date },
@@ -61,6 +62,8 @@ export type StoredObject = InferRawDocType<typeof objectFields>;
 
 /** Uploads, generated files and stored answers are deleted after this time. */
 export const fileLifetimeMs = dayMs;
+/** An upload in parts can be completed for this long after its start. */
+export const partsPendingMs = 70 * 60_000;
 /** Operations that start before an upload's `pendingUntil` end within this time; expiry waits for them. */
 export const expiryGraceMs = 120_000;
 
@@ -207,13 +210,16 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     );
   }
 
-  /** Uploads of the last 24 hours, newest first; one more than `limit` if there are more. */
+  /** Uploads of the last 24 hours, and those that still live, newest first; one more than `limit` if there are more. */
   async function list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
     const last = after === undefined ? undefined : await findOne({ account, announced: true, _id: after });
     if (last === null) throw invalidValue("after", `after: this account has no upload '${after}'.`);
     const older = last && olderThan(last._id, last.createdAt);
-    const createdAt = { $gt: new Date(clock.now() - fileLifetimeMs) };
-    const page = model.find({ account, announced: true, createdAt, ...(older && { $and: [older] }) });
+    const now = clock.now();
+    // Bounds what the index reads; one in parts expires up to this much later than others.
+    const createdAt = { $gt: new Date(now - fileLifetimeMs - partsPendingMs) };
+    const expiresAt = { $gt: new Date(now) };
+    const page = model.find({ account, announced: true, createdAt, expiresAt, ...(older && { $and: [older] }) });
     const sorted = page.sort({ createdAt: -1, _id: -1 }).limit(limit + 1);
     return fromMongo(sorted.lean<StoredUpload[]>().exec());
   }

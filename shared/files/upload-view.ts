@@ -18,7 +18,7 @@ interface Life {
 export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: string; bucket: string }) {
   const presigner = new S3RequestPresigner({ ...s3.config });
   const { protocol, hostname, port, host, pathname } = new URL(endpoint);
-  const base = `${pathname.replace(/\/+$/, "")}/${bucket}`;
+  const base = `${pathname.replace(/(?<!\/)\/+$/, "")}/${bucket}`;
 
   async function sign(
     request: { method: string; key: string; query: Record<string, string>; headers?: Record<string, string> },
@@ -101,7 +101,7 @@ export function createToUpload({ links, clock }: { links: Links; clock: Clock })
     const now = clock.now();
     const status = statusAt(record, now);
     if (!mime || !kind) throw new Error(`the record of ${id} has no type`);
-    const expiresAt = record.expiresAt.getTime();
+    const expiresAt = (activatedAt ? record.expiresAt : record.pendingUntil).getTime();
     const until = Math.min(now + linkLifetimeMs, expiresAt);
     const multipart = status === "pending" ? await multipartLinks(record) : undefined;
     return {

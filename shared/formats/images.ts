@@ -28,7 +28,9 @@ export const imageRequest = z
     response_format: z
       .enum(["url", "b64_json"])
       .nullish()
-      .describe("Default: `url`; for OpenAI's GPT image models `b64_json`, as in their own API"),
+      .describe(
+        "Default: `url`; for OpenAI's GPT image models, and edits by `local/image`, `b64_json`, as in OpenAI's own API",
+      ),
     buyback_token: buybackToken,
     ...providerField,
   })

@@ -79,7 +79,7 @@ export { rerankCodec, rerankOf, rerankRequest, rerankSize } from "./rerank.ts";
 export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./responses/codec.ts";
 export { responsesUpload } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
-export { isIdleSearch, isToolsItem, isWebSearch, toolLists } from "./responses/tools.ts";
+export { isToolsItem, omittedTools, toolLists, webSearch } from "./responses/tools.ts";
 export { modelOrModels, parseRouted } from "./routing.ts";
 export {
   type CallSize,

@@ -47,34 +47,38 @@ export function writeJson(value: unknown, param: string): string {
 /** Deeper than any meaningful request, and shallow enough for the stack of every later recursion. */
 const maxDepth = 128;
 /** Bounds the time for which one body blocks the event loop. */
-const maxContainers = 50_000;
+const maxValues = 50_000;
 
-/** Whether JSON has more than `levels` levels. Allocates nothing, because every request is walked. */
-export function isDeeper(value: object, levels: number, budget?: { containers: number }): boolean {
+/**
+ * Whether JSON has more than `levels` levels. Allocates nothing, because every request is walked. A budget that is used up
+ * ends the walk.
+ */
+export function isDeeper(value: object, levels: number, budget?: { values: number }): boolean {
   if (levels === 0) return true;
-  if (budget) budget.containers--;
   if (Array.isArray(value)) {
-    for (const each of value)
-      if (typeof each === "object" && each !== null && isDeeper(each, levels - 1, budget)) return true;
+    for (const each of value) if (isValueDeeper(each, levels - 1, budget)) return true;
     return false;
   }
   const fields = object(value);
-  for (const field in fields) {
-    const each = fields[field];
-    if (typeof each === "object" && each !== null && isDeeper(each, levels - 1, budget)) return true;
-  }
+  for (const field in fields) if (isValueDeeper(fields[field], levels - 1, budget)) return true;
   return false;
 }
 
-/** Refuses a body whose fields are nested too deep or hold too many lists and objects. */
+function isValueDeeper(value: unknown, levels: number, budget: { values: number } | undefined): boolean {
+  // Tokens are cheap, and a request may have two million.
+  if (budget && typeof value !== "number" && --budget.values < 0) return false;
+  return typeof value === "object" && value !== null && isDeeper(value, levels, budget);
+}
+
+/** Refuses a body whose fields are nested too deep or hold too many values. */
 export function refuseDeep(body: unknown): void {
   const fields = object(body);
-  const budget = { containers: maxContainers };
+  const budget = { values: maxValues };
   for (const field in fields) {
     const value = fields[field];
     if (typeof value !== "object" || value === null) continue;
     if (isDeeper(value, maxDepth, budget)) throw tooDeep(field);
-    if (budget.containers < 0) throw invalidValue(field, `${field}: has more than ${maxContainers} lists and objects.`);
+    if (budget.values < 0) throw invalidValue(field, `${field}: has more than ${maxValues} values.`);
   }
 }
 

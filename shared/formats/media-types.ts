@@ -1,3 +1,13 @@
+import { refuse } from "./errors.ts";
+
+/** RFC 6838 allows 127 characters on each side of the slash. */
+export const maxMediaTypeLength = 255;
+
+export function checkMediaType(type: unknown, param: string): void {
+  if (typeof type === "string" && type.length > maxMediaTypeLength)
+    refuse(param, `must have at most ${maxMediaTypeLength} characters`);
+}
+
 const dataAddress = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
 /** The longest prefix before the data that is searched. */
 const maxPrefix = 256;
@@ -56,10 +66,8 @@ const wavNames = new Set(["wav", "x-wav", "wave", "vnd.wave", "x-pn-wav"]);
 
 /** OpenAI's name of an audio format: `wav`, `mp3`. */
 export function audioFormat(mime: string): string {
-  const name = mime
-    .replace(/^audio\//i, "")
-    .replace(/;.*$/, "")
-    .toLowerCase();
+  const [type = ""] = mime.replace(/^audio\//i, "").split(";", 1);
+  const name = type.toLowerCase();
   if (wavNames.has(name)) return "wav";
   return name === "mpeg" || name === "mpga" ? "mp3" : name.replace(/^x-/, "");
 }

@@ -5,7 +5,8 @@
  *
  * An answer is stored before its call is decided, and counts once the ledger says that the call succeeded; so a crash
  * between the two loses neither the answer nor the charge. A call that failed frees its key, so that a corrected retry
- * succeeds. So does one that can no longer end, because the process and the job that would end it are gone.
+ * succeeds. So does one that can no longer end, because the process and the job that would end it are gone: it is decided at zero
+ * first, in case they are not.
  *
  * Answers are stored compressed: in the document up to 1 MB, larger ones in object storage.
  *
@@ -49,7 +50,7 @@ export interface Owner {
 }
 
 export type Claim =
-  /** `before`: the request that had the key and never ended. */
+  /** `before`: the request that had the key. A call is decided; an upload may not have ended. */
   | { readonly kind: "new"; readonly id: string; readonly before?: string }
   | { readonly kind: "running" }
   | { readonly kind: "answered"; readonly requestId: string; readonly hash: string; readonly answer: Answer };
@@ -73,6 +74,10 @@ const maxInlineBytes = 1024 * 1024;
 const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 const releaseTimeoutMs = 600_000;
 
+/** The cost if it was answered. `dead`: nobody is known who could end it, and it is not decided. */
+type State = { readonly costNanoUsd: bigint } | "running" | "free" | "dead" | "changed";
+const isFree = (state: State) => state === "free" || state === "dead";
+
 interface Stored extends Owner {
   readonly _id: string;
   readonly account: string;
@@ -93,7 +98,7 @@ const idOf = (account: string, key: string) =>
 
 export function createIdempotencyStore(deps: {
   mongo: Mongo;
-  money: Pick<Money, "entry">;
+  money: Pick<Money, "entry" | "endUndecided">;
   files: Pick<Files, "putAnswer" | "getAnswer">;
   clock: Clock;
 }) {
@@ -145,17 +150,14 @@ export function createIdempotencyStore(deps: {
   const textOf = async ({ requestId, answer }: Stored) =>
     decompress(answer?.zstd ?? (await files.getAnswer(requestId)));
 
-  /** Of the request that has the key: the cost if it was answered. */
-  async function stateOf(
-    { account, requestId, instance, pool, answer }: Stored,
-    isAlive: IsAlive,
-  ): Promise<{ readonly costNanoUsd: bigint } | "running" | "free" | "changed"> {
+  /** Of the request that has the key. */
+  async function stateOf({ account, requestId, instance, pool, answer }: Stored, isAlive: IsAlive): Promise<State> {
     if (answer?.upload !== undefined) return { costNanoUsd: 0n };
     const entry = await money.entry(account, requestId);
     if (!entry) {
       if (await isAlive({ requestId, instance, pool })) return "running";
       // The request may have ended between the two reads.
-      return (await money.entry(account, requestId)) ? "changed" : "free";
+      return (await money.entry(account, requestId)) ? "changed" : "dead";
     }
     return answer && entry.request?.status === "succeeded" ? { costNanoUsd: entry.costNanoUsd } : "free";
   }
@@ -175,7 +177,12 @@ export function createIdempotencyStore(deps: {
       }
       const state = isExpired(stored) ? "free" : await stateOf(stored, isAlive);
       if (state === "changed") continue;
-      if (state === "free") {
+      // Whoever seemed dead may still decide the call: it is decided before another one runs.
+      if (state === "dead" && stored.pool !== undefined) {
+        await money.endUndecided(stored.account, stored.requestId);
+        continue;
+      }
+      if (isFree(state)) {
         if (await takeOver(id, stored, request)) return { kind: "new", id, before: stored.requestId };
         continue;
       }
@@ -225,7 +232,7 @@ export function createIdempotencyStore(deps: {
     /** Whether there is running work or an answer under the key: `claim` would not find it free. */
     async has({ account, key }: Pick<ClaimRequest, "account" | "key">, isAlive: IsAlive): Promise<boolean> {
       const stored = await find({ _id: idOf(account, key) });
-      return stored !== null && !isExpired(stored) && (await stateOf(stored, isAlive)) !== "free";
+      return stored !== null && !isExpired(stored) && !isFree(await stateOf(stored, isAlive));
     },
 
     /** False: another answer is stored already, or another request has the key by now. `hash` if the claim did not know it. */

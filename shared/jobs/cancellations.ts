@@ -3,11 +3,16 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { type RedisClient, reconnectTogether } from "#platform/redis";
 import { retry } from "#platform/retry";
-import { cancelledKey, channelOf, isUnanswered, type Notice } from "./frames.ts";
+import { cancelledKey, channelOf, isUnanswered, type Notice, type Pace, paces } from "./frames.ts";
 
 const backoff = { firstMs: 100, maxMs: 100 };
+/** By channel. */
+const noticeOf: ReadonlyMap<string, Notice | Pace> = new Map([
+  ...Object.entries(channelOf).map(([notice, channel]) => [channel, notice as Notice] as const),
+  ...paces.map((pace) => [pace, pace] as const),
+]);
 
-/** The worker's end of cancellation: which of its running calls were cancelled, and whose callers disconnected. */
+/** The worker's end of cancellation: which of its running calls were cancelled or paused, and whose callers disconnected. */
 export function createCancellations(deps: {
   subscriber: RedisClient;
   commands: RedisClient;
@@ -15,7 +20,7 @@ export function createCancellations(deps: {
   log: Logger;
 }) {
   const { subscriber, commands, clock, log } = deps;
-  const watched = new Map<string, (notice: Notice) => void>();
+  const watched = new Map<string, (notice: Notice | Pace) => void>();
   let asked: string[] = [];
   let answers: Promise<ReadonlyMap<string, Notice>> | undefined;
   let unfollow = () => {};
@@ -40,7 +45,7 @@ export function createCancellations(deps: {
 
   /** Subscribes first: what was published before that is found by its key. */
   async function subscribe(): Promise<void> {
-    await subscriber.subscribe(...Object.values(channelOf));
+    await subscriber.subscribe(...noticeOf.keys());
     await Promise.all(
       [...watched.keys()].map(async (requestId) => {
         const missed = await notice(requestId);
@@ -51,9 +56,10 @@ export function createCancellations(deps: {
 
   return {
     async start(): Promise<void> {
-      subscriber.on("message", (channel: string, requestId: string) =>
-        watched.get(requestId)?.(channel === channelOf.disconnected ? "disconnected" : "cancelled"),
-      );
+      subscriber.on("message", (channel: string, requestId: string) => {
+        const notice = noticeOf.get(channel);
+        if (notice) watched.get(requestId)?.(notice);
+      });
       await subscribe();
       unfollow = reconnectTogether(commands, subscriber);
       subscriber.on("ready", () => {
@@ -61,7 +67,7 @@ export function createCancellations(deps: {
       });
     },
     /** Calls `onNotice` for a request that runs here. Returns how to stop listening. */
-    watch(requestId: string, onNotice: (notice: Notice) => void): () => void {
+    watch(requestId: string, onNotice: (notice: Notice | Pace) => void): () => void {
       watched.set(requestId, onNotice);
       return () => void watched.delete(requestId);
     },

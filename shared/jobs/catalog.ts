@@ -13,6 +13,8 @@ export const isTextPool = (pool: Pool): boolean => textPools.includes(pool);
 /** A model that a call may go to, and what the hold covers there. */
 const target = z.object({
   model: z.string(),
+  /** The caller's name for it, which its answer has. Absent: the id. */
+  name: z.string().optional(),
   /** The upstreams that may serve it, in the order in which they are tried. Absent: those of the catalog, in its order. */
   upstreams: z.array(z.string()).optional(),
   /** Output tokens for each choice that the hold covers. */
@@ -45,6 +47,8 @@ export const paidCall = z.object({
   headers: z.record(z.string(), z.string()).optional(),
   /** The body names uploads. */
   uploads: z.literal(true).optional(),
+  /** Whatever it does, it costs nothing: there is no hold, and no entry in the ledger. */
+  isFree: z.literal(true).optional(),
   /** Nano-USD, as a decimal string. */
   held: z.string().regex(/^\d+$/),
   /** The lease that the hold was given out of. Absent: the call has a hold of its own. */
@@ -53,6 +57,8 @@ export const paidCall = z.object({
   inputEstimate: z.int().nonnegative(),
   /** The API instance that gets the frames. */
   replyTo: z.string(),
+  /** The call's number at that instance. Absent: the answer is a stream, is stored, or costs nothing. */
+  replyNumber: z.int().nonnegative().optional(),
   /** Unix milliseconds. */
   acceptedAt: z.number(),
   deadlineAt: z.number(),
@@ -96,6 +102,7 @@ export const jobCatalog = {
   image: { pool: "image", payload: paidCall },
   media: { pool: "media", payload: paidCall },
   "sweep-holds": { pool: "maintenance", payload: noPayload, everyMs: 15_000 },
+  "refund-undelivered": { pool: "maintenance", payload: noPayload, everyMs: 5_000 },
   "apply-late-costs": { pool: "maintenance", payload: noPayload, everyMs: 300_000 },
   "checkpoint-ledger": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
   "check-ledger": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },

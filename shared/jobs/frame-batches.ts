@@ -15,6 +15,8 @@ export type Failure = "gone" | { readonly error: unknown };
 /** One call's frames, in their order, and what becomes of them. */
 export interface Outbox {
   readonly unsent: Unsent[];
+  /** It is skipped until it is sent again. */
+  isPaused(): boolean;
   written(frame: Unsent): void;
   /** A frame was not written, and no later one is. Called once for each frame of the write. */
   failed(reason: Failure): void;
@@ -27,6 +29,10 @@ function takeBatch(outboxes: Set<Outbox>): { outbox: Outbox; frame: Unsent }[] {
   const batch: { outbox: Outbox; frame: Unsent }[] = [];
   let units = 0;
   for (const outbox of outboxes) {
+    if (outbox.isPaused()) {
+      outboxes.delete(outbox);
+      continue;
+    }
     const frame = outbox.unsent[0] as Unsent;
     units += frame.field[0].length + frame.field[1].length;
     if (units > limitUnits && batch.length > 0) break;
@@ -54,6 +60,7 @@ export function createFrameBatches(
     while (outboxes.size > 0) {
       await endOfTurn();
       const batch = takeBatch(outboxes);
+      if (batch.length === 0) continue;
       const fail = (reason: Failure) => {
         for (const { outbox } of batch) {
           outboxes.delete(outbox);

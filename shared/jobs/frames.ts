@@ -77,12 +77,23 @@ export function fromField(name: string, data: string): Frame | undefined {
   };
 }
 
+/** An instance renews its reply stream each second: without a renewal for this long it is dead, and the stream is gone. */
+export const leaseMs = 30_000;
+/** Without a renewal for this long nothing is run for it any more. Longer than versions that renew every 5 s let it wait. */
+export const silentMs = 6_000;
+
 export const replyKey = (instance: string) => `reply:${instance}`;
 export const cancelledKey = (requestId: string) => `cancelled:${requestId}`;
 /** A notice is also stored under `cancelledKey`, for a worker that does not listen yet. */
 export const channelOf = { cancelled: "cancel", disconnected: "disconnect" } as const;
 /** `cancelled`: the API has ended the call. `disconnected`: its caller is gone, and the worker decides how it ends. */
 export type Notice = keyof typeof channelOf;
+
+/** Channels by which an API instance slows down the reply to a caller who reads more slowly than it is written. */
+export const paces = ["pause", "resume"] as const;
+export type Pace = (typeof paces)[number];
+/** A pause that is not repeated ends by itself: the message that ends it may be lost. */
+export const pauseMs = 5_000;
 
 /**
  * Whether a lost connection may have dropped the answer to a command. ioredis repeats such commands itself, but it

@@ -1,6 +1,7 @@
 /**
  * The job catalog, the queues, both ends of the reply protocol, cancellation, and the worker registry. Owns the Redis
- * prefixes `{<queue>}:`, `reply:`, `cancelled:` and `{worker}:`, and the channels `cancel` and `disconnect`.
+ * prefixes `{<queue>}:`, `reply:`, `cancelled:` and `{worker}:`, and the channels `cancel`, `disconnect`,
+ * `pause` and `resume`.
  *
  * A queue only delivers: a job may be lost, doubled or late without harm to money or results. Frames reach an API
  * instance through one Redis stream; a gap in their numbers ends the call with an error.
@@ -21,7 +22,7 @@ export {
   pools,
   replyAddress,
 } from "./catalog.ts";
-export type { Frame, Outcome } from "./frames.ts";
+export { type Frame, leaseMs, type Outcome, type Pace } from "./frames.ts";
 export { createQueues, type QueuedJob, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";

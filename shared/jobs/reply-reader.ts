@@ -1,12 +1,11 @@
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { onReconnect, type RedisClient, reconnectTogether } from "#platform/redis";
-import { cancelledKey, channelOf, type Frame, fromField, type Notice, replyKey } from "./frames.ts";
+import { cancelledKey, channelOf, type Frame, fromField, leaseMs, type Notice, type Pace, replyKey } from "./frames.ts";
 
-const leaseSeconds = 30;
 /** Every worker looks once a second. */
 const leavingSeconds = 3;
-const renewMs = 5_000;
+const renewMs = 1_000;
 const readCount = 64;
 const blockMs = 5_000;
 const trimMs = 250;
@@ -71,11 +70,12 @@ export function createReplyReader(deps: {
   let renewedSince = 0;
 
   async function renew(): Promise<void> {
-    const args = [leaseSeconds, lastId, after(lastId)];
+    const args = [leaseMs / 1_000, lastId, after(lastId)];
     const sentAt = performance.now();
     const answer = await commands.eval(renewScript, 1, key, ...args);
     const [missing, missed] = answer as [0 | 1, [id: string, fields: string[]][]];
-    if (sentAt - renewedAt > longestGapMs) renewedSince = sentAt;
+    // While the stream was missing others took this instance for dead, however short that was.
+    if (missing || sentAt - renewedAt > longestGapMs) renewedSince = sentAt;
     renewedAt = Math.max(renewedAt, sentAt);
     for (const [, fields] of missed) handOverAll(fields);
     if (missing) onDataLoss();
@@ -182,7 +182,7 @@ export function createReplyReader(deps: {
 
   return {
     instance,
-    /** This instance's registration: without a renewal for `leaseSeconds` it counts as dead. Monotonic milliseconds. */
+    /** This instance's registration: without a renewal for `leaseMs` it counts as dead. Monotonic milliseconds. */
     registration: {
       instance,
       since: () => (performance.now() - renewedAt <= longestGapMs ? renewedSince : undefined),
@@ -212,6 +212,10 @@ export function createReplyReader(deps: {
       };
     },
     notify,
+    /** Asks the worker of a call to write no frames for now, or to go on. A pause has to be repeated within `pauseMs`. */
+    pace: async (requestId: string, pace: Pace): Promise<void> => {
+      await commands.publish(pace, requestId);
+    },
     /**
      * Resolves when all that was written before this call has been handed over, as far as Redis has it. Rejects while Redis
      * cannot be written.

@@ -5,18 +5,32 @@ import { randomBase62 } from "#platform/ids";
 import { onReconnect, type RedisClient } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
-import { type Frame, isUnanswered, type Outcome, replyKey, splitText, toField } from "./frames.ts";
+import {
+  type Frame,
+  isUnanswered,
+  leaseMs,
+  limitUnits,
+  type Outcome,
+  pauseMs,
+  replyKey,
+  silentMs,
+  splitText,
+  toField,
+} from "./frames.ts";
 
 const gatherMs = 25;
 /** When this many streams had text at once: a frame then carries more of it, which halves what a chunk costs. */
 const manyStreams = 32;
 const gatherManyMs = 50;
-const maxUnsentFrames = 32;
+/** A call with more text that Redis does not have yet waits before it writes more. */
+const maxUnsentUnits = 4 * limitUnits;
 /** After an outage of Redis, an instance gets this long to make its reply key again before it counts as gone. */
 const settlingMs = 10_000;
 const retryDelayMs = 100;
 /** Less than the second after which it is checked again. */
 const freshMs = 900;
+/** Redis that takes longer to answer has stood still: instances could not renew their streams. */
+const stalledMs = 1_000;
 
 /** The reply key is missing, but Redis has not been back for long. */
 class KeyMissing extends Error {}
@@ -72,16 +86,19 @@ export function createReplies(deps: { redis: RedisClient; observe?: ObserveWrite
   }
 
   return {
-    /** Whether the API instance held its reply key in the last second. After an outage that is unknown, and it counts as alive. */
-    async instanceLives(replyTo: string): Promise<boolean> {
+    /**
+     * Whether the API instance has renewed its reply stream within `withinMs`, as of the last second. After an outage that is
+     * unknown, and it counts as alive.
+     */
+    async instanceLives(replyTo: string, withinMs = silentMs): Promise<boolean> {
       const askedAt = clock.now();
       if (askedAt - (seenAt.get(replyTo) ?? Number.NEGATIVE_INFINITY) < freshMs) return true;
-      if ((await retry(retrying, () => redis.exists(replyKey(replyTo)))) === 1) {
-        seenAt.set(replyTo, askedAt);
-        return true;
-      }
-      seenAt.delete(replyTo);
-      return !isSettled();
+      const remainingMs = await retry(retrying, () => redis.pttl(replyKey(replyTo)));
+      if (clock.now() - askedAt > stalledMs) reconnectedAt = clock.now();
+      const silenceMs = leaseMs - remainingMs;
+      if (silenceMs < silentMs) seenAt.set(replyTo, askedAt);
+      else seenAt.delete(replyTo);
+      return silenceMs < withinMs || !isSettled();
     },
 
     /** How a call ended, from a delivery that did not run it: an unnumbered frame. */
@@ -106,25 +123,29 @@ export function createReplies(deps: { redis: RedisClient; observe?: ObserveWrite
       let failure: Failure | undefined;
       /** Frames that Redis does not have yet, and who waits until it has them. */
       let pending = 0;
+      let pendingUnits = 0;
+      let stopPause: (() => void) | undefined;
       let drained: PromiseWithResolvers<void> | undefined;
 
-      function settle(remaining: number): void {
-        pending = remaining;
-        if (remaining > 0) return;
+      function settle(frames: number, units: number): void {
+        pending = frames;
+        pendingUnits = units;
+        if (frames > 0) return;
         drained?.resolve();
         drained = undefined;
       }
 
       const outbox: Outbox = {
         unsent: [],
-        written({ mark }) {
+        isPaused: () => stopPause !== undefined,
+        written({ field: [, text], mark }) {
           deliveredMark = mark;
-          settle(pending - 1);
+          settle(pending - 1, pendingUnits - text.length);
         },
         failed(reason) {
           if (failure) return;
           failure = reason;
-          settle(0);
+          settle(0, 0);
           if (reason === "gone") onGone();
         },
       };
@@ -135,6 +156,7 @@ export function createReplies(deps: { redis: RedisClient; observe?: ObserveWrite
         const frame = { requestId, seq: seq++, kind, data, attempt, ...(outcome && { outcome }) };
         outbox.unsent.push({ field: toField(frame), mark });
         pending++;
+        pendingUnits += data.length;
         send(replyTo, outbox);
       }
 
@@ -155,6 +177,13 @@ export function createReplies(deps: { redis: RedisClient; observe?: ObserveWrite
         sendParts("chunk", text);
       }
 
+      function resume(): void {
+        if (!stopPause) return;
+        stopPause();
+        stopPause = undefined;
+        if (!failure && outbox.unsent.length > 0) send(replyTo, outbox);
+      }
+
       async function allSent(): Promise<boolean> {
         if (pending > 0) await (drained ??= Promise.withResolvers()).promise;
         if (typeof failure === "object") throw failure.error;
@@ -170,10 +199,16 @@ export function createReplies(deps: { redis: RedisClient; observe?: ObserveWrite
           firstWriteAt ??= clock.now();
           gathered += text;
           gatheredMark = mark;
-          if (seq === 0) sendGathered();
+          if (seq === 0 || gathered.length > limitUnits) sendGathered();
           else gather(sendGathered);
-          if (failure || pending > maxUnsentFrames) await allSent();
+          if (failure || pendingUnits > maxUnsentUnits) await allSent();
         },
+        /** Writes no frames until `resume`, or for `pauseMs`. */
+        pause(): void {
+          stopPause?.();
+          stopPause = clock.after(pauseMs, resume);
+        },
+        resume,
         /** The mark of the last text that Redis has whole. */
         delivered: () => deliveredMark,
         /** When `write` was first called. Unix milliseconds. */

@@ -24,6 +24,8 @@ const hold = {
   expiresAt: { type: Date, required: true },
   /** Of a call: its key. */
   key: { type: String },
+  /** Of a call whose job carries other calls too: the API instance that made the job. */
+  instance: { type: String },
   /** Of a lease: no hold of its calls expires later. */
   callsEndAt: { type: Date },
   /** Of a lease: what its last growth took. */

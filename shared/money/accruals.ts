@@ -3,11 +3,12 @@ import { scatter } from "#platform/collection";
 import { answered } from "#platform/mongo";
 import type { Ledger, StoredEntry } from "./ledger.ts";
 
-/** How much of what is charged buys back, and the token where neither the account nor the caller chose one. */
+/** How much of what is charged buys back, and the token where neither the account nor the caller chose an eligible one. */
 export interface BuybackTerms {
   /** 0 to 10000. */
   readonly bps: number;
   readonly token: string;
+  readonly eligible: ReadonlySet<string>;
 }
 
 export interface Accrued {
@@ -29,7 +30,8 @@ export function accrualOf(
 ): Pick<StoredEntry, "buyback"> {
   if (!terms) return {};
   const nanoUsd = (chargedNanoUsd * BigInt(terms.bps) + 5_000n) / 10_000n;
-  return nanoUsd > 0n ? { buyback: { token: chosen ?? terms.token, nanoUsd, batch: null } } : {};
+  const token = chosen != null && terms.eligible.has(chosen) ? chosen : terms.token;
+  return nanoUsd > 0n ? { buyback: { token, nanoUsd, batch: null } } : {};
 }
 
 // As the partial index has it: `null` alone would match the entries that have no accrual.

@@ -1,6 +1,6 @@
 import type { ClientSession } from "mongoose";
 import { type Clock, dayMs } from "#platform/clock";
-import { scatter } from "#platform/collection";
+import { longRunning, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
@@ -102,6 +102,7 @@ export function createArchive(deps: {
       sort: archiveIndex,
       batchSize: batchEntries,
       ...exactTypes,
+      ...longRunning,
       ...scatter("archive"),
     } as const;
     const cursor = ledger.collection.find(inSpan(span), { ...options, readConcern: { level: "majority" } });

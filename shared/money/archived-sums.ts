@@ -1,5 +1,5 @@
 import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
-import { openCollection, scatter } from "#platform/collection";
+import { longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import type { Range, Sums } from "./checkpoints.ts";
 import { archivable, type Ledger } from "./ledger.ts";
@@ -26,16 +26,18 @@ export function createArchivedSums({ mongo, ledger }: { mongo: Mongo; ledger: Le
   async function moveSome(ids: readonly string[], accounts: readonly string[], session: ClientSession) {
     // The accounts let a sharded cluster ask only the shards that have them.
     const these = { _id: { $in: [...ids] }, account: { $in: [...accounts] }, ...archivable } as object;
-    const entries = await ledger.collection.find(these, { session, projection: { account: 1, amount: 1 } }).toArray();
+    const entries = await ledger.collection
+      .find(these, { session, projection: { account: 1, amount: 1 }, ...longRunning })
+      .toArray();
     if (entries.length === 0) return;
-    const { deletedCount } = await ledger.collection.deleteMany(these, { session });
+    const { deletedCount } = await ledger.collection.deleteMany(these, { session, ...longRunning });
     if (deletedCount !== entries.length) throw new Error(`${deletedCount} of ${entries.length} entries were deleted`);
     const sums: Sums = new Map();
     for (const { account, amount } of entries) sums.set(account, (sums.get(account) ?? 0n) + amount);
     const changes = [...sums].map(([_id, amount]) => ({
       updateOne: { filter: { _id }, update: { $inc: { amount } }, upsert: true },
     }));
-    await collection.bulkWrite(changes, { session, ordered: false });
+    await collection.bulkWrite(changes, { session, ordered: false, ...longRunning });
   }
 
   return {
@@ -50,7 +52,10 @@ export function createArchivedSums({ mongo, ledger }: { mongo: Mongo; ledger: Le
 
     /** Adds the sums of a range of accounts to those of the ledger, without zeros. */
     async addTo(sums: Sums, range: Range, session: ClientSession): Promise<void> {
-      for await (const { _id, amount } of collection.find({ _id: range }, { session, ...scatter("check") })) {
+      for await (const { _id, amount } of collection.find(
+        { _id: range },
+        { session, ...longRunning, ...scatter("check") },
+      )) {
         const sum = (sums.get(_id) ?? 0n) + amount;
         if (sum === 0n) sums.delete(_id);
         else sums.set(_id, sum);
@@ -59,7 +64,9 @@ export function createArchivedSums({ mongo, ledger }: { mongo: Mongo; ledger: Le
 
     /** The account of the first sum after so many of a range. */
     async accountAfter(skip: number, _id: Range, session: ClientSession): Promise<string | undefined> {
-      return (await collection.findOne({ _id }, { session, skip, sort: { _id: 1 }, ...scatter("check") }))?._id;
+      return (
+        await collection.findOne({ _id }, { session, skip, sort: { _id: 1 }, ...longRunning, ...scatter("check") })
+      )?._id;
     },
   };
 }

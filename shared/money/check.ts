@@ -1,6 +1,6 @@
 import type { ClientSession } from "mongoose";
 import type { Clock } from "#platform/clock";
-import { scatter } from "#platform/collection";
+import { longRunning, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount } from "./accounts.ts";
@@ -66,7 +66,7 @@ export function createCheck(deps: {
 
     /** Returns the last account of the page, or undefined after the last page. */
     async function comparePage(after: string, session: ClientSession): Promise<string | undefined> {
-      const options = { session, sort: { _id: 1 }, limit: pageAccounts, ...scatter("check") } as const;
+      const options = { session, sort: { _id: 1 }, limit: pageAccounts, ...longRunning, ...scatter("check") } as const;
       const found = await accounts.collection.find({ _id: { $gt: after } }, options).toArray();
       const last = found.length === pageAccounts ? found.at(-1)?._id : undefined;
       const upTo = await endOfPage(rangeOf(after, last), session);

@@ -1,5 +1,5 @@
 import { type ClientSession, type mongo as driver, type InferRawDocType, Schema } from "mongoose";
-import { openCollection, scatter } from "#platform/collection";
+import { longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { accountIndex, type Ledger, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
 
@@ -57,6 +57,7 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
         hint,
         limit: batchSize,
         projection: { account: 1, amount: 1 },
+        ...longRunning,
         ...scatter("checkpoint"),
       })
       .toArray();
@@ -65,14 +66,18 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
     const mark = { $set: { checkpointed: true } };
     const account = { $in: [...new Set(entries.map((entry) => entry.account))] };
     const these = { ...filter, account, _id: { $in: ids } };
-    const { modifiedCount } = await ledger.collection.updateMany(these, mark, { session, hint: { _id: 1 } });
+    const { modifiedCount } = await ledger.collection.updateMany(these, mark, {
+      session,
+      hint: { _id: 1 },
+      ...longRunning,
+    });
     if (modifiedCount !== ids.length) throw new Error(`only ${modifiedCount} of ${ids.length} entries could be marked`);
     const sums: Sums = new Map();
     for (const { account, amount } of entries) add(sums, account, amount);
     const changes = [...sums].map(([_id, amount]) => ({
       updateOne: { filter: { _id }, update: { $inc: { amount } }, upsert: true },
     }));
-    await collection.bulkWrite(changes, { session, ordered: false });
+    await collection.bulkWrite(changes, { session, ordered: false, ...longRunning });
     // Payment accounts are removed when they are spent, and their checkpoints with them.
     await collection.deleteMany({ _id: { $in: [...sums.keys()] }, amount: 0n }, { session });
     return entries.length;
@@ -99,7 +104,7 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
         { $group: { _id: "$account", amount: { $sum: "$amount" } } },
         { $match: { amount: { $ne: 0n } } },
       ],
-      { session, hint, allowDiskUse: true, ...scatter("check") },
+      { session, hint, allowDiskUse: true, ...longRunning, ...scatter("check") },
     );
     return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, amount]));
   }
@@ -107,7 +112,10 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
   /** The checkpoints plus the entries since. */
   async function sumCheckpoints(range: Range, session: ClientSession): Promise<Sums> {
     const sums = await sumEntries(sinceCheckpoint, range, session);
-    for await (const { _id, amount } of collection.find({ _id: range }, { session, ...scatter("check") }))
+    for await (const { _id, amount } of collection.find(
+      { _id: range },
+      { session, ...longRunning, ...scatter("check") },
+    ))
       add(sums, _id, amount);
     return sums;
   }
@@ -126,7 +134,15 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
     ): Promise<string | undefined> {
       const { filter, hint } = full ? everyEntry : sinceCheckpoint;
       const projection = { _id: 0, account: 1 } as const;
-      const options = { session, hint, skip, sort: { account: 1 }, projection, ...scatter("check") } as const;
+      const options = {
+        session,
+        hint,
+        skip,
+        sort: { account: 1 },
+        projection,
+        ...longRunning,
+        ...scatter("check"),
+      } as const;
       return (await ledger.collection.findOne({ ...filter, account }, options))?.account;
     },
   };

@@ -6,8 +6,8 @@ import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount, StoredHold } from "./accounts.ts";
 import { assertRequestId } from "./ledger.ts";
-import { isPaymentAccount, unitNanoUsd } from "./movements.ts";
 import type { MoneyObserver } from "./observer.ts";
+import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
 import { createRefusedAccounts } from "./refused-accounts.ts";
 import type { Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 import { assertAmount } from "./usd.ts";
@@ -23,6 +23,8 @@ export interface Hold {
   readonly expiresAt: number;
   /** The id of the API key. */
   readonly key?: string;
+  /** The API instance, if the call's job carries other calls too and cannot be found by the request's id. */
+  readonly instance?: string;
 }
 
 /** What to hold, and the call that it is for: its entry is written at once if the hold has to be released. */
@@ -127,12 +129,13 @@ export function createHold(deps: {
     let expireAt = Number.MAX_SAFE_INTEGER;
     for (const { hold, amountNanoUsd } of sized) {
       const path = `holds.${hold.requestId}` as const;
-      const { key, expiresAt } = hold;
+      const { key, instance, expiresAt } = hold;
       holds[path] = {
         amount: amountNanoUsd,
         heldAt,
         expiresAt: new Date(expiresAt),
         ...(key !== undefined && { key }),
+        ...(instance !== undefined && { instance }),
       };
       absent[path] = { $exists: false };
       sumNanoUsd += amountNanoUsd;

@@ -1,6 +1,7 @@
 /**
  * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger`, `checkpoints`,
- * `sweptLeases`, `archives`, `archivedSums`, `restores` and `restoredEntries`, and the prefix `ledger/` of object storage.
+ * `sweptLeases`, `apiInstances`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`, `usageHourStates`,
+ * `usageDays`, `usageDayStates` and `keyMonths`, and the prefix `ledger/` of object storage.
  *
  * A text call takes its hold out of a **lease**, a hold that many calls of an account share (`leases`), and is one write:
  * its decision. Any other paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
@@ -37,6 +38,7 @@ import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
 import type { MoneyObserver } from "./observer.ts";
 import { createOpenHolds } from "./open-holds.ts";
+import { createPaymentAccounts } from "./payment-accounts.ts";
 import { pendingCosts } from "./pending-costs.ts";
 import { createRestoredEntries } from "./restored-entries.ts";
 import {
@@ -49,6 +51,7 @@ import {
   releaseDecision,
 } from "./settle.ts";
 import { createSweep } from "./sweep.ts";
+import { createUndelivered } from "./undelivered.ts";
 import { createUsageDays } from "./usage-days.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
@@ -61,7 +64,7 @@ export type { CallPage, CallQuery } from "./find-calls.ts";
 export type { ListedHold } from "./hold-list.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export type { KeyUsage } from "./key-totals.ts";
-export type { Leased, LeaseRequest, Recalls, Registration } from "./lease-book.ts";
+export type { Leased, Recalls, Registration } from "./lease-book.ts";
 export { decidableMs } from "./lease-closing.ts";
 export type { Leases } from "./leases.ts";
 export {
@@ -72,11 +75,13 @@ export {
   statuses as requestStatuses,
 } from "./ledger.ts";
 export { moneySchema } from "./migrations.ts";
-export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
+export type { Movement, Payout } from "./movements.ts";
 export type { MoneyObserver } from "./observer.ts";
+export { isPaymentAccount, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
 export { createRecalls } from "./recalls.ts";
 export type { RestoreState } from "./restored-entries.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
+export type { DeliveryNote } from "./undelivered.ts";
 export { dayOf, daysLater } from "./usage-dates.ts";
 export { type UsageGroup, type UsageRow, usageGroups } from "./usage-views.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
@@ -120,6 +125,8 @@ export function createMoney(deps: {
     log,
   });
 
+  const movements = createMovements({ mongo, accounts, ledger, clock, log });
+
   /** Decides, then applies the entry that counts. */
   async function settle(decision: Decision): Promise<Decided> {
     const decided = await decide(decision);
@@ -140,9 +147,11 @@ export function createMoney(deps: {
     settle,
     release,
     shortfalls,
-    ...createMovements({ mongo, accounts, ledger, clock, log }),
+    ...movements,
+    ...createPaymentAccounts(accounts),
+    ...createUndelivered({ mongo, ledger, refund: movements.refund, clock, log }),
     ...createAccruals({ ledger }),
-    ...createKeyUsage({ mongo, accounts, ledger, totals: usageDays.totals }),
+    ...createKeyUsage({ mongo, accounts, ledger, totals: usageDays.totals, hours: usageDays.hours }),
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,

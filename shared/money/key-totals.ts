@@ -1,9 +1,9 @@
 import { type Collection, type InferRawDocType, Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
-import { openCollection, scatter } from "#platform/collection";
+import { longRunning, openCollection, scatter } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
-import { dayOf, daysLater, monthOfDay, startOf } from "./usage-dates.ts";
-import type { StoredUsageDay } from "./usage-rows.ts";
+import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./usage-dates.ts";
+import type { StoredUsageDay, StoredUsageHour } from "./usage-rows.ts";
 
 /** What the calls of a key were charged, refunds subtracted: on this day, in this month, ever. Days and months are UTC. */
 export interface KeyUsage {
@@ -29,8 +29,13 @@ type StoredMonth = InferRawDocType<typeof definition>;
  * The collection `keyMonths`: the sums of a key's days that stand, by month, each with its last day. With the days after that
  * one a total is a few dozen documents, however old the key is. A sum is replaced, never added to.
  */
-export function createKeyTotals(deps: { mongo: Mongo; days: Collection<StoredUsageDay>; clock: Clock }) {
-  const { mongo, days, clock } = deps;
+export function createKeyTotals(deps: {
+  mongo: Mongo;
+  days: Collection<StoredUsageDay>;
+  hours: Collection<StoredUsageHour>;
+  clock: Clock;
+}) {
+  const { mongo, days, hours, clock } = deps;
   const { collection } = openCollection<StoredMonth>(mongo, "keyMonths", schema);
 
   /** Sums the month again through this day, which stands as those before. */
@@ -49,7 +54,7 @@ export function createKeyTotals(deps: { mongo: Mongo; days: Collection<StoredUsa
         },
       },
     ];
-    const options = { allowDiskUse: true, readConcern: { level: "majority" } } as const;
+    const options = { ...longRunning, allowDiskUse: true, readConcern: { level: "majority" } } as const;
     await days.aggregate(pipeline, { ...options, ...scatter("usage days") }).toArray();
   }
 
@@ -61,10 +66,19 @@ export function createKeyTotals(deps: { mongo: Mongo; days: Collection<StoredUsa
     const counted = months.reduce((last, { through }) => (through > last ? through : last), "");
     const monthStart = `${monthOfDay(today)}-01`;
     const since = counted < monthStart ? counted : daysLater(monthStart, -1);
-    const rows = days.find({ account, key, day: { $gt: since } }, { projection: { day: 1, cost: 1 } });
+    const projection = { day: 1, hour: 1, cost: 1 } as const;
+    const [closed, open] = await Promise.all([
+      days.find({ account, key, day: { $gt: since, $lte: counted } }, { projection }).toArray(),
+      hours
+        .find(
+          { account, key, hour: { $gte: counted === "" ? "" : firstHourOf(daysLater(counted, 1)) } },
+          { projection },
+        )
+        .toArray(),
+    ]);
     const usage = { dayNanoUsd: 0n, monthNanoUsd: 0n, totalNanoUsd: 0n };
     for (const { cost } of months) usage.totalNanoUsd += cost;
-    for (const { day, cost } of await answered(rows.toArray())) {
+    for (const { day, cost } of [...closed, ...open.map(({ hour, cost }) => ({ day: hour.slice(0, 10), cost }))]) {
       if (day > counted) usage.totalNanoUsd += cost;
       if (day >= monthStart) usage.monthNanoUsd += cost;
       if (day === today) usage.dayNanoUsd += cost;

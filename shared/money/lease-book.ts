@@ -30,11 +30,6 @@ export interface Recalls {
   onAsked(giveBack: (request: { readonly account?: string | undefined; readonly from: string }) => void): void;
 }
 
-export interface LeaseRequest extends CallHold {
-  /** The account was frozen a moment ago: MongoDB is asked before anything is given out. */
-  readonly frozen: boolean;
-}
-
 export interface Lease {
   readonly id: string;
   readonly takenAt: number;
@@ -67,8 +62,6 @@ export interface State {
   readonly frozen: boolean;
   readonly available: bigint;
   readonly held: bigint;
-  /** What it holds for the current lease of this instance. */
-  readonly ownAmount?: bigint;
   /** The leases of other instances. */
   readonly otherLeases: number;
 }
@@ -77,7 +70,7 @@ export interface State {
  * Whether the call may be served soon: by what other instances return, or, if the balance does not even cover the least of
  * it, by the end of calls that hold more than they cost.
  */
-export function isWorthWaiting({ frozen, available, held, otherLeases }: State, { minNanoUsd }: LeaseRequest): boolean {
+export function isWorthWaiting({ frozen, available, held, otherLeases }: State, { minNanoUsd }: CallHold): boolean {
   if (frozen || available + held < minNanoUsd) return false;
   return otherLeases > 0 || available < minNanoUsd;
 }

@@ -68,19 +68,20 @@ export function createLeaseClosing(deps: {
   }
 
   /**
-   * Closes a lease at the sum of what is decided by then: its end is in the same transaction as the sum. False: it was closed
-   * before.
+   * Closes a lease at the sum of what is decided by then: its end is in the same transaction as the sum. `sweptAt`: its expiry
+   * when the sweeper read it. False: it was closed before, or its instance has relied on it since then.
    */
-  const closeLease = (account: string, lease: string, { isSwept = false } = {}): Promise<boolean> =>
+  const closeLease = (account: string, lease: string, sweptAt?: Date): Promise<boolean> =>
     transact(async (session) => {
-      const filter = { _id: account, [`holds.${lease}`]: { $exists: true } };
+      const open = sweptAt ? { [`holds.${lease}.expiresAt`]: sweptAt } : { [`holds.${lease}`]: { $exists: true } };
+      const filter = { _id: account, ...open };
       // The account is written first: in the other order the transaction starves beside running calls.
       const { matchedCount } = await accounts.collection.updateOne(filter, { $inc: { openHolds: -1 } }, { session });
       if (matchedCount === 0) return false;
       const cost = (await ledger.sumLeases([{ _id: lease, account }], session)).get(lease) ?? 0n;
       await accounts.collection.updateOne(filter, endOf(lease, cost), { session });
       const closed = { _id: lease, account, cost, closedAt: new Date(clock.now()) };
-      if (isSwept) await swept.insertOne(closed, { session });
+      if (sweptAt) await swept.insertOne(closed, { session });
       return true;
     });
 

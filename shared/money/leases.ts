@@ -5,20 +5,19 @@ import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import type { Accounts } from "./accounts.ts";
-import { unavailable } from "./holds.ts";
+import { type CallHold, unavailable } from "./holds.ts";
 import {
   type Book,
   countOthers,
   isWorthWaiting,
   type Lease,
   type Leased,
-  type LeaseRequest,
   type Recalls,
   type Registration,
   type State,
 } from "./lease-book.ts";
 import type { LeaseClosing } from "./lease-closing.ts";
-import { growth } from "./lease-growth.ts";
+import { growth, movedExpiry } from "./lease-growth.ts";
 import type { Ledger } from "./ledger.ts";
 import type { MoneyObserver } from "./observer.ts";
 import { createRefusedAccounts } from "./refused-accounts.ts";
@@ -27,8 +26,6 @@ import { assertAmount } from "./usd.ts";
 
 const groupLimit = 500;
 const longestLeaseMs = 60_000;
-/** From then on the sweeper asks whether this instance lives. */
-const sweptAfterMs = 15_000;
 const idleMs = 2_000;
 const tickMs = 500;
 /** For what other instances return after they were asked, and for calls that end meanwhile. */
@@ -111,7 +108,7 @@ export function createLeases(deps: {
   }
 
   /** Serves what the lease has enough for, in order; with `partly`, also less than the most that a call can cost. */
-  function giveInOrder(book: Book, group: readonly LeaseRequest[], partly: boolean, given: Map<LeaseRequest, Leased>) {
+  function giveInOrder(book: Book, group: readonly CallHold[], partly: boolean, given: Map<CallHold, Leased>) {
     const lease = book.current;
     if (!lease || !stands(lease)) return;
     for (const request of group) {
@@ -127,7 +124,7 @@ export function createLeases(deps: {
    * Takes what the group needs, or as much of it as the account has, if that serves at least one of its calls. False: it does
    * not. Throws 503 if the outcome is unknown.
    */
-  async function grow(book: Book, group: readonly LeaseRequest[], partly: boolean): Promise<boolean> {
+  async function grow(book: Book, group: readonly CallHold[], partly: boolean): Promise<boolean> {
     const now = clock.now();
     const expiresAt = Math.max(...group.map((request) => request.expiresAt));
     book.current ??= {
@@ -154,8 +151,7 @@ export function createLeases(deps: {
       needNanoUsd,
       aheadNanoUsd: 2n * book.spending.inFiveSeconds(),
       richNanoUsd: needNanoUsd + affordableCalls * largestNanoUsd,
-      now: new Date(now),
-      expiresAt: new Date(now + sweptAfterMs),
+      now,
       callsEndAt: new Date(callsEndAt),
     });
     const path = `holds.${lease.id}` as const;
@@ -182,29 +178,31 @@ export function createLeases(deps: {
     return true;
   }
 
-  async function read(book: Book): Promise<State> {
+  /** A lease that is gone was closed by the sweeper, who took this process for dead. One that is there stays. */
+  async function confirm(book: Book, lease: Lease): Promise<void> {
     const sentAt = performance.now();
-    const lease = book.current;
-    const own = lease && { ownAmount: `$holds.${lease.id}.amount` };
+    const filter = { _id: book.account, [`holds.${lease.id}`]: { $exists: true } };
+    const confirmed = collection.updateOne(filter, [{ $set: movedExpiry(lease.id, clock.now()) }]);
+    const { matchedCount } = await answered(confirmed).catch(unavailable);
+    if (matchedCount === 1) lease.stoodAt = sentAt;
+    else if (book.current === lease) book.current = undefined;
+  }
+
+  async function read({ account }: Book): Promise<State> {
     const [state] = await answered(
       collection
         .aggregate<State>([
-          { $match: { _id: book.account } },
-          { $project: { frozen: 1, available: 1, held: 1, otherLeases: countOthers(instance), ...own } },
+          { $match: { _id: account } },
+          { $project: { frozen: 1, available: 1, held: 1, otherLeases: countOthers(instance) } },
         ])
         .toArray(),
     ).catch(unavailable);
-    if (!state) throw new Error(`there is no account ${book.account}`);
-    // A lease that is gone was closed by the sweeper, who took this process for dead.
-    if (lease?.stoodAt !== undefined && book.current === lease) {
-      if (state.ownAmount === undefined) book.current = undefined;
-      else lease.stoodAt = sentAt;
-    }
+    if (!state) throw new Error(`there is no account ${account}`);
     return state;
   }
 
-  async function holdGroup(account: string, group: readonly LeaseRequest[]): Promise<(Leased | Error)[]> {
-    const given = new Map<LeaseRequest, Leased>();
+  async function holdGroup(account: string, group: readonly CallHold[]): Promise<(Leased | Error)[]> {
+    const given = new Map<CallHold, Leased>();
     try {
       return await giveOrRefuse(bookOf(account), group, given);
     } catch (error) {
@@ -216,25 +214,23 @@ export function createLeases(deps: {
 
   async function giveOrRefuse(
     book: Book,
-    group: readonly LeaseRequest[],
-    given: Map<LeaseRequest, Leased>,
+    group: readonly CallHold[],
+    given: Map<CallHold, Leased>,
   ): Promise<(Leased | Error)[]> {
     const { account } = book;
     const waiting = () => group.filter((request) => !given.has(request));
     // While MongoDB is unavailable nothing is sent: then nothing is unknown.
     if (mongo.upSince() === undefined) await mongo.ping().catch(unavailable);
     if (registration.since() === undefined) await registration.renew().catch(unavailable);
-    // A new lease is only taken of an account that is not frozen.
-    if (group.some(({ frozen }) => frozen)) drain(book);
+    if (book.current && !stands(book.current)) await confirm(book, book.current);
     // An account that was refused costs a read for each group, and no write.
-    const mustRead = refusedBefore.has(account) || (book.current !== undefined && !stands(book.current));
-    let state = mustRead ? await read(book) : undefined;
+    let state = refusedBefore.has(account) ? await read(book) : undefined;
 
     async function serve(partly: boolean): Promise<void> {
       giveInOrder(book, group, partly, given);
       const rest = waiting();
       if (rest.length === 0) return;
-      const covers = ({ maxNanoUsd, minNanoUsd }: LeaseRequest) =>
+      const covers = ({ maxNanoUsd, minNanoUsd }: CallHold) =>
         !state || state.available + (book.current?.unusedNanoUsd ?? 0n) >= (partly ? minNanoUsd : maxNanoUsd);
       if (!state?.frozen && rest.some(covers) && (await grow(book, rest, partly)))
         giveInOrder(book, rest, partly, given);
@@ -261,7 +257,7 @@ export function createLeases(deps: {
     );
   }
 
-  const commit = groupCommit<LeaseRequest, Leased>({
+  const commit = groupCommit<CallHold, Leased>({
     limit: groupLimit,
     observe: observer?.writes.leases,
     write: holdGroup,
@@ -331,14 +327,14 @@ export function createLeases(deps: {
 
   /**
    * Holds for a call that waits: the most that it can cost, or, if the account has less, that. Throws 402 only after other
-   * instances were asked to return what they do not use; 403 for a frozen account; 503.
+   * instances were asked to return what they do not use; 403 for an account that is found frozen; 503.
    */
-  async function hold(request: LeaseRequest): Promise<Leased> {
+  async function hold(request: CallHold): Promise<Leased> {
     assertAmount(request.maxNanoUsd, "maxNanoUsd");
     assertAmount(request.minNanoUsd, "minNanoUsd");
     const book = bookOf(request.account);
     const { current } = book;
-    const mayGive = current && book.waiting === 0 && !request.frozen && request.expiresAt <= current.callsEndAt;
+    const mayGive = current && book.waiting === 0 && request.expiresAt <= current.callsEndAt;
     if (mayGive && current.unusedNanoUsd >= request.maxNanoUsd && stands(current))
       return give(book, current, request.requestId, request.maxNanoUsd);
     book.waiting += 1;

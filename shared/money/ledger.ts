@@ -27,6 +27,10 @@ const request = {
   endpoint: { type: String },
   /** The id of its answer, where it does not follow from the request's. */
   answerId: { type: String },
+  /** Absent of calls that no worker took, and of older ones; so is the next. */
+  streamed: { type: Boolean },
+  /** Why the model stopped, in chat's words. */
+  finishReason: { type: String },
   model: { type: String },
   upstream: { type: String },
   /** `StoredAttempts`. */
@@ -61,6 +65,11 @@ export const entryDefinition = {
   idempotencyKey: { type: String },
   /** The lease that the call's hold was given out of. */
   lease: { type: String },
+  /**
+   * Of a charged call whose answer is neither streamed nor stored: the API instance that has to deliver it, and the call's
+   * number there (`undelivered.ts`).
+   */
+  reply: { type: { instance: { type: String, required: true }, number: { type: Number, required: true } }, _id: false },
   reason: { type: String },
   transaction: { type: String },
   buyback: { type: accrual, _id: false },

@@ -23,7 +23,8 @@ import {
   withAnswerId,
   withError,
 } from "./ledger.ts";
-import { refunds } from "./usage-days.ts";
+import { spentIndex, unusedIndex, withoutUnused, withUnused } from "./payment-accounts.ts";
+import { hourIndex, refunds } from "./usage-hours.ts";
 
 const attempts = "$request.attempts";
 /** As `StoredAttempts`: all but the last failed at an unknown upstream, and the last one ended as the call did. */
@@ -49,14 +50,17 @@ export const moneySchema = {
     checkpoints: "_id",
     archivedSums: "_id",
     usageDays: "account",
+    usageHours: "account",
     keyMonths: "account",
   },
   unsharded: {
     sweptLeases: "only the leases of instances that died within two days",
     archives: "a document for each file of the archive",
+    apiInstances: "a document for each API instance",
     restores: "a document for each month that is restored",
     restoredEntries: "for an investigation, then removed",
     usageDayStates: "a document for each day",
+    usageHourStates: "a document for each hour of three days",
   },
   scatter: {
     operator: "an operator's search: by a request id alone, or all accounts",
@@ -65,9 +69,10 @@ export const moneySchema = {
     check: "the check of the ledger: ranges of accounts, which are on one shard or a few",
     checkpoint: "scheduled: entries without a mark, by a partial index",
     archive: "scheduled: entries of a closed month, by a partial index",
-    "usage days": "scheduled: the entries of a day, and its rows",
+    "usage days": "scheduled: the entries of an hour, its rows, and those of a day",
     "balance alerts": "scheduled: accounts with a threshold, by a partial index",
     buyback: "scheduled: accruals in no batch, by a partial index, and the entries of a batch by their ids",
+    "undelivered answers": "scheduled: the last entries, after the death of an API instance",
     "unused payments": "scheduled, or an operator's: payment accounts",
   },
   migrations: [
@@ -132,6 +137,18 @@ export const moneySchema = {
         collection: "accounts",
         indexes: [{ key: { name: 1, _id: 1 }, collation: nameCollation, partialFilterExpression: named }],
       },
+    ]),
+    createCollections("undelivered calls of API instances", [{ collection: "apiInstances", indexes: [] }]),
+    createCollections("usage by hour, and indexes of payment accounts with an unused rest, and of spent ones", [
+      {
+        collection: "accounts",
+        indexes: [
+          { key: unusedIndex, partialFilterExpression: withUnused },
+          { key: spentIndex, partialFilterExpression: withoutUnused },
+        ],
+      },
+      { collection: "usageHours", indexes: [{ key: hourIndex }] },
+      { collection: "usageHourStates", indexes: [] },
     ]),
   ],
 } satisfies ModuleSchema;

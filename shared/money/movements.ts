@@ -1,13 +1,12 @@
-import type { mongo as driver } from "mongoose";
 import { conflict, invalidValue, noCapacity, notFound, ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
-import { scatter } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
-import { type Account, type Accounts, type Page, type StoredAccount, toAccount } from "./accounts.ts";
+import type { Account, Accounts } from "./accounts.ts";
 import { type EntryKind, type Ledger, type LedgerEntry, refundOf, type StoredEntry, toEntry } from "./ledger.ts";
+import { isPaymentAccount, paymentAccount } from "./payment-accounts.ts";
 import { maxInt64 } from "./usd.ts";
 
 /** A credit, adjustment, refund or payout. */
@@ -54,15 +53,6 @@ export interface Payout {
 type NewMovement = Omit<StoredEntry, "createdAt" | "decider">;
 
 type NewAccount = ReturnType<Accounts["opened"]>;
-
-const prefix = "x402:";
-/** The range of the ids with the prefix. */
-const ids = { $gte: prefix, $lt: "x402;" };
-/** One unit of USDC, which has six decimals: the least that can be paid on chain. */
-export const unitNanoUsd = 1_000n;
-
-export const paymentAccount = (memo: string): string => `${prefix}${memo}`;
-export const isPaymentAccount = (id: string): boolean => id.startsWith(prefix);
 
 /** For how long conflicts with running calls are retried. */
 const transactionTimeoutMs = 15_000;
@@ -152,8 +142,12 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
       return entry;
     });
 
-  const isRefunded = async ({ account, id }: LedgerEntry): Promise<boolean> =>
-    (await ledger.readCommitted([{ _id: refundOf(id), account }])).size > 0;
+  async function refundedAmong(calls: readonly LedgerEntry[]): Promise<ReadonlySet<LedgerEntry>> {
+    const charged = calls.filter(({ costNanoUsd }) => costNanoUsd > 0n);
+    if (charged.length === 0) return new Set();
+    const refunds = await ledger.readCommitted(charged.map(({ account, id }) => ({ _id: refundOf(id), account })));
+    return new Set(charged.filter(({ id }) => refunds.has(refundOf(id))));
+  }
 
   function mayRefund(error: unknown, call: { account: string; requestId: string }): boolean {
     if (error instanceof ServiceError && error.status === 404) return false;
@@ -188,44 +182,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
     return movement;
   }
 
-  const unused = (openedBefore: Date) => ({
-    _id: ids,
-    available: { $gte: unitNanoUsd },
-    createdAt: { $lt: openedBefore },
-  });
-
-  /** What is available on payment accounts, without amounts too small to be paid back. */
-  async function sumUnused(openedBefore: Date) {
-    const sums = accounts.collection.aggregate<{ nanoUsd: bigint; payments: number }>(
-      [
-        { $match: unused(openedBefore) },
-        { $group: { _id: null, nanoUsd: { $sum: "$available" }, payments: { $sum: 1 } } },
-      ],
-      scatter("unused payments"),
-    );
-    const [sum] = await answered(sums.toArray());
-    return { nanoUsd: sum?.nanoUsd ?? 0n, payments: Number(sum?.payments ?? 0) };
-  }
-
-  async function list(filter: driver.Filter<StoredAccount>, limit: number): Promise<Account[]> {
-    const found = accounts.collection.find(filter, {
-      projection: { holds: 0 },
-      sort: { _id: 1 },
-      limit,
-      ...scatter("unused payments"),
-    });
-    return (await answered(found.toArray())).map(toAccount);
-  }
-
-  /** The same accounts, in the order of their ids. */
-  const unusedAccounts = (openedBefore: Date, { limit, after }: Page): Promise<Account[]> =>
-    list({ ...unused(openedBefore), ...(after !== undefined && { _id: { ...ids, $gt: after } }) }, limit);
-
-  /** Payment accounts with nothing to pay back and no open hold. */
-  const spentAccounts = (openedBefore: Date, limit: number): Promise<Account[]> =>
-    list({ ...unused(openedBefore), available: { $lt: unitNanoUsd }, held: 0n, openHolds: 0 }, limit);
-
-  /** Writes off the rest of such an account and removes it; its entries stay. False: it is in use. */
+  /** Writes off the rest of a spent account and removes it; its entries stay. False: it is in use. */
   async function removeSpentAccount({ id, availableNanoUsd }: Account): Promise<boolean> {
     if (availableNanoUsd > 0n)
       await record({
@@ -243,14 +200,11 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
   return {
     credit,
     refund,
-    /** Whether the cost of a call was given back. */
-    isRefunded,
+    /** The calls whose cost was given back. */
+    refundedAmong,
     creditPayment,
     creditReceipt,
     recordPayout,
-    sumUnused,
-    unusedAccounts,
-    spentAccounts,
     removeSpentAccount,
   };
 }

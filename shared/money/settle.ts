@@ -33,6 +33,8 @@ export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
   readonly heldNanoUsd: bigint;
   /** The lease that the hold was given out of. Absent: the call has a hold of its own. */
   readonly lease?: string | undefined;
+  /** The API instance that has to deliver the answer, and the call's number there: without delivery it is refunded. */
+  readonly reply?: { readonly instance: string; readonly number: number } | undefined;
   /** Unbounded: what exceeds the hold is not charged, but recorded as shortfall. */
   readonly costNanoUsd: bigint;
   /** The mint that its buyback goes to: the account's or the caller's choice. Default: the service's own. */
@@ -132,12 +134,13 @@ export function createDecide(deps: {
 
   /** Throws for what can never be an entry. */
   function encode(decision: AnyDecision): StoredEntry {
-    const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd, lease } = decision;
+    const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd, lease, reply } = decision;
     assertRequestId(requestId);
     assertAmount(heldNanoUsd, "heldNanoUsd");
     assertAmount(costNanoUsd, "costNanoUsd");
     const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
-    const { key, endpoint, model, upstream, attempts, status, error, usage, estimated } = decision;
+    const { key, endpoint, streamed, finishReason, model, upstream, attempts, status, error, usage, estimated } =
+      decision;
     const answerId = storedAnswerId(decision.answerId, requestId);
     const { queueMs, firstTokenMs, totalMs, upstreamCostNanoUsd } = decision;
     if (upstreamCostNanoUsd !== undefined) assertAmount(upstreamCostNanoUsd, "upstreamCostNanoUsd");
@@ -149,11 +152,14 @@ export function createDecide(deps: {
       createdAt: new Date(clock.now()),
       decider: randomBase62(12),
       ...(lease !== undefined && { lease }),
+      ...(reply && chargedNanoUsd > 0n && { reply }),
       ...accrualOf(buyback, chargedNanoUsd, decision.buybackToken),
       request: {
         key,
         endpoint,
         answerId,
+        streamed,
+        finishReason,
         model,
         upstream,
         attempts: storedAttempts(attempts, { upstream, model }),
@@ -176,11 +182,14 @@ export function createDecide(deps: {
     return entry;
   }
 
-  /** The insert of a decision. It is the same one, however often it is tried. */
+  /**
+   * The insert of a decision. It is the same one, however often it is tried, except for its time: sums of an hour that is over
+   * depend on entries that arrive soon after the time which they bear.
+   */
   function insertOf(decision: AnyDecision): () => Promise<Decided> {
     const inserted = encode(decision);
     return async () => {
-      const entry = await commit("all accounts", inserted._id, inserted);
+      const entry = await commit("all accounts", inserted._id, { ...inserted, createdAt: new Date(clock.now()) });
       const won = entry.decider === inserted.decider;
       const shortfallNanoUsd = inserted.request?.shortfall ?? 0n;
       if (won) observer?.decided(decision, { chargedNanoUsd: -inserted.amount, shortfallNanoUsd });

@@ -1,11 +1,11 @@
-import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
-import { scatter } from "#platform/collection";
+import { longRunning, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
+import { unavailable } from "./holds.ts";
 import { instanceOf, isLease, type LeaseClosing } from "./lease-closing.ts";
-import { type Ledger, type StoredEntry, toEntry } from "./ledger.ts";
+import { assertRequestId, type Ledger, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
 import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
 /** After this a hold is released even if it is still pending. */
@@ -14,7 +14,7 @@ const maxOverdueMs = 3_600_000;
 const recoveryMs = 60_000;
 const batchSize = 100;
 
-/** Whether the job of a call that has a hold of its own may still run, or its upload arrive. */
+/** Whether a job that carries this call alone may still run, or its upload arrive. */
 type IsPending = (requestId: string, account: string) => Promise<boolean>;
 /** Whether the instance lives or has jobs in a queue, or may have had some that Redis lost since then. */
 type IsServing = (instance: string, since: Date) => Promise<boolean>;
@@ -41,14 +41,20 @@ export function createSweep(deps: {
 }) {
   const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce, closeLease } = deps;
 
-  async function mayRelease({ account, requestId, hold }: OpenHold, isPending: IsPending): Promise<boolean> {
-    if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await isPending(requestId, account))) return false;
+  async function mayRelease(overdue: OpenHold, isPending: IsPending, isServing: IsServing): Promise<boolean> {
+    const { account, requestId, hold } = overdue;
+    const mayRun = () =>
+      hold.instance == null ? isPending(requestId, account) : isServing(hold.instance, hold.heldAt);
+    if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await mayRun())) return false;
     // Checked last, right before the insert.
     const upSince = mongo.upSince();
     return upSince !== undefined && clock.now() - upSince >= recoveryMs;
   }
 
-  /** A job that is not decided yet is still in its queue, so that nobody has to be waited for. */
+  /**
+   * A job that is not decided yet is still in its queue, so that nobody has to be waited for. The answer is about a moment after
+   * the hold was read.
+   */
   const mayClose = async ({ requestId, hold: { callsEndAt, heldAt } }: OpenHold, isServing: IsServing) =>
     (callsEndAt != null && callsEndAt.getTime() <= clock.now()) || !(await isServing(instanceOf(requestId), heldAt));
 
@@ -61,18 +67,37 @@ export function createSweep(deps: {
   const applyCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
     applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
 
+  /** Settles at zero a call of which only the hold is known, unless it is decided. Resolves with the entry that stands. */
+  async function releaseHold(open: OpenHold): Promise<LedgerEntry> {
+    const { entry } = await decideZero(open);
+    await applyCost(open, entry.costNanoUsd);
+    return entry;
+  }
+
+  /**
+   * The same of a call that may have no hold yet: from then on it costs what the entry says, whatever its processes still do. The
+   * sweeper ends a hold that comes later.
+   * Throws 503 while MongoDB is unavailable.
+   */
+  async function endUndecided(account: string, requestId: string): Promise<LedgerEntry> {
+    assertRequestId(requestId);
+    const projection = { [`holds.${requestId}`]: 1 } as const;
+    const stored = await answered(accounts.collection.findOne({ _id: account }, { projection })).catch(unavailable);
+    const hold = stored?.holds?.[requestId];
+    if (hold) return releaseHold({ account, requestId, hold }).catch(unavailable);
+    const now = new Date(clock.now());
+    const none = { amount: 0n, heldAt: now, expiresAt: now };
+    return (await decideZero({ account, requestId, hold: none }).catch(unavailable)).entry;
+  }
+
   /** Releases all holds of an account that has no running call. Throws 503 while MongoDB is unavailable. */
   async function releaseAll(account: string): Promise<void> {
     try {
       const stored = await answered(accounts.collection.findOne({ _id: account }, { projection: { holds: 1 } }));
       const calls = Object.entries(stored?.holds ?? {}).filter(([id]) => !isLease(id));
-      const endings = calls.map(async ([requestId, hold]) => {
-        const { entry } = await decideZero({ account, requestId, hold });
-        await applyCost({ account, requestId, hold }, entry.costNanoUsd);
-      });
-      await Promise.all(endings);
+      await Promise.all(calls.map(([requestId, hold]) => releaseHold({ account, requestId, hold })));
     } catch (error) {
-      throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, error);
+      return unavailable(error);
     }
   }
 
@@ -86,13 +111,13 @@ export function createSweep(deps: {
     let decided = 0;
 
     async function end(overdue: OpenHold, existing: StoredEntry | undefined): Promise<void> {
-      const { account, requestId } = overdue;
+      const { account, requestId, hold } = overdue;
       if (isLease(requestId)) {
-        const isClosed = (await mayClose(overdue, isServing)) && closeLease(account, requestId, { isSwept: true });
-        if (await isClosed) applied += 1;
+        if ((await mayClose(overdue, isServing)) && (await closeLease(account, requestId, hold.expiresAt)))
+          applied += 1;
         return;
       }
-      if (!existing && !(await mayRelease(overdue, isPending))) return;
+      if (!existing && !(await mayRelease(overdue, isPending, isServing))) return;
       const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await decideZero(overdue);
       if (won) decided += 1;
       if (await applyCost(overdue, entry.costNanoUsd)) applied += 1;
@@ -122,7 +147,7 @@ export function createSweep(deps: {
     return { applied, decided };
   }
 
-  return { sweep, releaseAll };
+  return { sweep, endUndecided, releaseAll };
 }
 
 /** Accounts whose `holdsExpireAt` has passed or is absent, by the partial index. */
@@ -139,7 +164,7 @@ export const findOverdue = ({ collection }: Accounts, now: Date, limit?: number)
       ...(limit === undefined ? [] : [{ $limit: limit }]),
       { $project: { _id: 0, account: "$_id", requestId: "$holds.k", hold: "$holds.v" } },
     ],
-    scatter("sweep"),
+    { ...longRunning, ...scatter("sweep") },
   );
 
 /**

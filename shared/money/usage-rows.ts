@@ -1,12 +1,10 @@
 import { type InferRawDocType, Schema } from "mongoose";
 
 /** Absent of calls of which only the hold was known: key, model, endpoint. */
-export const group = { key: { type: String }, model: { type: String }, endpoint: { type: String } } as const;
-const days = {
-  /** Day, account, key, model and endpoint: the rows of a day are a range. */
-  _id: { type: Schema.Types.Mixed, required: true },
-  /** `2026-11-23`, in UTC. */
-  day: { type: String, required: true },
+const group = { key: { type: String }, model: { type: String }, endpoint: { type: String } } as const;
+/** The rows of an hour or a day have one for each combination of these. */
+export const groupFields = ["account", "key", "model", "endpoint"] as const;
+const row = {
   account: { type: String, required: true },
   ...group,
   /** Of the ledger that it is made from. */
@@ -23,7 +21,71 @@ const days = {
   /** Of the run that wrote the row. */
   version: { type: Number, required: true },
 } as const;
+export const counts = ["entries", "calls", "failed", "input", "output", "cached", "units"] as const;
+
+const days = {
+  /** Day, account, key, model and endpoint: the rows of a day are a range. */
+  _id: { type: Schema.Types.Mixed, required: true },
+  /** `2026-11-23`, in UTC. */
+  day: { type: String, required: true },
+  ...row,
+} as const;
 export const daySchema = new Schema(days, { collection: "usageDays", strict: "throw", versionKey: false });
+
+const hours = {
+  /** Hour, account, key, model and endpoint. */
+  _id: { type: Schema.Types.Mixed, required: true },
+  /** `2026-11-23T05`, in UTC. */
+  hour: { type: String, required: true },
+  ...row,
+  /** The part of the cost of entries from before the `settledUntil` of the hour's state. */
+  settled: { type: BigInt, required: true },
+} as const;
+export const hourSchema = new Schema(hours, { collection: "usageHours", strict: "throw", versionKey: false });
 
 /** What an account used in a day by one key, of one model, at one endpoint. */
 export type StoredUsageDay = InferRawDocType<typeof days>;
+export type StoredUsageHour = InferRawDocType<typeof hours>;
+
+/**
+ * Replaces the rows of a period, in MongoDB, by those that come in with a group as `_id`: all of them or those that changed, and
+ * none of a higher version. A row without entries is to be removed.
+ */
+export function replaceRows(
+  into: string,
+  period: { readonly day: string } | { readonly hour: string },
+  stored: object,
+  { version, all, amounts }: { version: number; all: boolean; amounts: readonly string[] },
+) {
+  const fields = [...counts, ...amounts];
+  const compared = ["entries", ...amounts];
+  const had = Object.fromEntries(compared.map((field) => [field, `$${field}`]));
+  const changed = compared.map((field) => ({ $ne: [`$${field}`, `$had_${field}`] }));
+  return [
+    { $set: { _id: { $mergeObjects: [period, "$_id"] } } },
+    { $unionWith: { coll: into, pipeline: [{ $match: stored }, { $project: { had } }] } },
+    {
+      $group: {
+        _id: "$_id",
+        ...Object.fromEntries(fields.map((field) => [field, { $sum: `$${field}` }])),
+        ...Object.fromEntries(compared.map((field) => [`had_${field}`, { $sum: `$had.${field}` }])),
+      },
+    },
+    ...(all ? [] : [{ $match: { $expr: { $or: changed } } }]),
+    {
+      $project: {
+        ...Object.fromEntries([...Object.keys(period), ...groupFields].map((field) => [field, `$_id.${field}`])),
+        ...Object.fromEntries(counts.map((field) => [field, 1])),
+        ...Object.fromEntries(amounts.map((field) => [field, { $toLong: `$${field}` }])),
+        version: { $literal: version },
+      },
+    },
+    {
+      $merge: {
+        into,
+        whenMatched: [{ $replaceWith: { $cond: [{ $gt: ["$version", version] }, "$$ROOT", "$$new"] } }],
+        whenNotMatched: "insert",
+      },
+    },
+  ];
+}

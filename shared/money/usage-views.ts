@@ -1,5 +1,6 @@
 import type { Collection } from "mongoose";
 import { answered } from "#platform/mongo";
+import { daysLater, firstHourOf } from "./usage-dates.ts";
 import type { StoredUsageDay } from "./usage-rows.ts";
 
 export const usageGroups = ["day", "model", "key", "endpoint"] as const;
@@ -31,14 +32,22 @@ type Sums = Record<"calls" | "failed" | "input" | "output" | "cached" | "units",
 /** Seconds and minutes have 6 decimals; sums of them are not to show more. */
 const rounded = (units: number) => Math.round(units * 1e6) / 1e6;
 
-/** Sums over the rows of days, which are as many as an account has keys, models and endpoints, not calls. */
+/** Sums over the rows of days and hours, which are as many as an account has keys, models and endpoints, not calls. */
 export const createUsageViews =
-  (days: Collection<StoredUsageDay>) =>
+  ({ days, lastClosed }: { days: Collection<StoredUsageDay>; lastClosed: () => Promise<string> }) =>
   async (account: string, { from, to, key, groupBy, limit }: UsageQuery): Promise<UsageRow[]> => {
     const fields = usageGroups.filter((field) => groupBy.includes(field));
     const sums = ["calls", "failed", "input", "output", "cached", "units", "cost"];
+    const closed = await lastClosed();
+    const open = closed >= from ? daysLater(closed, 1) : from;
+    const rows = { account, ...(key !== undefined && { key }) };
+    const ofHours = [
+      { $match: { ...rows, hour: { $gte: firstHourOf(open), $lt: firstHourOf(daysLater(to, 1)) } } },
+      { $set: { day: { $substrBytes: ["$hour", 0, "2026-11-23".length] } } },
+    ];
     const pipeline = [
-      { $match: { account, ...(key !== undefined && { key }), day: { $gte: from, $lte: to } } },
+      { $match: { ...rows, day: { $gte: from, $lte: to, $lt: open } } },
+      { $unionWith: { coll: "usageHours", pipeline: ofHours } },
       {
         $group: {
           _id: Object.fromEntries(fields.map((field) => [field, { $ifNull: [`$${field}`, null] }])),

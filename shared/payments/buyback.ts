@@ -43,10 +43,9 @@ export function createBuyback(deps: { config: BuybackConfig; batches: Batches; m
   const { config, batches, money, log } = deps;
   const minNanoUsd = config.minimumNanoUsd > 1n ? config.minimumNanoUsd : 1n;
 
-  /** The mint that a caller chose. Throws 400 if it is not eligible. */
-  function tokenOf(chosen: string): string {
+  /** The mint that an account or a caller chose. Throws 400 if it is not eligible. */
+  function assertEligible(chosen: string): void {
     if (!config.eligible.has(chosen)) throw invalidValue("buyback_token", "buyback_token is not an eligible mint.");
-    return chosen;
   }
 
   /**
@@ -120,5 +119,5 @@ export function createBuyback(deps: { config: BuybackConfig; batches: Batches; m
 
   const list = async (page: Page): Promise<Batch[]> => (await batches.list(page)).map(toBatch);
 
-  return { tokenOf, gather, execute, accrued, list };
+  return { assertEligible, gather, execute, accrued, list };
 }

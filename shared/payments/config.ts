@@ -75,15 +75,15 @@ export function x402Config(config: Config) {
 export type BuybackConfig = ReturnType<typeof buybackConfig>;
 
 export function buybackConfig(config: Config) {
-  const { BUYBACK_BPS: bps, BUYBACK_TOKEN: token, BUYBACK_TOKENS = "", BUYBACK_MINIMUM_USD } = config;
-  if (bps > 0 && token === undefined) throw configError("BUYBACK_TOKEN is missing: BUYBACK_BPS is not 0");
+  const { BUYBACK_BPS: bps, BUYBACK_TOKENS = "", BUYBACK_MINIMUM_USD } = config;
+  const token = wallet(config.BUYBACK_TOKEN, "BUYBACK_TOKEN");
   const listed = BUYBACK_TOKENS.split(",").filter((each) => each !== "");
-  const own = token === undefined ? [] : [wallet(token, "BUYBACK_TOKEN")];
+  const eligible = new Set<string>([token, ...listed.map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))]);
   return {
     /** Undefined: nothing accrues. */
-    terms: bps > 0 && token !== undefined ? { bps, token } : undefined,
-    /** The mints that callers may choose. */
-    eligible: new Set<string>([...own, ...listed.map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))]),
+    terms: bps > 0 ? { bps, token, eligible } : undefined,
+    /** The mints that accounts and callers may choose. */
+    eligible,
     minimumNanoUsd: parseUsd(BUYBACK_MINIMUM_USD) ?? 0n,
   };
 }

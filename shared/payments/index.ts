@@ -88,7 +88,7 @@ export interface PaidRequest {
   /** The most that the request can cost, by list price. Positive. */
   readonly priceNanoUsd: bigint;
   readonly resource: { readonly url: string; readonly description: string; readonly mimeType: string };
-  /** One that `buyback.tokenOf` accepts. */
+  /** One that `buyback.assertEligible` accepts. */
   readonly buybackToken?: string | undefined;
 }
 

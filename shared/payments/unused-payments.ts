@@ -70,16 +70,15 @@ export function createUnusedPayments(deps: { quotes: Quotes; money: Money; clock
    */
   async function removeSpent(): Promise<number> {
     let removed = 0;
-    for (;;) {
-      const spent = await money.spentAccounts(openedBefore(true), batchSize);
-      let removedNow = 0;
+    for (let after: Account | undefined; ; ) {
+      const spent = await money.spentAccounts(openedBefore(true), { limit: batchSize, after });
       for (const account of spent) {
         await quotes.remove(memoOf(account.id));
-        if (await money.removeSpentAccount(account)) removedNow += 1;
+        if (await money.removeSpentAccount(account)) removed += 1;
         else log.warn({ account: account.id }, "the account of an expired payment is in use");
       }
-      removed += removedNow;
-      if (spent.length < batchSize || removedNow === 0) return removed;
+      if (spent.length < batchSize) return removed;
+      after = spent.at(-1);
     }
   }
 

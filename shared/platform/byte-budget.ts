@@ -16,8 +16,8 @@ export function createByteBudget(limitBytes: number) {
     get heldBytes(): number {
       return heldBytes;
     },
-    /** The part of the budget that one piece of work holds. */
-    share(owner?: string) {
+    /** The part of the budget that one piece of work holds. `mostBytes`: all that its owner may hold. */
+    share(owner?: string, mostBytes = limitBytes) {
       let own = 0;
       let isClosed = false;
       /** Sets the number of held bytes. False: they do not fit or the share is closed, and nothing changed. */
@@ -25,7 +25,8 @@ export function createByteBudget(limitBytes: number) {
         const more = bytes - own;
         const owned = (owner === undefined ? 0 : (owners.get(owner) ?? 0)) + more;
         const free = limitBytes - heldBytes - more;
-        if (more > 0 && (isClosed || free < 0 || (owner !== undefined && owned > free))) return false;
+        if (more > 0 && (isClosed || free < 0 || (owner !== undefined && owned > Math.min(free, mostBytes))))
+          return false;
         own = bytes;
         heldBytes += more;
         if (owner === undefined) return true;

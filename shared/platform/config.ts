@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 
 /**
@@ -30,6 +31,13 @@ const samplers = [
   "parentbased_traceidratio",
 ] as const;
 const secret = { secret: true };
+/** An address, or a block of addresses in CIDR notation. A block of all addresses would trust every caller. */
+const isNetwork = (entry: string): boolean => {
+  const [at = "", bits, ...more] = entry.trim().split("/");
+  const version = isIP(at);
+  const isLength = bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  return version !== 0 && isLength && more.length === 0;
+};
 /** `host:port,[2001:db8::1]:port` */
 const hosts = z
   .string()
@@ -88,23 +96,32 @@ export const environment = z.object({
     .describe(
       "Port of `/metrics`, and of a worker's `/livez` and `/readyz`, in every process; 0 is any free one. Default: 9464, or any free one while another process has it",
     ),
-  METRICS_HOST: text.optional().describe("Address that METRICS_PORT is on; default: HOST"),
+  METRICS_HOST: text.default("127.0.0.1").describe("Address that METRICS_PORT is on"),
+  TRUSTED_PROXIES: text
+    .refine(
+      (given) => given.split(",").every(isNetwork),
+      "must be addresses or CIDR blocks, other than /0, separated by commas",
+    )
+    .optional()
+    .describe(
+      "Addresses of the proxies in front of the API, as addresses or CIDR blocks, separated by commas. A caller's address, by which sign-ins and requests without a key are limited, is the last one in `X-Forwarded-For` that is not theirs. Unset: the header is not read, and the address is the connection's",
+    ),
   PUBLIC_URL: address
     .optional()
     .describe("Address of the API for callers, used in absolute links. Default: http://127.0.0.1:PORT"),
   ADMIN_TOKEN: z
     .string()
-    .regex(/^[^,]{16,}(,[^,]{16,})?$/, "must have at least 16 characters, or be two such tokens, separated by a comma")
+    .regex(/^[^,]{32,}(,[^,]{32,})?$/, "must have at least 32 characters, or be two such tokens, separated by a comma")
     .optional()
     .describe(
-      "Bearer token of the admin interface, of the operator `admin`; without it and ADMIN_TOKENS the interface answers 404. While it is rotated, two tokens separated by a comma: both are accepted",
+      "Bearer token of the admin interface, of the operator `admin`, at least 32 characters; without it and ADMIN_TOKENS the interface answers 404. While it is rotated, two tokens separated by a comma: both are accepted",
     )
     .meta(secret),
   ADMIN_TOKENS: z
     .string()
     .regex(
-      /^[\w.-]{1,64}:[^,\s]{16,}(,[\w.-]{1,64}:[^,\s]{16,})*$/,
-      "must be name:token,name:token with tokens of at least 16 characters",
+      /^[\w.-]{1,64}:[^,\s]{32,}(,[\w.-]{1,64}:[^,\s]{32,})*$/,
+      "must be name:token,name:token with tokens of at least 32 characters",
     )
     .optional()
     .describe(
@@ -115,6 +132,12 @@ export const environment = z.object({
   CATALOG_OVERLAY: text
     .optional()
     .describe("JSON file that is merged over the catalog by id: changed prices, new, changed and removed models"),
+  LOCAL_MODELS: z
+    .stringbool()
+    .default(false)
+    .describe(
+      "`on`: serve the models `local/...`, which run inside the workers and are for trying the service out: `npm start` sets it. Without it they do not exist: they are not listed, and calls get 404. API and workers need the same",
+    ),
   LOG_LEVEL: z
     .enum(["trace", "debug", "info", "warn", "error", "silent"])
     .default("info")
@@ -148,7 +171,7 @@ export const environment = z.object({
     .describe("`on`: traces of text calls have the prompt and the answer, cut to 16,000 characters each"),
   BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
   BODY_BUDGET_BYTES: count(
-    "Memory for JSON bodies that one API process is reading or has not queued yet, and for streamed audio that callers have not read; beyond it new calls get 503 and slow readers are disconnected. At least 10 times BODY_LIMIT_BYTES",
+    "Memory for JSON bodies that one API process is reading or has not queued yet, with the values that they are parsed to, and for streams that callers have not read; beyond it new calls get 503 and callers who read nothing for 2 s are disconnected. All bodies without a key share an eighth. At least 10 times BODY_LIMIT_BYTES",
     256 * 1024 * 1024,
   ),
   NATIVE_FORMATS_ANY_MODEL: z
@@ -240,15 +263,22 @@ export const environment = z.object({
   X402_MAX_PRIORITY_FEE: count("Maximum micro-lamports per compute unit that a payment may offer", 50_000),
   X402_QUOTE_SECONDS: between("Seconds for which a quote can be paid", 60, 3_600, 300),
   X402_REQUESTS_PER_MINUTE: count(
-    "Requests without a key that one IP address, as the API sees it, may make in a minute",
+    "Requests without a key that one IP address (of IPv6 a /64) may make in a minute",
     600,
   ),
   SIGN_IN_FAILURES_PER_MINUTE: count(
-    "Failed sign-ins to the dashboard that one IP address, as the API sees it, may make in a minute",
+    "Failed sign-ins to the dashboard and requests with a wrong admin token that one IP address (of IPv6 a /64) may make in a minute",
     10,
   ),
-  BUYBACK_BPS: between("Share of each charge that is used for buybacks, in basis points", 0, 10_000, 0),
-  BUYBACK_TOKEN: solanaAddress.optional().describe("The service's own token, bought back unless another is chosen"),
+  BUYBACK_BPS: between(
+    "Share of each charge that is used for buybacks, in basis points; 0 switches them off",
+    0,
+    10_000,
+    100,
+  ),
+  BUYBACK_TOKEN: solanaAddress
+    .default("So11111111111111111111111111111111111111112")
+    .describe("The service's own token, bought back unless another is chosen; default: wrapped SOL"),
   BUYBACK_TOKENS: z
     .string()
     .optional()

@@ -27,7 +27,7 @@ const maxCauseDepth = 5;
 /** Redis, MongoDB and V8 quote rejected data: arguments of a command, a key or document, text that is not JSON. */
 const quotations: readonly (readonly [quotation: RegExp, replacement: string])[] = [
   [/,? with args beginning with:[\s\S]*/, ""],
-  [/(\.\.\.)?"[\s\S]*"(\.\.\.)? is not valid JSON/, "the text is not valid JSON"],
+  [/^([^"]*?)(\.\.\.)?"[\s\S]*"(\.\.\.)? is not valid JSON/, "$1the text is not valid JSON"],
   [/(dup key|First element|in element|in document|for field|Document):? ?[{"'][\s\S]*/, "$1"],
 ];
 

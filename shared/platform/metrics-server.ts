@@ -21,7 +21,7 @@ const json = "application/json; charset=utf-8";
  * port cannot be had, so start it before the process takes any work.
  */
 export async function serveMetrics(deps: {
-  config: Pick<Config, "HOST" | "METRICS_HOST" | "METRICS_PORT">;
+  config: Pick<Config, "METRICS_HOST" | "METRICS_PORT">;
   metrics: Metrics;
   log: Logger;
   probes?: Probes;
@@ -49,7 +49,7 @@ export async function serveMetrics(deps: {
     });
   };
   const server = createServer(onRequest);
-  const host = config.METRICS_HOST ?? config.HOST;
+  const host = config.METRICS_HOST;
   const listenOn = (port: number) => listen(server, { variable: "METRICS_PORT", port, host });
   const port = await listenOn(config.METRICS_PORT ?? defaultPort).catch((error: unknown) => {
     // An API and a worker on one machine start without settings; a port that was asked for is another matter.

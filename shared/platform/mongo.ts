@@ -75,15 +75,17 @@ export const duplicateKey = 11_000;
 export const isDuplicate = (error: unknown): boolean =>
   error instanceof mongoose.mongo.MongoServerError && error.code === duplicateKey;
 
-const answerTimeoutMs = 5_000;
+const answerTimeoutMs = 4_000;
 
 /**
  * The driver (7.8) waits forever if it writes to a closed socket before it learns of the close, as happens when a server is
- * killed under load. Such an operation is rejected here; its outcome is unknown.
+ * killed under load, and for a server that answers heartbeats only. Such an operation is rejected here; its outcome is unknown.
  */
-export async function answered<T>(operation: Promise<T>): Promise<T> {
+export async function answered<T>(operation: Promise<T>, timeoutMs = answerTimeoutMs): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(reject, answerTimeoutMs, new Error(`MongoDB has not answered for ${answerTimeoutMs} ms`));
+  const { MongoNetworkTimeoutError } = mongoose.mongo;
+  const expire = () => reject(new MongoNetworkTimeoutError(`MongoDB has not answered for ${timeoutMs} ms`));
+  const timer = setTimeout(expire, timeoutMs);
   try {
     return await Promise.race([operation, late]);
   } finally {

@@ -83,7 +83,7 @@ export async function startTracing(
     import("@opentelemetry/resources"),
   ]);
   const exporter = new OTLPTraceExporter({
-    url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
+    url: `${endpoint.replace(/(?<!\/)\/+$/, "")}/v1/traces`,
     headers: pairsOf(config.OTEL_EXPORTER_OTLP_HEADERS),
     timeoutMillis: exportTimeoutMs,
     keepAlive: true,

@@ -43,7 +43,6 @@ export const asking: Readonly<Record<StreamFormat, Asking>> = {
 const data = (event: object) => `data: ${JSON.stringify(event)}\n\n`;
 const named = (type: string, fields: object = {}) => `event: ${type}\n${data({ type, ...fields })}`;
 
-const text = streamWords.join("");
 const counts = { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens };
 
 function chat(words: readonly string[]): string[] {
@@ -72,7 +71,8 @@ function messages(): string[] {
   return [begin + deltas[0], ...deltas.slice(1), end];
 }
 
-function responses(): string[] {
+function responses(words: readonly string[]): string[] {
+  const text = words.join("");
   let sequence_number = 0;
   const event = (type: string, fields: object) => named(type, { sequence_number: sequence_number++, ...fields });
   const response = { id: "resp_bench", object: "response", created_at: 1_750_000_000, model: "provider", output: [] };
@@ -84,7 +84,7 @@ function responses(): string[] {
     event("response.in_progress", { response: { ...response, status: "in_progress", usage: null } }) +
     event("response.output_item.added", { output_index: 0, item }) +
     event("response.content_part.added", { ...at, part });
-  const deltas = streamWords.map((delta) => event("response.output_text.delta", { ...at, delta, logprobs: [] }));
+  const deltas = words.map((delta) => event("response.output_text.delta", { ...at, delta, logprobs: [] }));
   const whole = { ...item, status: "completed", content: [{ ...part, text }] };
   const end =
     event("response.output_text.done", { ...at, text, logprobs: [] }) +
@@ -123,11 +123,22 @@ function gemini(): string[] {
 export const madeStreams: Readonly<Record<StreamFormat, readonly string[]>> = {
   chat: chat(streamWords),
   messages: messages(),
-  responses: responses(),
+  responses: responses(streamWords),
   gemini: gemini(),
 };
 
 export const pacedStream: readonly string[] = chat(pacedWords);
+
+/** A caller who asks for it is answered with 20 MB of text at once. */
+export const burstPrompt = "Say it all at once.";
+
+let bursts: Partial<Record<StreamFormat, Buffer>> | undefined;
+/** Of providers that speak it. */
+export function burstOf(format: StreamFormat): Buffer | undefined {
+  const words = () => Array.from({ length: 320 }, () => "x".repeat(62_500));
+  bursts ??= { chat: Buffer.from(chat(words()).join("")), responses: Buffer.from(responses(words()).join("")) };
+  return bursts[format];
+}
 
 /** By the path that a provider is asked at. */
 export function formatAt(path: string): StreamFormat {

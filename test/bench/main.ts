@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { measureAccounts, noAccounts } from "./accounts.ts";
 import { type Bench, startBench } from "./bench.ts";
 import { renderChart } from "./chart.ts";
+import { measureExhaustion, payable, renderExhaustion } from "./exhaustion.ts";
 import { measureFormats, renderFormats, writeFormatsCatalog } from "./formats.ts";
 import { measureConnections, measureLedger, measureOpenStreams, renderHeld, withoutBounds } from "./held.ts";
 import { describeMachine } from "./machine.ts";
@@ -18,7 +19,7 @@ import { measureUploads, renderUploads } from "./uploads.ts";
 
 /**
  * npm run bench -- [--quick] [--parts speed,streams,scaling,accounts] [--gateways direct,portkey,service] [--connections 50]
- * npm run bench -- --uploads | --formats | --held | --profile
+ * npm run bench -- --uploads | --formats | --held | --exhaustion | --profile
  *
  * Measures the service beside Portkey's gateway and beside no gateway at all, and writes docs/benchmarks/results.md and its
  * chart; about 25 minutes.
@@ -26,6 +27,7 @@ import { measureUploads, renderUploads } from "./uploads.ts";
  * `--uploads`: ten large uploads at once into the service, written to docs/benchmarks/uploads.md.
  * `--formats`: streams of every caller's format to every provider's, written to docs/benchmarks/conversion.md.
  * `--held`: what open streams, ledger entries and processes hold, written to docs/benchmarks/held.md.
+ * `--exhaustion`: callers who try to use up the service's memory, and what others notice of them; printed.
  * `--profile`: the service alone, with a CPU profile of API and worker; at 50 connections, or as `--connections` says.
  * Whatever is started here ends with this process, also when that is killed.
  */
@@ -36,6 +38,7 @@ const { values: options } = parseArgs({
     uploads: { type: "boolean", default: false },
     formats: { type: "boolean", default: false },
     held: { type: "boolean", default: false },
+    exhaustion: { type: "boolean", default: false },
     parts: { type: "string" },
     gateways: { type: "string" },
     connections: { type: "string" },
@@ -44,7 +47,7 @@ const { values: options } = parseArgs({
 const all = ["speed", "streams", "scaling", "accounts"];
 const parts = new Set(options.parts?.split(",") ?? (options.connections === undefined ? all : ["speed"]));
 for (const part of parts) if (!all.includes(part)) throw new Error(`--parts: ${part} is none of ${all.join(", ")}`);
-const serviceOnly = options.profile || options.uploads || options.formats || options.held;
+const serviceOnly = options.profile || options.uploads || options.formats || options.held || options.exhaustion;
 const wanted = new Set((options.gateways ?? (serviceOnly ? "service" : "direct,portkey,service")).split(","));
 const isWhole =
   !options.quick && [options.parts, options.gateways, options.connections].every((each) => each === undefined);
@@ -126,6 +129,15 @@ async function held(bench: Bench): Promise<void> {
   if (!options.quick) await writeFile(join(benchmarks, "held.md"), text);
 }
 
+/** Memory of API and worker, and what other callers notice. */
+async function exhaustion(bench: Bench): Promise<void> {
+  const service = theService(bench);
+  await bench.run(bench.scenarios.warmUp(false), bench.gateways);
+  const rounds = await measureExhaustion(service, bench);
+  await expectSettled(service);
+  say(`\n${renderExhaustion(rounds, command, machineOf(service))}`);
+}
+
 /** Where API and worker spend their time. */
 async function profile(bench: Bench): Promise<void> {
   const { inspectors } = theService(bench);
@@ -159,10 +171,13 @@ try {
   const env = async (mockOrigin: string) => ({
     ...(options.formats && { CATALOG_FILE: await writeFormatsCatalog(dataDir, mockOrigin) }),
     ...(options.held && (await withoutBounds(dataDir))),
+    ...(options.exhaustion && (await payable(stops))),
   });
   const bench = await startBench({ wanted, quick: options.quick, inspect: options.profile, dataDir, env, say, stops });
-  const { uploads: ofUploads, formats: ofFormats, held: ofHeld, profile: ofProfile } = options;
-  await (ofUploads ? uploads : ofFormats ? formats : ofHeld ? held : ofProfile ? profile : compare)(bench);
+  const chosen = Object.entries({ uploads, formats, held, exhaustion, profile }).find(
+    ([name]) => options[name as "profile"],
+  );
+  await (chosen ? chosen[1] : compare)(bench);
 } finally {
   for (const stop of stops) await stop();
 }

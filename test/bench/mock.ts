@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from "node:http";
-import { formatAt, madeStreams, pacedStream } from "./format-streams.ts";
+import { burstOf, burstPrompt, formatAt, madeStreams, pacedStream } from "./format-streams.ts";
 import { jsonContent, pacedGapMs, usage } from "./workload.ts";
 
 /**
@@ -57,6 +57,11 @@ function writeStream(res: ServerResponse, path: string): void {
   writeNext();
 }
 
+function writeBurst(res: ServerResponse, path: string): void {
+  res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
+  res.end(burstOf(formatAt(path)));
+}
+
 /** One timer for all paced streams. Each stream stays in the slot in which it began, so chunks come spread over the gap. */
 const slots = Array.from({ length: 11 }, () => new Set<() => boolean>());
 const slotMs = pacedGapMs / slots.length;
@@ -105,7 +110,8 @@ const server = createServer((req, res) => {
       res.once("close", () => open--);
       const asked = JSON.parse(body) as { readonly stream?: boolean };
       const path = (req.url ?? "").replace(/\?.*$/, "");
-      if (behavior.delayMs === 0) complete(res, path, asked);
+      if (body.includes(burstPrompt)) writeBurst(res, path);
+      else if (behavior.delayMs === 0) complete(res, path, asked);
       else setTimeout(complete, behavior.delayMs, res, path, asked);
     } else {
       if (req.method === "PUT") behavior = JSON.parse(body) as Behavior;

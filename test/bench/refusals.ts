@@ -148,6 +148,7 @@ try {
     PORT: String(port),
     METRICS_PORT: "0",
     ADMIN_TOKEN: adminToken,
+    LOCAL_MODELS: "true",
     LOG_LEVEL: "info",
   };
   const start = async (name: string, file: string, readyUrl?: string): Promise<Measured> => {

@@ -80,6 +80,7 @@ export async function startService(options: {
       METRICS_PORT: "0",
       DRAIN_DELAY: "0",
       ADMIN_TOKEN: adminToken,
+      LOCAL_MODELS: "true",
       LOG_LEVEL: "info",
       OPENAI_API_KEY: "bench",
       OPENAI_BASE_URL: `${mockOrigin}/v1`,

@@ -104,6 +104,8 @@ async function insertYear({ db }: Mongo): Promise<void> {
     });
     await db.collection<{ _id: object }>("usageDays").insertMany(rows.map((row) => ({ _id: row, ...row, ...sums })));
   }
+  const last = new Date(nowMs - 2 * dayMs).toISOString().slice(0, 10);
+  await db.collection<{ _id: string; closed: boolean }>("usageDayStates").insertOne({ _id: last, closed: true });
 }
 
 async function measure(uri: string): Promise<void> {
@@ -122,7 +124,7 @@ async function measure(uri: string): Promise<void> {
   await timed("job, nothing changed", () => money.sumUsage());
   await ledger.insertOne(callAt(entries - 1, entries) as never);
   await timed("job, a call more", () => money.sumUsage());
-  print(`rows: ${await mongo.connection.collection("usageDays").countDocuments()}`);
+  print(`rows: ${await mongo.connection.collection("usageHours").countDocuments()}`);
 
   const span = { from: "2026-01-01", to: "2026-11-23", limit: 10_000 };
   for (const groupBy of [["day"], ["day", "model", "key", "endpoint"]] as const)

@@ -16,6 +16,7 @@ import {
   availableUsd,
   callsOf,
   heldWire,
+  leaseEnded,
   lost,
   ready,
   redisOf,
@@ -43,11 +44,11 @@ async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?:
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const postThere = (init: { headers?: Record<string, string> } = keyed()) =>
     postAt(api.client, customer)(imagesPath, askImage(), init);
-  return { stores, provider, api, client, customer, post, postThere, endLease: () => redis.del(lease) };
+  return { stores, provider, api, client, customer, post, postThere, leaseEnded: () => leaseEnded(redis, lease) };
 }
 
 test("an API killed: a call with a key goes on, and another instance answers it, while it runs and later", async () => {
-  const { provider, api, client, customer, post, postThere, endLease } = await startTwo();
+  const { provider, api, client, customer, post, postThere, leaseEnded } = await startTwo();
   const gate = Promise.withResolvers<void>();
   provider.always({ beforeHeaders: gate.promise });
   const disconnected = [lost(postThere())];
@@ -57,7 +58,7 @@ test("an API killed: a call with a key goes on, and another instance answers it,
   api.kill("SIGKILL");
   expect(await Promise.all(disconnected)).toEqual([true, true]);
   const joining = [outcomeOf(post()), outcomeOf(post())];
-  await endLease();
+  await leaseEnded();
   await without.closed;
   expect(without.aborted).toBe(true);
   joining.push(outcomeOf(post()));
@@ -82,14 +83,14 @@ test("an API killed: a call with a key goes on, and another instance answers it,
 });
 
 test("an API killed after its answer was stored: another instance repeats the answer, and it stays paid", async () => {
-  const { provider, api, client, customer, post, postThere, endLease } = await startTwo();
+  const { provider, api, client, customer, post, postThere, leaseEnded } = await startTwo();
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
   const disconnected = lost(postThere());
   await provider.request(0);
   api.kill("SIGKILL");
   expect(await disconnected).toBe(true);
-  await endLease();
+  await leaseEnded();
   gate.resolve();
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
@@ -122,7 +123,7 @@ test("an API killed between hold and queue: its key is free once its lease is ov
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const waiting = await outcomeOf(post());
   expect(waiting).toMatchObject({ status: 503, code: "generation_in_progress", retryAfter: "5" });
-  await redis.del(lease);
+  await leaseEnded(redis, lease);
   const answer = await repeated(post);
   expect(answer.costUsd).toBe("0.04");
   // The answer goes out once its cost is decided; it may be applied a moment later.

@@ -8,8 +8,7 @@ import {
   outcomeOf,
   postAt,
 } from "../support/chaos-generation-setup.ts";
-import { availableUsd, callsOf, ready, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
-import { keysOf } from "../support/jobs-setup.ts";
+import { availableUsd, callsOf, ready, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
@@ -17,8 +16,6 @@ test("workers and APIs killed and stopped under the load of callers with keys: e
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { api: killed, worker: killedWorker } = await startProcesses(stores, env);
-  const redis = redisOf(stores);
-  const [lease] = (await keysOf(redis, "reply:*")) as [string];
   const [stopped, stoppedWorker] = await Promise.all([spawnApi(stores, env), spawnWorker(stores, env)]);
   await ready(stopped.client);
   const customer = await stopped.client.account("100.00");
@@ -54,7 +51,6 @@ test("workers and APIs killed and stopped under the load of callers with keys: e
   await more(40);
   await spawnWorker(stores, env);
   killed.kill("SIGKILL");
-  await redis.del(lease);
   const { client } = await spawnApi(stores, env);
   await ready(client);
   clients[0] = client;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { Leased, LeaseRequest, Leases, Money } from "../../shared/money/index.ts";
+import type { CallHold, Leased, Leases, Money } from "../../shared/money/index.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
   balance,
@@ -67,7 +67,7 @@ async function run(seed: number, balanceNanoUsd: bigint) {
   }
 
   /** Decides a call as its worker does, and perhaps once more. */
-  async function work(request: LeaseRequest, leased: Leased): Promise<bigint> {
+  async function work(request: CallHold, leased: Leased): Promise<bigint> {
     const cost = BigInt(Math.floor(Number(leased.heldNanoUsd) * random()));
     const decide = () => money.decide(leasedDecision(request, leased, cost));
     if (random() < 0.04) {

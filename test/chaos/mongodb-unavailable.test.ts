@@ -1,4 +1,6 @@
-import { expect, test } from "vitest";
+import { mongo } from "mongoose";
+import { expect, onTestFinished, test } from "vitest";
+import type { Server } from "../../infra/embedded/index.ts";
 import {
   ask,
   availableUsd,
@@ -18,8 +20,9 @@ import {
   startProvider,
   worksAgain,
 } from "../support/chaos-setup.ts";
+import { browse, signIn } from "../support/dashboard-setup.ts";
 import { ownServers } from "../support/servers.ts";
-import { eventually } from "../support/service.ts";
+import { eventually, spawnApi, testAdminToken } from "../support/service.ts";
 
 const soonMs = 2_500;
 
@@ -130,4 +133,51 @@ test("MongoDB unavailable when an API learns of a lost answer: the caller gets t
   await eventually(async () => (await availableUsd(client, customer)) === "1.00");
   expect(await callsOf(client, customer, "refund")).toHaveLength(1);
   await client.settled();
+});
+
+interface Held {
+  readonly server: Server;
+  readonly uri: string;
+}
+
+/** MongoDB answers heartbeats and nothing else, as when a lock is held or a connection is lost in silence. */
+async function holdOperations(uri: string): Promise<void> {
+  const client = await mongo.MongoClient.connect(uri);
+  onTestFinished(() => client.close());
+  const failCommands = ["find", "aggregate", "insert", "update", "delete", "findAndModify"];
+  const data = { failCommands, blockConnection: true, blockTimeMS: 10_000 };
+  await client.db("admin").command({ configureFailPoint: "failCommand", mode: "alwaysOn", data });
+}
+
+test.for([
+  ["frozen", ({ server }: Held) => server.kill("SIGSTOP")],
+  ["silent", ({ uri }: Held) => holdOperations(uri)],
+] as const)("MongoDB %s: revoking a key, freezing an account and signing out get 503 within 5 s", async ([, hold]) => {
+  const { mongo: server, stores } = await ownServers({ mongo: true });
+  const { client } = await spawnApi(stores);
+  const { id, key } = await client.account("1.00");
+  const manager = await client.admin<{ key: string; id: string }>("POST", `/accounts/${id}/keys`, {
+    scopes: ["manage"],
+  });
+  const cookie = await signIn(client, { key });
+  const withKey = (secret: string) => ({ headers: { authorization: `Bearer ${secret}` } });
+  const requests = [
+    ["DELETE", `/v1/keys/${manager.id}`, withKey(manager.key)],
+    ["DELETE", `/admin/v1/keys/${manager.id}`, withKey(testAdminToken)],
+    ["PATCH", `/admin/v1/accounts/${id}`, { ...withKey(testAdminToken), body: { frozen: true } }],
+    ["DELETE", "/dashboard/session", { cookie, headers: { "sec-fetch-site": "same-origin" } }],
+  ] as const;
+  // The key is remembered: what hangs is its revocation.
+  await browse(client, "GET", "/v1/key", withKey(manager.key));
+
+  await hold({ server, uri: stores.MONGODB_URI });
+  const changes = requests.map(async ([method, path, request]) => {
+    const answer = browse(client, method, path, request);
+    const ms = await pacedMs(client, answer);
+    const { status, headers, body } = await answer;
+    return { status, code: body.error?.code, retryAfter: headers.get("retry-after"), isSoon: ms < 5_000 };
+  });
+  const refused = { status: 503, code: "no_capacity", retryAfter: "1", isSoon: true };
+  expect(await Promise.all(changes)).toEqual(requests.map(() => refused));
+  await server.kill("SIGCONT");
 });

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { formatUsd } from "#money";
 import { endLocks } from "../support/chaos-generation-setup.ts";
-import { availableUsd, endLeases, never, onlyCall, redisOf, startProcesses } from "../support/chaos-setup.ts";
+import { availableUsd, never, onlyCall, redisOf, startProcesses } from "../support/chaos-setup.ts";
 import { startMockAnthropic } from "../support/mock-anthropic.ts";
 import { startMockGemini } from "../support/mock-gemini.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
@@ -128,7 +128,6 @@ test("an API killed under native streams: the providers are cut, and what was de
   doomed.kill("SIGKILL");
   await doomed.exited;
   expect(await Promise.all(streams.map(({ broken }) => broken))).toEqual(natives.map(() => true));
-  await endLeases(redisOf(stores));
   await Promise.all(requests().map(({ closed }) => closed));
   expect(requests().map(({ aborted }) => aborted)).toEqual(natives.map(() => true));
   const { client } = await spawnApi(stores, env);

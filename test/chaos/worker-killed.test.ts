@@ -6,12 +6,12 @@ import {
   balanceAfter,
   callCounts,
   callsOf,
-  endLeases,
   fullCostUsd,
   heldWire,
   isAnswered,
   isWhole,
   never,
+  openCollection,
   outcomeOf,
   pacedMs,
   path,
@@ -173,6 +173,7 @@ test.for([
     const { api, worker, client } = await startProcesses(stores, env, { apiStores });
     const customer = await client.account("1.00");
     const redis = redisOf(stores);
+    const instances = await openCollection<{ open: readonly object[] }>(stores, "apiInstances");
 
     const gate = Promise.withResolvers<void>();
     const answer = { beforeHeaders: gate.promise };
@@ -192,10 +193,10 @@ test.for([
     await eventually(() => outcomes.length === 4);
 
     if (withApi) {
-      // By then the job has only what is not done.
+      // By then the job has only what is not done, and what is delivered is noted.
       await eventually(async () => (await callCounts(redis, "chat")).active === 2);
+      await eventually(async () => (await instances.findOne({}))?.open.length === 2);
       api.kill("SIGKILL");
-      await endLeases(redis);
     }
     worker.kill("SIGKILL");
     await worker.exited;

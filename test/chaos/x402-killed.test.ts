@@ -119,7 +119,7 @@ test.each([
     const asked = await provider.request(0);
     api.kill("SIGKILL");
     expect(await connectionLost).toBe(true);
-    await api.endLease();
+    await api.leaseEnded();
     const joined = answerOf(post(client, body, headers, path));
     gate.resolve();
     const answer = await joined;

@@ -27,12 +27,12 @@ test("killed with the payment held, and the next one killed during the release: 
   await eventually(async () => (await client.check()).open_holds === 1);
   api.kill("SIGKILL");
   expect(await connectionLost).toBe(true);
-  await api.endLease();
+  await api.leaseEnded();
   const secondLost = lost(post(next.client, drawing(), headers));
   await givingBack.reached;
   next.kill("SIGKILL");
   expect(await secondLost).toBe(true);
-  await next.endLease();
+  await next.leaseEnded();
   expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, costUsd: "0.04" });
   expect(posts(provider)).toHaveLength(1);
   expect(await ledgerOf(client, account)).toMatchObject([
@@ -72,7 +72,7 @@ test.each<[string, (command: Command) => boolean, number]>([
     const { headers, account } = await payFor(all, client, drawing());
     const late = answerOf(post(api.client, drawing(), headers));
     await frozen;
-    await api.endLease();
+    await api.leaseEnded();
     const answer = await answerOf(post(client, drawing(), headers));
     expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04" });
     api.kill("SIGCONT");

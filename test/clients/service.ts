@@ -59,6 +59,7 @@ export async function startService(options: {
       PORT: String(port),
       METRICS_PORT: "0",
       ADMIN_TOKEN: token,
+      LOCAL_MODELS: "true",
       ...(options.publicUrl !== undefined && { PUBLIC_URL: options.publicUrl }),
       PING_INTERVAL_MS: String(pingIntervalMs),
       OPENAI_API_KEY: "stand-in",

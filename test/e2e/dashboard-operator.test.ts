@@ -7,8 +7,8 @@ import { testStores } from "../support/servers.ts";
 import { startService } from "../support/service.ts";
 import { asking, localModel } from "../support/service-setup.ts";
 
-const adminToken = "admin-token-of-the-tests";
-const tokenOfAnn = "token-of-ann-0123456789";
+const adminToken = "admin-token-of-the-tests-of-32-characters";
+const tokenOfAnn = "token-of-ann-01234567890123456789";
 
 const browser = browserOfFile();
 const shared = ofFile(

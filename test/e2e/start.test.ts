@@ -128,11 +128,18 @@ test("the printed call works; a second start has the same key and balance; kill 
   const entries = await fetch(`${again.demo.baseUrl}/admin/v1/accounts/${demo.accountId}/ledger?kind=usage&limit=200`, {
     headers: { authorization: `Bearer ${demo.adminToken}` },
   });
-  const { data } = (await entries.json()) as { data: { request: Record<"key" | "model" | "status", string> }[] };
+  interface DemoEntry {
+    readonly amount_usd: string;
+    readonly buyback?: object;
+    readonly request: Record<"key" | "model" | "status", string>;
+  }
+  const { data } = (await entries.json()) as { data: DemoEntry[] };
   const distinct = (field: "key" | "model" | "status") => new Set(data.map(({ request }) => request[field])).size;
   expect(distinct("key")).toBe(4);
   expect(distinct("model")).toBeGreaterThanOrEqual(5);
   expect(distinct("status")).toBeGreaterThanOrEqual(2);
+  for (const { amount_usd, buyback } of data)
+    expect([amount_usd, buyback !== undefined]).toEqual([amount_usd, Number(amount_usd) !== 0]);
 
   second.child.kill("SIGKILL");
   await expect.poll(() => allFree(again.ports), { timeout: 10_000 }).toBe(true);

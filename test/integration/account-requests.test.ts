@@ -36,6 +36,8 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
     cost_usd: "0.000001",
     usage: { input: 10, output: 5 },
     estimated: false,
+    streamed: null,
+    finish_reason: null,
     input_tokens: 10,
     output_tokens: 5,
     cached_tokens: 0,
@@ -48,6 +50,9 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
   });
   await money.refund(ours.account, mine);
   expect((await ours.first.ask(`/requests/${mine}`)).body).toMatchObject({ cost_usd: "0.000001", refunded: true });
+  const listed = (await ours.first.ask("/requests")).body.data;
+  expect(listed.map(({ id, refunded }) => [id, refunded])).toContainEqual([mine, true]);
+  expect(listed.filter(({ refunded }) => refunded)).toHaveLength(1);
 });
 
 test("filters by status, model, key and time, alone and together; what is wrong is named", async () => {

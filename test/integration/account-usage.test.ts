@@ -115,7 +115,8 @@ test("a balance alert begins once when less is available, and ends when it rises
 test("a call is found by its request id, by an id made from it, and by its provider's id", async () => {
   const { openCustomer } = await startAccountServer();
   const [ours, theirs] = [await openCustomer(), await openCustomer()];
-  const made = await ours.call({ answerId: undefined, costNanoUsd: 500_000n });
+  const ended = { streamed: true, finishReason: "length" };
+  const made = await ours.call({ answerId: undefined, costNanoUsd: 500_000n, ...ended });
   const random = made.slice("req_".length);
   const named = await ours.call({ answerId: "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG" });
   await theirs.call({ answerId: "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG" });
@@ -139,7 +140,8 @@ test("a call is found by its request id, by an id made from it, and by its provi
     tokens_completion: 5,
     latency: 1_200,
     generation_time: 40,
-    finish_reason: null,
+    streamed: true,
+    finish_reason: "length",
     cancelled: false,
   });
 });

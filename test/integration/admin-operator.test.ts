@@ -7,7 +7,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { adminToken, startAdminServer } from "../support/admin-server.ts";
 import { testStores } from "../support/servers.ts";
 
-const [ann, bob] = ["token-of-ann-0123456789", "token-of-bob:0123456789"];
+const [ann, bob] = ["token-of-ann-01234567890123456789", "token-of-bob:01234567890123456789"];
 const operators = { ADMIN_TOKEN: adminToken, ADMIN_TOKENS: `ann:${ann},bob:${bob}` };
 const as = (token: string) => ({ authorization: `Bearer ${token}` });
 

@@ -97,7 +97,7 @@ test("what charges accrued is listed by token, then as batches; entries say what
   const server = await startAdminServer();
   const { ask, payments, mongo } = server;
   const log = createLogger("test", "silent");
-  const money = createMoney({ mongo, buyback: { bps: 250, token }, clock: systemClock, log });
+  const money = createMoney({ mongo, buyback: { bps: 250, token, eligible: new Set() }, clock: systemClock, log });
   const account = await openAccount(money, 1_000_000_000_000n);
   const hold = await held(money, holdOf(account, 400_000_000_000n));
   await money.settle(decisionOf(hold, 400_000_000_000n));

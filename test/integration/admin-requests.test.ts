@@ -33,6 +33,10 @@ test("operators find calls over all accounts by every filter, and a key needs it
     [`from=1&account=${other}&model=openai/gpt`, [failed]],
   ] as const)
     expect([query, await found(query)]).toEqual([query, ids]);
+  await money.refund(one, local);
+  const { data } = (await ask("GET", `/requests?account=${one}`)).body;
+  expect(data.filter((call) => "refunded" in call).map(({ id }) => id)).toEqual([local]);
+  expect((await ask("GET", `/requests/${local}`)).body).toMatchObject({ refunded: true });
   for (const query of ["key=key_2", "status=running", "from=x", "after=req_none", "user=1"])
     expect([query, (await ask("GET", `/requests?${query}`)).status]).toEqual([query, 400]);
   for (const query of ["model=local/chat", "endpoint=/v1/messages", "upstream=local&status=succeeded"])

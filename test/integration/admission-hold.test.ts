@@ -52,7 +52,7 @@ test("an insufficient balance without calls in flight is refused at once, in tok
   await expect(refused).rejects.toMatchObject({
     code: "insufficient_balance",
     message:
-      "The balance is too low. The input alone can cost 0.00000005 USD; the balance has 0.000001. You asked for up to 10 tokens; the balance covers 3.",
+      "The balance is too low. The input alone can cost 0.00000005 USD; the balance has 0.000001. You asked for up to 10 tokens; the balance covers 3. Top up in the dashboard.",
   });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
@@ -63,7 +63,8 @@ test("without a cap in the request the refusal names none", async () => {
   await expect(
     hold(from(waiting), { ...ask(account), bound: { ...expensive, isCapNamed: false } }),
   ).rejects.toMatchObject({
-    message: "The balance is too low. The input alone can cost 0.012 USD; the balance has 0.000001.",
+    message:
+      "The balance is too low. The input alone can cost 0.012 USD; the balance has 0.000001. Top up in the dashboard.",
   });
 });
 
@@ -72,7 +73,7 @@ test("a call that is not counted in tokens is refused in USD", async () => {
   const image = { ...bound, maxNanoUsd: 20_000_000n, minNanoUsd: 20_000_000n, outputCap: 0 };
   await expect(hold(from(waiting), { ...ask(account), bound: image })).rejects.toMatchObject({
     code: "insufficient_balance",
-    message: "The balance is too low. The call can cost 0.02 USD; the balance has 0.000001.",
+    message: "The balance is too low. The call can cost 0.02 USD; the balance has 0.000001. Top up in the dashboard.",
   });
 });
 

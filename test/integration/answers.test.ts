@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type AddressInfo, connect } from "node:net";
 import { text } from "node:stream/consumers";
 import type { Response } from "express";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { noCapacity } from "#errors";
 import { type OpenCall, openCall, type Submission } from "../../api/open-calls/open-call.ts";
 import { checkProgress, writeError, writeEvents, writeFinal } from "../../api/open-calls/write-answer.ts";
@@ -14,8 +14,9 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
 
 /** One open call whose caller is a bare socket. */
-async function openOne(stream: boolean, binaryBudgetBytes?: number) {
+async function openOne(stream: boolean, { limitBytes = 0, isBinary = false } = {}) {
   const clock = createManualClock();
+  const budget = createByteBudget(limitBytes);
   const arrived = Promise.withResolvers<OpenCall>();
   const server = createServer((_: IncomingMessage, raw: ServerResponse) => {
     // The parts of express that are used here.
@@ -27,12 +28,12 @@ async function openOne(stream: boolean, binaryBudgetBytes?: number) {
       },
     }) as unknown as Response;
     const submission = {
-      payload: { stream, requestId: "req_1" },
+      payload: { stream, requestId: "req_1", account: "acct_1" },
       codec: chatCodec,
       res,
-      ...(binaryBudgetBytes !== undefined && { isBinary: true }),
+      ...(isBinary && { isBinary }),
     } as Submission;
-    arrived.resolve(openCall(submission, createByteBudget(binaryBudgetBytes ?? 0), clock.now()));
+    arrived.resolve(openCall(submission, budget, clock.now()));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -51,7 +52,7 @@ async function openOne(stream: boolean, binaryBudgetBytes?: number) {
       clock.advance(30_000);
       return call.res.destroyed;
     });
-  return { clock, call, socket, isCut };
+  return { clock, call, socket, budget, isCut };
 }
 
 const frame = (kind: Frame["kind"], data: string): Frame => ({ requestId: "req_1", seq: 0, kind, data });
@@ -97,7 +98,7 @@ test("a large answer arrives whole, however slowly it is read", async () => {
 test("a stream whose caller reads nothing for 30 s is cut, one that is read is not", async () => {
   const { clock, call, socket, isCut } = await openOne(true);
   socket.pause();
-  // More than the kernel takes, less than the limit of what may be unsent.
+  // More than the kernel takes.
   for (let turns = 0; turns < 20; turns = call.res.writableLength > 0 ? turns + 1 : 0) {
     if (call.res.writableLength === 0) writeEvents(call, part, clock.now());
     await new Promise((resolve) => setImmediate(resolve));
@@ -135,29 +136,68 @@ test.each(["final", "error"] as const)(
   },
 );
 
-test("a caller with more than 1 MB unsent is disconnected, however much comes together", async () => {
+test("while a caller does not read, its worker is asked to wait, once a second; then to go on", async () => {
   const { clock, call, socket } = await openOne(true);
+  const paces: string[] = [];
+  call.pace = (pace) => void paces.push(pace);
   socket.pause();
-  let unsent = 0;
-  for (let each = 0; each < parts; each++) {
-    writeEvents(call, part, clock.now());
-    unsent = Math.max(unsent, call.res.writableLength);
-  }
-  expect(call.res.destroyed).toBe(true);
-  expect(unsent).toBeLessThan(1024 * 1024 + 2 * Buffer.byteLength(part));
+  await eventually(() => {
+    if (paces.length === 0) writeEvents(call, part, clock.now());
+    return paces.length > 0;
+  });
+  for (let second = 0; second < 3; second++) checkProgress(call, clock.now());
+  expect(paces).toEqual(["pause", "pause", "pause", "pause"]);
+  socket.resume();
+  await eventually(() => paces.includes("resume"));
+  checkProgress(call, clock.now());
+  expect(paces).toEqual(["pause", "pause", "pause", "pause", "resume"]);
 });
 
-test("bytes that a caller has not read yet may be more than 1 MB, as long as there is memory for them", async () => {
+describe.each([false, true])("binary: %s", (isBinary) => {
   const limitBytes = 8 * 1024 * 1024;
-  const { clock, call, socket } = await openOne(true, limitBytes);
-  socket.pause();
-  const bytes = Buffer.alloc(240_000, 1);
-  let unsent = 0;
-  for (let each = 0; each < parts; each++) {
-    writeEvents(call, bytes.toString("base64"), clock.now());
-    unsent = Math.max(unsent, call.res.writableLength);
-  }
-  expect(call.res.destroyed).toBe(true);
-  expect(unsent).toBeGreaterThan(limitBytes / 2);
-  expect(unsent).toBeLessThan(limitBytes + 2 * bytes.length);
+  const text = isBinary ? Buffer.alloc(240_000, 1).toString("base64") : "x".repeat(240_000);
+  const open = () => openOne(true, { limitBytes, isBinary });
+
+  test("however much comes together, its caller has 2 s to read; without memory it is disconnected then", async () => {
+    const { clock, call, socket } = await open();
+    socket.pause();
+    for (let each = 0; each < parts; each++) writeEvents(call, text, clock.now());
+    expect(call.res.destroyed).toBe(false);
+    // Bytes that the kernel still took count as progress.
+    await eventually(() => {
+      checkProgress(call, clock.now());
+      clock.advance(2_000);
+      writeEvents(call, text, clock.now());
+      return call.res.destroyed;
+    });
+  });
+
+  test("a caller who reads nothing is not cut while there is memory", async () => {
+    const { clock, call, socket, budget } = await open();
+    socket.pause();
+    while (budget.heldBytes < limitBytes / 4) {
+      clock.advance(2_000);
+      writeEvents(call, text, clock.now());
+    }
+    expect(call.res.destroyed).toBe(false);
+    expect(budget.heldBytes).toBeLessThan(limitBytes);
+    socket.resume();
+    await eventually(() => call.res.writableLength === 0);
+    writeEvents(call, text, clock.now());
+    expect(budget.heldBytes).toBe(0);
+  });
+
+  test("a caller who reads is not cut, although there is no memory", async () => {
+    const { clock, call, socket, budget } = await open();
+    budget.share("others").resize(limitBytes / 2);
+    budget.share().resize(limitBytes / 2);
+    for (let second = 0; second < 5; second++) {
+      for (let each = 0; each < parts / 5; each++) writeEvents(call, text, clock.now());
+      socket.resume();
+      await eventually(() => call.res.writableLength === 0);
+      checkProgress(call, clock.now());
+      clock.advance(1_000);
+    }
+    expect(call.res.destroyed).toBe(false);
+  });
 });

@@ -130,49 +130,52 @@ describe("the caller receives what the provider sent", () => {
   ];
   const usage = { input_tokens: 5, output_tokens: 7, service_tier: "priority", usage_unknown: 1 };
 
-  test("JSON: every field, with our model id", async () => {
+  test.each([ownName, nativeModel])("JSON: every field, with the model as asked for: %s", async (model) => {
     const { client } = await newCaller(running);
     running.anthropic.respond({ content, usage, stopReason: "reason_unknown" });
-    const message = await client.messages.create(asking(ownName));
+    const message = await client.messages.create(asking(model));
     expect(message).toMatchObject({
       id: "msg_mock",
-      model: nativeModel,
+      model,
       content,
       stop_reason: "reason_unknown",
       usage,
     });
   });
 
-  test("stream: every event, unknown ones too, with our model id", async () => {
-    const { client } = await newCaller(running);
-    const events = [
-      {
-        type: "message_start",
-        message: {
-          id: "msg_1",
-          type: "message",
-          role: "assistant",
-          model: ownName,
-          content: [],
-          stop_reason: null,
-          stop_sequence: null,
-          usage: { input_tokens: 5, output_tokens: 1 },
-          field_unknown: 1,
+  test.each([ownName, nativeModel])(
+    "stream: every event, unknown ones too, with the model as asked for: %s",
+    async (model) => {
+      const { client } = await newCaller(running);
+      const events = [
+        {
+          type: "message_start",
+          message: {
+            id: "msg_1",
+            type: "message",
+            role: "assistant",
+            model: "claude-of-the-provider",
+            content: [],
+            stop_reason: null,
+            stop_sequence: null,
+            usage: { input_tokens: 5, output_tokens: 1 },
+            field_unknown: 1,
+          },
         },
-      },
-      { type: "content_block_start", index: 0, content_block: { type: "block_unknown", value: 1 } },
-      { type: "content_block_delta", index: 0, delta: { type: "delta_unknown", value: 2 } },
-      { type: "event_unknown", value: [null] },
-      { type: "content_block_stop", index: 0 },
-      { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 9 } },
-      { type: "message_stop", field_unknown: true },
-    ];
-    running.anthropic.respond({ events });
-    const stream = await client.messages.create({ ...asking(ownName), stream: true });
-    const [first, ...rest] = await Array.fromAsync(stream);
-    expect(first).toEqual({ ...events[0], message: { ...events[0]?.message, model: nativeModel } });
-    expect(rest).toEqual(events.slice(1));
-  });
+        { type: "content_block_start", index: 0, content_block: { type: "block_unknown", value: 1 } },
+        { type: "content_block_delta", index: 0, delta: { type: "delta_unknown", value: 2 } },
+        { type: "event_unknown", value: [null] },
+        { type: "content_block_stop", index: 0 },
+        { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 9 } },
+        { type: "message_stop", field_unknown: true },
+      ];
+      running.anthropic.respond({ events });
+      const stream = await client.messages.create({ ...asking(model), stream: true });
+      const [first, ...rest] = await Array.fromAsync(stream);
+      expect(first).toEqual({ ...events[0], message: { ...events[0]?.message, model } });
+      expect(rest).toEqual(events.slice(1));
+    },
+  );
 
   const refused = {
     type: "refusal",

@@ -144,7 +144,7 @@ test("the entries of a lease stay while it is open, and while late costs are loo
 test("an accrual stays until a batch has claimed it", async () => {
   const bank = await startArchive();
   const { mongo, clock, stores: _, objects } = bank;
-  const money = createMoney({ mongo, clock, log, buyback: { bps: 1_000, token: "mint" } });
+  const money = createMoney({ mongo, clock, log, buyback: { bps: 1_000, token: "mint", eligible: new Set() } });
   const account = await openAccount(money, 1_000n);
   const hold = await held(money, holdOf(account, 100n));
   await money.settle(decisionOf(hold, 50n));

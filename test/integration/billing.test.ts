@@ -1,3 +1,4 @@
+import { type IncomingMessage, request } from "node:http";
 import { describe, expect, test } from "vitest";
 import type { Client, Customer } from "../support/service.ts";
 import {
@@ -7,6 +8,7 @@ import {
   localModel,
   nanoUsd,
   providerModel,
+  refusalOf,
   serviceOfFile,
 } from "../support/service-setup.ts";
 
@@ -38,6 +40,48 @@ const usage = (prompt: number, completion: number, cached = 0, more: object = {}
   completion_tokens: completion,
   total_tokens: prompt + completion,
   prompt_tokens_details: { cached_tokens: cached, ...more },
+});
+
+describe("an account without money", () => {
+  /** Sends no byte of the body. */
+  const announce = (customer: Customer, bytes: number, headers: Record<string, string> = {}) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      request(running.service.baseUrl + chat, {
+        method: "POST",
+        headers: { authorization: `Bearer ${customer.key}`, "content-length": bytes, ...headers },
+      })
+        .on("response", resolve)
+        .on("error", reject)
+        .flushHeaders();
+    });
+
+  test("is refused before a large body is read", async () => {
+    const customer = await running.service.account("0");
+    const answer = await announce(customer, 25 * 1024 * 1024);
+    answer.destroy();
+    expect(answer.statusCode).toBe(402);
+    const body = asking(localModel, "x".repeat(70_000));
+    expect(await refusalOf(await customer.post(chat, body))).toMatchObject({
+      status: 402,
+      error: { code: "insufficient_balance" },
+    });
+    await running.service.admin("POST", `/accounts/${customer.id}/credits`, { amount_usd: "1", idempotency_key: "a" });
+    expect((await customer.post(chat, body)).status).toBe(200);
+  });
+
+  test("gets the stored answer to a large body", async () => {
+    const customer = await running.service.account("1");
+    const body = asking(localModel, "x".repeat(70_000));
+    const headers = { "idempotency-key": "large" };
+    const first = await (await customer.post(chat, body, { headers })).text();
+    await running.service.settled();
+    const amount_usd = `-${await customer.available()}`;
+    await running.service.admin("POST", `/accounts/${customer.id}/credits`, { amount_usd, idempotency_key: "b" });
+    expect(await customer.available()).toMatch(/^0\.0+$/);
+    const again = await customer.post(chat, body, { headers });
+    expect([again.status, await again.text()]).toEqual([200, first]);
+    expect((await customer.post(chat, body, { headers: { "idempotency-key": "other" } })).status).toBe(402);
+  });
 });
 
 describe("exact to the nano-USD", () => {

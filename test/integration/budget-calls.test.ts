@@ -1,7 +1,13 @@
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
+import { createQueues, createReplies } from "../../shared/jobs/index.ts";
+import { systemClock } from "../../shared/platform/clock.ts";
+import { type HandlerDeps, handlers } from "../../workers/handlers/index.ts";
 import { keyOf } from "../support/account-caller.ts";
+import { openIdempotency } from "../support/idempotency-setup.ts";
+import { connect, log } from "../support/jobs-setup.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
+import { createMovableClock, minuteMs } from "../support/money-setup.ts";
 import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, startService } from "../support/service.ts";
@@ -173,4 +179,32 @@ test("a call that is refused after its take, and an upload, leave in the budget 
   expect(sent.status).toBe(200);
   expect(await spent()).toMatchObject({ spent_usd: sent.headers.get("x-xm-cost-usd") });
   await service.settled();
+});
+
+test("a call whose hold has expired is not ended by the sweeper while its worker runs it", async () => {
+  const provider = await startMockOpenai();
+  const stores = await testStores();
+  const service = await startService(stores, { env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url } });
+  const account = await service.account("100");
+  const { key } = await keyOf(service, account.id, { budget: { limit_usd: "1", period: "day" } });
+  const { opened, open } = gate();
+  provider.always({ beforeHeaders: opened });
+  const answering = post(service.baseUrl, key, capped(providerModel));
+  await eventually(() => provider.requests.length === 1);
+
+  const clock = createMovableClock();
+  const { money, files } = await openIdempotency(stores, clock);
+  const redis = await connect(stores, "waiting");
+  const queues = createQueues({ redis, log });
+  onTestFinished(() => queues.close());
+  const deps = { money, files, queues, replies: createReplies({ redis, clock: systemClock }), log };
+  clock.later(30 * minuteMs);
+  const [expired] = await money.listHolds({ limit: 1 });
+  expect(expired?.expiresAt.getTime()).toBeLessThan(clock.now());
+  await handlers["sweep-holds"](deps as unknown as HandlerDeps, { v: 1 }, { count: 1, isShared: false });
+  open();
+  const response = await answering;
+  expect(response.status).toBe(200);
+  await service.settled();
+  expect(await account.ledger("usage")).toMatchObject([{ request: { status: "succeeded" } }]);
 });

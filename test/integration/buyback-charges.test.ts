@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { formatUsd } from "../../shared/money/index.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { testStores } from "../support/servers.ts";
 import { startService } from "../support/service.ts";
@@ -30,7 +31,7 @@ const charged: readonly [path: string, body: object][] = [
 
 test("every kind of charge accrues to the account's token at the time of the call; free calls do not", async () => {
   const stores = await testStores();
-  const env = { BUYBACK_BPS: "10000", BUYBACK_TOKEN: own, UPLOAD_USD_PER_GB_DAY: "100" };
+  const env = { BUYBACK_BPS: "10000", BUYBACK_TOKEN: own, BUYBACK_TOKENS: chosen, UPLOAD_USD_PER_GB_DAY: "100" };
   const service = await startService(stores, { env });
   const customer = await service.account("1.00");
   const post = async (path: string, body: object | Blob) => {
@@ -55,4 +56,19 @@ test("every kind of charge accrues to the account's token at the time of the cal
   expect(entries.map(({ buyback }) => buyback)).toEqual(
     costs.map((amount_usd) => (nanoUsd(amount_usd) > 0n ? { token: chosen, amount_usd, batch: null } : undefined)),
   );
+});
+
+test.each([
+  ["one percent of a charge accrues to the service's own token by default", {}, 100n],
+  ["nothing accrues at a share of 0", { BUYBACK_BPS: "0" }, 0n],
+])("%s", async (_, env, bps) => {
+  const service = await startService(await testStores(), { env });
+  const customer = await service.account("1.00");
+  expect((await customer.post("/v1/chat/completions", { model: localModel, messages: said })).status).toBe(200);
+  await service.settled();
+  const [entry] = (await customer.ledger("usage")) as unknown as readonly Charge[];
+  const share = (-nanoUsd(entry?.amount_usd ?? "0") * bps + 5_000n) / 10_000n;
+  // The scheduled job may have put it into a batch.
+  const accrual = expect.objectContaining({ token: chosen, amount_usd: formatUsd(share) });
+  expect(entry?.buyback).toEqual(bps > 0n ? accrual : undefined);
 });

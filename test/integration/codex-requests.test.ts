@@ -4,7 +4,7 @@ import { eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 import { mockChunk, mockUsage } from "../support/mock-openai.ts";
 import { withRelayedModel } from "../support/native-formats.ts";
 import { hostedModel } from "../support/responses-events.ts";
-import { localModel, serviceOfFile } from "../support/service-setup.ts";
+import { localModel, refusalOf, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const requests = { namespaced, searching, additional } as const;
@@ -39,6 +39,42 @@ describe.each(Object.entries(requests))("%s tools", (name, request) => {
   test.each([hostedModel, localModel])("converted for %s", async (model) => {
     const { output } = await ask({ model, ...request });
     expect(output.at(-1)).toMatchObject({ status: "completed" });
+  });
+});
+
+describe("a hosted tool that no model has", () => {
+  const search = { type: "web_search", external_web_access: true };
+  const look = { type: "function", name: "look_up", parameters: { type: "object", properties: {} }, strict: false };
+  const image = { type: "image_generation" };
+
+  test.each(["gpt-5.5", hostedModel, localModel])("beside functions is omitted and named, for %s", async (model) => {
+    const tools = [search, look, image];
+    const allowed = [{ type: "function", name: "look_up" }, { type: "web_search" }];
+    const tool_choice = model === localModel ? "auto" : { type: "allowed_tools", mode: "auto", tools: allowed };
+    const { ignored } = await ask({ model, input: "Hi", stream: true, tools, tool_choice });
+    expect(ignored).toEqual(expect.arrayContaining(["tools.web_search", "tools.image_generation"]));
+    for (const { body } of running.provider.requests)
+      expect(JSON.stringify([body["tools"], body["tool_choice"]])).not.toMatch(/web_search|image_generation/);
+  });
+
+  test.each([
+    ["alone", { tools: [search] }, "tools[0].type"],
+    ["with another", { tools: [search, image] }, "tools[0].type"],
+    ["forced", { tools: [search, look], tool_choice: { type: "web_search" } }, "tool_choice.type"],
+    [
+      "the only one allowed, and required",
+      {
+        tools: [look, search],
+        tool_choice: { type: "allowed_tools", mode: "required", tools: [{ type: "web_search" }] },
+      },
+      "tool_choice.tools",
+    ],
+    ["of a type that nobody knows", { tools: [look, { type: "web_hunt" }] }, "tools[1].type"],
+  ])("%s is refused", async (_, fields, param) => {
+    const customer = await running.service.account("1");
+    const answer = await customer.post("/v1/responses", { model: "gpt-5.5", input: "Hi", ...fields });
+    expect(await refusalOf(answer)).toMatchObject({ status: 400, error: { param } });
+    expect(await customer.available()).toBe("1.00");
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { mockError } from "../support/mock-openai.ts";
+import type { Customer } from "../support/service.ts";
 import { asking, entryOf, localModel, nanoUsd, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
@@ -23,7 +24,6 @@ const rows: readonly Row[] = [
   ["/v1/embeddings", { model: "local/embeddings", input: "Hello there" }, false],
   [gemini("local/embeddings", "embedContent"), { content: { parts: [{ text: "Hello" }] } }, false],
   ["/v1/rerank", { model: "local/rerank", query: "a", documents: ["a", "b"] }, false],
-  ["/v1/moderations", { model: "local/moderation", input: "Hello" }, false],
   ["/v1/images/generations", { model: "local/image", prompt: "A fox" }, false],
   ["/v1/audio/speech", { model: "local/speech", input: "Hello.", stream_format: "audio" }, false],
 ];
@@ -39,26 +39,43 @@ async function costsOf(response: Response) {
   return { text, entry, charged: -nanoUsd(entry.amount_usd), header, inBody: costsIn(text).map(nanoUsd) };
 }
 
+const isText = (path: string): boolean => /completions|responses|messages|generateContent/.test(path);
+
+async function endOf(customer: Customer, { headers }: Response) {
+  const { key } = customer;
+  const url = `${running.service.baseUrl}/v1/generation?id=${headers.get("x-request-id")}`;
+  const found = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+  const { data } = (await found.json()) as { data: Record<"streamed" | "finish_reason", unknown> };
+  return { streamed: data.streamed, finish_reason: data.finish_reason };
+}
+
 describe.each(rows)("%s %o", (path, body, inUsage) => {
   test("the header, the body and the ledger say the same cost", async () => {
     const customer = await running.service.account("5");
     const response = await customer.post(path, body);
     expect(response.status).toBe(200);
     const { charged, header, inBody } = await costsOf(response);
+    const { streamed, finish_reason } = await endOf(customer, response);
+    expect(streamed).toBe(path === "/v1/audio/speech");
+    expect(isText(path) ? ["stop", "length"] : [null]).toContain(finish_reason);
     // Speech is sent while it is generated.
     expect(header === null ? "a stream" : nanoUsd(header)).toBe(path === "/v1/audio/speech" ? "a stream" : charged);
     expect(inBody).toEqual(inUsage ? [charged] : []);
-    expect(charged > 0n).toBe(path !== "/v1/moderations");
+    expect(charged).toBeGreaterThan(0n);
   });
 });
 
-const streams = rows.filter(([path]) => /completions|responses|messages|generateContent/.test(path));
+const streams = rows.filter(([path]) => isText(path));
 
 test.each(streams)("a stream of %s %o has the cost in its last usage alone", async (path, body, inUsage) => {
   const customer = await running.service.account("5");
   const streamed = path.replace(":generateContent", ":streamGenerateContent?alt=sse");
   const response = await customer.post(streamed, path === streamed ? { ...body, stream: true } : body);
   const { text, charged, header, inBody } = await costsOf(response);
+  expect(await endOf(customer, response)).toEqual({
+    streamed: true,
+    finish_reason: expect.stringMatching(/^(stop|length)$/),
+  });
   expect(header).toBeNull();
   expect(inBody).toEqual(inUsage ? [charged] : []);
   const last = text.split("\n").findLast((line) => line.startsWith("data: {")) ?? "";

@@ -3,7 +3,7 @@ import { browse, cookieOf, signIn } from "../support/dashboard-setup.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { ofFile } from "../support/of-file.ts";
 import { testStores } from "../support/servers.ts";
-import { type Customer, eventually, type Service, startService, testAdminToken } from "../support/service.ts";
+import { type Customer, eventually, type Service, spawnApi, startService, testAdminToken } from "../support/service.ts";
 import { asking, localModel } from "../support/service-setup.ts";
 
 const shared = ofFile(
@@ -182,8 +182,32 @@ test("an operator's session uses the admin interface, and ends when its token is
     operator: { name: "admin" },
   });
   expect((await browse(service, "GET", balance, { cookie })).status).toBe(401);
-  const rotated = await startService(stores, { env: { ADMIN_TOKEN: "another-token-of-the-tests" } });
+  const rotated = await startService(stores, { env: { ADMIN_TOKEN: "another-token-of-the-tests-of-32-characters" } });
   expect((await browse(rotated, "GET", accounts, { cookie })).status).toBe(401);
+});
+
+test.each<[string, from: (n: number) => string, address: string, other: string]>([
+  ["an address, whatever it claims", (n) => `203.0.113.${n}, 127.0.0.1, 198.51.100.1`, "198.51.100.1", "198.51.100.2"],
+  ["an IPv6 network of 64 bits", (n) => `2001:db8::${n}`, "2001:db8::1", "2001:db8:0:1::1"],
+])("wrong admin tokens of %s are limited as failed sign-ins are, and logged", async (_, from, address, other) => {
+  const env = { SIGN_IN_FAILURES_PER_MINUTE: "3", TRUSTED_PROXIES: "127.0.0.1" };
+  const api = await spawnApi(await testStores(), env);
+  let asked = 0;
+  const ask = async (token: string, path: string, by = from(++asked)) => {
+    const headers = { authorization: `Bearer ${token}`, "x-forwarded-for": by };
+    const { status, headers: answered } = await fetch(`${api.client.baseUrl}/admin/${path}`, { headers });
+    return status === 429 ? [status, Number(answered.get("retry-after")) > 0] : status;
+  };
+  expect(await ask("wrong", "openapi.json")).toBe(401);
+  expect(await ask("wrong", "v1/accounts")).toBe(401);
+  expect(await ask(testAdminToken, "v1/accounts")).toBe(200);
+  expect(await ask("wrong", "v1/accounts")).toBe(401);
+  expect(await ask("wrong", "openapi.json")).toEqual([429, true]);
+  // The right token is refused as well, or the limit would tell which one is.
+  for (const path of ["v1/accounts", "openapi.json"]) expect(await ask(testAdminToken, path)).toEqual([429, true]);
+  expect(await ask(testAdminToken, "v1/accounts", other)).toBe(200);
+  const logged = await api.line(({ msg }) => msg === "an admin token was refused");
+  expect(logged).toMatchObject({ address });
 });
 
 test("failed sign-ins of an address are limited, in one shape, and good ones are not counted", async () => {

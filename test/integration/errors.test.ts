@@ -242,23 +242,19 @@ describe("keys", () => {
 });
 
 describe("accounts", () => {
-  test("frozen: 403, and served again once it is not", async () => {
-    const customer = await running.service.account("1", { limits: { requests_per_minute: 7 } });
+  test("frozen: 403 whatever is asked, and served again once it is not", async () => {
+    const customer = await running.service.account("1", { limits: { requests_per_minute: 9 } });
+    // From now on the account has a lease.
+    expect((await customer.post(chat, hi)).status).toBe(200);
     await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: true });
-    for (const path of [chat, embeddings]) {
-      const body = path === chat ? hi : { model: "local/embeddings", input: "x" };
-      expect(await refusalOf(await customer.post(path, body))).toEqual(
-        refusal({
-          status: 403,
-          type: "permission_error",
-          code: "account_frozen",
-        }),
-      );
-    }
-    await expectUntouched(running.service, customer, "1.00");
+    const frozen = refusal({ status: 403, type: "permission_error", code: "account_frozen" });
+    const asked = [hi, { ...hi, model: "none/none" }, asking(providerModel), "{", { model: localModel }];
+    for (const body of asked) expect(await refusalOf(await customer.post(chat, body))).toEqual(frozen);
+    expect(await refusalOf(await customer.post(embeddings, { model: "local/embeddings", input: "x" }))).toEqual(frozen);
+    expect(running.provider.requests).toEqual([]);
     await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: false });
     const good = await customer.post(chat, hi);
-    expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "4"]);
+    expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "1"]);
   });
 
   test("insufficient balance: 402 names the requested and the covered tokens, and counts as a request", async () => {
@@ -271,7 +267,7 @@ describe("accounts", () => {
         status: 402,
         type: "insufficient_quota",
         code: "insufficient_balance",
-        message: /You asked for up to 8000 tokens; the balance covers \d+\./,
+        message: /You asked for up to 8000 tokens; the balance covers \d+\. Top up in the dashboard\.$/,
       }),
     );
     expect(response.headers.get("x-should-retry")).toBe("false");

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createMoney, moneySchema } from "../../shared/money/index.ts";
-import { createPayments, paymentsSchema } from "../../shared/payments/index.ts";
+import { buybackConfig, createPayments, paymentsSchema } from "../../shared/payments/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
 import { createExecutor } from "../../workers/executors/index.ts";
@@ -18,7 +18,7 @@ async function charged() {
   const config = { ...given.config, BUYBACK_BPS: 1_000, BUYBACK_TOKEN: given.token };
   const mongo = await connectMongo((await testStores()).MONGODB_URI, clock, log);
   onTestFinished(() => mongo.close());
-  const money = createMoney({ mongo, buyback: { bps: 1_000, token: given.token }, clock, log });
+  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
   const payments = createPayments({ config, mongo, money, clock, log });
   const { buyback } = payments;
   await migrated(mongo, [moneySchema, paymentsSchema]);

@@ -33,7 +33,7 @@ test("an upload in parts is pending, with a link for each part, its price held a
     status: "pending",
     url: null,
     costNanoUsd: priceOf(bytes),
-    expiresAt: started.createdAt + dayMs,
+    expiresAt: started.createdAt + 70 * minuteMs,
     multipart: {
       partSize,
       linksExpireAt: started.createdAt + 60 * minuteMs,
@@ -83,6 +83,26 @@ test("parts sent in any order, one of them twice, become the file, charged once"
   await archive.expectMoney(priceOf(body.length));
   expect(await files.uploads.complete(account, started.id)).toMatchObject({ ...made, url: expect.any(String) });
   await archive.expectMoney(priceOf(body.length));
+});
+
+test("an upload in parts lives for 24 hours from its completion, and is listed until its end", async () => {
+  const archive = await startArchive();
+  const { files, account, clock } = archive;
+  const body = wavOf(1_000);
+  const { id, createdAt } = await sent(archive, body, "audio/wav");
+  const listed = async () => (await files.uploads.list(account, { limit: 10 })).data.map((each) => each.id);
+  clock.later(65 * minuteMs);
+  const made = await files.uploads.complete(account, id);
+  expect(made).toMatchObject({ status: "active", createdAt });
+  expect(made.expiresAt - createdAt).toBeGreaterThanOrEqual(65 * minuteMs + dayMs);
+  clock.later(dayMs - minuteMs);
+  await files.expire();
+  expect([await files.uploads.find(account, id), await listed()]).toMatchObject([{ status: "active" }, [id]]);
+  clock.later(minuteMs);
+  await expect(files.uploads.find(account, id)).rejects.toThrow(refused("upload_expired"));
+  expect(await listed()).toEqual([]);
+  await files.expire();
+  await archive.expectNothing(priceOf(body.length));
 });
 
 test("missing parts are named, and the upload stays pending until they are sent", async () => {

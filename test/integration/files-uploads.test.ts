@@ -159,7 +159,9 @@ test("an insufficient balance is refused before a byte is read", async () => {
   const begun = archive.files.uploads.begin({ ...archive.ask(), account: broke.id, maxBytes: mib });
   await expect(begun).rejects.toMatchObject({
     code: "insufficient_balance",
-    message: expect.stringMatching(/1048576 bytes costs 0\.000097656 USD; the balance has 0\.00\./),
+    message: expect.stringMatching(
+      /1048576 bytes costs 0\.000097656 USD; the balance has 0\.00\. Top up in the dashboard\.$/,
+    ),
   });
   expect(await archive.records()).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { secondsOf } from "../../workers/providers/recording.ts";
+import { secondsOf } from "../../workers/counting/recording-length.ts";
 import { startGemini } from "../support/gemini-setup.ts";
 import { uploadsOf } from "../support/media-calls-setup.ts";
 import { mockPcm } from "../support/mock-gemini-content.ts";

@@ -258,7 +258,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   ["a voice that there is not", speech("x", { voice: "choir" }), invalid("input.voice", /alto/)],
   ["no text", speech(""), invalid("input.text")],
   ["a text that is too long", speech("x".repeat(4_097)), invalid("input.text", /4096/)],
-  ["a parameter that the model refuses", speech("x", { speed: 2 }), invalid("input.speed")],
+  ["a speed that the model does not have", speech("x", { speed: 5 }), invalid("input.speed")],
   ["a recording that is no upload", transcription("recording.wav"), invalid("input.file", /id of an upload/)],
   ["a recording by its address", transcription("https://example.com/a.wav"), invalid("input.file", /id of an upload/)],
   ["a buyback token beside a key", { ...speech("x"), buyback_token: "mint" }, invalid("buyback_token", /API key/)],
@@ -271,8 +271,8 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   ["a chat model", { ...speech("x"), model: localModel }, unsupported],
   ["an image model", { ...speech("x"), model: imageModel }, unsupported],
   [
-    "an input that is nested without end",
-    `{"model":"local/video","input":{"prompt":"x","a":${"[".repeat(100_000)}${"]".repeat(100_000)}}}`,
+    "an input that is nested too deep",
+    `{"model":"local/video","input":{"prompt":"x","a":${"[".repeat(100)}${"]".repeat(100)}}}`,
     invalid(`input.a${"[0]".repeat(63)}`, /deep/),
   ],
 ])("%s: refused by name; no hold, no charge", async (_, body, expected) => {

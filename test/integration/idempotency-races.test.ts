@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Claim } from "../../shared/idempotency/index.ts";
 import { alive, claimNew, dead, openIdempotency, startIdempotency, storedCall } from "../support/idempotency-setup.ts";
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
-import { times } from "../support/money-setup.ts";
+import { balance, decisionOf, free, held, holdOf, times } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 import { gate } from "../support/service-setup.ts";
 
@@ -29,6 +29,39 @@ describe("the process that had the key is dead", () => {
     await idempotency.store(id, first.requestId, storedCall());
     expect(await idempotency.claim(second, dead)).toEqual({ kind: "new", id, before: first.requestId });
     expect(await idempotency.stored(id, second.requestId)).toBeUndefined();
+  });
+
+  test.each(["before", "after"] as const)(
+    "a call that is decided after its key was taken over costs nothing, its hold was written %s that",
+    async (when) => {
+      const { idempotency, money, account, ask, decide } = await startIdempotency();
+      const [first, second] = [ask(), ask()];
+      const id = await claimNew(idempotency, first);
+      const hold = holdOf(account, 1_000n, { requestId: first.requestId });
+      if (when === "before") await held(money, hold);
+      await idempotency.store(id, first.requestId, storedCall());
+      expect(await idempotency.claim(second, dead)).toMatchObject({ kind: "new" });
+      if (when === "after") await held(money, hold);
+      expect(await money.settle(decisionOf(hold, 600n))).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
+      await idempotency.store(id, second.requestId, storedCall());
+      await decide(second.requestId, 600n);
+      expect(await balance(money, account)).toEqual(free(1_000_000n - 600n));
+      expect(await idempotency.claim(ask(), dead)).toMatchObject({ kind: "answered", requestId: second.requestId });
+    },
+  );
+
+  test("a call that is decided before the zero that its successor writes is answered, not run again", async () => {
+    const { stores, idempotency, ask, decide } = await startIdempotency();
+    const first = ask();
+    const id = await claimNew(idempotency, first);
+    await idempotency.store(id, first.requestId, storedCall());
+    const uri = await brokenWire(stores.MONGODB_URI, async ({ insert }): Promise<Fate> => {
+      if (insert === "ledger") await decide(first.requestId, 600n);
+      return "pass";
+    });
+    const next = await openIdempotency({ ...stores, MONGODB_URI: uri });
+    const claim = await next.idempotency.claim(ask(), dead);
+    expect(claim).toMatchObject({ kind: "answered", requestId: first.requestId, answer: { costNanoUsd: 600n } });
   });
 
   test("a call that is decided during the liveness check is not run twice", async () => {

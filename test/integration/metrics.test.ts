@@ -159,7 +159,7 @@ test("without a setting a process takes another port while 9464 is in use, and s
   await listen(other, { variable: "-", port: 9464, host: "127.0.0.1" }).catch(() => undefined);
   onTestFinished(() => void other.close());
   const metrics = createMetrics("api", systemClock);
-  const server = await serveMetrics({ config: { HOST: "127.0.0.1" }, metrics, log });
+  const server = await serveMetrics({ config: { METRICS_HOST: "127.0.0.1" }, metrics, log });
   onTestFinished(() => server.close());
   expect(server.port).not.toBe(9464);
   expect((await fetch(`http://127.0.0.1:${server.port}/metrics`)).status).toBe(200);

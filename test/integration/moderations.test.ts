@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { times } from "../support/money-setup.ts";
-import { entriesOf, entryOf, refusal, refusalOf, serviceOfFile, startWithProvider } from "../support/service-setup.ts";
+import { gate, refusal, refusalOf, serviceOfFile, startWithProvider } from "../support/service-setup.ts";
+import { wireTo } from "../support/uploads-callers.ts";
 
 const running = serviceOfFile();
 const path = "/v1/moderations";
@@ -22,14 +23,26 @@ describe.each(["local/moderation", hosted])("%s", (model) => {
     const input = ["Good", "morning"].map((text) => ({ type: "text" as const, text }));
     expect((await openai.moderations.create({ model, input })).results.map(({ flagged }) => flagged)).toEqual([false]);
 
-    const entry = await entryOf(running.service, request_id);
-    expect(entry).toMatchObject({
-      amount_usd: "0.00",
-      request: { endpoint: path, model, status: "succeeded", usage: {} },
-    });
-    expect(await entriesOf(running.service, { openai, ...customer })).toHaveLength(3);
+    expect(await customer.ledger("usage")).toEqual([]);
     expect(await customer.available()).toBe("0.00");
   });
+});
+
+test("while it runs nothing is held, and its end is neither in the ledger nor among the requests", async () => {
+  const customer = await running.service.account("1");
+  const { opened, open } = gate();
+  running.provider.respond({ beforeHeaders: opened });
+  const answering = customer.post(path, { model: hosted, input: "Hi" });
+  await running.provider.request(0);
+  expect(await running.service.check()).toMatchObject({ open_holds: 0 });
+  open();
+  const response = await answering;
+  expect([response.status, response.headers.get("x-xm-cost-usd")]).toEqual([200, "0.00"]);
+  expect(await customer.ledger("usage")).toEqual([]);
+  const requestId = response.headers.get("x-request-id") ?? "";
+  const headers = { authorization: `Bearer ${customer.key}` };
+  const found = await fetch(`${running.service.baseUrl}/v1/requests/${requestId}`, { headers });
+  expect(found.status).toBe(404);
 });
 
 test("nothing but the input goes to the provider", async () => {
@@ -107,17 +120,33 @@ test.each<[what: string, body: unknown]>([
   running.provider.respond({ body });
   const response = await customer.post(path, { model: hosted, input: ["a", "b"] });
   expect(await refusalOf(response)).toMatchObject({ status: 502, error: { code: "upstream_error" } });
-  const [{ request } = { request: undefined }] = await entriesOf(running.service, customer);
-  expect(request).toMatchObject({ status: "failed", error: "upstream_error" });
+  expect(await customer.ledger("usage")).toEqual([]);
+});
+
+test("a key without a balance has at most 100 calls in flight, and with one as many as its limit", async () => {
+  const customer = await running.service.account("0");
+  const head = `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${customer.key}\r\ncontent-length: 9\r\nexpect: 100-continue\r\n\r\n`;
+  const wires = await Promise.all(times(100, () => wireTo(running.service)));
+  for (const wire of wires) {
+    await wire.write(head);
+    await wire.received((all) => all.includes("100 Continue"));
+  }
+  const ask = () => customer.post(path, { model: "local/moderation", input: "Hi" });
+  expect(await refusalOf(await ask())).toEqual(
+    refusal({ status: 429, type: "rate_limit_error", code: "rate_limit_exceeded", message: /at most 100 calls/ }),
+  );
+  const credit = { amount_usd: "0.01", idempotency_key: "first" };
+  await running.service.admin("POST", `/accounts/${customer.id}/credits`, credit);
+  expect((await ask()).status).toBe(200);
 });
 
 test("200 side by side leave nothing held and nothing charged", async () => {
-  const customer = await running.service.account("0");
+  const customer = await running.service.account("1");
   const answers = await Promise.all(
     times(200, () => customer.post(path, { model: "local/moderation", input: ["Hi", "I will kill you"] })),
   );
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
   const check = await running.service.settled();
   expect(check).toMatchObject({ ok: true, open_holds: 0, difference_usd: "0.00" });
-  expect(await customer.available()).toBe("0.00");
+  expect(await customer.available()).toBe("1.00");
 });

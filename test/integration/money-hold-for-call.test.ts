@@ -34,7 +34,11 @@ test("the call's maximum is held, or all that is available", async () => {
 
 test("an insufficient balance and a frozen account have their own errors, with nothing held", async () => {
   const { money, account } = await startBank();
-  const insufficient = { code: "insufficient_balance", status: 402, message: "There are 1000." };
+  const insufficient = {
+    code: "insufficient_balance",
+    status: 402,
+    message: "There are 1000. Top up in the dashboard.",
+  };
   await expect(money.holdForCall(callHoldOf(account, 1_001n))).rejects.toMatchObject(insufficient);
   await money.updateAccount(account, { frozen: true });
   await expect(money.holdForCall(callHoldOf(account, 1n))).rejects.toMatchObject({ code: "account_frozen" });

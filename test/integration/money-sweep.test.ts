@@ -46,6 +46,29 @@ test("an overdue hold whose job is still queued is settled an hour later", async
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
+test("an overdue hold that names its API instance is settled when that serves no more, or an hour later", async () => {
+  const { money, account, clock } = await startBank();
+  const asked: unknown[] = [];
+  const sweep = (isServing: boolean) =>
+    money.sweep(gone, async (instance, since) => {
+      asked.push([instance, since.getTime() <= clock.now()]);
+      return isServing;
+    });
+  const [dead, slow] = [holdOf(account, 100n, { instance: "api_1" }), holdOf(account, 100n, { instance: "api_2" })];
+  await held(money, dead);
+  clock.later(11 * minuteMs);
+  expect(await sweep(true)).toEqual({ applied: 0, decided: 0 });
+  expect(await sweep(false)).toEqual({ applied: 1, decided: 1 });
+  expect(asked).toEqual([
+    ["api_1", true],
+    ["api_1", true],
+  ]);
+  await held(money, slow);
+  clock.later(hourMs);
+  expect(await sweep(true)).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
 test("a decided call is applied with its cost, whether its job is queued or not", async () => {
   const { money, account, clock } = await startBank();
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));

@@ -173,7 +173,11 @@ test("tokens are counted, bare names are taken, and an Idempotency-Key gives the
   const again = await customer.post("/v1/messages", asked, { headers });
   expect([first.status, again.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
   const answer = (await first.json()) as object;
-  expect(answer).toMatchObject({ type: "message", usage: { input_tokens: 9, output_tokens: 8 } });
+  expect(answer).toMatchObject({
+    type: "message",
+    model: "gpt-4.1-mini",
+    usage: { input_tokens: 9, output_tokens: 8 },
+  });
   expect(await again.json()).toEqual(answer);
   const usages = await entriesOf(running.service, customer);
   expect(usages.filter(({ request }) => request.endpoint === "/v1/messages")).toHaveLength(1);

@@ -88,7 +88,7 @@ describe.each(faces)("$name", (face) => {
           status: 402,
           type: "insufficient_quota",
           code: "insufficient_balance",
-          message: /You asked for up to 8000 tokens; the balance covers \d+\./,
+          message: /You asked for up to 8000 tokens; the balance covers \d+\. Top up in the dashboard\.$/,
         }),
       );
       await expectUntouched(running.service, customer, "0.001");

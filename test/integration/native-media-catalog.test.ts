@@ -24,8 +24,9 @@ function usageFor({ units, input_schema: { properties } }: Shipped, uploads: num
     Object.entries(units).map(([key, unit]) => {
       if ("characters_of" in unit) return [key, 11];
       if ("items_of" in unit) return [key, uploads];
-      if ("count" in unit) return [key, Number(unit["count"])];
-      return [key, Number.parseInt(String(properties[String(unit["field"])]?.default), 10)];
+      const counted = unit["field"] ?? unit["started_minutes_of"];
+      const given = Number.parseInt(String(properties[String(counted)]?.default), 10);
+      return [key, "field" in unit ? given : Math.ceil(given / 60_000)];
     }),
   );
 }

@@ -85,13 +85,20 @@ describe("tokens in place of texts", () => {
     expect(nanoUsd(amount_usd)).toBe(-20n * BigInt(tokens));
   });
 
-  test.each([[[9906, 1070]], [[[9906], [1070]]]])("the local model takes text: %j is refused", async (input) => {
-    const customer = await running.service.account("1");
-    await expect(customer.openai.embeddings.create({ model: "local/embeddings", input })).rejects.toMatchObject({
-      status: 400,
-      param: "input",
-    });
-    expect(await customer.available()).toBe("1.00");
+  test("the local model takes them, too: equal tokens have equal vectors, and each token is billed", async () => {
+    const { openai } = await running.service.account("1");
+    const model = "local/embeddings";
+    const single = await openai.embeddings.create({ model, input: [9906, 1070] });
+    const { data: several, request_id } = await openai.embeddings
+      .create({ model, input: [[6307], [9906, 1070], [9906, 1070, 1917]] })
+      .withResponse();
+    const [other, same, near] = several.data.map(({ embedding }) => embedding);
+    expect(single.data.map(({ embedding }) => embedding)).toEqual([same]);
+    const similarity = (a: readonly number[] = [], b: readonly number[] = []) =>
+      a.reduce((sum, each, at) => sum + each * (b[at] ?? 0), 0);
+    expect(similarity(same, near)).toBeGreaterThan(similarity(same, other) + 0.1);
+    const { request } = await entryOf(running.service, request_id);
+    expect([several.usage.prompt_tokens, request.usage]).toEqual([6, { input: 6 }]);
   });
 });
 

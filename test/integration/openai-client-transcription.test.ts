@@ -85,6 +85,18 @@ test.each([
   expect(await costOf(customer, response)).toBe(100_000n);
 });
 
+test("the local model takes a temperature, and gives the times of words where they are asked for", async () => {
+  const customer = await running.service.account("1");
+  const asked = { model: local, file: await recording(), temperature: 0.2, response_format: "verbose_json" } as const;
+  const { transcriptions } = customer.openai.audio;
+  const both = await transcriptions.create({ ...asked, timestamp_granularities: ["word", "segment"] });
+  expect(both.segments).toMatchObject([{ id: 0, start: 0, end: 3 }]);
+  expect(both.words?.[0]).toEqual({ word: "This", start: 0, end: expect.any(Number) });
+  expect(both.words?.at(-1)?.end).toBe(3);
+  const segments = await transcriptions.create({ ...asked, timestamp_granularities: ["segment"] });
+  expect(segments.words).toBeUndefined();
+});
+
 test("a provider gets the file and its own names, and its segments come back", async () => {
   const customer = await running.service.account("1");
   const content = wavOf(2);
@@ -182,7 +194,7 @@ test.each<readonly [what: string, fields: Fields, expected: ReturnType<typeof re
     invalid("response_format", /"response_format"/),
   ],
   ["a temperature that is no number", { model: whisper, temperature: "hot" }, invalid("temperature", /number/)],
-  ["a parameter that the model does not have", { temperature: "1" }, invalid("temperature", /"temperature"/)],
+  ["a parameter that the model does not have", { pitch: "1" }, invalid("pitch", /"pitch"/)],
   ["a stream", { stream: "true" }, invalid("stream", /not streamed/)],
   ["a chat model", { model: "local/chat" }, invalid("model", /\/v1\/chat\/completions/, "model_not_supported")],
   ["a speech model", { model: "local/speech" }, invalid("model", /\/v1\/audio\/speech/, "model_not_supported")],

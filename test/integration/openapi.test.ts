@@ -343,3 +343,23 @@ test("a request for text or embeddings has a model or a list of them, and prefer
     "allow_fallbacks",
   ]);
 });
+
+test("the description accepts the messages that the service accepts", async () => {
+  const { service } = running;
+  const description = await readDocument(service.baseUrl);
+  const chat = description.operations.find(({ path }) => path === "/v1/chat/completions");
+  if (!chat) throw new Error("chat is not described");
+  const { openai } = await service.account("1");
+  const messages = [
+    { role: "system" },
+    { role: "user", content: null },
+    { role: "user" },
+    { role: "tool", content: null },
+  ];
+  for (const message of messages) {
+    const body = { model: "local/chat", messages: [{ role: "user", content: "Hi" }, message] };
+    expect([message, description.faultsOfRequest(chat, body)]).toEqual([message, []]);
+    const answer = await openai.post("/chat/completions", { body });
+    expect(answer).toMatchObject({ object: "chat.completion" });
+  }
+});

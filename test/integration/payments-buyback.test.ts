@@ -3,6 +3,7 @@ import type { Money } from "../../shared/money/index.ts";
 import { createMoney, moneySchema } from "../../shared/money/index.ts";
 import {
   type BuybackExecutor,
+  buybackConfig,
   createPayments,
   paymentsSchema,
   type SentTransaction,
@@ -33,8 +34,8 @@ async function open(uri: string, clock: MovableClock, wired: (money: Money) => M
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
   onTestFinished(() => mongo.close());
-  const money = createMoney({ mongo, buyback: { bps: 250, token: own }, clock, log });
   const config = loadConfig({ ...(await testStores()), ...settings });
+  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
   const payments = createPayments({ config, mongo, money: wired(money), clock, log });
   await migrated(mongo, [moneySchema, paymentsSchema]);
   return { mongo, money, ...payments };
@@ -315,7 +316,6 @@ test.each([
   ["nothing", ""],
 ])("a token that is %s is 400", async (_, token) => {
   const { buyback } = await start();
-  expect(buyback.tokenOf(own)).toBe(own);
-  expect(buyback.tokenOf(chosen)).toBe(chosen);
-  expect(() => buyback.tokenOf(token)).toThrow(expect.objectContaining({ status: 400, param: "buyback_token" }));
+  for (const eligible of [own, chosen]) expect(() => buyback.assertEligible(eligible)).not.toThrow();
+  expect(() => buyback.assertEligible(token)).toThrow(expect.objectContaining({ status: 400, param: "buyback_token" }));
 });

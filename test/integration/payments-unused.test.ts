@@ -147,3 +147,39 @@ test("the check finds a balance in the ledger of a payment account that was remo
   await all.mongo.connection.collection<{ _id: string }>("accounts").deleteOne({ _id: account });
   expect(await all.money.check()).toMatchObject({ ok: false, differenceNanoUsd: priceNanoUsd });
 });
+
+test("sums and lists read the payments that they are about, whatever the number of others", async () => {
+  const all = await startPayments();
+  const { payments, mongo, clock } = all;
+  const [owing, empty] = [await paid(all), await paid(all)];
+  await empty.call(priceNanoUsd);
+  const accounts = mongo.connection.collection<{ _id: string }>("accounts");
+  const other = async (available: bigint, held: bigint) => {
+    const stored = await accounts.findOne({ _id: owing.account });
+    const copies = times(50, (at) => ({
+      ...stored,
+      _id: `x402:${held}_${at}`,
+      available,
+      held,
+      openHolds: Number(held),
+    }));
+    await accounts.insertMany(copies as never);
+  };
+  await other(0n, 1n);
+  clock.later(27 * hourMs);
+  await mongo.db.command({ profile: 2 });
+  await payments.unused.total();
+  await payments.unused.list({ limit: 10 });
+  expect(await payments.unused.removeSpent()).toBe(1);
+  await mongo.db.command({ profile: 0 });
+  const read = await mongo.db
+    .collection("system.profile")
+    .find({ "command.comment": "scatter: unused payments" })
+    .sort({ ts: 1 })
+    .toArray();
+  expect(read.map(({ keysExamined, docsExamined }) => [Number(keysExamined), Number(docsExamined)])).toEqual([
+    [1, 0],
+    [1, 1],
+    [1, 1],
+  ]);
+});

@@ -221,6 +221,7 @@ test("schedules are registered once, by any number of workers, and registering a
     "expire-files": 60_000,
     "gather-buybacks": 60_000,
     "reconcile-payments": 5_000,
+    "refund-undelivered": 5_000,
     "restore-archives": 5_000,
     "sum-usage": 60_000,
     "sweep-holds": 15_000,

@@ -2,8 +2,9 @@ import { once } from "node:events";
 import type { Redis } from "ioredis";
 import { expect, test, vi } from "vitest";
 import { noCapacity } from "#errors";
+import type { Reply } from "#jobs";
 import { type Clock, systemClock } from "#platform/clock";
-import { type Frame, fromField, limitBytes, toField } from "../../shared/jobs/frames.ts";
+import { type Frame, fromField, leaseMs, limitBytes, pauseMs, toField } from "../../shared/jobs/frames.ts";
 import { collect, openReader, openWriter } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { testStores } from "../support/servers.ts";
@@ -11,6 +12,7 @@ import { eventually } from "../support/service.ts";
 
 const key = "reply:api_test";
 const onGone = () => {};
+type Paced = ReturnType<typeof collect> & { readonly reply: Reply };
 
 async function bothEnds(clocks: { reader?: Clock; writer?: Clock } = {}) {
   const stores = await testStores();
@@ -253,6 +255,40 @@ test("a receiver that stopped gets no frame", async () => {
   expect(heard).toEqual([]);
 });
 
+test("while its caller does not read, a call writes no more, and only it; a pause that is not repeated ends by itself", async () => {
+  const clock = createManualClock();
+  const { reader, replies } = await bothEnds({ writer: clock });
+  const [slow, other] = ["req_slow", "req_other"].map((id) => ({
+    ...collect(reader, id),
+    reply: replies.open("api_test", id, onGone),
+  })) as [Paced, Paced];
+  const text = "x".repeat(64 * 1024);
+  slow.reply.pause();
+  let written = 0;
+  const writing = (async () => {
+    for (; written < 40; written++) await slow.reply.write(text, written);
+    return slow.reply.final("end", { cost: "5" });
+  })();
+  await other.reply.final("end", { cost: "5" });
+  await other.ended;
+  expect(slow.frames).toEqual([]);
+  // What waits for one call is bounded.
+  expect(written).toBeLessThan(8);
+
+  for (let second = 0; second < 2 * (pauseMs / 1_000); second++) {
+    clock.advance(1_000);
+    slow.reply.pause();
+  }
+  expect(slow.frames).toEqual([]);
+  slow.reply.resume();
+  await eventually(() => slow.frames.length > 0);
+  slow.reply.pause();
+  clock.advance(pauseMs);
+  expect(await writing).toBe(true);
+  await slow.ended;
+  expect(slow.text()).toBe(`${text.repeat(40)}end`);
+});
+
 test("an instance without a reply key is gone, and is notified once", async () => {
   const { replies } = await openWriter(await testStores(), createManualClock());
   let gone = 0;
@@ -404,6 +440,35 @@ test("a stream that was created again is read, even on a server whose clock is b
   const { ended } = collect(reader, "req_2");
   expect(await replies.open("api_test", "req_2", onGone).final("b", {})).toBe(true);
   expect((await ended).data).toBe("b");
+});
+
+test("a reply stream that was missing interrupts the registration, however short that was", async () => {
+  const clock = createManualClock();
+  const { reader, redis } = await bothEnds({ reader: clock });
+  const since = reader.registration.since() as number;
+  clock.advance(1_000);
+  await eventually(async () => (await redis.pttl(key)) > 29_000);
+  expect(reader.registration.since()).toBe(since);
+  await redis.del(key);
+  clock.advance(1_000);
+  await eventually(async () => (await redis.exists(key)) === 1);
+  await eventually(() => (reader.registration.since() as number) > since);
+});
+
+test("an instance that has not renewed its stream for six seconds gets no more work, and is dead after thirty", async () => {
+  const clock = createManualClock();
+  const { replies, redis } = await openWriter(await testStores(), clock);
+  await redis.xadd(key, "*", "lease", "1");
+  for (const [remainingMs, lives, isDead] of [
+    [24_900, true, false],
+    [23_900, false, false],
+    [0, false, true],
+  ] as const) {
+    clock.advance(60_000);
+    await redis.pexpire(key, remainingMs);
+    expect(await replies.instanceLives("api_test")).toBe(lives);
+    expect(await replies.instanceLives("api_test", leaseMs)).toBe(!isDead);
+  }
 });
 
 test("after a takeover by a server with an older stream, entries from before and after the reader's connection are read", async () => {

@@ -184,6 +184,7 @@ test("the whole input is held for and charged, and errors name the caller's own 
   expect(input_tokens).toBeGreaterThan(8);
   expect(nanoUsd(amount_usd)).toBe(-(BigInt(input_tokens) * 400n + BigInt(output_tokens) * 1_600n));
 
+  const unknown = { previous_response_id: "resp_unknown" };
   const rows: readonly (readonly [Fields, string])[] = [
     [{ input: [user("x"), { type: "no_such" }] }, "input[1].type"],
     [{ previous_response_id: 7 }, "previous_response_id"],
@@ -191,6 +192,10 @@ test("the whole input is held for and charged, and errors name the caller's own 
     [{ input: Array.from({ length: 1_001 }, () => ({ id: "msg_1" })) }, "input"],
     [{ input: [{ type: "item_reference" }] }, "input[0].id"],
     [{ input: 7 }, "input"],
+    // What is wrong with the request itself is said before anything is read.
+    [{ ...unknown, temperature: 9 }, "temperature"],
+    [{ ...unknown, input: [user("x"), { type: "no_such" }] }, "input[1].type"],
+    [{ ...unknown, input: [{ id: "msg_1" }, { role: "nobody", content: "x" }] }, "input[1].role"],
   ];
   for (const [fields, param] of rows)
     expect(await refusal(customer.post(path, { ...continued, input: "x", ...fields }))).toEqual([
@@ -206,6 +211,9 @@ test("what is over 64 KB is in object storage", async () => {
   const { id } = await respond(customer, { model: nativeModel, input, max_output_tokens: 16 }, false);
   await respond(customer, { model: nativeModel, input: "x", previous_response_id: id, max_output_tokens: 16 }, false);
   expect(sentInputs()[1]).toMatchObject([{ content: input }, {}, user("x")]);
+  await respond(customer, { model: nativeModel, input: [], previous_response_id: id, max_output_tokens: 16 }, false);
+  // The stand-in gives every response the same id.
+  expect(sentInputs()[2]).toMatchObject([{ content: input }, {}, user("x"), {}]);
   await customer.openai.responses.delete(id);
   await expect(customer.openai.responses.retrieve(id)).rejects.toMatchObject({ status: 404 });
 });

@@ -146,6 +146,25 @@ test.each([
   expect(JSON.parse(JSON.stringify({ reasoning_content, reasoning, reasoning_details }))).toEqual(expected);
 });
 
+const enabled = { thinking: { type: "enabled" } };
+
+test.each([
+  ["deepseek", enabled],
+  ["moonshot", enabled],
+  ["zai", { ...enabled, do_sample: true, tool_stream: true }],
+  ["minimax", { thinking: { type: "adaptive" }, reasoning_split: true }],
+  ["novita", { top_k: 3, min_p: 0.1, repetition_penalty: 1.1, separate_reasoning: true, enable_thinking: false }],
+  ["together", {}],
+] as const)("%s gets the fields that it documents, and none that could cost extra", async (upstream, documented) => {
+  const messages = [{ role: "user", content: "Hi" }];
+  const unknown = { best_of: 4, top_n_sigma: 1 };
+  const { status, ignored } = await ask(models[upstream], { messages, ...documented, ...unknown });
+  expect([status, ignored]).toEqual([200, "best_of, top_n_sigma"]);
+  const [body = {}] = sentTo(upstream);
+  expect(body).toMatchObject(documented);
+  for (const field of Object.keys(unknown)) expect(body).not.toHaveProperty(field);
+});
+
 type Loose = Readonly<Record<string, unknown>>;
 
 /** The second turn of a conversation in each format: the whole answer goes back, with the result of its call. */

@@ -132,19 +132,19 @@ test("a request that waits longer than MEDIA_SYNC_TIMEOUT gets 503 with Retry-Af
   expect(await customer.ledger("storage")).toHaveLength(1);
 });
 
+/** An instance that is taken for dead has begun to receive a file under the key. */
+async function beginElsewhere({ id: account }: { id: string }, file: Buffer) {
+  const requestId = newRequestId();
+  const ask = { account, key: key["idempotency-key"], hash: undefined, requestId, instance: "api_that_died" };
+  await there.idempotency.claim(ask, () => Promise.resolve(false));
+  const request = { account, keyId: "key_of_the_test", requestId, maxBytes: file.length };
+  return { requestId, receiving: await there.files.uploads.begin(request) };
+}
+
 test("an upload that an instance made without recording it before it died is found by the next request", async () => {
   const customer = await there.customer();
-  const dead = "api_that_died";
   const file = fileOf("png", 5_000);
-  const requestId = newRequestId();
-  const ask = { account: customer.id, key: key["idempotency-key"], hash: undefined, requestId, instance: dead };
-  await there.idempotency.claim(ask, () => Promise.resolve(false));
-  const receiving = await there.files.uploads.begin({
-    account: customer.id,
-    keyId: "key_of_the_test",
-    requestId,
-    maxBytes: file.length,
-  });
+  const { requestId, receiving } = await beginElsewhere(customer, file);
   const upload = await receiving.store({ bytes: file.length, body: Readable.from([file]) });
   for (const _time of [1, 2]) {
     const found = await customer.raw(file, key);
@@ -154,4 +154,17 @@ test("an upload that an instance made without recording it before it died is fou
   }
   expect(await refused(customer.raw(fileOf("png", 5_001), key))).toMatchObject(conflict);
   expect(await customer.ledger("storage")).toHaveLength(1);
+});
+
+test("an upload that is completed after its key was taken over fails, and only the next request's is charged", async () => {
+  const customer = await there.customer();
+  const file = fileOf("png", 5_000);
+  const { receiving } = await beginElsewhere(customer, file);
+  const made = await customer.raw(file, key);
+  expect(made.headers.get("idempotent-replayed")).toBeNull();
+  expect(await ok(made)).toMatchObject({ status: "active" });
+  const late = receiving.store({ bytes: file.length, body: Readable.from([file]) });
+  await expect(late).rejects.toMatchObject({ status: 400 });
+  const charges = (await customer.ledger()).filter(({ amount_usd }) => String(amount_usd).startsWith("-"));
+  expect(charges).toHaveLength(1);
 });

@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import mongoose from "mongoose";
+import { expect, onTestFinished, test } from "vitest";
 import { fileOf } from "../support/uploads-files.ts";
 import { ok, refused, uploadServiceOfFile } from "../support/uploads-setup.ts";
 
@@ -80,6 +81,26 @@ test("the list has every state, newest first, in pages", async () => {
   ]);
 });
 
+test("the list has all uploads of the day, to 1,000, for a caller who asks for no page", async () => {
+  const customer = await there.customer();
+  const { id } = await ok(customer.raw(fileOf("wav", 1_000)));
+  const connection = await mongoose.createConnection(there.stores.MONGODB_URI).asPromise();
+  onTestFinished(() => connection.close());
+  const uploads = connection.collection<{ _id: string }>("uploads");
+  const template = { ...(await uploads.findOne({ _id: id }, { projection: { dueAt: 0 } })), status: "deleted" };
+  const copies = Array.from({ length: 1_000 }, (_, at) => ({
+    ...template,
+    _id: `upl_${id}_${at}`,
+    requestId: `req_${id}_${at}`,
+  }));
+  await uploads.insertMany(copies.slice(1));
+  expect(await customer.list()).toHaveLength(1_000);
+  await uploads.insertMany(copies.slice(0, 1));
+  const first = (await (await customer.get("")).json()) as { data: { id: string }[]; has_more: boolean; next: string };
+  expect([first.data.length, first.has_more, first.next]).toEqual([1_000, true, first.data.at(-1)?.id]);
+  expect(await (await customer.get(`?after=${first.next}`)).json()).toMatchObject({ data: [{}], has_more: false });
+});
+
 test("the list has only the account's own uploads", async () => {
   const [one, other] = [await there.customer(), await there.customer()];
   const upload = await ok(one.raw(fileOf("png", 1_000)));
@@ -90,7 +111,7 @@ test("the list has only the account's own uploads", async () => {
 
 test.each([
   ["limit=0", "limit"],
-  ["limit=201", "limit"],
+  ["limit=1001", "limit"],
   ["limit=many", "limit"],
   ["limit=1&limit=2", "limit"],
   ["after=upl_nothing", "after"],

@@ -49,7 +49,7 @@ test("200 MB in parts, concurrently and in any order, become one file; one byte 
     bytes,
     part_size: partSize,
     links_expire_at: upload.created_at + 3_600,
-    expires_at: upload.created_at + 86_400,
+    expires_at: upload.created_at + 4_200,
     complete_url: `${there.service.baseUrl}/v1/uploads/${upload.id}/complete`,
   });
   expect(upload.part_urls.map(({ part_number, bytes: size }) => [part_number, size])).toEqual([

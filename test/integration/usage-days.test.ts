@@ -66,6 +66,13 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("refund" as const), pick: fc.nat({ max: 100 }) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("sweep" as const) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("sum" as const), process: fc.nat({ max: 1 }) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("later" as const),
+      hours: fc.nat({ max: 90 }).map((minutes) => minutes / 60),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("later" as const), hours: fc.nat({ max: 80 }) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("later" as const), hours: fc.nat({ max: 1_000 }) }) },
 );
@@ -100,7 +107,7 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
         batch.map(async (it) => {
           const account = accounts[made++ % 2] as string;
           if (it.do === "sum") return processes[it.process]?.sumUsage();
-          if (it.do === "later") return clock.later(it.hours * 60 * 60_000);
+          if (it.do === "later") return clock.later(Math.round(it.hours * 60 * 60_000));
           if (it.do === "refund") {
             const call = calls[it.pick % (calls.length || 1)];
             return call && money.refund(call.account, call.requestId);
@@ -113,6 +120,13 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
           return call(account, it);
         }),
       );
+      // Whenever the job has run, and while it has not: the charges that a budget counts are those of the ledger.
+      for (const account of accounts) {
+        const { from } = periodAt("week", clock.now());
+        const expected = await plainCharges(money, account, "key_0", from);
+        const { spentNanoUsd } = await money.chargesOfKey(account, "key_0", new Date(from));
+        expect(spentNanoUsd).toBe(expected);
+      }
     }
     // Yesterday, today and the days that stand have calls.
     for (const hours of [48, 24, 0]) {
@@ -183,15 +197,54 @@ test("days that stand are not made again, a day without a run is, and a row with
 
 test("what a run that died has begun is repeated, and its late writes change nothing", async () => {
   const { money, mongo, account } = await startBank({ balanceNanoUsd: 10_000n });
-  const day = dayOf(new Date());
   await Promise.all(times(3, async () => money.settle(decisionOf(await held(money, holdOf(account, 100n)), 7n))));
   await money.sumUsage();
-  // It claimed the day, wrote a wrong row under its version, and died.
-  const states = mongo.connection.collection<{ _id: string }>("usageDayStates");
-  await states.updateOne({ _id: day }, { $inc: { version: 1 }, $unset: { entries: "" } });
-  await mongo.connection.collection("usageDays").updateMany({ day }, { $set: { calls: 1, entries: 1, version: 2 } });
+  const hours = mongo.connection.collection("usageHours");
+  const { hour } = (await hours.findOne({})) as unknown as { hour: string };
+  // It claimed the hour, wrote a wrong row under its version, and died.
+  const states = mongo.connection.collection<{ _id: string }>("usageHourStates");
+  await states.updateOne({ _id: hour }, { $inc: { version: 1 }, $unset: { entries: "" } });
+  await hours.updateMany({ hour }, { $set: { calls: 1, entries: 1, version: 2 } });
   await money.sumUsage();
   const [row] = await money.usage(account, { ...everything, groupBy: [] });
   expect(row).toMatchObject({ calls: 3, costNanoUsd: 21n });
-  expect(await mongo.connection.collection("usageDays").findOne({ day })).toMatchObject({ version: 3 });
+  expect(await hours.findOne({ hour })).toMatchObject({ version: 3 });
+});
+
+test("the job reads the entries of the last hour, and a budget those since the last run, not the day", async () => {
+  const { money, mongo, clock, account } = await startBank({ balanceNanoUsd: 10_000n });
+  const calls = async (count: number) => {
+    for (const hold of await Promise.all(times(count, () => held(money, holdOf(account, 100n)))))
+      await money.settle(decisionOf(hold, 1n, { key: "key_0" }));
+  };
+  const midnight = Date.parse(`${dayOf(new Date(clock.now() + dayMs))}T00:00:00Z`);
+  clock.later(midnight - clock.now());
+  for (const count of [20, 20, 20, 20]) {
+    await calls(count);
+    clock.later(60 * 60_000);
+  }
+  await money.sumUsage();
+  clock.later(10 * 60_000);
+  await calls(4);
+  clock.later(10 * 60_000);
+  /** How many keys of indexes and entries the work reads of the ledger. */
+  async function read(work: () => Promise<unknown>) {
+    const profile = mongo.db.collection("system.profile");
+    await mongo.db.command({ profile: 2 });
+    await work();
+    await mongo.db.command({ profile: 0 });
+    const found = await profile.find({ ns: /[.]ledger$/, op: { $ne: "insert" } }).toArray();
+    await profile.drop();
+    return found.reduce((sum, each) => sum + Number(each["keysExamined"]) + Number(each["docsExamined"]), 0);
+  }
+  // Counted, read, and looked for as the next one: 4 of this hour, and 20 of the one before that ended meanwhile.
+  expect(await read(() => money.sumUsage())).toBeLessThan(3 * 24 + 20);
+  await calls(3);
+  let charges: { spentNanoUsd: bigint } | undefined;
+  const since = new Date(midnight);
+  expect(await read(async () => (charges = await money.chargesOfKey(account, "key_0", since)))).toBeLessThan(3 + 10);
+  expect(charges?.spentNanoUsd).toBe(87n);
+  clock.later(10 * 60_000);
+  // The hour before is counted only.
+  expect(await read(() => money.sumUsage())).toBeLessThan(20 + 3 * 7 + 20);
 });

@@ -194,8 +194,25 @@ test("requests without a key are limited by address", async () => {
   const { service } = await startPaid({ X402_REQUESTS_PER_MINUTE: "2" });
   const customer = await service.account("1.00");
   for (const _ of "12") await quoted(service, drawing());
-  const refused = await post(service, drawing());
+  // Anybody can send this header.
+  const refused = await post(service, drawing(), { "x-forwarded-for": "198.51.100.1" });
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
   expect(await answerOf(refused)).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
   expect(await answerOf(customer.post("/v1/images/generations", drawing()))).toMatchObject({ status: 200 });
+});
+
+test("behind trusted proxies the limit is that of the address which they name", async () => {
+  const { service } = await startPaid({ X402_REQUESTS_PER_MINUTE: "2", TRUSTED_PROXIES: "127.0.0.1, ::1,10.0.0.0/8" });
+  const statuses = async (...addresses: string[]) => {
+    const found = [];
+    for (const each of addresses) found.push((await post(service, drawing(), { "x-forwarded-for": each })).status);
+    return found;
+  };
+  expect(await statuses(...Array<string>(3).fill("198.51.100.1"))).toEqual([402, 402, 429]);
+  expect(await statuses("198.51.100.2", "203.0.113.1, 198.51.100.1", "198.51.100.2, 10.1.2.3")).toEqual([
+    402, 429, 402,
+  ]);
+  expect(await statuses("198.51.100.2", "2001:db8::1", "2001:db8::2", "2001:db8::3")).toEqual([429, 402, 402, 429]);
+  // What is no address is the proxy's own.
+  expect(await statuses("nonsense", "", "' OR 1=1")).toEqual([402, 402, 429]);
 });

@@ -23,7 +23,7 @@ import { leasesOf } from "./money-setup.ts";
 import { migrated } from "./schema.ts";
 import { type Stores, testStores } from "./servers.ts";
 
-export const adminToken = "admin-token-of-the-tests";
+export const adminToken = "admin-token-of-the-tests-of-32-characters";
 
 /** The fields that tests read one by one. */
 interface Body {
@@ -97,7 +97,7 @@ export async function startAdminServer(
     ),
   };
   const tokens = createAdminTokens({ ADMIN_TOKEN: config.ADMIN_TOKEN, ADMIN_TOKENS: config.ADMIN_TOKENS });
-  const router = tokens && createAdminRouter(deps, identifyByToken(tokens));
+  const router = tokens && createAdminRouter(deps, identifyByToken({ ...deps, keys: instance.keys, tokens }));
   if (router) app.use("/admin/v1", router);
   app.use(
     "/session/admin/v1",

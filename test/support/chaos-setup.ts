@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Queue } from "bullmq";
 import { createParser } from "eventsource-parser";
 import type { Redis } from "ioredis";
+import mongoose from "mongoose";
 import { onTestFinished } from "vitest";
 import { type Pool, payloadsOf, pools, prefixOf } from "#jobs";
 import { formatUsd } from "#money";
@@ -225,6 +226,13 @@ export function redisOf(stores: Stores): Redis {
 // On a cluster the commands are the same.
 const openRedis = (stores: Stores) => connectRedis(loadConfig({ ...stores }), "blocking", log) as Redis;
 
+/** A collection of the service, to look at. */
+export async function openCollection<Document extends object>(stores: Stores, name: string) {
+  const connection = await mongoose.createConnection(stores.MONGODB_URI).asPromise();
+  onTestFinished(() => connection.close());
+  return connection.collection<Document>(name);
+}
+
 /** How many calls of a pool are in jobs that wait, and how many in jobs that a worker has. */
 export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: number; active: number }> {
   const queue = new Queue(pool, { connection: redis, prefix: prefixOf(pool), skipVersionCheck: true });
@@ -237,12 +245,8 @@ export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: n
   return { waiting, active };
 }
 
-/** The lease of an API instance that died runs out at once. Resolves once there was one. */
-export async function endLeases(redis: Redis): Promise<void> {
-  const keys = await keysOf(redis, "reply:*");
-  if (keys.length === 0) throw new Error("no API instance has a lease");
-  await redis.del(...keys);
-}
+/** Resolves once the lease of an API instance that died or stands still has run out: within 30 s. */
+export const leaseEnded = (redis: Redis, lease: string) => eventually(async () => (await redis.exists(lease)) === 0);
 
 /**
  * As if the worker had died after it decided: what it wrote to the only reply stream is lost, and later deliveries of

@@ -1,8 +1,4 @@
-import { onTestFinished } from "vitest";
-import { systemClock } from "#platform/clock";
-import { createLogger } from "#platform/logger";
-import { connectMongo } from "#platform/mongo";
-import { ready, redisOf } from "./chaos-setup.ts";
+import { leaseEnded, openCollection, ready, redisOf } from "./chaos-setup.ts";
 import { keysOf } from "./jobs-setup.ts";
 import type { Stores } from "./servers.ts";
 import { type Environment, spawnApi, spawnWorker } from "./service.ts";
@@ -15,13 +11,13 @@ export async function startPair(hurt: { stores?: (stores: Stores) => Promise<Sto
   const env = { ...world.env, ...hurt.env };
   const redis = redisOf(stores);
   const leases = new Set<string>();
-  /** Another API process; `endLease`: the others take it for dead. */
+  /** Another API process; `leaseEnded`: the others take it for dead. */
   async function another(theirs: Stores = stores) {
     const api = await spawnApi(theirs, env);
     await ready(api.client);
     const lease = (await keysOf(redis, "reply:*")).find((key) => !leases.has(key)) as string;
     leases.add(lease);
-    return { ...api, endLease: () => redis.del(lease) };
+    return { ...api, leaseEnded: () => leaseEnded(redis, lease) };
   }
   const theirs = (await hurt.stores?.(stores)) ?? stores;
   const [worker, api] = await Promise.all([spawnWorker(stores, env), another(theirs)]);
@@ -31,9 +27,7 @@ export async function startPair(hurt: { stores?: (stores: Stores) => Promise<Sto
 
 /** The quotes, to move their time on. */
 async function quotesOf(stores: Stores) {
-  const mongo = await connectMongo(stores.MONGODB_URI, systemClock, createLogger("test", "silent"));
-  onTestFinished(() => mongo.close());
-  const collection = mongo.connection.collection<{ _id: string; state: string; lookAt?: Date }>("quotes");
+  const collection = await openCollection<{ _id: string; state: string; lookAt?: Date }>(stores, "quotes");
   return {
     state: async (memo: string) => (await collection.findOne({ _id: memo }))?.state,
     /** The claim of a process that is dead is over. */

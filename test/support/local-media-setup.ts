@@ -4,11 +4,13 @@ import { createCounting } from "../../workers/counting/index.ts";
 import { createLocal } from "../../workers/providers/local/index.ts";
 import type { Generated, InputFile, JsonObject } from "../../workers/providers/provider.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
+import { undisturbed } from "./upstreams-setup.ts";
 
 const log = createLogger("test", "silent");
 
-export const localProvider = (clock: ManualClock = createManualClock()) =>
-  createLocal({ clock, counting: createCounting({ clock, log }) });
+const counting = createCounting({ clock: createManualClock(), log });
+
+export const localProvider = (clock: ManualClock = createManualClock()) => createLocal({ clock, counting });
 
 export interface StoredFile {
   readonly bytes: Buffer;
@@ -60,8 +62,7 @@ export function begin(task: Task, input: JsonObject, options: Options = {}): Wor
       storing.push(work);
       return work;
     },
-    hold: () => {},
-    disconnected: new AbortController().signal,
+    ...undisturbed,
     signal: options.signal ?? new AbortController().signal,
     log,
   });

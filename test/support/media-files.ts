@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from "node:zlib";
-import { wavHeader } from "../../workers/providers/recording.ts";
+import { wavHeader } from "../../workers/providers/wav-header.ts";
 
 /** Small files with the right first bytes and a known number of pages, pixels or seconds. */
 

@@ -1,10 +1,10 @@
 import { expect, onTestFinished } from "vitest";
 import {
+  type CallHold,
   createMoney,
   type Decision,
   type Hold,
   type Leased,
-  type LeaseRequest,
   type Money,
   moneySchema,
   type Recalls,
@@ -119,22 +119,17 @@ export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
 
 /** What a text call asks of a lease. */
-export const leaseRequestOf = (
-  account: string,
-  maxNanoUsd: bigint,
-  more: Partial<LeaseRequest> = {},
-): LeaseRequest => ({
+export const leaseRequestOf = (account: string, maxNanoUsd: bigint, more: Partial<CallHold> = {}): CallHold => ({
   ...holdOf(account, maxNanoUsd),
   key: "key_test",
   endpoint: "/v1/chat/completions",
   model: "openai/gpt",
-  frozen: false,
   insufficientText: (availableNanoUsd) => `available: ${availableNanoUsd}`,
   ...more,
 });
 
 /** The decision of a call that has its hold out of a lease. */
-export const leasedDecision = (request: LeaseRequest, { lease, heldNanoUsd }: Leased, costNanoUsd: bigint) =>
+export const leasedDecision = (request: CallHold, { lease, heldNanoUsd }: Leased, costNanoUsd: bigint) =>
   decisionOf({ ...request, maxNanoUsd: heldNanoUsd }, costNanoUsd, { lease });
 
 /** Instances that hear each other's recalls. */

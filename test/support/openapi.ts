@@ -57,6 +57,12 @@ export function describedBy(document: Document) {
   ajv.addSchema(document, "openapi.json");
   const escape = (step: string) => encodeURIComponent(step.replaceAll("~", "~0").replaceAll("/", "~1"));
 
+  function faults(pointer: string, value: unknown): readonly string[] {
+    const validate = ajv.compile({ $ref: `openapi.json${pointer}/schema` });
+    validate(value);
+    return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message ?? ""}`);
+  }
+
   return {
     document,
     operations,
@@ -76,10 +82,11 @@ export function describedBy(document: Document) {
         "$ref" in response
           ? response.$ref
           : `#/paths/${escape(path)}/${method.toLowerCase()}/responses/${String(status)}`;
-      const validate = ajv.compile({ $ref: `openapi.json${base}/content/${escape(type)}/schema` });
-      validate(value);
-      return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message ?? ""}`);
+      return faults(`${base}/content/${escape(type)}`, value);
     },
+    /** The same of a request's JSON body. */
+    faultsOfRequest: ({ method, path }: Described, value: unknown): readonly string[] =>
+      faults(`#/paths/${escape(path)}/${method.toLowerCase()}/requestBody/content/application~1json`, value),
   };
 }
 

@@ -13,7 +13,7 @@ import { checkLine, createTestLogger, forbidSecrets, testLogLevel } from "./logs
 import { migrateDatabase } from "./schema.ts";
 import type { Stores } from "./servers.ts";
 
-export const testAdminToken = "admin-token-of-the-tests";
+export const testAdminToken = "admin-token-of-the-tests-of-32-characters";
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -24,6 +24,7 @@ export function environment(stores: Stores, env: Environment = {}): Record<strin
     HOST: "127.0.0.1",
     METRICS_PORT: "0",
     ADMIN_TOKEN: testAdminToken,
+    LOCAL_MODELS: "true",
     LOG_LEVEL: testLogLevel,
     DRAIN_DELAY: "0",
     DRAIN_GRACE: "2",

@@ -69,7 +69,11 @@ function watch(): Set<string> {
   // Who calls is known only while the call is made: before the first `await` of the driver.
   const isTests = () => {
     const frames = (new Error().stack ?? "").split("\n").slice(1);
-    return frames.find((frame) => !/node_modules|node:|shard-keys\.ts/.test(frame))?.includes("/test/") ?? false;
+    return (
+      frames
+        .find((frame) => !/node_modules|node:|shard-keys\.ts|platform\/collection\.ts/.test(frame))
+        ?.includes("/test/") ?? false
+    );
   };
   const optionsAt = {
     find: 1,

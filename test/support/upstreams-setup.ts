@@ -10,8 +10,15 @@ import { createManualClock } from "./manual-clock.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
 
 export const log = createLogger("test", "silent");
+const counting = createCounting({ clock: createManualClock(), log });
+const undisturbedSignal = new AbortController().signal;
 /** Of a call for files: there is memory enough, and the caller stays. */
-export const undisturbed = { hold: () => {}, disconnected: new AbortController().signal };
+export const undisturbed = {
+  hold: () => {},
+  disconnected: undisturbedSignal,
+  secondsOf: (bytes: Buffer, mime: string, id?: string) =>
+    counting.secondsOf({ bytes, mime, id, account: "test" }, undisturbedSignal),
+};
 const question = { messages: [{ role: "user", content: "Hi" }] };
 
 interface Options {

@@ -175,10 +175,10 @@ describe("an upstream that stops the load", () => {
     ],
     [
       "of another provider than OpenAI's with quirks",
-      { ...good, provider: "gemini", quirks: { unknown_fields: "pass" } },
+      { ...good, provider: "gemini", quirks: { extra_fields: ["top_k"] } },
       "quirks: are for the provider 'openai' only",
     ],
-    ["with a quirk that there is not", { ...good, quirks: { unknown_fields: "keep" } }, "quirks.unknown_fields"],
+    ["with a quirk that there is not", { ...good, quirks: { unknown_fields: "pass" } }, "quirks: "],
     [
       "with a format that OpenAI's interface has not",
       { ...good, formats: ["chat", "messages"] },
@@ -335,7 +335,7 @@ describe("a catalog that loads", () => {
       provider: "local",
       formats: ["chat"],
       storesAnswers: false,
-      quirks: { ...noQuirks, unknown_fields: "pass" },
+      quirks: noQuirks,
       concurrency: 4,
       deadlines: { firstByteMs: 1, silenceMs: 2, totalMs: 3 },
     });

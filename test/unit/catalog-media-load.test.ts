@@ -125,8 +125,12 @@ describe("a model for images or media stops the load", () => {
     ],
     [
       "that counts something again for images it does not make",
-      { ...speechModel, units: { character: { characters_of: "text", per: "image" } } },
-      "units.character.per: 'image' has no price",
+      {
+        ...withField(videoModel, "image", { type: "string" }),
+        units: { second: { field: "duration" }, input_image: { items_of: ["image"], per: "image" } },
+        pricing: { second: "1", input_image: "1" },
+      },
+      "units.input_image.per: 'image' has no price",
     ],
     ["with a variant whose name is taken", variants(large, large), "variants.1.name: 'large' is taken already"],
     ["with a variant without a name", variants(without(large, "name")), "variants.0.name: "],

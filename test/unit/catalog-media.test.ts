@@ -154,10 +154,10 @@ describe("units", () => {
   test("are counted for every image where the provider bills them so", () => {
     const edits = {
       ...imageModel,
-      units: { image: { field: "n" }, character: { characters_of: "prompt", per: "image" } },
-      pricing: { image: "1", character: "0.001" },
+      units: { image: { field: "n" }, input_image: { items_of: ["image"], per: "image" } },
+      pricing: { image: "1", input_image: "0.001" },
     };
-    expect(unitsOf(edits, { prompt: "four", n: 3 })).toEqual({ image: 3, character: 12 });
+    expect(unitsOf(edits, { prompt: "four", n: 3, image: ["x", "y"] })).toEqual({ image: 3, input_image: 6 });
   });
 });
 
@@ -216,14 +216,13 @@ describe("cost", () => {
       ...imageModel,
       units: {
         image: { field: "n" },
-        input_image: { items_of: ["image"] },
-        character: { characters_of: "prompt", per: "image" },
+        input_image: { items_of: ["image"], per: "image" },
       },
-      pricing: { image: "1", input_image: "0.1", character: "0.01" },
+      pricing: { image: "1", input_image: "0.1" },
     };
     const input = { prompt: "four", n: 3, image: ["x", "y"] };
-    expect(costOf(priced, { image: 2 }, input)).toBe(2_280_000_000n);
-    expect(costOf(priced, { image: 2, character: 4 }, input)).toBe(2_240_000_000n);
+    expect(costOf(priced, { image: 2 }, input)).toBe(2_400_000_000n);
+    expect(costOf(priced, { image: 2, input_image: 1 }, input)).toBe(2_100_000_000n);
     expect(costOf(priced, { image: 0 }, input)).toBe(0n);
     expect(costOf(priced, {}, input)).toBe(0n);
     expect(costOf(speechModel, {}, { text: "hello" })).toBe(75_000n);
@@ -271,7 +270,7 @@ describe("boundOfUnits", () => {
   test("covers every usage within the units, whatever the prices", () => {
     const price = fc.integer({ min: 1, max: 99_999_999_999 }).map((billionths) => (billionths / 1e9).toFixed(9));
     const scenario = fc.record({
-      prices: fc.record({ second: price, input_image: price, character: price, request: price }),
+      prices: fc.record({ second: price, input_image: price, request: price }),
       dearer: price,
       bps: fc.integer({ min: 0, max: 9_999 }),
       duration: fc.constantFrom("4", "8"),
@@ -290,7 +289,6 @@ describe("boundOfUnits", () => {
             units: {
               second: { field: "duration" },
               input_image: { items_of: ["image"] },
-              character: { characters_of: "prompt" },
               request: { count: 1 },
             },
             pricing: prices,

@@ -192,14 +192,15 @@ describe("the models for images and media that are shipped", () => {
 
   test("price GPT Image by quality and size as in the provider's table, and `auto` as the most expensive", () => {
     const cost = (input: Json) => costUsd("openai/gpt-image-2", { prompt: "", ...input }, { image: 1 });
+    const withPrompt = (usd: number) => Number((usd + 4_000 * 0.00000125).toFixed(9));
     const sizes = ["1024x1024", "1536x1024", "1024x1536"];
     const row = (quality: string) => sizes.map((size) => cost({ quality, size }));
     expect([row("low"), row("medium"), row("high")]).toEqual([
-      [0.006, 0.005, 0.005],
-      [0.053, 0.041, 0.041],
-      [0.211, 0.165, 0.165],
+      [0.006, 0.005, 0.005].map(withPrompt),
+      [0.053, 0.041, 0.041].map(withPrompt),
+      [0.211, 0.165, 0.165].map(withPrompt),
     ]);
-    expect([cost({}), cost({ quality: "auto" })]).toEqual([0.053, 0.211]);
+    expect([cost({}), cost({ quality: "auto" })]).toEqual([0.053, 0.211].map(withPrompt));
   });
 
   test("price Grok Imagine by quality and resolution", () => {
@@ -214,8 +215,8 @@ describe("the models for images and media that are shipped", () => {
 
   test("price videos as in their providers' tables", () => {
     const sizes = ["360p", "720p", "1080p", "4k"];
-    expect(seconds("google/gemini-omni-1.2-flash", "resolution", sizes)).toEqual([0.024, 0.07, 0.105, 0.21]);
-    expect(seconds("google/gemini-omni-1.1-flash", "resolution", sizes)).toEqual([0.03, 0.1, 0.15, 0.3]);
+    expect(seconds("google/gemini-omni-1.2-flash", "resolution", sizes)).toEqual([0.0245, 0.0705, 0.1055, 0.2105]);
+    expect(seconds("google/gemini-omni-1.1-flash", "resolution", sizes)).toEqual([0.0305, 0.1005, 0.1505, 0.3005]);
     const sound = [false, true];
     const veo = (id: string) =>
       sizes.slice(1).map((resolution) => seconds(id, "generate_audio", sound, { resolution }));
@@ -250,13 +251,40 @@ describe("the models for images and media that are shipped", () => {
     for (const id of both) expect(listUsd(`${id}-image-to-video`)).toEqual(listUsd(id));
     const input = { prompt: "x".repeat(4_000), image: "upl_a", reference_images: ["upl_b", "upl_c"] };
     const cost = costUsd("google/gemini-omni-1.2-flash", input, { second: 8 });
-    expect(cost).toBeCloseTo(8 * 0.07 + 3 * 0.00306 + 0.0015, 9);
+    expect(cost).toBeCloseTo(8 * 0.0705 + 3 * 0.00306, 9);
   });
 
   test("price Gemini's images by resolution, with their input images", () => {
     const cost = (input: Json) => costUsd("google/gemini-3-pro-image", { prompt: "", ...input }, { image: 1 });
-    expect(["1K", "2K", "4K"].map((resolution) => cost({ resolution }))).toEqual([0.134, 0.134, 0.24]);
-    expect(cost({ image: ["upl_a", "upl_b"] })).toBeCloseTo(0.134 + 2 * 0.0011, 9);
+    expect(["1K", "2K", "4K"].map((resolution) => cost({ resolution }))).toEqual([0.136, 0.136, 0.242]);
+    expect(cost({ image: ["upl_a", "upl_b"] })).toBeCloseTo(0.136 + 2 * 0.0011, 9);
+  });
+
+  const outputUnits = new Set(["image", "second", "minute", "character", "input_image"]);
+
+  test("are priced by what they make alone, but for input images", () => {
+    for (const { id, type, pricing } of mediaModels)
+      for (const [key, { unit }] of Object.entries(pricing)) {
+        const isOutput = outputUnits.has(unit) && (unit !== "character" || type === "audio");
+        expect([id, key, isOutput]).toEqual([id, key, true]);
+      }
+  });
+
+  /** At the lowest price of each, of the provider's own: what it makes, and a character of the prompt. */
+  test.each<[id: string, input: Json, made: Json, providerUsd: number, characterUsd: number]>([
+    ["openai/gpt-image-2", { quality: "low", size: "1536x1024" }, { image: 1 }, 0.005, 0.00000125],
+    ["openai/gpt-image-2.5-flare", { quality: "low", size: "1024x1024" }, { image: 1 }, 0.00588, 0.00000125],
+    ["google/gemini-nano-banana-2.1", {}, { image: 1 }, 0.0336, 0.000000375],
+    ["google/gemini-3-pro-image", {}, { image: 1 }, 0.134, 0.0000005],
+    ["google/gemini-3.1-flash-lite-image", {}, { image: 1 }, 0.0336, 0.000000063],
+    ["google/gemini-2.5-flash-image", {}, { image: 1 }, 0.039, 0.000000075],
+    ["google/gemini-omni-1.2-flash", { resolution: "360p", duration: 3 }, { second: 3 }, 3 * 0.024, 0.000000375],
+    ["google/gemini-omni-1.1-flash", { resolution: "360p", duration: 3 }, { second: 3 }, 3 * 0.03, 0.000000375],
+  ])("cover the longest prompt of %s", (id, input, made, providerUsd, characterUsd) => {
+    const { properties } = modelOf(id).inputSchema as { properties: { prompt: { maxLength: number } } };
+    const longest = { ...input, prompt: "x".repeat(properties.prompt.maxLength) };
+    const paidUsd = providerUsd + longest.prompt.length * characterUsd;
+    expect(costUsd(id, longest, made)).toBeGreaterThanOrEqual(Number(paidUsd.toFixed(9)));
   });
 
   test("price music by started minutes", () => {
@@ -270,9 +298,9 @@ describe("the models for images and media that are shipped", () => {
     }
   });
 
-  test("charge input images and long prompts of GPT Image for every image, so that edits are not free", () => {
+  test("charge input images of GPT Image for every image, so that edits are not free", () => {
     const edit = { prompt: "x".repeat(4_000), quality: "low", size: "1024x1024", image: ["upl_a", "upl_b"], n: 2 };
-    const once = 0.00588 + 2 * 0.012288 + 4_000 * 0.00000125;
+    const once = 0.01088 + 2 * 0.012288;
     expect(costUsd("openai/gpt-image-2.5-flare", edit, { image: 2 })).toBeCloseTo(2 * once, 9);
     expect(costUsd("openai/gpt-image-2.5-flare", edit, { image: 1 })).toBeCloseTo(once, 9);
   });

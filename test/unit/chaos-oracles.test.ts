@@ -57,6 +57,9 @@ const clean: RunLog = {
     call(9, { kind: "upload" }),
     // Its worker died when the cost was decided.
     call(10, refused),
+    // Its API died before it noted that it had delivered it, and it is free.
+    call(11, { instance: "api-2", endedMs: 4_050, startedMs: 3_900 }),
+    call(12, { instance: "api-2", startedMs: 1_000, endedMs: 1_500 }),
   ],
   runs: [
     run(1),
@@ -66,6 +69,8 @@ const clean: RunLog = {
     run(6),
     run(8, { billNanoUsd: 1_000n * bill, mayBillNanoUsd: 1_000n * bill }),
     run(10),
+    run(11),
+    run(12),
   ],
   // It broke off: its caller disconnected.
   counts: [run(5)],
@@ -82,8 +87,11 @@ const clean: RunLog = {
     entry("req_9", -62_500_000n, "storage"),
     entry("req_10", -bill),
     entry("refund:req_10", bill, "refund"),
+    { ...entry("req_11", -bill), deliveredBy: "one" },
+    entry("refund:req_11", bill, "refund"),
+    { ...entry("req_12", -bill), deliveredBy: "one" },
   ],
-  balances: [{ account, availableNanoUsd: 1_000_000_000n - 8n * bill - 62_500_000n, heldNanoUsd: 0n }],
+  balances: [{ account, availableNanoUsd: 1_000_000_000n - 9n * bill - 62_500_000n, heldNanoUsd: 0n }],
   openHolds: 0,
   undecided: 0,
   openJobs: 0,
@@ -91,6 +99,7 @@ const clean: RunLog = {
   checkDifferenceNanoUsd: 0n,
   strayObjects: [],
   crashes: [],
+  peakBytes: new Map([["api-1", 300_000_000]]),
 };
 
 const changed = (n: number, more: Partial<CallRecord>): RunLog => ({
@@ -108,7 +117,7 @@ const amountOf = (id: string) => clean.entries.find((each) => each.id === id)?.a
 test("a run without a defect breaks no invariant, and credits less bills are the balance", () => {
   expect(Object.entries(examine(clean)).filter(([, found]) => found.length > 0)).toEqual([]);
   // Without ids of their own: the caller that its API lost.
-  expect(differenceFromBills(clean)).toEqual({ nanoUsd: 0n, billed: 5, byCharge: 1 });
+  expect(differenceFromBills(clean)).toEqual({ nanoUsd: 0n, billed: 6, byCharge: 1 });
 });
 
 const defects: Readonly<Record<keyof typeof oracles, RunLog>> = {
@@ -128,8 +137,12 @@ const defects: Readonly<Record<keyof typeof oracles, RunLog>> = {
   "disconnected callers charged too much": withEntry("req_5", -1n),
   "charges without a call": {
     ...clean,
-    entries: [...clean.entries, entry("req_11", -1n)],
+    entries: [...clean.entries, entry("req_13", -1n)],
     balances: [{ ...balance, availableNanoUsd: balance.availableNanoUsd - 1n }],
+  },
+  "JSON charged that died with its API": {
+    ...clean,
+    entries: clean.entries.map((each) => (each.id === "req_4" ? { ...each, deliveredBy: "one" } : each)),
   },
   "negative balances": {
     ...clean,
@@ -140,6 +153,7 @@ const defects: Readonly<Record<keyof typeof oracles, RunLog>> = {
   "lost jobs": { ...clean, openJobs: 1 },
   "balances that differ": { ...clean, balances: [{ ...balance, availableNanoUsd: balance.availableNanoUsd + 1n }] },
   "the service's own check": { ...clean, checkDifferenceNanoUsd: 1n },
+  "processes above 700 MB": { ...clean, peakBytes: new Map([["worker-2", 700_000_001]]) },
   "processes that ended by themselves": { ...clean, crashes: ["worker-6: exit code 1"] },
   "objects without a record": { ...clean, strayObjects: ["uploads/upl_1"] },
 };

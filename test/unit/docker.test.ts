@@ -12,6 +12,8 @@ interface Service {
   readonly volumes?: readonly string[];
   readonly healthcheck?: { readonly test: readonly string[] };
   readonly restart?: string;
+  readonly mem_limit?: string;
+  readonly networks?: readonly string[];
   readonly stop_grace_period?: string;
   readonly secrets?: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
@@ -45,11 +47,14 @@ const example = readFileSync(".env.example", "utf8")
 const offered = example.map(([name]) => name);
 
 /** `${NAME:-default}` and `${NAME:?why}` as compose reads them from the given variables. */
-const resolve = (text: string, from: Readonly<Record<string, string>>) =>
-  text.replace(
-    /\$\{(\w+)(?::?-([^}]*)|:?\?[^}]*)?\}/g,
+const resolve = (text: string, from: Readonly<Record<string, string>>): string => {
+  // From the inside: a default may have variables.
+  const resolved = text.replace(
+    /\$\{(\w+)(?::?-([^{}]*)|:?\?[^{}]*)?\}/g,
     (_, name: string, initial?: string) => from[name] || initial || "",
   );
+  return resolved === text ? text : resolve(resolved, from);
+};
 
 test("compose passes every variable of the service to a process, and none that nothing reads", () => {
   const given = new Set(ours.flatMap(([name]) => givenTo(name)));
@@ -98,12 +103,14 @@ test("a secret reaches the processes that use it, and no other", () => {
 });
 
 test.each(ours)("the environment of %s is complete once the first lines of .env are filled in", (_, service) => {
-  const filled = Object.fromEntries(example.slice(0, 4).map(([name]) => [name, "a-value-of-some-length"]));
+  const filled = Object.fromEntries(
+    example.slice(0, 6).map(([name]) => [name, "a-value-of-some-length-for-everything"]),
+  );
   const env = Object.entries(service.environment ?? {}).map(([name, value]) => [name, resolve(value, filled)] as const);
   const pool = service.environment?.["WORKER_POOLS"];
   expect(loadConfig(Object.fromEntries(env))).toMatchObject({
-    S3_ACCESS_KEY_ID: "a-value-of-some-length",
-    ...(pool === undefined ? { ADMIN_TOKEN: "a-value-of-some-length" } : { WORKER_POOLS: pool }),
+    S3_ACCESS_KEY_ID: "a-value-of-some-length-for-everything",
+    ...(pool === undefined ? { ADMIN_TOKEN: "a-value-of-some-length-for-everything" } : { WORKER_POOLS: pool }),
   });
 });
 
@@ -134,6 +141,28 @@ test("a process has time to drain before it is killed", () => {
   const settleSeconds = 25;
   for (const [, { stop_grace_period = "" }] of ours)
     expect(Number.parseInt(resolve(stop_grace_period, {}), 10)).toBeGreaterThan(drainSeconds + settleSeconds);
+});
+
+test("only our processes share a network with the stores, and every service has a limit of memory", () => {
+  const services = Object.entries(compose.services);
+  const on = (network: string) =>
+    services.flatMap(([name, { networks }]) => (networks?.includes(network) ? [name] : []));
+  const processes = ["api", ...pools];
+  expect(new Set(on("stores"))).toEqual(new Set(["migrate", ...processes, "redis", "mongo", "s3"]));
+  expect(new Set(on("observability"))).toEqual(new Set([...processes, "prometheus", "jaeger", "grafana"]));
+  expect(services.filter(([, { mem_limit = "" }]) => !/^\d+[mg]$/.test(mem_limit))).toEqual([]);
+});
+
+test("the stores ask for the passwords that the addresses of the processes have", () => {
+  const filled = { VALKEY_PASSWORD: "of-valkey", MONGODB_PASSWORD: "of-mongodb" };
+  const { api, redis, mongo } = compose.services;
+  const addressOf = (name: string) => new URL(resolve(api?.environment?.[name] ?? "", filled));
+  expect(addressOf("REDIS_URL")).toMatchObject({ hostname: "redis", password: "of-valkey" });
+  expect(redis?.command?.slice(-2).map((each) => resolve(each, filled))).toEqual(["--requirepass", "of-valkey"]);
+  const { MONGO_INITDB_ROOT_USERNAME: user, MONGO_INITDB_ROOT_PASSWORD = "" } = mongo?.environment ?? {};
+  expect(addressOf("MONGODB_URI")).toMatchObject({ username: user, password: "of-mongodb" });
+  expect(resolve(MONGO_INITDB_ROOT_PASSWORD, filled)).toBe("of-mongodb");
+  expect(mongo?.command).toContain("--keyFile");
 });
 
 test("Redis evicts nothing and writes every change to disk", () => {

@@ -61,6 +61,12 @@ test.each<[what: string, codec: { parse(body: unknown, bytes: number): unknown }
   ["tools", messagesCodec, "tools", { ...said, tools: Array(60_000).fill({ name: "f", input_schema: {} }) }],
   ["items", responsesCodec, "input", { model: "m", input: Array(60_000).fill({ role: "user", content: "Hi" }) }],
   ["parts", geminiCodec("m", false, true), "contents", { contents: [{ parts: Array(60_000).fill({ text: "Hi" }) }] }],
+  [
+    "fields of a part",
+    geminiCodec("m", false, true),
+    "contents",
+    { contents: [{ parts: [Object.fromEntries(Array.from({ length: 60_000 }, (_, i) => [`k${i}`, ""]))] }] },
+  ],
 ])("too many %s are refused before validation", (_, codec, field, body) => {
   expect(() => codec.parse(body, 5_000_000)).toThrow(
     expect.objectContaining({
@@ -71,9 +77,79 @@ test.each<[what: string, codec: { parse(body: unknown, bytes: number): unknown }
   );
 });
 
+const data = "aGk=";
+const geminiPart = (part: Json) => ({ contents: [{ parts: [part] }] });
+const userPart = (part: Json) => ({ ...said, messages: [{ role: "user", content: [part] }] });
+const gemini1 = geminiCodec("m", false, true);
+
+test.each<[field: string, codec: { parse(body: unknown, bytes: number): unknown }, body: (type: string) => Json]>([
+  [
+    "messages[0].content[0].input_audio.format",
+    chatCodec,
+    (format) => userPart({ type: "input_audio", input_audio: { data, format } }),
+  ],
+  [
+    "messages[0].content[0].input_audio.format",
+    chatCodec,
+    (format) => userPart({ type: "input_audio", input_audio: { data: `upl_${"a".repeat(26)}`, format } }),
+  ],
+  [
+    "input[0].content[0].input_audio.format",
+    responsesCodec,
+    (format) => ({
+      model: "m",
+      input: [{ role: "user", content: [{ type: "input_audio", input_audio: { data, format } }] }],
+    }),
+  ],
+  [
+    "messages[0].content[0].source.media_type",
+    messagesCodec,
+    (media_type) => userPart({ type: "document", source: { type: "base64", media_type, data } }),
+  ],
+  [
+    "messages[0].content[0].content[0].source.media_type",
+    countTokensCodec,
+    (media_type) =>
+      userPart({
+        type: "tool_result",
+        tool_use_id: "t",
+        content: [{ type: "image", source: { type: "base64", media_type, data } }],
+      }),
+  ],
+  ["contents[0].parts[0].inlineData.mimeType", gemini1, (mimeType) => geminiPart({ inlineData: { mimeType, data } })],
+  [
+    "contents[0].parts[0].fileData.mimeType",
+    gemini1,
+    (mimeType) => geminiPart({ fileData: { mimeType, fileUri: "https://a.example/b" } }),
+  ],
+  [
+    "generateContentRequest.contents[0].parts[0].functionResponse.parts[0].inlineData.mimeType",
+    geminiCountCodec("m"),
+    (mimeType) => ({
+      generateContentRequest: geminiPart({
+        functionResponse: { name: "f", response: {}, parts: [{ inlineData: { mimeType, data } }] },
+      }),
+    }),
+  ],
+  [
+    "generationConfig.responseMimeType",
+    gemini1,
+    (responseMimeType) => ({ ...geminiPart({ text: "Hi" }), generationConfig: { responseMimeType } }),
+  ],
+  [
+    "generationConfig.responseFormat[0].text.mimeType",
+    gemini1,
+    (mimeType) => ({ ...geminiPart({ text: "Hi" }), generationConfig: { responseFormat: [{ text: { mimeType } }] } }),
+  ],
+])("%s of more than 255 characters is refused by name", (field, codec, body) => {
+  expect(() => codec.parse(body(`audio/${";".repeat(250)}`), 10)).toThrow(
+    expect.objectContaining({ status: 400, param: field, message: expect.stringContaining("255") as string }),
+  );
+});
+
 test("a long conversation is accepted", () => {
-  const messages = Array(20_000).fill({ role: "user", content: "Hi" });
-  expect(chatCodec.parse({ ...said, messages }, 500_000)).toMatchObject({ size: { messages: 20_000 } });
+  const messages = Array(16_000).fill({ role: "user", content: "Hi" });
+  expect(chatCodec.parse({ ...said, messages }, 500_000)).toMatchObject({ size: { messages: 16_000 } });
 });
 
 const gemini = geminiCodec("local/chat", false, false);

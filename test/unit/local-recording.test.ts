@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { secondsOf } from "../../workers/providers/recording.ts";
+import { secondsOf } from "../../workers/counting/recording-length.ts";
 import { generate } from "../support/local-media-setup.ts";
 
 const text = (value: string) => Buffer.from(value, "latin1");
@@ -88,16 +88,3 @@ test.each(["audio/mpeg", "audio/mp4", "audio/ogg", "audio/flac", "video/webm", "
       expect(await secondsOf(bytes, mime)).toBeUndefined();
   },
 );
-
-test("a long recording yields to the event loop many times", async () => {
-  let turns = 0;
-  let ticking: NodeJS.Immediate | undefined;
-  const tick = () => {
-    turns++;
-    ticking = setImmediate(tick);
-  };
-  tick();
-  await secondsOf(mp3(10_000), "audio/mpeg");
-  clearImmediate(ticking);
-  expect(turns).toBeGreaterThan(20);
-});

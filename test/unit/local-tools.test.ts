@@ -81,6 +81,22 @@ test("after tool results it quotes them, even if the prompt names the tools", as
   expect(second.choices[0]?.finish_reason).toBe("stop");
 });
 
+test("after tool results it answers in text, even if a user's message with the names of tools follows them", async () => {
+  const asked = { role: "user", content: "get_weather and get_time" };
+  const called = (await chat(asked.content, { tools })).choices[0]?.message;
+  const results = (called?.tool_calls ?? []).map(({ id }) => ({
+    role: "tool",
+    tool_call_id: id,
+    content: "See below",
+  }));
+  const rest = { role: "user", content: "What get_weather and get_time returned: rain" };
+  const answer = await chat("", { tools, messages: [asked, called, ...results, rest] });
+  expect(callsOf(answer)).toEqual([]);
+  expect(sayOf(answer)).toMatch(/get_weather returned: See below\nget_time returned: See below\n.*rain/);
+  const later = [asked, called, ...results, rest, { role: "assistant", content: "Rain." }, asked];
+  expect(callsOf(await chat("", { tools, messages: later }))).toHaveLength(2);
+});
+
 test("json_object answers with an object, json_schema with a value that satisfies the schema", async () => {
   expect(JSON.parse(sayOf(await chat("Hi", { response_format: { type: "json_object" } })))).toMatchObject({
     message: expect.stringContaining("Hi") as string,
@@ -178,7 +194,7 @@ test("arguments satisfy the schema, whatever it is and whatever the prompt says"
       types.type,
       fc.oneof(fc.string(), fc.constant('Send "x" and 42 to Ada Lovelace, -3.5 red')),
       (type, prompt) => {
-        const value = fill(schemaOf(type), wordsOf(prompt));
+        const value = fill(schemaOf(type), wordsOf(prompt), "tools");
         expect(type.safeParse(value).error).toBeUndefined();
       },
     ),
@@ -199,11 +215,45 @@ test("schemas that refer to themselves come to an end", () => {
     },
   });
   for (const type of [tree, list, z.object({ tree, list })])
-    expect(type.safeParse(fill(schemaOf(type), wordsOf(""))).error).toBeUndefined();
+    expect(type.safeParse(fill(schemaOf(type), wordsOf(""), "tools")).error).toBeUndefined();
 });
 
 test("a schema whose references multiply costs little", () => {
   let schema: object = { type: "string" };
   for (let depth = 0; depth < 20; depth++) schema = { type: "array", minItems: 1_000_000, items: schema };
-  expect(JSON.stringify(fill(schema, wordsOf(""))).length).toBeLessThan(100_000);
+  expect(JSON.stringify(fill(schema, wordsOf(""), "tools")).length).toBeLessThan(100_000);
+});
+
+const many = <T>(length: number, each: (n: number) => T) => Array.from({ length }, (_, n) => each(n));
+const thousand = (items: object) => ({ type: "array", minItems: 1_000, items });
+
+test.each<[what: string, schema: object, prompt?: string]>([
+  ["merged parts", { allOf: many(60_000, () => ({ type: "object" })) }],
+  ["parts merged a thousand times", thousand({ allOf: many(10_000, () => ({ minLength: 1 })) })],
+  [
+    "properties merged a thousand times",
+    thousand({ allOf: [{ required: ["0"], properties: Object.fromEntries(many(9_000, (n) => [n, {}])) }] }),
+  ],
+  ["required names merged a thousand times", thousand({ allOf: [{ required: many(9_000, () => "a") }] })],
+  ["choices", thousand({ anyOf: many(9_000, () => ({ type: "null" })) })],
+  ["names of an enum", thousand({ enum: many(9_000, (n) => `name ${n}`) }), "nam ".repeat(4_000)],
+  ["steps of a reference", thousand({ $ref: `#${"/a".repeat(9_000)}` })],
+  ["characters", { type: "array", minItems: 1_000, items: { type: "string", minLength: 10_000 } }],
+  ["numbers that do not fit", thousand({ type: "number", maximum: -1 }), "1 ".repeat(8_000)],
+])("a schema of too many %s is refused by name", (_, schema, prompt = "") => {
+  expect(() => fill(schema, wordsOf(prompt), "response_format")).toThrow(
+    expect.objectContaining({ kind: "refused", param: "response_format" }),
+  );
+});
+
+test("parts of a schema are merged in their order", () => {
+  const schema = {
+    allOf: [
+      { properties: { a: { const: 1 }, b: { const: 2 } }, required: ["a"] },
+      { $ref: "#/$defs/c" },
+      { properties: { a: { const: 3 } } },
+    ],
+    $defs: { c: { type: "object", properties: { c: { const: 4 } }, required: ["c", "b"] } },
+  };
+  expect(fill(schema, wordsOf(""), "tools")).toEqual({ a: 3, c: 4, b: 2 });
 });

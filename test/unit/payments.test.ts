@@ -30,6 +30,7 @@ test("a private network has no known USDC, and is identified by its genesis bloc
 });
 
 const token = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+const eligible = new Set([token, "chosen"]);
 
 test.each([
   [10_000, 7n, 7n],
@@ -41,7 +42,15 @@ test.each([
   [9_999, 2n ** 62n, (2n ** 62n * 9_999n + 5_000n) / 10_000n],
 ])("%s basis points of %s are %s", (bps, chargedNanoUsd, nanoUsd) => {
   const buyback = nanoUsd === undefined ? undefined : { token, nanoUsd, batch: null };
-  expect(accrualOf({ bps, token }, chargedNanoUsd, undefined).buyback).toEqual(buyback);
+  expect(accrualOf({ bps, token, eligible }, chargedNanoUsd, undefined).buyback).toEqual(buyback);
+});
+
+test.each([
+  ["a choice that is eligible is taken", "chosen", "chosen"],
+  ["a choice that is no longer eligible falls back to the service's token", "removed", token],
+  ["without a choice it is the service's token", null, token],
+])("%s", (_, choice, taken) => {
+  expect(accrualOf({ bps: 10_000, token, eligible }, 1n, choice).buyback?.token).toBe(taken);
 });
 
 test("without terms nothing accrues", () => {

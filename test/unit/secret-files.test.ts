@@ -29,9 +29,9 @@ describe("a secret of the service", () => {
     const formed = {
       SOLANA_RPC_URL: "https://rpc.test/key",
       OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20key",
-      ADMIN_TOKENS: "ann:a-secret-of-some-length",
+      ADMIN_TOKENS: "ann:a-secret-of-some-length-for-everyone",
     };
-    const value = { ...required, ...formed }[name] ?? "a-secret-of-some-length";
+    const value = { ...required, ...formed }[name] ?? "a-secret-of-some-length-for-everyone";
     const env = withSecretFiles({ ...required, [name]: "", [`${name}_FILE`]: fileOf(value) }, secretVariables);
     expect(loadConfig(env)).toMatchObject({ [name]: value });
     expect(env[`${name}_FILE`]).toBeUndefined();

@@ -8,7 +8,7 @@ export interface StoreState {
   readonly previousResponseId?: string;
 }
 
-/** Our fields of every response: the model by our id, and defaults for what the provider leaves out. */
+/** Our fields of every response: the model by the name that the caller asked for, and defaults for what the provider leaves out. */
 export interface ResponseIdentity {
   readonly model: string;
   /** Unix seconds. */
@@ -102,7 +102,7 @@ export interface FormatConverter {
     prepare(request: JsonObject, target: UpstreamTarget, ignored?: IgnoredParams): JsonObject;
     /** Part of `prepare`: without the reasoning state of models of other formats, which the provider refuses. */
     withoutForeignState?(request: JsonObject, model: string): JsonObject;
-    /** The answer with our model id. */
+    /** The answer with the model of `identity`. */
     finish(answer: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject;
     /** Usage of an answer in chat shape, for billing. */
     usage(answer: JsonObject): unknown;

@@ -27,6 +27,7 @@ export {
   type TokenEstimate,
 } from "./converter.ts";
 export { completeEmbeddings } from "./embeddings-response.ts";
+export { finishReasonReader } from "./finish-reason.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
 export { type GeneratedFile, imageResponse, mediaResponse } from "./media-responses.ts";
 export { completeModeration } from "./moderation-response.ts";

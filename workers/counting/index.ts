@@ -8,16 +8,20 @@
  * size can be read, WAV and MP3, and PDFs whose pages and text can be read (deflated or plain, not encrypted); a link counts
  * as a usual file. Without an owner media count by an average rule, which may be off by a factor of five.
  *
- * Text is tokenized and documents are read in a thread, so the event loop is never blocked. Of more than 128 KB a sample
+ * Text is tokenized and files are read in a thread, so the event loop is never blocked. Of more than 128 KB a sample
  * is tokenized and the total extrapolated. If the thread does not answer in time, or too many prompts wait for it, bytes
  * are divided by four, and documents are counted by their bytes. Throws the signal's reason when it is aborted, and
  * `invalidValue` for JSON that is nested too deep.
+ *
+ * The length of a recording, by which transcriptions are priced, is read in a thread of its own: accounts take turns, and a
+ * file that takes longer than a second has no length that can be determined.
  */
 import { estimateTokens, type JsonObject } from "#formats";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PdfSize } from "./pdf.ts";
 import { promptOf } from "./prompt.ts";
+import { createRecordings, type Recording } from "./recordings.ts";
 import { gather, sampleOf } from "./sample.ts";
 import { createTokenizer } from "./tokenizer.ts";
 
@@ -27,6 +31,7 @@ export type Counting = ReturnType<typeof createCounting>;
 
 export function createCounting(deps: { clock: Clock; log: Logger }) {
   const tokenizer = createTokenizer(deps);
+  const recordings = createRecordings(deps);
   return {
     /** Of a request for chat completions, as it came or was converted. `owner`: whose model it is for (`Model.ownedBy`). */
     async estimate(request: JsonObject, signal: AbortSignal, owner?: string): Promise<number> {
@@ -35,7 +40,7 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
       if (all.bytes === 0 && documents.length === 0) return allowance;
       const sample = await sampleOf(all);
       const counted = await tokenizer.count(
-        { texts: sample.texts, documents: documents.map(({ base64 }) => base64) },
+        { texts: sample.texts, documents: documents.map(({ type, base64 }) => ({ type, base64 })) },
         signal,
       );
       const textTokens = counted
@@ -46,10 +51,14 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
     },
     /** The pages and text of a PDF in base64; undefined if it cannot be read in time. */
     async measureDocument(base64: string, signal: AbortSignal): Promise<PdfSize | undefined> {
-      const counted = await tokenizer.count({ texts: [], documents: [base64] }, signal);
-      return counted?.documents[0];
+      const document = { type: "application/pdf", base64 } as const;
+      const [size] = (await tokenizer.count({ texts: [], documents: [document] }, signal))?.documents ?? [];
+      return size && "pages" in size ? size : undefined;
     },
-    /** Ends the thread; estimates under way are answered by their bytes. */
-    close: () => tokenizer.close(),
+    secondsOf: (recording: Recording, signal: AbortSignal) => recordings.secondsOf(recording, signal),
+    /** Ends the threads; estimates under way are answered by their bytes. */
+    async close() {
+      await Promise.all([tokenizer.close(), recordings.close()]);
+    },
   };
 }

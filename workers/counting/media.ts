@@ -1,11 +1,18 @@
-import { parseBuffer } from "music-metadata";
 import { type Dimensions, dimensionsOf, type JsonObject, object, text } from "#formats";
+import type { AudioRate } from "./audio.ts";
 import type { PdfSize } from "./pdf.ts";
 
-/** A document whose pages are counted in the thread; `tokens` turns the result into tokens. */
-export interface Document {
+/** A file that is measured in the thread: the pages of a PDF, the bit rate of a recording by its header. */
+export interface Readable {
+  readonly type: "application/pdf" | "audio/mpeg" | "audio/wav";
   readonly base64: string;
-  readonly tokens: (size: PdfSize | undefined) => number;
+}
+
+export type Measured = PdfSize | AudioRate | undefined;
+
+export interface Document extends Readable {
+  /** Turns the result into tokens; undefined if the file could not be read. */
+  readonly tokens: (measured: Measured) => number;
 }
 
 /** How a provider counts media. */
@@ -136,25 +143,30 @@ const usualBytesPerSecond = { wav: 48_000, compressed: 16_000 };
 const audioHeaderBytes = 64 * 1024;
 
 /** Seconds by the frames that a variable bitrate's header counts, else by the bitrate, else by the usual one. */
-async function secondsOf(base64: string, format: string): Promise<number> {
-  const bytes = Math.floor((base64.length * 3) / 4);
-  const header = Buffer.from(base64.slice(0, (audioHeaderBytes / 3) * 4), "base64");
-  const mimeType = { wav: "audio/wav", mp3: "audio/mpeg" }[format];
-  const read = mimeType && (await parseBuffer(header, mimeType, { skipCovers: true }).catch(() => undefined));
-  const { bitrate = 0, codecProfile, duration } = read ? read.format : {};
-  if (format === "mp3" && codecProfile !== "CBR" && duration) return duration;
-  return bytes / (bitrate / 8 || usualBytesPerSecond[format === "wav" ? "wav" : "compressed"]);
+export function audioTokens({ data, format }: JsonObject, { audioSecond }: Rules): number | Document {
+  const base64 = dataOf(text(data));
+  const bytes = floor((base64.length * 3) / 4);
+  const bytesPerSecond = usualBytesPerSecond[format === "wav" ? "wav" : "compressed"];
+  const usual = ceil((bytes / bytesPerSecond) * audioSecond);
+  const type = { wav: "audio/wav" as const, mp3: "audio/mpeg" as const }[text(format)];
+  if (!type) return usual;
+  return {
+    type,
+    base64: base64.slice(0, (audioHeaderBytes / 3) * 4),
+    tokens(measured) {
+      if (!measured || !("bitsPerSecond" in measured)) return usual;
+      const { bitsPerSecond, seconds } = measured;
+      return ceil((seconds ?? bytes / (bitsPerSecond / 8 || bytesPerSecond)) * audioSecond);
+    },
+  };
 }
-
-export const audioTokens = async ({ data, format }: JsonObject, { audioSecond }: Rules): Promise<number> =>
-  ceil((await secondsOf(dataOf(text(data)), text(format))) * audioSecond);
 
 const charactersPerToken = 4;
 /** Of a usual document, for one that is not read. */
 const usualPageBytes = 64 * 1024;
 
 /** Tokens, or a document to read in the thread. */
-export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Promise<number> | Document {
+export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Document {
   const address = text(file_data);
   if (isAddress(address)) return rules.page;
   const base64 = dataOf(address);
@@ -165,10 +177,11 @@ export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Pr
     return audioTokens({ data: base64, format: format === "mpeg" ? "mp3" : format }, rules);
   }
   if (/^data:(text\/|application\/json)/i.test(address)) return ceil(bytes / charactersPerToken);
-  const tokens: Document["tokens"] = (size) => {
+  const tokens: Document["tokens"] = (measured) => {
+    const size = measured && "pages" in measured ? measured : undefined;
     const pages = size?.pages || max(1, ceil(bytes / usualPageBytes));
     const said = size && rules.hasPageText ? ceil(size.characters / charactersPerToken) : 0;
     return pages * rules.page + said;
   };
-  return { base64, tokens };
+  return { type: "application/pdf", base64, tokens };
 }

@@ -10,8 +10,8 @@ const nameTokens = 1;
 const callTokens = 4;
 const answerTokens = 3;
 
-/** A text, a number of tokens, or a document to read in the thread. */
-export type Piece = string | number | Promise<number> | Document;
+/** A text, a number of tokens, or a file to read in the thread. */
+export type Piece = string | number | Document;
 
 function* partsOf(content: unknown, rules: Rules): Generator<Piece> {
   if (typeof content === "string") yield content;

@@ -11,8 +11,6 @@ const windowCharacters = 4 * 1024;
 const partCharacters = 128 * 1024;
 /** Measured in about a millisecond; then the event loop gets a turn. */
 const turnCharacters = 256 * 1024;
-/** Reading the header of a recording takes as long as measuring so many characters. */
-const audioCharacters = 32 * 1024;
 
 function* inParts<T>(pieces: Iterable<T>, characters: number): Generator<T | string> {
   for (const each of pieces)
@@ -20,12 +18,11 @@ function* inParts<T>(pieces: Iterable<T>, characters: number): Generator<T | str
     else for (let at = 0; at < each.length; at += characters) yield each.slice(at, at + characters);
 }
 
-async function* inTurns<T>(pieces: Iterable<T>): AsyncGenerator<Awaited<T>> {
+async function* inTurns<T>(pieces: Iterable<T>): AsyncGenerator<T> {
   let sinceTurn = 0;
   for (const each of pieces) {
-    yield await each;
-    sinceTurn += textBytes;
-    sinceTurn += typeof each === "string" ? each.length : each instanceof Promise ? audioCharacters : 0;
+    yield each;
+    sinceTurn += textBytes + (typeof each === "string" ? each.length : 0);
     if (sinceTurn < turnCharacters) continue;
     sinceTurn = 0;
     await setImmediate();

@@ -1,5 +1,5 @@
 import { estimateTokens } from "#formats";
-import { completionTokens, type StreamWriter, tokenUsage } from "../conversion/index.ts";
+import { completionTokens, finishReasonReader, type StreamWriter, tokenUsage } from "../conversion/index.ts";
 import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
 import { Aborted, isHandedOver } from "../running.ts";
 import { noteAnswerId, noteFirstEvent } from "./answer-id.ts";
@@ -23,15 +23,17 @@ const atTarget = (call: CallContext): CallContext => {
 
 async function answerWhole(call: CallContext): Promise<Answer> {
   const convert = await convertCall(call);
-  const { converted, answered } = await call.upstreams.once(call, async (candidate, signal, span) => {
+  const { converted, finishReason, answered } = await call.upstreams.once(call, async (candidate, signal, span) => {
     const converted = await convert.forCandidate(candidate);
     const { provider } = candidate.upstream;
     const response = await provider.answer({ ...converted.call, signal, log: call.log, span });
     call.trace?.answered(converted.call.format, response);
-    return { converted, answered: converted.answer(response) };
+    const finishReason = finishReasonReader(converted.call.format)(response);
+    return { converted, finishReason, answered: converted.answer(response) };
   });
   const { body, counted } = answered;
   noteAnswerId(call.record, body);
+  if (finishReason !== undefined) call.record.finishReason = finishReason;
   await storeResponse(call, body);
   return { ...counted, text: JSON.stringify(body), ...headersOf(call, converted.ignored) };
 }
@@ -55,6 +57,7 @@ async function answerStream(call: CallContext): Promise<Answer> {
     });
     if (!converted) throw new TypeError("a stream of no upstream");
     stream = converted.stream();
+    const finishReasonIn = finishReasonReader(converted.call.format);
     const { headers } = headersOf(call, converted.ignored);
     if (headers) reply.announce(headers);
     for await (const events of items) {
@@ -62,6 +65,8 @@ async function answerStream(call: CallContext): Promise<Answer> {
       for (const event of events) {
         trace?.streamed(converted.call.format, event);
         text += stream.write(event);
+        const finishReason = finishReasonIn(event);
+        if (finishReason !== undefined) record.finishReason = finishReason;
       }
       if (!isNoted && text) noteFirstEvent(record, text);
       isNoted ||= text !== "";

@@ -87,8 +87,8 @@ export async function convertCall(call: CallContext) {
   const requestFor = await withUploads(call, caller);
 
   async function forCandidate(candidate: Candidate): Promise<ConvertedCall> {
-    const { model } = candidate.target;
-    const identity = identityOf(model.id);
+    const { model, name = model.id } = candidate.target;
+    const identity = identityOf(name);
     const request = await requestFor(candidate.upstream.provider);
     const spoken = upstreamFormat(candidate, format);
     const isolate = (body: JsonObject) =>
@@ -138,15 +138,15 @@ export async function convertCall(call: CallContext) {
   return {
     forCandidate,
     /** What closes a stream of which nothing was written, where that is more than the error itself. */
-    fail: (error: ServiceError) => caller.streamFromChat(identityOf(payload.model), call.request).fail?.(error),
+    fail: (error: ServiceError) =>
+      caller.streamFromChat(identityOf(payload.name ?? payload.model), call.request).fail?.(error),
   };
 }
 
-/** Cache writes need a price, and few servers of the chat format know breakpoints. */
-function cacheLifetimeOf({ upstream, target }: Candidate, spoken: Format): CacheLifetime {
+/** Cache writes need a price, and servers of the chat format know no breakpoints. */
+function cacheLifetimeOf({ target }: Candidate, spoken: Format): CacheLifetime {
   const { features, pricing } = target.model;
-  const hasBreakpoints = spoken === "messages" || (spoken === "chat" && upstream.quirks.unknown_fields === "pass");
-  if (!hasBreakpoints || !("cache_write" in pricing)) return "none";
+  if (spoken !== "messages" || !("cache_write" in pricing)) return "none";
   return features.has("cache_retention") ? "1h" : "5m";
 }
 

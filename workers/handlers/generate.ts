@@ -23,7 +23,9 @@ export async function image(call: CallContext, memory: ByteShare): Promise<Answe
   const parsed = imagesCodec.parse(request, 0);
   const ignored = catalog.ignoredInput(model, request);
   const headers = headersOf(call, ignored);
-  if ((request["response_format"] ?? model.defaultResponseFormat) === "b64_json") {
+  const isEdit = call.payload.endpoint === "/v1/images/edits";
+  const format = request["response_format"] ?? (isEdit ? model.defaultEditFormat : model.defaultResponseFormat);
+  if (format === "b64_json") {
     const { files, output, ...rest } = await generate(call, parsed, inlineImages(call, memory), memory);
     return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call), files, output)) };
   }

@@ -10,7 +10,7 @@ import type { Candidate } from "../upstreams/index.ts";
 
 /** The input and uploads of the call, checked; and what asks an upstream to generate from them. */
 export async function prepare(call: CallContext, parsed: ParsedCall, memory: ByteShare) {
-  const { payload, catalog, model, files, signal, disconnected, log, job } = call;
+  const { payload, catalog, model, files, counting, signal, disconnected, log, job } = call;
   // With the model's defaults, so that what is priced is what is requested.
   const input = parsed.input ? withoutOnlyFormat(model, catalog.checkInput(model, parsed.input)) : {};
   const { task } = model;
@@ -38,6 +38,7 @@ export async function prepare(call: CallContext, parsed: ParsedCall, memory: Byt
         isResumable = true;
       },
       store,
+      secondsOf: (bytes, mime, id) => counting.secondsOf({ bytes, mime, account: payload.account, id }, signal),
       hold: (bytes) => {
         if (!memory.take(bytes)) throw noMemory();
       },

@@ -1,7 +1,7 @@
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import type { Gathered } from "#gathered";
-import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } from "#jobs";
+import { type JobName, type JobPayload, leaseMs, type PaidJobName, pools, type Queues } from "#jobs";
 import type { Archive } from "#money";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
@@ -94,17 +94,20 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
       return pending.includes(true);
     };
     const livesOrHasJobs = async (instance: string) =>
-      (await replies.instanceLives(instance)) || (await queues.hasJobsOf(instance));
-    // One look for all leases of an instance.
+      (await replies.instanceLives(instance, leaseMs)) || (await queues.hasJobsOf(instance));
+    // One look for all leases that ask at the same time, and never one that began before a lease was read.
     const looks = new Map<string, Promise<boolean>>();
     const isServing = async (instance: string, since: Date) => {
-      const look = looks.get(instance) ?? livesOrHasJobs(instance);
+      const look = looks.get(instance) ?? livesOrHasJobs(instance).finally(() => looks.delete(instance));
       looks.set(instance, look);
       // Asked after the look: Redis may lose its data meanwhile.
       return (await look) || (await queues.emptySince()) > since.getTime();
     };
     const swept = await money.sweep(isPending, isServing);
     if (swept.applied + swept.decided > 0) log.warn(swept, "overdue holds were ended");
+  },
+  "refund-undelivered": async ({ money, replies }) => {
+    await money.refundUndelivered((instance) => replies.instanceLives(instance, leaseMs));
   },
   "apply-late-costs": async ({ money }) => {
     await money.applyLateCosts();

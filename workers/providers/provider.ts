@@ -67,6 +67,8 @@ export interface GenerationCall {
   remember(job: string): Promise<void>;
   /** Stores one generated file. A body in parts is never whole in memory. */
   store(body: Buffer | AsyncIterable<Buffer>, about?: JsonObject): Promise<void>;
+  /** The length of a recording; undefined if it cannot be determined. `id`: of the upload. Throws 503 if too many wait. */
+  readonly secondsOf: (bytes: Buffer, mime: string, id?: string) => Promise<number | undefined>;
   /** Counts memory that an answer takes until the call ends. Throws 503 if there is no memory for it now. */
   readonly hold: (bytes: number) => void;
   /**

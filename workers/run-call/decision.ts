@@ -9,7 +9,7 @@ import type { Answer, Counted } from "./context.ts";
 /** What the ledger records of a call however it ended. Times in Unix milliseconds. */
 export const ledgerFields = (
   payload: PaidCall,
-  { candidate, attempts, answerId }: AttemptRecord,
+  { candidate, attempts, answerId, finishReason }: AttemptRecord,
   times: { readonly startedAt: number; readonly endedAt: number; readonly firstTokenAt?: number | undefined },
 ) => ({
   account: payload.account,
@@ -17,9 +17,12 @@ export const ledgerFields = (
   key: payload.keyId,
   endpoint: payload.endpoint,
   answerId,
+  streamed: payload.stream,
+  finishReason,
   model: candidate?.target.model.id ?? payload.model,
   heldNanoUsd: BigInt(payload.held),
   lease: payload.lease,
+  ...(payload.replyNumber !== undefined && { reply: { instance: payload.replyTo, number: payload.replyNumber } }),
   buybackToken: payload.buybackToken,
   upstream: candidate?.upstream.id,
   attempts: attempts.map(({ startedAt, endedAt = times.endedAt, outcome = "cancelled", ...made }) => ({

@@ -32,6 +32,8 @@ export interface AttemptRecord {
   candidate?: Candidate;
   /** The id of the answer, as its caller reads it. */
   answerId?: string;
+  /** Why the model stopped, in chat's words. */
+  finishReason?: string;
 }
 
 export interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "code"> {

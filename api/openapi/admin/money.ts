@@ -45,6 +45,10 @@ const entry = z
     account: z.string(),
     kind: z.enum(entryKinds),
     amount_usd: usd.describe("Signed"),
+    refunded: z
+      .literal(true)
+      .optional()
+      .describe("The cost of this call was given back; not said in lists of the ledger"),
     created_at: unixSeconds,
     idempotency_key: z.string().optional(),
     reason: z.string().optional(),

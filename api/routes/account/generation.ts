@@ -20,9 +20,7 @@ const apiTypes: readonly (readonly [endpoint: RegExp, type: string])[] = [
 const unknown = {
   cache_discount: null,
   app_id: null,
-  streamed: null,
   moderation_latency: null,
-  finish_reason: null,
   native_finish_reason: null,
   native_tokens_completion_images: null,
   native_tokens_reasoning: null,
@@ -44,6 +42,8 @@ function renderGeneration({ id, request, costNanoUsd, createdAt }: LedgerEntry) 
     ...unknown,
     id,
     upstream_id: answerId ?? null,
+    streamed: request?.streamed ?? null,
+    finish_reason: request?.finishReason ?? null,
     model,
     provider_name: upstream,
     api_type: apiTypes.find(([pattern]) => pattern.test(endpoint))?.[1] ?? null,

@@ -25,7 +25,7 @@ export function tokensOfCall({ usage = {} }: Partial<Pick<NonNullable<LedgerEntr
   };
 }
 
-const renderRequest = ({ id, request, costNanoUsd, createdAt }: LedgerEntry) => {
+const renderRequest = ({ id, request, costNanoUsd, createdAt }: LedgerEntry, refunded: boolean) => {
   const { input, output, cached } = tokensOfCall(request ?? {});
   return {
     id,
@@ -36,8 +36,11 @@ const renderRequest = ({ id, request, costNanoUsd, createdAt }: LedgerEntry) => 
     status: request?.status ?? "failed",
     error: request?.error ?? null,
     cost_usd: formatUsd(costNanoUsd),
+    refunded,
     usage: request?.usage ?? {},
     estimated: request?.estimated ?? false,
+    streamed: request?.streamed ?? null,
+    finish_reason: request?.finishReason ?? null,
     input_tokens: input,
     output_tokens: output,
     cached_tokens: cached,
@@ -53,15 +56,17 @@ export function requestHandlers({ keys, money }: { keys: Keys; money: Money }) {
     list: async (req, _res, caller) => {
       const { key, ...query } = parse(requestsQuery, req.query);
       const own = { account: caller.account, key: await askedKey(keys, caller, key) };
-      return renderCalls(await money.findCalls({ ...query, ...own }), renderRequest);
+      const page = await money.findCalls({ ...query, ...own });
+      const refunded = await money.refundedAmong(page.calls);
+      return renderCalls(page, (entry) => renderRequest(entry, refunded.has(entry)));
     },
     get: async (req, _res, caller) => {
       const entry = await money.entry(caller.account, req.params.id);
       const key = visibleKey(caller);
       const visible = entry?.request && (key === undefined || entry.request.key === key) ? entry : undefined;
       const shown = found(visible, "request");
-      const refunded = shown.costNanoUsd > 0n && (await money.isRefunded(shown));
-      return { ...renderRequest(shown), refunded, attempts: renderAttempts(shown.request?.attempts ?? []) };
+      const refunded = await money.refundedAmong([shown]);
+      return { ...renderRequest(shown, refunded.has(shown)), attempts: renderAttempts(shown.request?.attempts ?? []) };
     },
   } satisfies Record<string, AccountHandler>;
 }

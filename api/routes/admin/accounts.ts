@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Keys } from "#keys";
 import { type Account, formatUsd, type Leases, type Money, type Page } from "#money";
+import type { Payments } from "#payments";
 import { mint, name, pageQuery, parse } from "../../http/input.ts";
 import { found, type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
 
@@ -32,7 +33,14 @@ const render = (account: Shown) => ({
   created_at: unixSeconds(account.createdAt),
 });
 
-export function accountHandlers({ money, leases, keys }: { money: Money; leases: Leases; keys: Keys }) {
+interface AccountDeps {
+  readonly money: Money;
+  readonly leases: Leases;
+  readonly keys: Keys;
+  readonly payments: Pick<Payments, "buyback">;
+}
+
+export function accountHandlers({ money, leases, keys, payments: { buyback } }: AccountDeps) {
   async function withBalances(accounts: readonly Account[]): Promise<Shown[]> {
     const balances = await money.balances(accounts.map(({ id }) => id));
     return accounts.map((each) => ({ ...each, balanceNanoUsd: balances.get(each.id) ?? each.availableNanoUsd }));
@@ -48,6 +56,7 @@ export function accountHandlers({ money, leases, keys }: { money: Money; leases:
   return {
     create: async (req, res) => {
       const { buyback_token: buybackToken, ...rest } = parse(newAccount, req.body);
+      if (buybackToken != null) buyback.assertEligible(buybackToken);
       const account = await money.createAccount({ ...rest, buybackToken });
       res.status(201);
       return show(account);
@@ -64,6 +73,7 @@ export function accountHandlers({ money, leases, keys }: { money: Money; leases:
     },
     update: async (req) => {
       const { buyback_token: buybackToken, ...rest } = parse(accountPatch, req.body);
+      if (buybackToken != null) buyback.assertEligible(buybackToken);
       const account = await money.updateAccount(req.params.id, { ...rest, buybackToken });
       await keys.epochChanged();
       return show(account);

@@ -47,7 +47,10 @@ interface Methods {
  * The admin interface, mounted at `/admin/v1`, where a token says which operator calls, and under the dashboard, where a session
  * does. `identify` returns the operator's name, or throws. Every change is recorded under that name.
  */
-export function createAdminRouter(deps: AdminDeps, identify: (req: Request) => string | Promise<string>): Router {
+export function createAdminRouter(
+  deps: AdminDeps,
+  identify: (req: Request, res: Response) => string | Promise<string>,
+): Router {
   const router = Router();
   const add = jsonRoutes(router, { ...deps, payerOf: () => ({ account: "admin" }) });
   const recorded = recordedIn(deps.audit, operatorOf);
@@ -61,7 +64,7 @@ export function createAdminRouter(deps: AdminDeps, identify: (req: Request) => s
   }
 
   const authorize: RequestHandler = async (req, res, next) => {
-    Object.assign(res.locals, { operator: await identify(req) });
+    Object.assign(res.locals, { operator: await identify(req, res) });
     // Answers contain secrets and balances.
     res.set("cache-control", "no-store");
     next();

@@ -54,16 +54,23 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
       const { kind, restored, ...page } = parse(ledgerQuery, req.query);
       const list = restored === "true" ? money.archives.restoredEntries : money.ledger;
       const { id } = found(await money.account(req.params.id), "account");
-      return renderPage(page, (more) => list(id, { ...more, kind }), renderEntry);
+      return renderPage(
+        page,
+        (more) => list(id, { ...more, kind }),
+        (entry) => renderEntry(entry),
+      );
     },
     request: async (req) => {
       const { id } = req.params;
-      return renderEntry(found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request"));
+      const entry = found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request");
+      return renderEntry(entry, (await money.refundedAmong([entry])).has(entry));
     },
     requests: async (req) => {
       const query = parse(requestsQuery, req.query);
       requireIndex(query);
-      return renderCalls(await money.findCalls(query), renderEntry);
+      const page = await money.findCalls(query);
+      const refunded = await money.refundedAmong(page.calls);
+      return renderCalls(page, (entry) => renderEntry(entry, refunded.has(entry)));
     },
     check: async (req) => {
       const { full, pages, after } = parse(checkQuery, req.query);

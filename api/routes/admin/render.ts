@@ -4,12 +4,13 @@ import { unixSeconds } from "../../http/json-routes.ts";
 import { renderAttempts } from "../render-attempts.ts";
 
 /** A ledger entry; `request` is present if it is the entry of a call. Undefined fields are absent from the answer. */
-export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
+export const renderEntry = ({ request, ...entry }: LedgerEntry, isRefunded = false) => ({
   id: entry.id,
   object: "entry",
   account: entry.account,
   kind: entry.kind,
   amount_usd: formatUsd(entry.amountNanoUsd),
+  refunded: isRefunded || undefined,
   created_at: unixSeconds(entry.createdAt),
   idempotency_key: entry.idempotencyKey,
   reason: entry.reason,

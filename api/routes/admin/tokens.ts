@@ -1,8 +1,12 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import type { Request } from "express";
-import { invalidApiKey } from "#errors";
+import type { Request, Response } from "express";
+import { invalidApiKey, ServiceError } from "#errors";
+import { addressNetwork, type Keys } from "#keys";
+import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
+import type { Logger } from "#platform/logger";
 import { bearer } from "../../admission/authenticate.ts";
+import { addressOf, localsOf } from "../../http/headers.ts";
 
 const digest = (text: string) => createHash("sha256").update(text).digest();
 
@@ -42,9 +46,45 @@ export function createAdminTokens({
   };
 }
 
-/** Who calls, by the bearer token of the request. Throws 401. */
-export const identifyByToken = (tokens: AdminTokens) => (req: Request) => {
-  const operator = tokens.find(bearer(req) ?? "");
-  if (!operator) throw invalidApiKey("Missing or invalid admin token.");
-  return operator.name;
-};
+const maxAddresses = 10_000;
+
+/**
+ * Who calls, by the bearer token of the request. Throws 401, and 429 for an address with too many wrong tokens: they count as
+ * failed sign-ins do.
+ */
+export function identifyByToken(deps: {
+  tokens: AdminTokens;
+  keys: Pick<Keys, "countSignIn">;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { tokens, keys, clock, log } = deps;
+  /** Networks of addresses with too many failures, and until when each is refused. */
+  const refused = new Map<string, { error: ServiceError; until: number }>();
+  const wrong = () => invalidApiKey("Missing or invalid admin token.");
+
+  async function countFailure(address: string, requestId: string): Promise<void> {
+    log.warn({ requestId, address }, "an admin token was refused");
+    await keys.countSignIn(address, requestId).catch((error: unknown) => {
+      // The wrong token is refused all the same while Redis is unavailable.
+      if (!(error instanceof ServiceError) || error.status !== 429) return;
+      if (refused.size >= maxAddresses) refused.clear();
+      refused.set(addressNetwork(address), { error, until: clock.now() + (error.retryAfterSeconds ?? 1) * 1_000 });
+      throw error;
+    });
+  }
+
+  return async (req: Request, res: Response): Promise<string> => {
+    const address = addressOf(req);
+    const network = addressNetwork(address);
+    const earlier = refused.get(network);
+    if (earlier && clock.now() < earlier.until) throw earlier.error;
+    refused.delete(network);
+    const token = bearer(req);
+    if (token === undefined) throw wrong();
+    const operator = tokens.find(token);
+    if (operator) return operator.name;
+    await countFailure(address, localsOf(res).requestId);
+    throw wrong();
+  };
+}

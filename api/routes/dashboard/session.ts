@@ -5,7 +5,7 @@ import type { Caller, Keys } from "#keys";
 import type { Money } from "#money";
 import type { Logger } from "#platform/logger";
 import { type Session, type Sessions, sessionLifeMs } from "#sessions";
-import { localsOf } from "../../http/headers.ts";
+import { addressOf, localsOf } from "../../http/headers.ts";
 import { parse } from "../../http/input.ts";
 import { found, type Handler, unixSeconds } from "../../http/json-routes.ts";
 import type { AdminTokens } from "../admin/index.ts";
@@ -34,11 +34,14 @@ type SignIn = z.infer<typeof signIn>;
 const refused = () => invalidApiKey("This key, token or link does not sign in: it is unknown, expired or revoked.");
 const signedOut = () => invalidApiKey("Not signed in, or the session has ended.");
 
-/** The first of this name. The path of the cookie keeps it from other routes, which do not read cookies either. */
+/**
+ * Undefined also for two cookies of this name: another host of the domain may have set one of them. The path of the cookie keeps
+ * it from other routes, which do not read cookies either.
+ */
 function secretOf(req: Pick<Request, "headers">): string | undefined {
   const cookies = req.headers.cookie?.split(";") ?? [];
-  const pair = cookies.map((each) => each.trim()).find((each) => each.startsWith(`${cookieName}=`));
-  return pair?.slice(cookieName.length + 1);
+  const named = cookies.map((each) => each.trim()).filter((each) => each.startsWith(`${cookieName}=`));
+  return named.length === 1 ? named[0]?.slice(cookieName.length + 1) : undefined;
 }
 
 /** A proxy that ends TLS says so, or the public address does. One who invents the header only harms his own cookie. */
@@ -129,7 +132,7 @@ export function sessionHandlers(deps: SessionDeps) {
       const { requestId } = localsOf(res);
       const given = parse(signIn, req.body);
       const kind = Object.keys(given)[0];
-      const address = req.socket.remoteAddress ?? "";
+      const address = addressOf(req);
       const succeeded = await keys.countSignIn(address, requestId);
       try {
         const begun = await begin(given);

@@ -461,7 +461,7 @@ export interface components {
              * @enum {string}
              */
             role: "system" | "developer";
-            content: string | components["schemas"]["TextPart"][];
+            content?: (string | components["schemas"]["TextPart"][]) | null;
             name?: string | null;
         } & {
             [key: string]: unknown;
@@ -490,7 +490,7 @@ export interface components {
              * @enum {string}
              */
             role: "user";
-            content: string | components["schemas"]["ContentPart"][];
+            content?: (string | components["schemas"]["ContentPart"][]) | null;
             name?: string | null;
         } & {
             [key: string]: unknown;
@@ -627,8 +627,9 @@ export interface components {
              * @enum {string}
              */
             role: "tool";
-            tool_call_id: string;
-            content: string | components["schemas"]["ContentPart"][];
+            /** @description The `id` of the call; many models need it */
+            tool_call_id?: string | null;
+            content?: (string | components["schemas"]["ContentPart"][]) | null;
         } & {
             [key: string]: unknown;
         };
@@ -1348,9 +1349,11 @@ export interface components {
                 responseMimeType?: string | null;
                 responseModalities?: string[] | null;
                 responseFormat?: ({
-                    text?: {
+                    text?: ({
+                        mimeType?: string | null;
+                    } & {
                         [key: string]: unknown;
-                    } | null;
+                    }) | null;
                 } & {
                     [key: string]: unknown;
                 })[] | null;
@@ -1541,7 +1544,7 @@ export interface components {
             n?: number | null;
             /** @description `auto`, as without it: the model's own size */
             size?: string | null;
-            /** @description Default: `url`; for OpenAI's GPT image models `b64_json`, as in their own API */
+            /** @description Default: `url`; for OpenAI's GPT image models, and edits by `local/image`, `b64_json`, as in OpenAI's own API */
             response_format?: ("url" | "b64_json") | null;
             /** @description Callers by x402 only: the eligible token mint that receives the buyback. Any other, or one with a key, is 400 */
             buyback_token?: string | null;
@@ -1556,7 +1559,7 @@ export interface components {
             n?: number | null;
             /** @description `auto`, as without it: the model's own size */
             size?: string | null;
-            /** @description Default: `url`; for OpenAI's GPT image models `b64_json`, as in their own API */
+            /** @description Default: `url`; for OpenAI's GPT image models, and edits by `local/image`, `b64_json`, as in OpenAI's own API */
             response_format?: ("url" | "b64_json") | null;
             provider?: components["schemas"]["ProviderPreferences"] | null;
             images?: (string | {
@@ -1585,7 +1588,7 @@ export interface components {
             n?: number | null;
             /** @description `auto`, as without it: the model's own size */
             size?: string | null;
-            /** @description Default: `url`; for OpenAI's GPT image models `b64_json`, as in their own API */
+            /** @description Default: `url`; for OpenAI's GPT image models, and edits by `local/image`, `b64_json`, as in OpenAI's own API */
             response_format?: ("url" | "b64_json") | null;
             provider?: components["schemas"]["ProviderPreferences"] | null;
             /** @description The id of an upload (`upl_...`) or a data URL; as text, or as OpenAI's `image_url` or `file_id` */
@@ -2487,7 +2490,7 @@ export interface components {
             bytes: number;
             /** @description unix seconds */
             created_at: number;
-            /** @description unix seconds, 24 hours after `created_at` */
+            /** @description unix seconds, 24 hours after the upload; of a pending one, when it can no longer be completed */
             expires_at: number;
             /** @enum {string} */
             status: "pending" | "active" | "expired" | "deleted";
@@ -2711,12 +2714,18 @@ export interface components {
             error: string | null;
             /** @example 12.5 */
             cost_usd: string;
+            /** @description The cost was given back to the balance */
+            refunded: boolean;
             /** @description Counts by price key */
             usage: {
                 [key: string]: number;
             };
             /** @description The provider reported no usage */
             estimated: boolean;
+            /** @description Null if no worker took the call */
+            streamed: boolean | null;
+            /** @description Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter` or `error`; null if it did not */
+            finish_reason: string | null;
             input_tokens: number;
             output_tokens: number;
             cached_tokens: number;
@@ -2739,12 +2748,18 @@ export interface components {
             error: string | null;
             /** @example 12.5 */
             cost_usd: string;
+            /** @description The cost was given back to the balance */
+            refunded: boolean;
             /** @description Counts by price key */
             usage: {
                 [key: string]: number;
             };
             /** @description The provider reported no usage */
             estimated: boolean;
+            /** @description Null if no worker took the call */
+            streamed: boolean | null;
+            /** @description Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter` or `error`; null if it did not */
+            finish_reason: string | null;
             input_tokens: number;
             output_tokens: number;
             cached_tokens: number;
@@ -2753,8 +2768,6 @@ export interface components {
             queue_ms: number | null;
             first_token_ms: number | null;
             total_ms: number | null;
-            /** @description The cost was given back to the balance */
-            refunded: boolean;
             attempts: {
                 upstream: string | null;
                 model?: string;
@@ -2773,6 +2786,10 @@ export interface components {
             model: string | null;
             provider_name: string | null;
             api_type: string | null;
+            /** @description Null if no worker took the call */
+            streamed: boolean | null;
+            /** @description Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter` or `error`; null if it did not */
+            finish_reason: string | null;
             created_at: string;
             total_cost: number;
             usage: number;
@@ -2790,9 +2807,7 @@ export interface components {
             native_tokens_cached: number;
             cache_discount: null;
             app_id: null;
-            streamed: null;
             moderation_latency: null;
-            finish_reason: null;
             native_finish_reason: null;
             native_tokens_completion_images: null;
             native_tokens_reasoning: null;

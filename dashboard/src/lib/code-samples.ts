@@ -30,7 +30,7 @@ const pythonWords: Readonly<Record<string, string>> = { true: "True", false: "Fa
 
 /** JSON is Python, but for three words outside of its strings. */
 const python = (body: object) =>
-  indented(body).replace(/"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b/g, (part) => pythonWords[part] ?? part);
+  indented(body).replace(/"(?:[^"\\]|\\.)*"?|\b(?:true|false|null)\b/g, (part) => pythonWords[part] ?? part);
 
 export const asPython = ({ url, body }: Call): string =>
   `import os, requests

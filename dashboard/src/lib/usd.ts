@@ -15,10 +15,10 @@ export interface UsdParts {
 
 export function usdParts(amount: string): UsdParts {
   const [, sign = "", whole = "0", fraction = ""] = decimal.exec(amount) ?? [];
-  const digits = fraction.replace(/0+$/, "").padEnd(2, "0");
+  const digits = fraction.replace(/(?<!0)0+$/, "").padEnd(2, "0");
   return {
     sign: sign === "-" ? "-" : "",
-    whole: whole.replace(/\B(?=(\d{3})+$)/g, ","),
+    whole: BigInt(whole).toLocaleString("en-US"),
     cents: digits.slice(0, 2),
     rest: digits.slice(2),
   };
@@ -42,7 +42,7 @@ export function toNano(amount: string): bigint {
 
 export function fromNano(nano: bigint): string {
   const digits = String(nano < 0n ? -nano : nano).padStart(places + 1, "0");
-  const fraction = digits.slice(-places).replace(/0+$/, "");
+  const fraction = digits.slice(-places).replace(/(?<!0)0+$/, "");
   return `${nano < 0n ? "-" : ""}${digits.slice(0, -places)}${fraction && `.${fraction}`}`;
 }
 

@@ -70,6 +70,7 @@ function Details({ entry }: { readonly entry: Entry }) {
           <Facts
             facts={[
               ["Charged", <Money key="amount" usd={entry.amount_usd.replace(/^-/, "")} />],
+              ...(entry.refunded ? ([["Refunded", "Yes"]] as const) : []),
               ...(request
                 ? ([
                     ...Object.entries(request.usage)

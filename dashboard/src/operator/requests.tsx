@@ -51,7 +51,8 @@ export function OperatorRequests() {
           { header: "Model", cell: ({ request: call }) => call?.model ?? call?.endpoint ?? "Not known", wide: true },
           {
             header: "Status",
-            cell: ({ request: call }) => call && <CallStatus status={call.status} error={call.error} />,
+            cell: ({ request: call, refunded }) =>
+              call && <CallStatus status={call.status} error={refunded ? "refunded" : call.error} />,
           },
           { header: "Time taken", cell: ({ request: call }) => call && duration(call.total_ms), numeric: true },
           { header: "Cost", usd: ({ amount_usd: usd }) => usd.replace(/^-/, "") },

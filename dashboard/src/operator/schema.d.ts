@@ -809,6 +809,11 @@ export interface components {
              * @example 12.5
              */
             amount_usd: string;
+            /**
+             * @description The cost of this call was given back; not said in lists of the ledger
+             * @constant
+             */
+            refunded?: true;
             /** @description unix seconds */
             created_at: number;
             idempotency_key?: string;

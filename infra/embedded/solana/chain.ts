@@ -160,7 +160,8 @@ function outcomeOf(result: FailedTransactionMetadata | TransactionMetadata): Out
  * Custom(1))` or `InsufficientFundsForRent { account_index: 1 }`.
  */
 function errorOf(failed: FailedTransactionMetadata): TransactionError {
-  const [, text = ""] = /\berr: (.*?), meta: /s.exec(failed.toString()) ?? [];
+  const [, rest = ""] = /\berr: (.*)/s.exec(failed.toString()) ?? [];
+  const [text = ""] = rest.split(", meta: ", 1);
   const [, index, name = "", code] = /^InstructionError\((\d+), (\w+)(?:\((\d+)\))?/.exec(text) ?? [];
   if (index !== undefined)
     return { InstructionError: [Number(index), code === undefined ? name : { [name]: Number(code) }] };

@@ -17,6 +17,7 @@ import {
   outputBytes,
 } from "../measure.ts";
 import { addressedPart } from "../media-part.ts";
+import { checkMediaType } from "../media-types.ts";
 import { modelOrModels, routingFields } from "../routing.ts";
 import type { Codec, Feature, UploadRef } from "../types.ts";
 import { isUploadId, uploadIn } from "../uploads.ts";
@@ -102,6 +103,7 @@ const isMedia = (type: string): type is keyof typeof kindOf => Object.hasOwn(kin
 function measureMedia(part: JsonObject, type: keyof typeof kindOf, at: string, measure: Measure): void {
   const kind = kindOf[type];
   measure.features.set(kind, at);
+  if (kind === "audio") checkMediaType(object(part["input_audio"])["format"], `${at}.input_audio.format`);
   const upload = chatUpload(part, at);
   if (upload) {
     addUploaded(measure, kind, upload);

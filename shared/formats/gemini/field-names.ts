@@ -83,14 +83,15 @@ const schema = shape(
     "additionalProperties prefixItems",
 );
 
-/** The same object if its fields have their names already. */
+/** The same object if its fields have their names already, or names that nobody knows. */
 function rename(value: JsonObject, { names, spellings }: Shape, path: string): JsonObject {
+  const nameOf = (field: string) => (names.has(field) ? field : (spellings.get(spelling(field)) ?? field));
   const fields = Object.keys(value);
-  if (fields.every((field) => names.has(field))) return value;
+  if (fields.every((field) => nameOf(field) === field)) return value;
   const seen = new Set<string>();
   return Object.fromEntries(
     fields.map((field) => {
-      const name = names.has(field) ? field : (spellings.get(spelling(field)) ?? field);
+      const name = nameOf(field);
       if (seen.has(name)) throw invalidValue(`${path}${name}`, `${path}${name}: is given twice, under two names.`);
       seen.add(name);
       return [name, value[field]];

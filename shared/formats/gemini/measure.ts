@@ -81,7 +81,7 @@ const publicStorageHost = "storage.googleapis.com";
 
 /** Refuses links to the provider's own file store, which share a field with links to the web. */
 export function checkLink(address: string, path: string): void {
-  const host = plainUrl.test(address) && URL.canParse(address) && new URL(address).hostname.replace(/\.+$/, "");
+  const host = plainUrl.test(address) && URL.canParse(address) && new URL(address).hostname.replace(/(?<!\.)\.+$/, "");
   if (host === false) {
     if (/^(https?:|upl_)/i.test(address))
       throw invalidValue(path, `${path} must be a plain http or https address, or the id of an upload.`);

@@ -1,12 +1,15 @@
 import { z } from "zod";
+import { maxMediaTypeLength } from "../media-types.ts";
 import { routingFields } from "../routing.ts";
 
 const flag = z.boolean().nullish();
 const word = z.string().nullish();
 const open = z.looseObject({}).nullish();
 
-const inlineData = z.looseObject({ mimeType: z.string().min(1), data: z.string() }).nullish();
-const fileData = z.looseObject({ fileUri: z.string().min(1), mimeType: word }).nullish();
+const mediaType = z.string().max(maxMediaTypeLength);
+
+const inlineData = z.looseObject({ mimeType: mediaType.min(1), data: z.string() }).nullish();
+const fileData = z.looseObject({ fileUri: z.string().min(1), mimeType: mediaType.nullish() }).nullish();
 
 const part = z
   .looseObject({
@@ -71,9 +74,11 @@ const fields = {
       frequencyPenalty: z.number().min(-2).max(2).nullish(),
       responseLogprobs: flag,
       logprobs: z.int().min(0).max(20).nullish(),
-      responseMimeType: word,
+      responseMimeType: mediaType.nullish(),
       responseModalities: z.array(z.string()).nullish(),
-      responseFormat: z.array(z.looseObject({ text: open })).nullish(),
+      responseFormat: z
+        .array(z.looseObject({ text: z.looseObject({ mimeType: mediaType.nullish() }).nullish() }))
+        .nullish(),
       thinkingConfig: z
         .looseObject({ includeThoughts: flag, thinkingBudget: z.int().nullish(), thinkingLevel: word })
         .nullish(),

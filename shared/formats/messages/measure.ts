@@ -3,6 +3,7 @@ import { refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, type JsonObject, object } from "../json.ts";
 import { addPart, addUploaded, anthropicLifetimes, type Measure, need, noteCacheWrite } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
+import { checkMediaType } from "../media-types.ts";
 import type { UploadRef } from "../types.ts";
 import { isUploadId, uploadIn } from "../uploads.ts";
 import type { CountTokensRequest } from "./request.ts";
@@ -74,6 +75,7 @@ function measureDocument(block: JsonObject, at: string, measure: Measure): void 
 
 function measureBlock(block: JsonObject, at: string, measure: Measure): void {
   noteBreakpoint(block, at, measure);
+  checkMediaType(object(block["source"])["media_type"], `${at}.source.media_type`);
   switch (block["type"]) {
     case "text":
     case "thinking":

@@ -6,7 +6,7 @@ import { measuredCall, newMeasure } from "../measure.ts";
 import { type Codec, type Feature } from "../types.ts";
 import { measureRequest, refuseUnsupported } from "./measure.ts";
 import { logprobsInclude, type ResponsesRequest, responsesRequest } from "./request.ts";
-import { checkTools, isIdleSearch, toolLists } from "./tools.ts";
+import { checkTools, omittedTools, toolLists } from "./tools.ts";
 
 /** The type of an event is on the event line and in the data. */
 export const eventText = (event: JsonObject): string =>
@@ -23,7 +23,8 @@ const maxSequenceNumber = 2 ** 31 - 1;
 
 function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   const features = new Map<Feature, string>();
-  const given = toolLists(request).find(([tools]) => tools.some((tool) => !isIdleSearch(tool)));
+  const isOmitted = omittedTools(request);
+  const given = toolLists(request).find(([tools]) => !tools.every(isOmitted));
   if (given) features.set("tools", given[1]);
   if (request.text?.format && request.text.format.type !== "text") features.set("json", "text.format");
   if (request.top_logprobs) features.set("logprobs", "top_logprobs");

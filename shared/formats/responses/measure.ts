@@ -12,6 +12,7 @@ import {
   openaiLifetimes,
 } from "../measure.ts";
 import { addressedPart } from "../media-part.ts";
+import { checkMediaType } from "../media-types.ts";
 import { type UploadRef } from "../types.ts";
 import { isUploadId, uploadIn } from "../uploads.ts";
 import { type ResponsesRequest } from "./request.ts";
@@ -76,6 +77,7 @@ const mediaKinds = { input_image: "image", input_audio: "audio", input_file: "fi
 function measureMedia(part: JsonObject, type: keyof typeof mediaKinds, partPath: string, measure: Measure): void {
   const kind = mediaKinds[type];
   measure.features.set(kind, partPath);
+  if (kind === "audio") checkMediaType(object(part["input_audio"])["format"], `${partPath}.input_audio.format`);
   const upload = responsesUpload(part, partPath);
   if (upload) {
     addUploaded(measure, kind, upload);

@@ -13,25 +13,47 @@ const customToolTokens = 64;
 const maxFunctionName = 64;
 
 const hostedTools = "tools that run at the provider are not supported";
-const liveSearch = "web search is not supported; leave it out, or set external_web_access to false";
-const searchTools: readonly unknown[] = ["web_search", "web_search_2025_08_26"];
+const liveSearch = "web search is not supported; leave it out, or offer functions beside it";
+export const webSearch: readonly unknown[] = ["web_search", "web_search_2025_08_26"];
+const hostedTypes: readonly unknown[] = [
+  ...webSearch,
+  "web_search_preview",
+  "web_search_preview_2025_03_11",
+  "file_search",
+  "code_interpreter",
+  "image_generation",
+  "mcp",
+  "computer",
+  "computer_use_preview",
+];
 
-export const isWebSearch = ({ type }: JsonObject): boolean => searchTools.includes(type);
-
-/** A web search without access to the web. Codex sends it by default; it is omitted before any provider sees it. */
-export const isIdleSearch = (tool: JsonObject): boolean => isWebSearch(tool) && tool["external_web_access"] === false;
+/**
+ * The tools that are omitted before any provider sees them, and named: a web search without access to the web, which Codex
+ * sends by default, and beside tools that the caller runs every tool that runs at the provider. Alone those are refused.
+ */
+export function omittedTools(request: JsonObject): (tool: JsonObject) => boolean {
+  const hasOwn = toolLists(request).some(([tools]) => tools.some(({ type }) => callerTools.includes(type as string)));
+  return (tool) =>
+    (hasOwn && hostedTypes.includes(tool["type"])) ||
+    (webSearch.includes(tool["type"]) && tool["external_web_access"] === false);
+}
 
 /** Input items that give the model tools: from the caller at once, or found by a search that the caller ran. */
 export const isToolsItem = ({ type }: JsonObject): boolean =>
   type === "additional_tools" || type === "tool_search_output";
 
 /** Refuses tools that run at the provider. Returns the prompt tokens that the tool costs beside its bytes. */
-function checkTool(tool: JsonObject, path: string, types = callerTools): number {
+function checkTool(
+  tool: JsonObject,
+  path: string,
+  isOmitted: (tool: JsonObject) => boolean,
+  types = callerTools,
+): number {
   if (isSet(tool["vector_store_ids"])) throw storedAtProvider(`${path}.vector_store_ids`);
   if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
   const { type, name, tools, environment, execution } = tool;
-  if (types === callerTools && isIdleSearch(tool)) return 0;
-  if (isWebSearch(tool)) return refuse(`${path}.type`, liveSearch);
+  if (types === callerTools && isOmitted(tool)) return 0;
+  if (webSearch.includes(type)) return refuse(`${path}.type`, liveSearch);
   if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
   if (type === "shell" && object(environment)["type"] !== "local")
     refuse(`${path}.environment`, "only a local shell, which the caller runs, is supported");
@@ -44,7 +66,7 @@ function checkTool(tool: JsonObject, path: string, types = callerTools): number 
   if (type !== "namespace") return type === "custom" ? customToolTokens : 0;
   // Once in its definition, and once in the result of a search.
   return list(tools).reduce(
-    (sum, each, t) => sum + 2 * nameBytes + checkTool(each, `${path}.tools[${t}]`, ["function", "custom"]),
+    (sum, each, t) => sum + 2 * nameBytes + checkTool(each, `${path}.tools[${t}]`, isOmitted, ["function", "custom"]),
     0,
   );
 }
@@ -59,10 +81,11 @@ export function toolLists({ tools, input }: JsonObject): (readonly [tools: reado
 
 /** Refuses tools that run at the provider. Returns the prompt tokens that tools cost beside their bytes. */
 export function checkTools(request: ResponsesRequest): number {
+  const isOmitted = omittedTools(request);
   let tokens = 0;
   for (const [tools, path] of toolLists(request))
     tools.forEach((tool, t) => {
-      tokens += checkTool(tool, `${path}[${t}]`);
+      tokens += checkTool(tool, `${path}[${t}]`, isOmitted);
     });
   const choice = object(request.tool_choice)["type"];
   if (choice !== undefined && choice !== "allowed_tools" && !callerTools.includes(choice as string))

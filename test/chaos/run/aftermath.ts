@@ -1,13 +1,15 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import type { mongo } from "mongoose";
-import type { Aftermath, Balance, BookEntry } from "./run-log.ts";
+import type { Aftermath, Balance, BookEntry, RunLog } from "./run-log.ts";
 import type { World } from "./world.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What an API instance that died held is free once its calls' deadline and two minutes are over. */
 const settleWithinMs = 300_000;
+/** What died with an API instance is refunded by then. */
+const refundWithinMs = 60_000;
 
 const nanoUsd = (decimal: unknown): bigint => {
   const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(decimal)) ?? [];
@@ -80,7 +82,13 @@ export async function objectKeys(
 }
 
 /** Waits until nothing is open any more, or for as long as that may take. */
-export async function readAftermath(world: World, say: (text: string) => void): Promise<Aftermath> {
+export async function readAftermath(
+  world: World,
+  { calls, faults }: Pick<RunLog, "calls" | "faults">,
+  say: (text: string) => void,
+): Promise<Aftermath> {
+  const killedMs = faults.flatMap(({ kind, startedMs }) => (kind === "api killed" ? [startedMs] : []));
+  await wait(Math.max(0, ...killedMs.map((ms) => ms + refundWithinMs - Date.now())));
   const startedAt = Date.now();
   for (let saidAt = 0; Date.now() < startedAt + settleWithinMs; await wait(1_000)) {
     const check = await world.admin("GET", "/ledger/check");
@@ -93,10 +101,26 @@ export async function readAftermath(world: World, say: (text: string) => void): 
     );
   }
   const check = await world.admin("GET", "/ledger/check", { full: "true" });
-  const accounts = await everyPage(world, "/accounts");
+  const paid = calls.filter(({ account }) => account.startsWith("x402:"));
+  const accounts = [
+    ...(await everyPage(world, "/accounts")),
+    ...(await Promise.all(paid.map(({ account }) => world.admin("GET", `/accounts/${account}`)))),
+  ];
   const entries = await Promise.all(accounts.map(({ id }) => everyPage(world, `/accounts/${String(id)}/ledger`)));
+  const deliveries = await world.stores.mongo.client
+    .db()
+    .collection<{ _id: string; reply: { instance: string } }>("ledger")
+    .find({ "reply.instance": { $exists: true } }, { projection: { "reply.instance": 1 } })
+    .toArray();
+  const deliveredBy = new Map(deliveries.map(({ _id, reply }) => [_id, reply.instance]));
   return {
-    entries: entries.flat().map(entryOf),
+    entries: entries
+      .flat()
+      .map(entryOf)
+      .map((entry) => {
+        const instance = deliveredBy.get(entry.id);
+        return instance === undefined ? entry : { ...entry, deliveredBy: instance };
+      }),
     balances: accounts.map(balanceOf),
     openHolds: Number(check["open_holds"]),
     undecided: Number(check["undecided"]),

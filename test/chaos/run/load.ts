@@ -1,4 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
+import type { PaymentRequired } from "@x402/core/types";
 import { Agent, request } from "undici";
 import type { PlannedCall } from "./plan.ts";
 import { requestFor } from "./requests.ts";
@@ -37,23 +38,36 @@ async function ask(world: World, call: PlannedCall, origin: string, agent: Agent
   const leaving = new AbortController();
   const hanging = AbortSignal.timeout(patienceMs);
   const timer = call.leaveAfterMs === undefined ? undefined : setTimeout(() => leaving.abort(), call.leaveAfterMs);
-  const headers: Record<string, string> = {
-    authorization: `Bearer ${world.customers[call.customer].key}`,
-    "content-type": type,
-    ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
-  };
+  const signal = AbortSignal.any([leaving.signal, hanging]);
+  const send = (headers: Readonly<Record<string, string>>) =>
+    request(origin + path, {
+      method: "POST",
+      headers: { "content-type": type, ...headers },
+      body,
+      dispatcher: agent,
+      signal,
+    });
   let seen: Partial<CallRecord> = {};
   let text = "";
   try {
-    const response = await request(origin + path, {
-      method: "POST",
-      headers,
-      body,
-      dispatcher: agent,
-      signal: AbortSignal.any([leaving.signal, hanging]),
-    });
+    let response = await send(
+      call.kind === "payment"
+        ? {}
+        : {
+            authorization: `Bearer ${world.customers[call.customer].key}`,
+            ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
+          },
+    );
+    let account: string | undefined;
+    if (call.kind === "payment" && response.statusCode === 402) {
+      const payment = await world.payer.pay((await response.body.json()) as PaymentRequired);
+      account = payment.account;
+      seen = { account };
+      response = await send({ "payment-signature": payment.header });
+    }
     const requestId = response.headers["x-request-id"];
     seen = {
+      ...(account !== undefined && { account }),
       status: response.statusCode,
       ...(typeof requestId === "string" && { requestId }),
       replayed: response.headers["idempotent-replayed"] === "true",

@@ -55,13 +55,14 @@ try {
     runFaults(world, plan.faults, startedAt, say),
   ]);
   say(`All calls ended after ${Math.round((Date.now() - startedAt) / 1_000)} s; the latest started ${lateMs} ms late.`);
-  const aftermath = await readAftermath(world, say);
+  const aftermath = await readAftermath(world, { calls, faults }, say);
   const log: RunLog = {
     calls,
     faults,
     runs: world.providers.runs,
     counts: world.providers.counts,
     crashes: world.crashes,
+    peakBytes: world.peakBytes,
     ...aftermath,
   };
   const findings = examine(log);

@@ -1,3 +1,4 @@
+import { isJson } from "./plan.ts";
 import type { BookEntry, CallRecord, RunLog } from "./run-log.ts";
 
 /** What must be true of a run. */
@@ -52,6 +53,7 @@ function indexed(log: RunLog) {
 type Indexed = ReturnType<typeof indexed>;
 
 const uploadBillNanoUsd = 62_500_000n;
+const mostBytes = 700_000_000;
 
 /** The bill for a whole answer; undefined where the provider did not say. */
 function billOf({ runsOf }: Indexed, { marker, kind, behavior }: CallRecord): bigint | undefined {
@@ -75,6 +77,45 @@ const isExcused = ({ faults }: Indexed, call: CallRecord) =>
     ({ instance, startedMs, endedMs }) =>
       instance === call.instance && call.startedMs < endedMs + graceMs && call.endedMs > startedMs - graceMs,
   );
+
+const isJsonWithoutKey = ({ kind, idempotencyKey }: CallRecord) => isJson(kind) && idempotencyKey === undefined;
+const killOf = ({ faults }: Pick<RunLog, "faults">, call: CallRecord) =>
+  faults.find(({ kind, instance }) => kind === "api killed" && instance === call.instance);
+
+/** JSON that its callers did not get because its API process was killed. */
+export const cutByDeath = (log: Pick<RunLog, "calls" | "faults">) =>
+  log.calls.filter((call) => call.outcome === "none" && isJsonWithoutKey(call) && killOf(log, call));
+
+/** The API process may have been killed before it noted that the answer was delivered: then it is free. */
+const isForgiven = (log: Pick<RunLog, "faults">, call: CallRecord) =>
+  isJsonWithoutKey(call) && call.endedMs > (killOf(log, call)?.startedMs ?? Number.POSITIVE_INFINITY) - graceMs;
+
+/** Calls of these accounts may have been abandoned by their callers. */
+const leavers = (log: Indexed) =>
+  new Set(
+    log.calls.flatMap(({ outcome, kind, account }) => (outcome === "disconnected" && isJson(kind) ? [account] : [])),
+  );
+
+/** What is charged of it, though nobody has it. */
+export function chargedAfterDeath(log: RunLog): readonly BookEntry[] {
+  const known = indexed(log);
+  const killed = new Set(log.faults.flatMap(({ kind, instance }) => (kind === "api killed" ? [instance] : [])));
+  const byId = new Map(log.calls.map((call) => [call.requestId, call]));
+  const named = log.entries.flatMap(({ id, deliveredBy }) => {
+    const call = byId.get(id);
+    return call && deliveredBy !== undefined && killed.has(call.instance) ? [deliveredBy] : [];
+  });
+  const dead = new Set(named);
+  const leaving = leavers(known);
+  return log.entries.filter(
+    ({ id, account, deliveredBy }) =>
+      deliveredBy !== undefined &&
+      dead.has(deliveredBy) &&
+      (byId.get(id)?.outcome ?? "none") === "none" &&
+      !leaving.has(account) &&
+      (known.charges.get(id)?.chargedNanoUsd ?? 0n) > 0n,
+  );
+}
 
 const show = (call: CallRecord, more = "") =>
   `${call.marker} ${call.kind} ${call.behavior} ${call.requestId ?? "without id"} ${call.outcome} ${call.status ?? ""} ${call.code ?? ""} ${call.failure ?? ""} ${more}`.trim();
@@ -122,10 +163,11 @@ export const oracles = {
   },
   "free answers": (log: Indexed) =>
     callsWhere(log, (call) => {
-      if (call.outcome !== "answered" || call.replayed) return false;
+      if (call.outcome !== "answered" || call.replayed || isForgiven(log, call)) return false;
       const isFree = (log.chargeOf(call)?.chargedNanoUsd ?? 0n) === 0n && billOf(log, call) !== 0n;
       return isFree && `bill ${billOf(log, call)}`;
     }),
+  "JSON charged that died with its API": (log: Indexed) => chargedAfterDeath(log).map(({ id }) => id),
   "answers charged wrongly": (log: Indexed) =>
     callsWhere(log, (call) => {
       const bill = billOf(log, call);
@@ -185,6 +227,8 @@ export const oracles = {
   },
   "the service's own check": ({ checkOk, checkDifferenceNanoUsd }: Indexed) =>
     checkOk && checkDifferenceNanoUsd === 0n ? [] : [`difference ${checkDifferenceNanoUsd}`],
+  "processes above 700 MB": ({ peakBytes }: Indexed) =>
+    [...peakBytes].flatMap(([name, bytes]) => (bytes > mostBytes ? [`${name}: ${Math.round(bytes / 1e6)} MB`] : [])),
   "processes that ended by themselves": ({ crashes }: Indexed) => crashes,
   "objects without a record": ({ strayObjects }: Indexed) => strayObjects,
 } as const;
@@ -213,7 +257,7 @@ export function differenceFromBills(log: RunLog): { nanoUsd: bigint; billed: num
   for (const entry of log.entries) if (!isCost(entry) && entry.kind !== "refund") credits += entry.amountNanoUsd;
   for (const [id, { chargedNanoUsd, shortfallNanoUsd }] of known.charges) {
     const call = answers.get(id);
-    const bill = call && billOf(known, call);
+    const bill = call && (chargedNanoUsd > 0n || !isForgiven(known, call)) ? billOf(known, call) : undefined;
     if (bill !== undefined) billed++;
     else if (chargedNanoUsd > 0n) byCharge++;
     costs += bill === undefined ? chargedNanoUsd : bill - shortfallNanoUsd;

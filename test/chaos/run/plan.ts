@@ -12,12 +12,15 @@ export const callKinds = {
   "gemini stream": 8,
   embeddings: 10,
   image: 4,
+  payment: 3,
   video: 3,
   speech: 4,
   upload: 3,
 } as const;
 export type CallKind = keyof typeof callKinds;
 const isText = (kind: CallKind) => / (json|stream)$/.test(kind);
+/** JSON that an account pays for. */
+export const isJson = (kind: CallKind) => !kind.endsWith(" stream") && !["payment", "speech", "upload"].includes(kind);
 
 /** How the stand-in of a provider behaves: it reads it in the prompt. */
 const textBehaviors = {
@@ -40,7 +43,7 @@ const textBehaviors = {
 export type Behavior = keyof typeof textBehaviors;
 const otherBehaviors = { ok: 70, slow: 16, hang: 2, reset: 4, failed: 4, limited: 2, truncated: 1, errorBody: 1 };
 
-export const customerNames = ["first", "second", "third", "nearly empty", "limited"] as const;
+export const customerNames = ["first", "second", "third", "nearly empty", "limited", "leaving"] as const;
 export type CustomerName = (typeof customerNames)[number];
 const customers: Readonly<Record<CustomerName, number>> = {
   first: 40,
@@ -48,6 +51,7 @@ const customers: Readonly<Record<CustomerName, number>> = {
   third: 25,
   "nearly empty": 5,
   limited: 5,
+  leaving: 0,
 };
 
 export const textModels = ["chaos/chat", "chaos/claude", "chaos/gemini"] as const;
@@ -58,6 +62,7 @@ export interface PlannedCall {
   readonly atMs: number;
   readonly kind: CallKind;
   readonly model: string;
+  /** Not of a call that is paid by itself. */
   readonly customer: CustomerName;
   readonly behavior: Behavior;
   /** Of the upstreams that may be asked, the first or all behave so. */
@@ -132,20 +137,22 @@ function planCalls(random: Random, durationMs: number, rate: number): PlannedCal
       marker: `c${index}`,
       atMs: (index * 1_000) / rate,
       kind,
-      model: isText(kind) ? random.pick(textModels) : `chaos/${kind}`,
+      model: isText(kind) ? random.pick(textModels) : `chaos/${kind === "payment" ? "image" : kind}`,
       customer: random.weighted(customers),
       behavior: random.weighted<Behavior>(isText(kind) ? textBehaviors : { ...noBehaviors, ...otherBehaviors }),
       at: random.next() < 0.5 ? "first" : "all",
       instance: random.below(1_000),
       ...(random.next() < leavingShare && { leaveAfterMs: random.below(1_500) }),
     };
-    // Streams are not stored.
-    if (random.next() < keyedShare && !kind.endsWith("stream")) {
+    // Streams are not stored, and a payment is a key by itself.
+    if (random.next() < keyedShare && !kind.endsWith("stream") && kind !== "payment") {
       const keyed = { ...call, idempotencyKey: `key-${call.marker}` };
       const { leaveAfterMs: _, ...again } = keyed;
       const repeat = { ...again, atMs: call.atMs + 100 + random.below(8_000), instance: random.below(1_000) };
       calls.push(keyed, repeat);
-    } else calls.push(call);
+    }
+    // Who leaves does not learn the id of a JSON call: what such a call may cost is looked up by the account.
+    else calls.push(call.leaveAfterMs !== undefined && isJson(kind) ? { ...call, customer: "leaving" } : call);
   }
   return calls.toSorted((a, b) => a.atMs - b.atMs);
 }

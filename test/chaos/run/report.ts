@@ -1,4 +1,4 @@
-import { differenceFromBills, type Findings } from "./oracles.ts";
+import { chargedAfterDeath, cutByDeath, differenceFromBills, type Findings } from "./oracles.ts";
 import type { RunLog } from "./run-log.ts";
 
 function counted(names: readonly string[]): [string, number][] {
@@ -11,6 +11,11 @@ const lines = (title: string, counts: readonly (readonly [string, number | strin
   [`${title}`, ...counts.map(([name, count]) => `  ${String(count).padStart(7)}  ${name}`), ""].join("\n");
 
 const usd = (nanoUsd: bigint) => `${Number(nanoUsd) / 1e9} USD`;
+
+const most = ({ peakBytes }: RunLog, kind: string) => {
+  const sizes = [...peakBytes].flatMap(([name, bytes]) => (name.startsWith(kind) ? [bytes] : []));
+  return `${Math.round(Math.max(0, ...sizes) / 1e6)} MB`;
+};
 
 /** Without names and amounts. */
 const inGeneral = (message: string) =>
@@ -48,6 +53,8 @@ export function renderRun(log: RunLog, findings: Findings): string {
     ),
     `Balances: ${balances.length} accounts, ${usd(balances.reduce((sum, each) => sum + each.availableNanoUsd, 0n))}`,
     `Credits less bills (${difference.billed} calls by the provider's bill, ${difference.byCharge} broken off or without usage by their charge) less balances: ${usd(difference.nanoUsd)}`,
+    `JSON cut by an API's death: ${cutByDeath(log).length}, charged: ${chargedAfterDeath(log).length}`,
+    `Most memory: ${most(log, "api")} of an API, ${most(log, "worker")} of a worker`,
     `By the service's own check: ${usd(log.checkDifferenceNanoUsd)}`,
   ].join("\n");
 }

@@ -80,6 +80,7 @@ export function requestFor(call: PlannedCall): ChaosRequest {
     case "embeddings":
       return post("/v1/embeddings", { model, input: prompt }, has("data"));
     case "image":
+    case "payment":
       return post("/v1/images/generations", { model, prompt }, has("data"));
     case "video":
       return post("/v1/media/generations", { model, input: { prompt } }, has("files"));

@@ -65,6 +65,8 @@ export interface BookEntry {
   readonly kind: string;
   readonly amountNanoUsd: bigint;
   readonly shortfallNanoUsd: bigint;
+  /** Of JSON that is not stored: which API instance had to deliver it. */
+  readonly deliveredBy?: string;
 }
 
 export interface Balance {
@@ -97,4 +99,6 @@ export interface RunLog extends Aftermath {
   readonly faults: readonly FaultRecord[];
   /** Processes that ended, and not by a fault. */
   readonly crashes: readonly string[];
+  /** The most memory that each process had. */
+  readonly peakBytes: ReadonlyMap<string, number>;
 }

@@ -86,13 +86,14 @@ try {
   ]);
   const series = gauges.series();
   const slopes = series.flatMap((each) => slopeOf(each) ?? []);
-  const aftermath = await readAftermath(world, say);
+  const aftermath = await readAftermath(world, { calls, faults: [] }, say);
   const log = {
     calls,
     runs: world.providers.runs,
     counts: world.providers.counts,
     faults: [],
     crashes: world.crashes,
+    peakBytes: world.peakBytes,
     ...aftermath,
   };
   const findings = examine(log);

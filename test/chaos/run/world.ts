@@ -1,11 +1,13 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { createAdminClient } from "../../../infra/cli/admin-client.ts";
 import { createProgram, expectOk, freePort, type Program, until } from "../../../infra/embedded/index.ts";
 import { createNetwork, type Network, type Place, startWire, type Wire } from "./network.ts";
+import { type Payer, startPayer } from "./payer.ts";
 import { type CustomerName, customerNames } from "./plan.ts";
 import { type Providers, startProviders, upstreamNames, writeCatalog } from "./provider.ts";
 import { type ChaosStores, startStores } from "./stores.ts";
@@ -38,6 +40,7 @@ export interface World {
   readonly network: Network;
   readonly stores: ChaosStores;
   readonly providers: Providers;
+  readonly payer: Payer;
   readonly customers: Readonly<Record<CustomerName, ChaosCustomer>>;
   /** Those that callers are led to. */
   running(kind: Instance["kind"]): readonly Instance[];
@@ -49,6 +52,8 @@ export interface World {
   remove(instance: Instance): Promise<void>;
   /** Processes that ended by themselves. */
   readonly crashes: readonly string[];
+  /** The most memory that each process had. */
+  readonly peakBytes: ReadonlyMap<string, number>;
   /** At any API that runs. */
   readonly admin: Admin;
   stop(): Promise<void>;
@@ -56,6 +61,15 @@ export interface World {
 
 const root = join(import.meta.dirname, "../../..");
 const programs = { api: "api/main.ts", worker: "workers/main.ts" } as const;
+
+/** The most that was resident so far; 0 when the process has ended. */
+function peakBytesOf(pid: number): number {
+  try {
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1_024;
+  } catch {
+    return 0;
+  }
+}
 
 const mostStarts = 5;
 const open = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrent_requests: 100_000 };
@@ -65,6 +79,7 @@ const accounts: Readonly<Record<CustomerName, { credit: string; limits: object }
   third: { credit: "100000", limits: open },
   "nearly empty": { credit: "0.05", limits: open },
   limited: { credit: "1000", limits: { ...open, requests_per_minute: 60, concurrent_requests: 4 } },
+  leaving: { credit: "100000", limits: open },
 };
 
 export async function startWorld(options: {
@@ -83,12 +98,22 @@ export async function startWorld(options: {
   };
   const running: Instance[] = [];
   const crashes: string[] = [];
+  const peakBytes = new Map<string, number>();
+  const sampling = setInterval(() => {
+    for (const { name, program } of running) {
+      const bytes = program.pid === undefined ? 0 : peakBytesOf(program.pid);
+      peakBytes.set(name, Math.max(bytes, peakBytes.get(name) ?? 0));
+    }
+  }, 500);
+  stops.push(async () => clearInterval(sampling));
   let started = 0;
   try {
     const stores = await startStores(dataDir, network);
     stops.push(() => stores.stop());
     const providers = await startProviders();
     stops.push(() => providers.close());
+    const payer = await startPayer(network);
+    stops.push(() => payer.close());
     const wires = new Map<string, Wire>();
     for (const name of upstreamNames) {
       const wire = await startWire(network.host, () => providers.ports[name]);
@@ -102,7 +127,9 @@ export async function startWorld(options: {
       NODE_ENV: "production",
       NODE_COMPILE_CACHE: join(dataDir, "compiled"),
       ...stores.env,
+      ...payer.env,
       ADMIN_TOKEN: adminToken,
+      LOCAL_MODELS: "true",
       CATALOG_FILE: catalog,
       CHAOS_API_KEY: "key-of-the-stand-ins",
       NATIVE_FORMATS_ANY_MODEL: "on",
@@ -134,6 +161,7 @@ export async function startWorld(options: {
           ...common,
           REDIS_URL: `redis://${network.host}:${redis.port}`,
           HOST: place.host,
+          METRICS_HOST: place.host,
           PORT: String(port),
           METRICS_PORT: String(metricsPort),
         },
@@ -196,11 +224,13 @@ export async function startWorld(options: {
       network,
       stores,
       providers,
+      payer,
       customers: customers as World["customers"],
       running: (kind) => running.filter((instance) => instance.kind === kind),
       start,
       withdraw,
       crashes,
+      peakBytes,
       async remove(instance) {
         withdraw(instance);
         instance.redis.close();

@@ -7,7 +7,7 @@ import { documentedFields } from "./fields.ts";
 /** A chat request as the server takes it: strict servers refuse a field, a role or an order that they do not know. */
 export function applyQuirks(
   request: JsonObject,
-  quirks: Quirks = { ...noQuirks, unknown_fields: "pass" },
+  quirks: Quirks = noQuirks,
   ignored: IgnoredParams = ignoredParams(),
 ): JsonObject {
   const { messages, tools, ...fields } = withKnownFields(request, quirks, ignored);
@@ -21,9 +21,9 @@ export function applyQuirks(
 }
 
 function withKnownFields(request: JsonObject, quirks: Quirks, ignored: IgnoredParams): JsonObject {
-  const { unknown_fields, refused_fields } = quirks;
+  const { extra_fields, refused_fields } = quirks;
   const isTaken = (field: string) =>
-    (unknown_fields === "pass" || documentedFields.has(field)) && !refused_fields.includes(field);
+    (documentedFields.has(field) || extra_fields.includes(field)) && !refused_fields.includes(field);
   const fields = Object.entries(request);
   if (fields.every(([field]) => isTaken(field))) return request;
   for (const [field, value] of fields) if (!isTaken(field)) ignored.add(field, value);

@@ -13,7 +13,7 @@ const maxReasonCharacters = 100;
  * The end of a candidate in a chat choice: a null `finish_reason` until it has ended. The provider says STOP for tool calls,
  * too; all reasons without a meaning in chat (MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, ...) are failures.
  */
-function mapFinishReasonToChat({ finishReason, finishMessage }: JsonObject, hasCalls: boolean): JsonObject {
+export function mapFinishReasonToChat({ finishReason, finishMessage }: JsonObject, hasCalls: boolean): JsonObject {
   const reason = text(finishReason).slice(0, maxReasonCharacters);
   if (!reason || reason === "FINISH_REASON_UNSPECIFIED") return { finish_reason: null };
   const native_finish_reason = reason;

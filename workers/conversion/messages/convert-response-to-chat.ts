@@ -33,7 +33,7 @@ const finishReasons = new Map([
 ]);
 
 /** Why an answer ended, for a chat choice, with the stop sequence if the provider names it. */
-function mapStopReason(stop: JsonObject): JsonObject {
+export function mapStopReason(stop: JsonObject): JsonObject {
   const reason = text(stop["stop_reason"]);
   const sequence = text(stop["stop_sequence"]);
   return {

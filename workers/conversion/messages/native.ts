@@ -47,7 +47,7 @@ function eventBytes(event: JsonObject): number {
 }
 
 /**
- * The provider's events with our model id. Its pings are dropped, because the API writes its own, and its `message_stop` goes
+ * The provider's events with the model by the caller's name for it. Its pings are dropped, because the API writes its own, and its `message_stop` goes
  * out with the end of the call, because a ping may come while that is decided.
  */
 function stream({ model }: { readonly model: string }): StreamWriter {

@@ -5,7 +5,7 @@ import { type ConvertedRequest, ignoredParams } from "../converter.ts";
 import { callerTools } from "./caller-tools.ts";
 import { inputToChat } from "./convert-input-to-chat.ts";
 import { convertToolsToChat, refuseToolType } from "./convert-tools-to-chat.ts";
-import { withoutIdleSearch } from "./idle-search.ts";
+import { withoutHostedTools } from "./omit-tools.ts";
 import { stateInclude } from "./reasoning-state.ts";
 
 export const callerFields: Readonly<Record<string, string>> = {
@@ -32,7 +32,7 @@ const isDefaultTier = (tier: unknown) => tier === "auto" || tier === "default";
 /** Throws `invalidValue` naming the caller's field. Fields that are not read are ignored by name. */
 export function convertRequestToChat(body: JsonObject): ConvertedRequest {
   const ignored = ignoredParams();
-  const request = withoutIdleSearch(body, ignored);
+  const request = withoutHostedTools(body, ignored);
   const { model, input, instructions, stream, max_output_tokens, temperature, top_p, top_logprobs, ...others } =
     request;
   const { tools: _, tool_choice, parallel_tool_calls, text: textConfig, reasoning, include, ...options } = others;

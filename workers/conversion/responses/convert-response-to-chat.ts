@@ -3,7 +3,7 @@ import { chatToolCall } from "../tool-calls.ts";
 import { paragraphBreak } from "./output-items.ts";
 import { reasoningDetailsOf } from "./reasoning-state.ts";
 
-function mapFinishReasonToChat(response: JsonObject, hasCalls: boolean): string {
+export function mapFinishReasonToChat(response: JsonObject, hasCalls: boolean): string {
   const { reason } = object(response["incomplete_details"]);
   if (response["status"] === "incomplete" || reason !== undefined)
     return reason === "content_filter" ? "content_filter" : "length";

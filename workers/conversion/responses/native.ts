@@ -19,7 +19,7 @@ import {
 import { mapParts } from "../map-parts.ts";
 import { convertUsageFromChat, responseError } from "./convert-response-from-chat.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
-import { withoutIdleSearch } from "./idle-search.ts";
+import { withoutHostedTools } from "./omit-tools.ts";
 import { includeState, isHollow } from "./reasoning-state.ts";
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
@@ -114,7 +114,7 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
 
 export const native: FormatConverter["native"] = {
   prepare(body, { model, cap, hiddenReasoning }, ignored = ignoredParams()) {
-    const request = withoutIdleSearch(body, ignored);
+    const request = withoutHostedTools(body, ignored);
     const { input } = request;
     const isUsable = (item: unknown) => !isHollow(object(item));
     const hasHollow = Array.isArray(input) && !input.every(isUsable);

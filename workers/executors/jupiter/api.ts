@@ -58,7 +58,7 @@ const timeoutMs = 15_000;
 export function connectJupiter(baseUrl: string, apiKey: string | undefined, clock: Clock) {
   const { origin, pathname } = new URL(baseUrl);
   const http = createHttpClient({ origin, connections: 2, clock });
-  const base = pathname.replace(/\/+$/, "");
+  const base = pathname.replace(/(?<!\/)\/+$/, "");
   const headers = { accept: "application/json", ...(apiKey !== undefined && { "x-api-key": apiKey }) };
 
   async function get(path: string, query: Record<string, string>, signal: AbortSignal): Promise<unknown> {

@@ -17,7 +17,7 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
   const host: Host = {
     rules: {
       inlineLimitBytes: 8 * 1024 * 1024,
-      privateUrls: /[\\/]{2}[^\s/]*\b(rest(\.alpha)?\.fal\.ai|api\.fal\.ai|fal\.run)\b/i,
+      privateHosts: /\b(rest(\.alpha)?\.fal\.ai|api\.fal\.ai|fal\.run)\b/i,
       rename,
     },
     submit: (model, json) => ({ path: `/${model}`, json, headers: storeLittle }),

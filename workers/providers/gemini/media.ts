@@ -6,7 +6,7 @@ import {
   refusal,
   UpstreamFailure,
 } from "../provider.ts";
-import { wavHeader } from "../recording.ts";
+import { wavHeader } from "../wav-header.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
 import { generateInline } from "./read-answer.ts";
 

@@ -1,6 +1,6 @@
 import type { Usage } from "#catalog";
+import { inlineOf } from "#formats";
 import { type Generated, type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
-import { secondsOf } from "../recording.ts";
 import { isObject } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
 import { retryDownload, storeAnswer, storeEach, throwFailure } from "../wire/read-answer.ts";
@@ -104,7 +104,7 @@ const storeFile = (client: ProviderClient, call: GenerationCall, { url, about }:
 const storeMeasured = (client: ProviderClient, call: GenerationCall, { url, about }: NamedFile): Promise<number> =>
   fetchWithRetry(client, call, async () => {
     const { bytes, mime } = isDataUrl(url) ? readDataUrl(url) : await downloadWhole(client, call, url);
-    const seconds = await secondsOf(bytes, mime);
+    const seconds = await call.secondsOf(bytes, mime);
     if (seconds === undefined) throw new UpstreamFailure("unavailable", "a video of unknown length");
     await call.store(bytes, about);
     return seconds;
@@ -119,8 +119,8 @@ async function downloadWhole(client: ProviderClient, { signal }: GenerationCall,
 const isDataUrl = (url: string) => /^data:/i.test(url);
 
 function readDataUrl(url: string): { bytes: Buffer; mime: string } {
-  const [, mime = "", content] = /^data:([^;,]*)[^,]*;base64,(.+)$/is.exec(url) ?? [];
-  const bytes = Buffer.from(content ?? "", "base64");
+  const { mimeType: mime = "", data = "" } = inlineOf(url) ?? {};
+  const bytes = Buffer.from(data, "base64");
   if (bytes.length === 0) throw new UpstreamFailure("unavailable", "an empty file");
   return { bytes, mime };
 }
@@ -152,14 +152,14 @@ const reportedSeconds = (rest: JsonObject, about: JsonObject = {}): number | und
 const recordingLimitBytes = 100 * 1024 * 1024;
 
 /** The length of the one recording that a transcription reads. */
-export async function recordedSeconds({ uploads, input }: GenerationCall): Promise<number> {
+export async function recordedSeconds({ uploads, input, secondsOf }: GenerationCall): Promise<number> {
   const recordings = [...uploads.values()].filter(({ kind }) => kind !== "image");
   const [file] = recordings;
   if (!file || recordings.length > 1) {
     const param = Object.keys(input).find((field) => /file|audio|video|media/i.test(field)) ?? "audio";
     throw refusal(`${param}: one recording is needed, the id of an upload.`, param);
   }
-  const seconds = await secondsOf(await file.read(recordingLimitBytes), file.mime);
+  const seconds = await secondsOf(await file.read(recordingLimitBytes), file.mime, file.id);
   file.release();
   if (seconds !== undefined) return seconds;
   throw refusal("The length of this recording cannot be determined.", file.param);

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
 import { type Generated, type GenerationCall, refusal } from "../provider.ts";
-import { secondsOf, wavHeader } from "../recording.ts";
+import { wavHeader } from "../wav-header.ts";
 import { hashOf, uploadOf } from "./inputs.ts";
 import { parseRequest, triggerOf } from "./request.ts";
 
@@ -20,14 +20,15 @@ const speechInput = z.object({
     .refine((text) => Array.from(text).length <= maxCharacters, `must have at most ${maxCharacters} characters`),
   voice: z.string().min(1).max(64).nullish(),
   format: z.enum(["wav", "mp3", "pcm"]).nullish(),
+  speed: z.number().min(0.25).max(4).nullish(),
 });
 
 export async function makeSpeech(clock: Clock, call: GenerationCall): Promise<Generated> {
-  const { text, voice, format } = parseRequest(speechInput, call.input);
+  const { text, voice, format, speed } = parseRequest(speechInput, call.input);
   const { delayMs } = triggerOf(text, "text");
   if (delayMs) await sleep(clock, delayMs, call.signal);
   const characters = Array.from(text);
-  const seconds = Math.max(minSeconds, characters.length / charactersPerSecond);
+  const seconds = Math.max(minSeconds, characters.length / charactersPerSecond / (speed ?? 1));
   const perCharacter = Math.round((seconds * sampleRate) / characters.length);
   const samples = perCharacter * characters.length;
   const tones = () => tonesOf(characters, perCharacter, voice ?? "alto", call.signal);
@@ -85,20 +86,26 @@ const transcriptionInput = z.object({
   language: z.string().nullish(),
   format: z.enum(["json", "text", "srt", "verbose_json", "vtt"]).nullish(),
   translate: z.boolean().nullish(),
+  timestamp_granularities: z.array(z.enum(["word", "segment"])).nullish(),
 });
 
 export async function transcribe(clock: Clock, call: GenerationCall): Promise<Generated> {
-  const { file: id, prompt, language, format, translate } = parseRequest(transcriptionInput, call.input);
+  const asked = parseRequest(transcriptionInput, call.input);
+  const { file: id, prompt, language, format, translate, timestamp_granularities: times } = asked;
   const { delayMs } = triggerOf(prompt ?? "", "prompt");
   if (delayMs) await sleep(clock, delayMs, call.signal);
   const file = uploadOf(call, id, "file", ["audio", "video"]);
   const bytes = await file.read(recordingLimitBytes);
   call.signal.throwIfAborted();
-  const duration = await secondsOf(bytes, file.mime);
+  const duration = await call.secondsOf(bytes, file.mime, file.id);
   if (duration === undefined) throw refusal("The file is no recording that can be read.", file.param);
   const subject = translate ? "The English translation of" : "This is";
   const text = `${subject} a recording of ${Math.round(duration * 1000) / 1000} seconds: ${file.mime}, ${bytes.length} bytes.`;
-  const verbose = { language: language ?? "english", segments: [{ id: 0, start: 0, end: duration, text }] };
+  const verbose = {
+    language: language ?? "english",
+    segments: [{ id: 0, start: 0, end: duration, text }],
+    ...(times?.includes("word") && { words: wordsOf(text, duration) }),
+  };
   return {
     output: {
       text: subtitles[format ?? "text"]?.(text, duration) ?? text,
@@ -107,6 +114,13 @@ export async function transcribe(clock: Clock, call: GenerationCall): Promise<Ge
     },
     usage: { minute: Math.round((duration / 60) * 1e6) / 1e6 },
   };
+}
+
+/** Each word takes as long. */
+function wordsOf(text: string, seconds: number) {
+  const words = text.split(" ");
+  const at = (index: number) => (seconds * index) / words.length;
+  return words.map((word, index) => ({ word, start: at(index), end: at(index + 1) }));
 }
 
 /** One line, for as long as the recording lasts. */

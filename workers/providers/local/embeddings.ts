@@ -10,25 +10,33 @@ const contextTokens = 8_192;
 
 const request = z.object({
   model: z.string(),
-  input: z.union([z.string(), z.array(z.string())], "this model takes text, not tokens"),
+  // Checked before the call was admitted: a text or its tokens, or several of either.
+  input: z.custom<string | readonly number[] | readonly string[] | readonly (readonly number[])[]>(
+    (value) => typeof value === "string" || Array.isArray(value),
+    "must be a text or its tokens, or several of either",
+  ),
   encoding_format: z.enum(["float", "base64"]).nullish(),
   dimensions: z.int().min(1).max(3072).nullish(),
 });
 
+/** A text, or its tokens, each of which is read as a word. */
+type Input = string | readonly number[];
+
 /** Texts that share words and trigrams of letters have similar vectors, all of length 1. */
 export async function embed(body: JsonObject, signal: AbortSignal): Promise<JsonObject> {
   const { model, input, encoding_format, dimensions } = parseRequest(request, body);
-  const inputs = typeof input === "string" ? [input] : input;
+  const inputs = typeof input === "string" || typeof input[0] === "number" ? [input as Input] : (input as Input[]);
   const data: JsonObject[] = [];
-  for (const [index, text] of inputs.entries()) {
+  for (const [index, one] of inputs.entries()) {
     if (index > 0) await setImmediate();
-    const vector = await vectorOf(text, dimensions ?? defaultDimensions);
+    const vector = await vectorOf(typeof one === "string" ? one : one.join(" "), dimensions ?? defaultDimensions);
     signal.throwIfAborted();
     const embedding = encoding_format === "base64" ? Buffer.from(vector.buffer).toString("base64") : Array.from(vector);
     data.push({ object: "embedding", index, embedding });
   }
   let tokens = 0;
-  for (const text of inputs) tokens += Math.min(contextTokens, await countTokens([text]));
+  for (const one of inputs)
+    tokens += Math.min(contextTokens, typeof one === "string" ? await countTokens([one]) : one.length);
   return { object: "list", data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 

@@ -2,7 +2,7 @@
  * Models inside the worker, without network and without a key, for building and testing a client. The same request gets
  * the same answer, as fast as it can be read.
  *
- * Chat quotes the last user message, or the tool results at the end; it says what it reads of images, recordings, PDFs and
+ * Chat quotes the last user message, and the tool results since its own last turn; it says what it reads of images, recordings, PDFs and
  * text files (media.ts). It calls functions that the last user message names (reply.ts), and the only one that is offered
  * once without being named, with arguments made for their schema. It answers `response_format` with an object of the keys
  * that the prompt quotes, or a value that satisfies the schema (schema.ts). `stop`, `n`, `seed` and the output cap work.
@@ -15,7 +15,8 @@
  *   tokens:<n>           an answer of n tokens, unless the cap cuts it
  *   stream-error:<n>     the stream breaks after n chunks (a JSON answer fails)
  *
- * Embeddings are hashed words and trigrams (embeddings.ts), 256 dimensions unless `dimensions` is 1 to 3072.
+ * Embeddings are hashed words and trigrams (embeddings.ts), 256 dimensions unless `dimensions` is 1 to 3072. Tokens are
+ * hashed as words.
  *
  * Moderations flag words and phrases of each category in texts (moderation.ts). Rerank scores documents by BM25 (rerank.ts),
  * reads at most 4096 tokens of each, and counts searches as Cohere does. An input or query may be one of the triggers `error`
@@ -29,8 +30,10 @@
  *                  interlaced, up to 16 megapixels; for any other a gradient stands, which follows from its bytes. variation:
  *                  the same without a prompt
  *   speech         text (up to 4096 characters), voice (any name: another name, another pitch), format (wav): a WAV file,
- *                  16 bits, mono, 24 kHz, a tone for each letter; 15 characters a second and at least 0.3 s
- *   transcription  file (an upload, up to 25 MB), prompt (for triggers): its kind, length and bytes; no file
+ *                  16 bits, mono, 24 kHz, a tone for each letter; 15 characters a second, times speed (0.25 to 4), and
+ *                  at least 0.3 s; instructions change nothing
+ *   transcription  file (an upload, up to 25 MB), prompt (for triggers), timestamp_granularities: its kind, length and bytes; no file;
+ *                  temperature changes nothing
  *   video          prompt, duration (1 to 20, whole seconds), resolution (320x240, 640x360, 1280x720), image (an upload): an
  *                  MP4 file that repeats a recorded second, H.264 Constrained Baseline, 24 frames a second, no sound. It runs
  *                  as a job that another worker can continue

@@ -1,6 +1,5 @@
 import { inlineOf } from "#formats";
 import { type Counting, fileTokens, rulesOf } from "../../counting/index.ts";
-import { secondsOf } from "../recording.ts";
 import { describeImage } from "./inputs.ts";
 import { type ChatRequest, lastUserMessage, type Part, quote } from "./request.ts";
 
@@ -24,7 +23,7 @@ interface ReadPart {
 }
 
 interface Reading {
-  readonly counting: Pick<Counting, "measureDocument">;
+  readonly counting: Pick<Counting, "measureDocument" | "secondsOf">;
   readonly signal: AbortSignal;
 }
 
@@ -58,7 +57,7 @@ async function readPart(part: Part, at: string, isLast: boolean, reading: Readin
   }
   if ("input_audio" in part) {
     const { data, format } = part.input_audio;
-    return readAudio(inlineOf(data)?.data ?? data, format);
+    return readAudio(inlineOf(data)?.data ?? data, format, reading);
   }
   return "file" in part ? readFile(part.file.file_data, `${at}.file.file_data`, isLast, reading) : undefined;
 }
@@ -73,9 +72,10 @@ const readImage = (url: string, param: string, isLast: boolean): ReadPart => ({
 const usualBytesPerSecond = 16_000;
 
 /** `format`: `wav`, `mp3`, or another subtype of audio. */
-async function readAudio(base64: string, format: string): Promise<ReadPart> {
+async function readAudio(base64: string, format: string, { counting, signal }: Reading): Promise<ReadPart> {
   const bytes = Buffer.from(base64, "base64");
-  const seconds = await secondsOf(bytes, `audio/${format === "mp3" ? "mpeg" : format}`);
+  const mime = `audio/${format === "mp3" ? "mpeg" : format}`;
+  const seconds = await counting.secondsOf({ bytes, mime, account: "" }, signal);
   const length = seconds === undefined ? "unknown length" : `${Math.round(seconds * 1000) / 1000} seconds`;
   return {
     sentence: `I hear a recording (${format.slice(0, 40)}) of ${length}, ${bytes.length} bytes.`,
@@ -95,7 +95,7 @@ async function readFile(address: string, param: string, isLast: boolean, reading
   const { mimeType, data } = inlineOf(address) ?? ofPdf(address);
   const [, family, subtype = ""] = /^(image|audio|text)\/(?:x-)?(.*)$/i.exec(mimeType) ?? [];
   if (family === "image") return readImage(address, param, isLast);
-  if (family === "audio") return readAudio(data, subtype === "mpeg" ? "mp3" : subtype);
+  if (family === "audio") return readAudio(data, subtype === "mpeg" ? "mp3" : subtype, reading);
   const bytes = Buffer.byteLength(data, "base64");
   if (family === "text" || mimeType === "application/json") {
     const text = Buffer.from(data, "base64").toString();
@@ -103,7 +103,7 @@ async function readFile(address: string, param: string, isLast: boolean, reading
   }
   const isPdf = mimeType === "application/pdf";
   const size = isPdf ? await reading.counting.measureDocument(data, reading.signal) : undefined;
-  const counted = await fileTokens({ file_data: data }, rules);
+  const counted = fileTokens({ file_data: data }, rules);
   const pages = size ? ` of ${size.pages} ${size.pages === 1 ? "page" : "pages"}` : "";
   return {
     sentence: `I read a ${isPdf ? "PDF" : mimeType.slice(0, 100)} file${pages}, ${bytes} bytes.`,

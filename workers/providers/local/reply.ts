@@ -49,7 +49,7 @@ const tokensOf = ({ text = [], calls }: Choice) =>
 
 /**
  * The function that `tool_choice` names; with `required` those that the prompt names, else the first; with `auto` those that
- * the prompt names, unless the last message is a tool's result. "get_weather" and "get weather" both name `get_weather`. Only
+ * the prompt names, unless the last turn has a tool's result. "get_weather" and "get weather" both name `get_weather`. Only
  * the first of them if `parallel_tool_calls` is false. The only function that is offered need not be named the first time.
  */
 function toolCalls(request: ChatRequest, prompt: string, words: Words) {
@@ -58,7 +58,7 @@ function toolCalls(request: ChatRequest, prompt: string, words: Words) {
   if (functions.length === 0 || choice === "none") return [];
   const call = ({ name, parameters }: (typeof functions)[number]) => ({
     name,
-    arguments: JSON.stringify(fill({ type: "object", ...parameters }, words)),
+    arguments: JSON.stringify(fill({ type: "object", ...parameters }, words, "tools")),
   });
   if (typeof choice === "object" && choice !== null) {
     const { name } = choice.function;
@@ -66,7 +66,7 @@ function toolCalls(request: ChatRequest, prompt: string, words: Words) {
     if (named) return [call(named)];
     throw refusal(`No function is called '${name}'.`, "tool_choice");
   }
-  if (choice !== "required" && messages.at(-1)?.role === "tool") return [];
+  if (choice !== "required" && resultsOf(messages).length > 0) return [];
   const text = prompt.toLowerCase();
   const isNamed = ({ name }: { name: string }) => {
     const lower = name.toLowerCase();
@@ -107,7 +107,8 @@ const openings = ["You said", "I read", "Your message was", "Understood"];
 
 function words(request: ChatRequest, media: ReadMedia, prompt: string, index: number): string {
   const { response_format: format, messages, seed } = request;
-  if (format?.type === "json_schema") return JSON.stringify(fill(format.json_schema.schema, wordsOf(prompt)));
+  if (format?.type === "json_schema")
+    return JSON.stringify(fill(format.json_schema.schema, wordsOf(prompt), "response_format"));
   const keys = format?.type === "json_object" ? quotedKeys(request) : [];
   if (keys.length > 0) return JSON.stringify(Object.fromEntries(keys.map((key) => [key, key])));
   const speech = [...toolResults(messages), ...media.sentences];
@@ -137,11 +138,16 @@ function quotedKeys(request: ChatRequest): readonly string[] {
   return [...new Set(keys.map(({ key }) => key))].slice(0, maxKeys);
 }
 
-/** The results at the end of the conversation, quoted. */
+const lastAnswer = (messages: readonly Message[]) => messages.findLastIndex(({ role }) => role === "assistant");
+
+/** The results since the model's last turn, which messages of the user may follow. */
+const resultsOf = (messages: readonly Message[]) =>
+  messages.slice(lastAnswer(messages) + 1).filter(({ role }) => role === "tool");
+
+/** The results since the model's last turn, quoted. */
 function toolResults(messages: readonly Message[]): string[] {
-  const since = messages.findLastIndex(({ role }) => role !== "tool") + 1;
-  const asked = messages[since - 1]?.tool_calls ?? [];
-  return messages.slice(since).map((message) => {
+  const asked = messages[lastAnswer(messages)]?.tool_calls ?? [];
+  return resultsOf(messages).map((message) => {
     const name = asked.find(({ id }) => id === message.tool_call_id)?.function?.name ?? "The tool";
     return `${name} returned: ${shorten(textOf(message))}`;
   });

@@ -1,18 +1,22 @@
-import type { JsonObject } from "../provider.ts";
+import { type JsonObject, refusal } from "../provider.ts";
 import { isObject } from "../wire/json.ts";
 
+/** Bounds the time for which the schemas of one answer block the event loop. */
+const maxSteps = 50_000;
+
 /**
- * A value that satisfies a JSON schema. Supports what tools and structured outputs use
+ * A value that satisfies a JSON schema; throws 400 naming `param` for one that takes too many steps. Supports what tools and structured outputs use
  * (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas) and more, but not `pattern`, `not` and
  * conditions. Strings and numbers come from the prompt where they fit.
  */
-export function fill(schema: unknown, words: Words): unknown {
-  return value(schema, { root: schema, words, name: "value", depth: 0, budget: { values: 5_000 } });
+export function fill(schema: unknown, words: Words, param: string): unknown {
+  return value(schema, { root: schema, words, param, name: "value", depth: 0, budget: { values: 5_000 } });
 }
 
 interface Place {
   readonly root: unknown;
   readonly words: Words;
+  readonly param: string;
   /** Of the property that gets the value. */
   readonly name: string;
   readonly depth: number;
@@ -22,15 +26,23 @@ interface Place {
 
 const maxDepth = 24;
 
+function spend(steps: number, { words, param }: Place): void {
+  words.steps -= steps;
+  if (words.steps < 0) throw refusal(`${param}: this schema is too large for the local model.`, param);
+}
+
 function value(schema: unknown, place: Place): unknown {
   if (!isObject(schema) || place.depth > maxDepth || --place.budget.values < 0) return null;
   const deeper = { ...place, depth: place.depth + 1 };
-  if (typeof schema.$ref === "string") return value(resolved(schema, place.root), deeper);
+  if (typeof schema.$ref === "string") return value(resolved(schema, place), deeper);
   if ("const" in schema) return schema.const;
-  if (Array.isArray(schema.enum) && schema.enum.length > 0) return place.words.oneOf(schema.enum);
+  if (Array.isArray(schema.enum) && schema.enum.length > 0) {
+    spend(schema.enum.length * place.words.searchSteps, place);
+    return place.words.oneOf(schema.enum);
+  }
   const choices = [schema.anyOf, schema.oneOf].find(Array.isArray) as unknown[] | undefined;
   if (choices) return value({ ...schema, anyOf: undefined, oneOf: undefined, ...simplest(choices, place) }, deeper);
-  if (Array.isArray(schema.allOf)) return value(merged(schema, schema.allOf, place.root), deeper);
+  if (Array.isArray(schema.allOf)) return value(merged(schema, schema.allOf, place), deeper);
   return generators.get(typeOf(schema))?.(schema, deeper) ?? null;
 }
 
@@ -43,28 +55,36 @@ function typeOf(schema: JsonObject): unknown {
 }
 
 /** The first of several alternatives; deep in the value, the first that does not nest further. */
-function simplest(choices: readonly unknown[], { root, depth }: Place): JsonObject {
-  const known = choices.map((choice) => resolved(choice, root));
+function simplest(choices: readonly unknown[], place: Place): JsonObject {
+  const { depth } = place;
+  spend(choices.length, place);
+  const known = choices.map((choice) => resolved(choice, place));
   const isLeaf = (choice: unknown) => isObject(choice) && !["object", "array"].includes(String(typeOf(choice)));
   const isNull = (choice: unknown) => isObject(choice) && choice.type === "null";
   return objectOf(known.find(depth > maxDepth / 3 ? isLeaf : (choice) => !isNull(choice)) ?? known[0]);
 }
 
-function merged(schema: JsonObject, all: readonly unknown[], root: unknown): JsonObject {
+function merged(schema: JsonObject, all: readonly unknown[], place: Place): JsonObject {
   const { allOf: _, ...own } = schema;
-  return all.reduce<JsonObject>((whole, part) => {
-    const known = resolved(part, root);
-    if (!isObject(known)) return whole;
-    const properties = { ...objectOf(whole.properties), ...objectOf(known.properties) };
-    const required = [...listOf(whole.required), ...listOf(known.required)];
-    return { ...whole, ...known, ...(Object.keys(properties).length > 0 && { properties, required }) };
-  }, own);
+  spend(all.length, place);
+  const parts = [own, ...all.map((part) => resolved(part, place)).filter(isObject)];
+  // With fromEntries, __proto__ is a field like any other.
+  const joined = (objects: readonly JsonObject[]): JsonObject => {
+    const fields = objects.flatMap((each) => Object.entries(each));
+    spend(fields.length, place);
+    return Object.fromEntries(fields);
+  };
+  const properties = joined(parts.map((part) => objectOf(part.properties)));
+  const required = parts.flatMap((part) => listOf(part.required));
+  spend(required.length, place);
+  return { ...joined(parts), ...(Object.keys(properties).length > 0 && { properties, required }) };
 }
 
 function object(schema: JsonObject, place: Place): JsonObject {
   const properties = objectOf(schema.properties);
   const required = listOf(schema.required).filter((name) => typeof name === "string");
   const names = required.length > 0 ? required : place.depth > maxDepth / 3 ? [] : Object.keys(properties);
+  spend(names.length, place);
   // With fromEntries, __proto__ is a property like any other.
   return Object.fromEntries(names.map((name) => [name, value(properties[name] ?? {}, { ...place, name })]));
 }
@@ -92,15 +112,19 @@ const formats: Readonly<Record<string, string>> = {
   uuid: "00000000-0000-4000-8000-000000000000",
 };
 
-function string(schema: JsonObject, { words, name }: Place): string {
+function string(schema: JsonObject, place: Place): string {
+  const { words, name } = place;
   const format = formats[String(schema.format)];
   if (format !== undefined) return format;
   const most = numberOf(schema.maxLength) ?? 1_000;
   const least = Math.min(numberOf(schema.minLength) ?? 0, 10_000);
+  spend(least >> 6, place);
   return (words.text() ?? name).slice(0, most).padEnd(least, ".");
 }
 
-function number(schema: JsonObject, { words }: Place): number {
+function number(schema: JsonObject, place: Place): number {
+  const { words } = place;
+  spend(words.numberCount() >> 6, place);
   const step = numberOf(schema.multipleOf) ?? (typeOf(schema) === "integer" ? 1 : undefined);
   const [above = Number.NEGATIVE_INFINITY, below = Number.POSITIVE_INFINITY] = [
     numberOf(schema.exclusiveMinimum),
@@ -131,14 +155,15 @@ const generators = new Map<unknown, (schema: JsonObject, place: Place) => unknow
 ]);
 
 /** What a reference in the schema stands for; any other schema itself. */
-function resolved(schema: unknown, root: unknown): unknown {
+function resolved(schema: unknown, place: Place): unknown {
   if (!isObject(schema) || typeof schema.$ref !== "string") return schema;
   if (!schema.$ref.startsWith("#")) return {};
   const keys = schema.$ref.split("/").slice(1);
+  spend(keys.length, place);
   return keys.reduce<unknown>((at, key) => {
     const name = key.replaceAll("~1", "/").replaceAll("~0", "~");
     return isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
-  }, root);
+  }, place.root);
 }
 
 const objectOf = (each: unknown): JsonObject => (isObject(each) ? each : {});
@@ -156,11 +181,16 @@ export function wordsOf(prompt: string) {
     ([name]) => name,
   );
   const texts = [...quoted, ...names];
-  const numbers = Array.from(prompt.matchAll(/(?<![\w.])-?\d{1,15}(?:\.\d{1,10})?(?![\w.]*\w)/g), ([each]) =>
+  const numbers = Array.from(prompt.matchAll(/(?<![\w.])-?\d{1,15}(?:\.\d{1,10})?(?!\.*\w)/g), ([each]) =>
     Number(each),
   );
   const lower = prompt.toLowerCase();
   return {
+    /** What may still be spent on schemas. */
+    steps: maxSteps,
+    /** Of looking for one value of an enum in the prompt. */
+    searchSteps: Math.ceil((lower.length + 1) / 1_024),
+    numberCount: () => numbers.length,
     text: () => texts.shift(),
     number(fits: (candidate: number) => boolean) {
       const at = numbers.findIndex(fits);

@@ -32,7 +32,7 @@ export async function formOf(
     const head = `--${boundary}\r\ncontent-disposition: form-data; name="${escaped(name)}"`;
     const file = files.get(entry);
     if (file) {
-      const type = file.mime.replace(/[^\w.+/-].*$/s, "");
+      const [type = ""] = file.mime.split(/[^\w.+/-]/, 1);
       const about = `; filename="file-${index}.${extensionOf(type)}"\r\ncontent-type: ${type}\r\n\r\n`;
       parts.push(Buffer.from(head + about), await file.read(limitBytes(field)), Buffer.from("\r\n"));
     } else parts.push(Buffer.from(`${head}\r\n\r\n${text}\r\n`));

@@ -7,7 +7,6 @@ import {
   type Tasks,
   UpstreamFailure,
 } from "../provider.ts";
-import { secondsOf } from "../recording.ts";
 import { failureInside } from "../wire/failures.ts";
 import { fieldsIn, isObject, parse, pick, providerFileRefusal } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
@@ -126,7 +125,7 @@ async function transcription(client: ProviderClient, call: GenerationCall): Prom
   const parsed = isJson ? parse(text) : { text };
   if (parsed.error != null) throw failureInside(parsed, client.clock);
   if (typeof parsed.text !== "string") throw new UpstreamFailure("unavailable", "an answer without a text");
-  const seconds = reportedSeconds(parsed) ?? (await secondsOf(recording, file.mime));
+  const seconds = reportedSeconds(parsed) ?? (await call.secondsOf(recording, file.mime, file.id));
   if (seconds === undefined) throw refusal("The length of this recording cannot be determined.", file.param);
   return { output: pick(parsed, transcriptFields), usage: { minute: Math.round((seconds / 60) * 1e6) / 1e6 } };
 }

@@ -20,7 +20,7 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
     rules: {
       // Predictions with more than about 6 MB inline are interrupted.
       inlineLimitBytes: 4 * 1024 * 1024,
-      privateUrls: /[\\/]{2}[^\s/]*\bapi\.replicate\.com\b/i,
+      privateHosts: /\bapi\.replicate\.com\b/i,
       rename: ({ n, ...input }) => (typeof n === "number" && n > 1 ? { num_outputs: n, ...input } : input),
     },
     submit,
@@ -99,12 +99,22 @@ const errors: readonly (readonly [text: RegExp, status: number])[] = [
   [/(failed|unable|could not) to? ?(download|load|fetch|decode|open|read)/i, 422],
 ];
 
+/** The text may be the log of the whole prediction. */
+const maxErrorCharacters = 2_000;
+
+function withoutQuery(word: string): string {
+  const link = word.search(/https?:\/\//);
+  const query = link < 0 ? -1 : word.indexOf("?", link);
+  return query < 0 ? word : word.slice(0, query);
+}
+
 /** The failure of a prediction that did not succeed. */
 function predictionFailure({ status, error }: JsonObject, clock: Clock): UpstreamFailure {
   const text = typeof error === "string" ? error : "";
   const found = status === "failed" ? errors.find(([pattern]) => pattern.test(text)) : undefined;
   // Links in the text are signed: the signature must not reach the caller.
-  const message = text.replace(/(https?:\/\/[^\s?"']+)\?[^\s"']*/g, "$1") || `a prediction that is ${String(status)}`;
+  const message = text.slice(0, maxErrorCharacters).replace(/[^\s"']+/g, withoutQuery);
+  const ended = `a prediction that is ${String(status)}`;
   const code = found?.[1] ?? 500;
-  return failureOf(code, code === 429 ? { "retry-after": "10" } : {}, { error: { message } }, clock);
+  return failureOf(code, code === 429 ? { "retry-after": "10" } : {}, { error: { message: message || ended } }, clock);
 }

@@ -37,7 +37,7 @@ export type ProviderClient = ReturnType<typeof connectProvider>;
 /** The HTTP client for the server at an upstream's address. */
 export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
   const base = new URL(endpoint.baseUrl);
-  const root = base.pathname.replace(/\/+$/, "");
+  const root = base.pathname.replace(/(?<!\/)\/+$/, "");
   const http = createHttpClient({ origin: base.origin, connections: endpoint.concurrency, clock });
   const safeFetch = createSafeFetch({ clock, trusted: base.origin });
   const common = { "accept-encoding": "identity", "user-agent": "inference-service", ...endpoint.headers };
@@ -121,7 +121,7 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
 /** The address with the version's path, whether or not the operator's has it: providers' own clients take it without. */
 export function versioned(baseUrl: string, version: string): string {
   const url = new URL(baseUrl);
-  const path = url.pathname.replace(/\/+$/, "");
+  const path = url.pathname.replace(/(?<!\/)\/+$/, "");
   url.pathname = path.endsWith(`/${version}`) ? path : `${path}/${version}`;
   return url.href;
 }

@@ -10,9 +10,9 @@ const contextTexts = [
   /prompt (is too long|exceeds max length)|input length and `?max_tokens`? exceed/,
   /context (length|window|limit) (is |was )?exceed|exceeds? (the )?(context|limit of context)/,
   // Google; Moonshot; Together.
-  /input token count .{0,80}exceeds/,
+  /input token count [^a-z]{0,40}exceeds/,
   /exceeded model token limit/,
-  /tokens .{0,80}must be <= ?\d/,
+  /tokens[^a-z]{1,8}(max_new_tokens[^a-z]{1,8})?must be <= ?\d/,
 ];
 
 /** Limits of a server, not of the model: other servers of the same model differ in them. */

@@ -25,7 +25,15 @@ const columns: readonly Column<Call>[] = [
     cell: ({ model, endpoint }) => <span className="wrap-anywhere">{model ?? endpoint ?? "unknown"}</span>,
     wide: true,
   },
-  { header: "Status", cell: (call) => <CallStatus call={call} /> },
+  {
+    header: "Status",
+    cell: (call) => (
+      <span className="flex flex-wrap gap-1">
+        <CallStatus call={call} />
+        {call.refunded && <Badge tone="warn">refunded</Badge>}
+      </span>
+    ),
+  },
   {
     header: "Tokens",
     numeric: true,

@@ -81,6 +81,7 @@ envFrom:
 
 {{- define "inference.env" -}}
 - { name: METRICS_PORT, value: "9464" }
+- { name: METRICS_HOST, value: "0.0.0.0" }
 {{- if .root.Values.catalog.file }}
 - { name: CATALOG_FILE, value: {{ printf "/etc/inference/catalog/%s" .root.Values.catalog.file | quote }} }
 {{- end }}

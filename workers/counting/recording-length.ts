@@ -1,8 +1,9 @@
-import { Readable } from "node:stream";
-import { setImmediate } from "node:timers/promises";
-import { parseStream } from "music-metadata";
+import { parseBuffer } from "music-metadata";
 
-/** The length of a recording; undefined if it is unknown. Exact for WAV files, else what the file's tables say. */
+/**
+ * The length of a recording; undefined if it is unknown. Exact for WAV files, else what the file's tables say. Only for a
+ * thread that is ended when it takes too long: some files take the parser minutes.
+ */
 export async function secondsOf(bytes: Buffer, mime: string): Promise<number | undefined> {
   if (isWav(bytes)) return wavSeconds(bytes);
   return (await tableSeconds(bytes, mime)) ?? (isMatroska(bytes) ? blockSeconds(bytes) : undefined);
@@ -12,22 +13,10 @@ const positive = (seconds: number | undefined) =>
   seconds !== undefined && Number.isFinite(seconds) && seconds > 0 ? seconds : undefined;
 
 async function tableSeconds(bytes: Buffer, mimeType: string): Promise<number | undefined> {
-  const stream = Readable.from(partsOf(bytes), { objectMode: false });
-  const options = { duration: true, skipCovers: true };
   try {
-    return positive((await parseStream(stream, { mimeType, size: bytes.length }, options)).format.duration);
+    return positive((await parseBuffer(bytes, mimeType, { duration: true, skipCovers: true })).format.duration);
   } catch {
     return undefined;
-  }
-}
-
-const partBytes = 64 * 1024;
-
-/** From a single buffer, the parser would read the whole file without giving the event loop a turn. */
-async function* partsOf(bytes: Buffer): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes.length; at += partBytes) {
-    if (at > 0) await setImmediate();
-    yield bytes.subarray(at, at + partBytes);
   }
 }
 
@@ -121,22 +110,3 @@ function numberAt(bytes: Buffer, at: number, isId: boolean): { value: number; le
 
 const unsigned = (bytes: Buffer, at: number, length: number) =>
   length >= 1 && length <= 6 && at + length <= bytes.length ? bytes.readUIntBE(at, length) : 0;
-
-/** The header of a WAV file with 16-bit mono PCM. http://soundfile.sapp.org/doc/WaveFormat/ */
-export function wavHeader(samples: number, sampleRate: number): Buffer {
-  const bytes = samples * 2;
-  const header = Buffer.alloc(44);
-  header.write("RIFF", 0, "latin1");
-  header.writeUInt32LE(36 + bytes, 4);
-  header.write("WAVEfmt ", 8, "latin1");
-  header.writeUInt32LE(16, 16);
-  header.writeUInt16LE(1, 20);
-  header.writeUInt16LE(1, 22);
-  header.writeUInt32LE(sampleRate, 24);
-  header.writeUInt32LE(sampleRate * 2, 28);
-  header.writeUInt16LE(2, 32);
-  header.writeUInt16LE(16, 34);
-  header.write("data", 36, "latin1");
-  header.writeUInt32LE(bytes, 40);
-  return header;
-}

@@ -1,0 +1,27 @@
+import type { Request } from "express";
+import { insufficientBalance } from "#errors";
+import type { Caller } from "#keys";
+import type { Money } from "#money";
+import { hasBegun, type IdempotencyDeps } from "../idempotency.ts";
+
+/** Shorter bodies are cheaper to read than a balance. */
+const largeBytes = 64 * 1024;
+
+/**
+ * Throws 402 before a large body is read for an account that has no money at all, unless its answer is stored. It has to be
+ * parsed to know what the call costs, which is the expensive part of a refusal.
+ */
+export async function assertLargeBodyPayable(
+  deps: Pick<IdempotencyDeps, "idempotency" | "isAlive"> & { readonly money: Money },
+  req: Request,
+  { account }: Caller,
+): Promise<void> {
+  // Without a length it is sent in chunks.
+  if (Number(req.headers["content-length"] ?? largeBytes) < largeBytes) return;
+  // While MongoDB is unavailable the call is refused where its money is held.
+  const balances = await deps.money.balances([account]).catch(() => undefined);
+  if ((balances?.get(account) ?? 1n) > 0n) return;
+  const key = req.get("idempotency-key");
+  if (key !== undefined && (await hasBegun(deps, { account, key }))) return;
+  throw insufficientBalance("The account has no balance.");
+}

@@ -1,0 +1,212 @@
+import { invalidValue } from "#errors";
+
+/** What the JSON of one body may hold. docs/api/inference.md, "Limits". */
+export interface JsonLimits {
+  /** Elements of lists, and fields. Whole numbers of up to ten digits in lists, such as tokens, are counted apart. */
+  readonly values: number;
+  readonly wholeNumbers: number;
+  /** Different names of fields, as they are written. */
+  readonly names: number;
+  /** Of the names of all fields. */
+  readonly nameBytes: number;
+  readonly levels: number;
+  /** Characters of one number. */
+  readonly numberLength: number;
+}
+
+/** One body within them is parsed and checked in less than 100 ms. As many whole numbers as embeddings have tokens. */
+export const jsonLimits: JsonLimits = {
+  values: 50_000,
+  wholeNumbers: 256 * 8_192,
+  names: 20_000,
+  nameBytes: 4 * 1024 * 1024,
+  levels: 128,
+  numberLength: 100,
+};
+
+/** For JSON whose values are counted only. */
+export const unlimitedJson = Object.fromEntries(
+  Object.keys(jsonLimits).map((name) => [name, Number.POSITIVE_INFINITY]),
+) as unknown as JsonLimits;
+
+/** Bytes in the heap beside the text of strings: the most that V8 takes on average, for objects of one field each. */
+const heapBytesOf = { value: 128, name: 128, wholeNumber: 8 } as const;
+
+/** Most strings are shorter, and reading their bytes one by one is faster than two native calls. */
+const shortString = 32;
+const wholeNumberLength = 10;
+
+const code = (character: string) => character.charCodeAt(0);
+const [quote, backslash, comma, colon] = [code('"'), code("\\"), code(","), code(":")];
+const [openList, openObject] = [code("["), code("{")];
+const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39;
+const isWhiteSpace = (byte: number) => byte <= 0x20;
+/** Part of a number or a literal. */
+const isInWord = Uint8Array.from({ length: 256 }, (_, byte) =>
+  isWhiteSpace(byte) || '"[]{},:'.includes(String.fromCharCode(byte)) ? 0 : 1,
+);
+
+export type JsonScan = ReturnType<typeof createJsonScan>;
+
+/**
+ * Counts what a JSON text will become, as its bytes arrive and before anything is parsed. Text that is not JSON is counted
+ * somehow: the parser refuses it later. `push` throws a 400 that names the limit, at the first byte beyond it.
+ */
+export function createJsonScan(limits: JsonLimits = jsonLimits) {
+  let [values, wholeNumbers, nameBytes, depth] = [0, 0, 0, 0];
+  const names = new Set<string>();
+  const isListAt: boolean[] = [];
+  let isList = false;
+  let awaitsElement = false;
+  let awaitsName = false;
+  let isInString = false;
+  let isInName = false;
+  let isEscaped = false;
+  /** The beginning of a name, in an earlier chunk. */
+  let nameStart = "";
+  /** The last name of the outermost object. */
+  let field = "";
+  /** Of a number or a literal; 0 outside. */
+  let length = 0;
+  let isElement = false;
+  let isNumber = false;
+  let isWhole = false;
+
+  function tooMany(limit: number, what: string): never {
+    throw invalidValue(undefined, `The body has more than ${limit} ${what}.`);
+  }
+  function countValue(): void {
+    if (++values > limits.values) tooMany(limits.values, "values");
+  }
+  function beginElement(): void {
+    if (awaitsElement) countValue();
+    awaitsElement = false;
+  }
+  function open(list: boolean): void {
+    beginElement();
+    if (++depth > limits.levels) {
+      const param = /^[\w.-]{1,64}$/.test(field) ? field : undefined;
+      throw invalidValue(param, `${param ?? "The body"}: is nested too deep; at most ${limits.levels} levels.`);
+    }
+    isList = list;
+    isListAt[depth] = list;
+    awaitsElement = list;
+    awaitsName = !list;
+  }
+  function close(): void {
+    if (depth > 0) depth--;
+    isList = isListAt[depth] === true;
+    awaitsElement = false;
+    awaitsName = false;
+  }
+  function endWord(): void {
+    if (length === 0) return;
+    if (isElement && !(isWhole && length <= wholeNumberLength)) countValue();
+    else if (isElement && ++wholeNumbers > limits.wholeNumbers) tooMany(limits.wholeNumbers, "whole numbers");
+    length = 0;
+  }
+  function addToName(chunk: Buffer, start: number, end: number): void {
+    nameBytes += end - start;
+    if (nameBytes > limits.nameBytes) tooMany(limits.nameBytes, "bytes of field names");
+    nameStart += chunk.toString("latin1", start, end);
+  }
+  function endName(): void {
+    if (depth === 1) field = nameStart;
+    if (names.add(nameStart).size > limits.names) tooMany(limits.names, "different field names");
+    nameStart = "";
+  }
+
+  /** Returns the index after the string's end, or the chunk's length. */
+  function passString(chunk: Buffer, start: number): number {
+    let at = start;
+    if (isEscaped && at < chunk.length) {
+      isEscaped = false;
+      at++;
+    }
+    let nextQuote = -1;
+    let nextBackslash = -1;
+    while (at < chunk.length) {
+      const soon = Math.min(chunk.length, at + shortString);
+      while (at < soon && chunk[at] !== quote && chunk[at] !== backslash) at++;
+      if (at === soon && at < chunk.length) {
+        if (nextQuote < at) nextQuote = indexOf(chunk, quote, at);
+        if (nextBackslash < at) nextBackslash = indexOf(chunk, backslash, at);
+        at = Math.min(nextQuote, nextBackslash);
+      }
+      if (chunk[at] === quote) {
+        isInString = false;
+        if (!isInName) return at + 1;
+        addToName(chunk, start, at);
+        endName();
+        return at + 1;
+      }
+      // A backslash, or the end of the chunk.
+      at += 2;
+    }
+    isEscaped = at === chunk.length + 1;
+    if (isInName) addToName(chunk, start, chunk.length);
+    return chunk.length;
+  }
+
+  /** Returns the index after a number or a literal, or the chunk's length. */
+  function passWord(chunk: Buffer, start: number): number {
+    let at = start;
+    let byte = chunk[at] as number;
+    if (length === 0) {
+      isElement = awaitsElement;
+      awaitsElement = false;
+      isNumber = byte === code("-") || isDigit(byte);
+      isWhole = isNumber;
+    }
+    for (; at < chunk.length && isInWord[(byte = chunk[at] as number)] === 1; at++) if (!isDigit(byte)) isWhole = false;
+    length += at - start;
+    if (isNumber && length > limits.numberLength)
+      throw invalidValue(undefined, `The body has a number of more than ${limits.numberLength} characters.`);
+    return at;
+  }
+
+  return {
+    push(chunk: Buffer): void {
+      let at = 0;
+      while (at < chunk.length) {
+        if (isInString) {
+          at = passString(chunk, at);
+          continue;
+        }
+        const byte = chunk[at] as number;
+        if (isInWord[byte] === 1) {
+          at = passWord(chunk, at);
+          continue;
+        }
+        at++;
+        endWord();
+        if (isWhiteSpace(byte)) {
+          while (at < chunk.length && isWhiteSpace(chunk[at] as number)) at++;
+        } else if (byte === quote) {
+          beginElement();
+          isInString = true;
+          isInName = awaitsName;
+          awaitsName = false;
+        } else if (byte === comma) {
+          awaitsElement = isList;
+          awaitsName = !isList;
+        } else if (byte === colon) countValue();
+        else if (byte === openList || byte === openObject) open(byte === openList);
+        else close();
+      }
+    },
+    get counts() {
+      return { values, wholeNumbers, names: names.size, nameBytes };
+    },
+    /** What the values take in the heap, beside the text of their strings. */
+    get heapBytes(): number {
+      const { value, name, wholeNumber } = heapBytesOf;
+      return values * value + names.size * name + wholeNumbers * wholeNumber;
+    },
+  };
+}
+
+function indexOf(chunk: Buffer, byte: number, from: number): number {
+  const at = chunk.indexOf(byte, from);
+  return at === -1 ? chunk.length : at;
+}

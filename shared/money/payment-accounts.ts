@@ -1,0 +1,73 @@
+import type { mongo as driver } from "mongoose";
+import { longRunning, olderThan, scatter } from "#platform/collection";
+import { answered } from "#platform/mongo";
+import { type Account, type Accounts, type Page, type StoredAccount, toAccount } from "./accounts.ts";
+
+const prefix = "x402:";
+/** The range of the ids with the prefix. */
+const ids = { $gte: prefix, $lt: "x402;" };
+/** One unit of USDC, which has six decimals: the least that can be paid on chain. */
+export const unitNanoUsd = 1_000n;
+
+export const paymentAccount = (memo: string): string => `${prefix}${memo}`;
+export const isPaymentAccount = (id: string): boolean => id.startsWith(prefix);
+
+/** Accounts that owe their payer something, and those that can be removed once they expire: each by a partial index. */
+export const withUnused = { _id: ids, available: { $gte: unitNanoUsd } };
+export const unusedIndex = { _id: 1, available: 1, createdAt: 1 } as const;
+export const withoutUnused = { _id: ids, available: { $lt: unitNanoUsd }, held: 0n, openHolds: 0 };
+/** A key of its own, so that a hint is clear. */
+export const spentIndex = { createdAt: -1, _id: -1, available: 1 } as const;
+
+/** How many index keys a page of a sum reads. */
+const pageKeys = 100_000;
+
+/** Accounts of payments on chain. */
+export function createPaymentAccounts({ collection }: Accounts) {
+  /** What is available on payment accounts, without amounts too small to be paid back. */
+  async function sumUnused(openedBefore: Date) {
+    const total = { nanoUsd: 0n, payments: 0 };
+    for (let after = prefix; ; ) {
+      const unused = { ...withUnused, _id: { ...ids, $gt: after }, createdAt: { $lt: openedBefore } };
+      const sums = collection.aggregate<{ nanoUsd: bigint; payments: number; last: string }>(
+        [
+          { $match: unused },
+          { $sort: { _id: 1 } },
+          { $limit: pageKeys },
+          { $project: { available: 1 } },
+          { $group: { _id: null, nanoUsd: { $sum: "$available" }, payments: { $sum: 1 }, last: { $max: "$_id" } } },
+        ],
+        { hint: unusedIndex, ...longRunning, ...scatter("unused payments") },
+      );
+      const [sum] = await sums.toArray();
+      total.nanoUsd += sum?.nanoUsd ?? 0n;
+      total.payments += Number(sum?.payments ?? 0);
+      if (!sum || sum.payments < pageKeys) return total;
+      after = sum.last;
+    }
+  }
+
+  async function list(filter: driver.Filter<StoredAccount>, options: driver.FindOptions): Promise<Account[]> {
+    const found = collection.find(filter, { projection: { holds: 0 }, ...options, ...scatter("unused payments") });
+    return (await answered(found.toArray())).map(toAccount);
+  }
+
+  /** The same accounts, in the order of their ids. */
+  const unusedAccounts = (openedBefore: Date, { limit, after = prefix }: Page): Promise<Account[]> =>
+    list(
+      { ...withUnused, _id: { ...ids, $gt: after }, createdAt: { $lt: openedBefore } },
+      { sort: { _id: 1 }, hint: unusedIndex, limit },
+    );
+
+  /** Payment accounts with nothing to pay back and no open hold, newest first. */
+  const spentAccounts = (openedBefore: Date, { limit, after }: { limit: number; after?: Account | undefined }) =>
+    list(
+      {
+        ...withoutUnused,
+        $and: [{ createdAt: { $lt: openedBefore } }, ...(after ? [olderThan(after.id, after.createdAt)] : [])],
+      },
+      { sort: { createdAt: -1, _id: -1 }, hint: spentIndex, limit },
+    );
+
+  return { sumUnused, unusedAccounts, spentAccounts };
+}

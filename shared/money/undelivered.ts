@@ -1,0 +1,121 @@
+import { Schema } from "mongoose";
+import type { Clock } from "#platform/clock";
+import { longRunning, openCollection, scatter } from "#platform/collection";
+import type { Logger } from "#platform/logger";
+import { answered, type Mongo } from "#platform/mongo";
+import { type EntryKey, type Ledger, refundOf, timeIndex } from "./ledger.ts";
+
+/** What an API instance noted of the JSON calls whose answers it has to deliver. */
+interface StoredInstance {
+  readonly _id: string;
+  /** The number that its next call gets. */
+  readonly next: number;
+  /** The calls with lower numbers that their callers have not received whole. */
+  readonly open: readonly EntryKey[];
+  /** By MongoDB's clock. */
+  readonly notedAt: Date;
+  /** Calls with the number `next` or a higher one are decided after this, by MongoDB's clock or a worker's. */
+  readonly scanFrom: Date;
+  /** From here on none of its calls can be decided any more. */
+  readonly endsAt: Date;
+}
+
+export interface DeliveryNote {
+  readonly instance: string;
+  readonly next: number;
+  readonly open: readonly EntryKey[];
+  /** Unix milliseconds. */
+  readonly endsAt: number;
+}
+
+const schema = new Schema({ _id: String }, { collection: "apiInstances", strict: "throw", versionKey: false });
+
+/** Several times the interval of the notes. */
+const silentMs = 20_000;
+/** How far apart the clocks of MongoDB, API instances and workers may be. */
+const skewMs = 120_000;
+/** After MongoDB came back, workers insert what they could not insert meanwhile: with the times of their decisions. */
+const recoveryMs = 60_000;
+/** A lost note only makes the instance's last one older, so that more is refunded. */
+const quick = { writeConcern: { w: 1, journal: false } } as const;
+
+/**
+ * Refunds answers that died with their API instance. Owns the collection `apiInstances`.
+ *
+ * Each instance numbers its JSON calls whose answers are not stored, and notes at short intervals which of them are not
+ * delivered yet. When it is dead, these calls and those with later numbers are refunded if they were charged. Its note is
+ * older than its last deliveries, never younger: what may have been delivered, but is not known to have been, is refunded.
+ */
+export function createUndelivered(deps: {
+  mongo: Mongo;
+  ledger: Ledger;
+  refund: (account: string, requestId: string) => Promise<unknown>;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { mongo, ledger, refund, clock, log } = deps;
+  const { collection } = openCollection<StoredInstance>(mongo, "apiInstances", schema);
+
+  async function noteDeliveries({ instance, next, open, endsAt }: DeliveryNote): Promise<void> {
+    const update = {
+      $set: { next, open, endsAt: new Date(endsAt) },
+      $currentDate: { notedAt: true, scanFrom: true },
+    } as const;
+    await answered(collection.updateOne({ _id: instance }, update, { upsert: true, ...quick }));
+  }
+
+  /** The instance has delivered all its answers, and takes no more calls. */
+  async function endDeliveries(instance: string): Promise<void> {
+    await answered(collection.deleteOne({ _id: instance }));
+  }
+
+  /** Calls with the number `next` or a higher one that were charged. */
+  const findLater = ({ _id, next, scanFrom }: StoredInstance): Promise<EntryKey[]> =>
+    ledger.collection
+      .find(
+        {
+          createdAt: { $gte: new Date(scanFrom.getTime() - skewMs) },
+          "reply.instance": _id,
+          "reply.number": { $gte: next },
+        },
+        { projection: { account: 1 }, hint: timeIndex, ...longRunning, ...scatter("undelivered answers") },
+      )
+      .toArray();
+
+  async function refundCallsOf(dead: StoredInstance): Promise<number> {
+    const now = new Date(clock.now());
+    const decided = await ledger.readCommitted(dead.open);
+    const charged = dead.open.filter(({ _id }) => (decided.get(_id)?.amount ?? 0n) < 0n);
+    const undelivered = [...charged, ...(await findLater(dead))];
+    const refundKeys = undelivered.map(({ _id, account }) => ({ _id: refundOf(_id), account }));
+    const refunded = await ledger.readCommitted(refundKeys);
+    const owed = undelivered.filter(({ _id }) => !refunded.has(refundOf(_id)));
+    for (const { account, _id } of owed) await refund(account, _id);
+    // A worker that was stopped for a while may still decide a call, and one that waited for MongoDB insert a decision.
+    const isSame = { _id: dead._id, notedAt: dead.notedAt };
+    const open = dead.open.filter(({ _id }) => !decided.has(_id));
+    if (now > dead.endsAt) await answered(collection.deleteOne(isSame));
+    else if (clock.now() - (mongo.upSince() ?? Number.POSITIVE_INFINITY) > recoveryMs)
+      await answered(collection.updateOne(isSame, { $set: { open, scanFrom: now } }));
+    return owed.length;
+  }
+
+  /**
+   * Refunds the undelivered answers of dead instances; `isAlive` is asked for those that have noted nothing for a while. Any
+   * number of processes may do it at once. Resolves with how many calls were refunded.
+   */
+  async function refundUndelivered(isAlive: (instance: string) => Promise<boolean>): Promise<number> {
+    const isSilent = { $expr: { $lt: ["$notedAt", { $subtract: ["$$NOW", silentMs] }] } };
+    let refunded = 0;
+    for (const instance of await answered(collection.find(isSilent).toArray())) {
+      if (await isAlive(instance._id)) continue;
+      const count = await refundCallsOf(instance);
+      if (count > 0)
+        log.warn({ instance: instance._id, count }, "answers that died with an API instance were refunded");
+      refunded += count;
+    }
+    return refunded;
+  }
+
+  return { noteDeliveries, endDeliveries, refundUndelivered };
+}

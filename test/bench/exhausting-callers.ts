@@ -1,0 +1,129 @@
+import { connect, type Socket } from "node:net";
+import { parentPort, workerData } from "node:worker_threads";
+import { asking, burstPrompt, streamFormats } from "./format-streams.ts";
+import { prompt } from "./workload.ts";
+
+/**
+ * Callers who try to use up the service's memory: a thread of its own, so that they do not delay the calls that are measured.
+ * A caller who is answered or cut begins again after ten seconds. Posts how often each status was answered, once a second.
+ */
+export type Attack = "streams" | "drips" | "keyless" | "unfunded";
+
+export interface Attackers {
+  readonly attack: Attack;
+  readonly port: number;
+  readonly model: string;
+  /** One for each caller. Empty: without a key. */
+  readonly keys: readonly string[];
+}
+
+const { attack, port, model, keys } = workerData as Attackers;
+const statuses: Record<string, number> = {};
+const againMs = 10_000;
+/** Until the last byte of a keyless body. */
+const lastByteMs = 5_000;
+const reportMs = 1_000;
+const dripMs = 50;
+const mebi = 1024 * 1024;
+const space = Buffer.alloc(64 * 1024, " ");
+
+interface Body {
+  readonly path: string;
+  readonly length: number;
+  /** Sends it, as far as it is taken. */
+  readonly send: (socket: Socket) => Promise<void> | void;
+}
+
+/** Waits while the socket takes no more. False: it is closed. */
+async function write(socket: Socket, piece: Buffer | string): Promise<boolean> {
+  if (!socket.destroyed && !socket.write(piece))
+    await new Promise<void>((resolve) => {
+      const go = () => {
+        socket.off("drain", go).off("close", go);
+        resolve();
+      };
+      socket.on("drain", go).on("close", go);
+    });
+  return !socket.destroyed;
+}
+
+async function writeAll(socket: Socket, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length; at += space.length)
+    if (!(await write(socket, bytes.subarray(at, at + space.length)))) return;
+}
+
+const chatPath = "/v1/chat/completions";
+const largest = 25 * mebi;
+const messages = (content: unknown) => ({ model, messages: [{ role: "user", content }] });
+const padded = (value: object, length: number) => Buffer.from(JSON.stringify(value).padEnd(length));
+const dripping = new Set<Socket>();
+
+const bodies: Readonly<Record<Attack, (caller: number) => Body>> = {
+  streams(caller) {
+    const { path, body } = asking[streamFormats[caller % streamFormats.length] ?? "chat"];
+    const text = JSON.stringify(body(model)).replace(prompt, burstPrompt);
+    return { path: path(model), length: text.length, send: (socket) => void socket.write(text) };
+  },
+  drips: () => ({
+    path: chatPath,
+    length: largest,
+    async send(socket) {
+      await writeAll(socket, Buffer.alloc(mebi, " "));
+      dripping.add(socket);
+      socket.on("close", () => dripping.delete(socket));
+    },
+  }),
+  keyless() {
+    const bytes = padded({ model: "local/image", prompt: "A fox" }, 120_000);
+    return {
+      path: "/v1/images/generations",
+      length: bytes.length,
+      async send(socket) {
+        await writeAll(socket, bytes.subarray(0, -1));
+        setTimeout(() => socket.write(" "), lastByteMs);
+      },
+    };
+  },
+  unfunded(caller) {
+    const bytes = caller % 2 === 0 ? text : values;
+    return { path: chatPath, length: bytes.length, send: (socket) => writeAll(socket, bytes) };
+  },
+};
+const isUnfunded = attack === "unfunded";
+/** One long text, and as many small values as fit. */
+const text = isUnfunded ? padded(messages("x".repeat(largest - 1_000)), largest) : space;
+const values = isUnfunded
+  ? padded({ ...messages("Hi"), metadata: Array.from({ length: 3_000_000 }, () => ({})) }, largest)
+  : space;
+
+function begin(caller: number): void {
+  const { path, length, send } = bodies[attack](caller);
+  const key = keys[caller] ?? "";
+  const socket = connect(port, "127.0.0.1");
+  let isOver = false;
+  const again = () => {
+    if (isOver) return;
+    isOver = true;
+    socket.destroy();
+    setTimeout(begin, againMs, caller);
+  };
+  socket.on("error", () => {}).on("close", again);
+  if (attack === "streams") socket.pause();
+  else
+    socket.once("data", (answer: Buffer) => {
+      const status = answer.toString("latin1", 9, 12);
+      statuses[status] = (statuses[status] ?? 0) + 1;
+      again();
+    });
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n` +
+      `${key && `authorization: Bearer ${key}\r\n`}\r\n`,
+  );
+  void send(socket);
+}
+
+for (const caller of keys.keys()) begin(caller);
+setInterval(() => {
+  for (const socket of dripping) socket.write(" ");
+}, dripMs);
+setInterval(() => parentPort?.postMessage(statuses), reportMs);

@@ -1,0 +1,165 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { startChain } from "../../infra/embedded/solana/index.ts";
+import type { Bench } from "./bench.ts";
+import type { Attack, Attackers } from "./exhausting-callers.ts";
+import { type Outcome, runLoad } from "./load.ts";
+import { residentBytes } from "./processes.ts";
+import type { Service } from "./service.ts";
+import { mebi, ms, table, times } from "./table.ts";
+import { requestBody } from "./workload.ts";
+
+/** Callers who try to use up the service's memory: what API and worker hold at most, and how much longer others wait. */
+
+const limitBytes = 700 * 1024 * 1024;
+const limitRatio = 2;
+const perSecond = 20;
+const sampleMs = 50;
+const settleMs = 3_000;
+const openedAtOnce = 20;
+const names = ["api", "worker"] as const;
+
+interface Plan {
+  readonly attack: Attack;
+  readonly title: string;
+  readonly callers: number;
+  readonly accounts: number;
+  readonly usd?: string;
+}
+
+const plans: readonly Plan[] = [
+  { attack: "streams", title: "40 who never read a stream of 20 MB", callers: 40, accounts: 40, usd: "1000" },
+  { attack: "drips", title: "200 who send a body byte by byte after 1 MB", callers: 200, accounts: 20, usd: "10" },
+  { attack: "keyless", title: "1,000 keyless ones, 120 KB each", callers: 1_000, accounts: 0 },
+  { attack: "unfunded", title: "500 accounts without money, 25 MB each", callers: 500, accounts: 500 },
+];
+
+export interface ExhaustionRound {
+  readonly title: string;
+  readonly alone: Outcome;
+  readonly meanwhile: Outcome;
+  readonly mostBytes: Readonly<Record<(typeof names)[number], number>>;
+  readonly redisBytes: number;
+  /** What the attacking callers were answered. */
+  readonly statuses: Readonly<Record<string, number>>;
+}
+
+/** Settings with which callers without a key are quoted a price. */
+export async function payable(stops: (() => Promise<void>)[]): Promise<Readonly<Record<string, string>>> {
+  const chain = await startChain();
+  stops.unshift(chain.close);
+  return {
+    X402_NETWORK: chain.network,
+    X402_PAY_TO: chain.merchant.address,
+    SOLANA_RPC_URL: chain.rpcUrl,
+    X402_FEE_PAYER_KEY: chain.feePayer.secret,
+    NATIVE_FORMATS_ANY_MODEL: "true",
+  };
+}
+
+/** With the default limits of a key. */
+async function openKeys({ admin }: Service, { accounts, usd }: Plan): Promise<string[]> {
+  const open = async () => {
+    const id = String((await admin("POST", "/accounts", { name: "exhausting" }))["id"]);
+    if (usd) await admin("POST", `/accounts/${id}/credits`, { amount_usd: usd, idempotency_key: "bench" });
+    return String((await admin("POST", `/accounts/${id}/keys`, {}))["key"]);
+  };
+  const keys: string[] = [];
+  while (keys.length < accounts)
+    keys.push(...(await Promise.all(Array.from({ length: Math.min(openedAtOnce, accounts - keys.length) }, open))));
+  return keys;
+}
+
+/** The most that is seen until it is called. */
+function watchMost(read: () => Promise<number> | number): () => number {
+  let most = 0;
+  const look = async () => {
+    most = Math.max(most, await read());
+  };
+  const timer = setInterval(() => void look(), sampleMs);
+  return () => {
+    clearInterval(timer);
+    return most;
+  };
+}
+
+export async function measureExhaustion(
+  service: Service,
+  { quick, say }: Pick<Bench, "quick" | "say">,
+): Promise<ExhaustionRound[]> {
+  const durationMs = quick ? 8_000 : 35_000;
+  const { target } = service;
+  const others = () =>
+    runLoad({
+      targets: [target],
+      body: requestBody(target.model, false),
+      end: "}",
+      pace: { kind: "open", perSecond },
+      durationMs,
+      timeoutMs: 30_000,
+    });
+  const rounds: ExhaustionRound[] = [];
+  for (const plan of plans) {
+    const { attack, title, callers, accounts } = plan;
+    const opened = await openKeys(service, plan);
+    const keys = Array.from({ length: callers }, (_, caller) => opened[caller % accounts] ?? "");
+    await wait(settleMs);
+    const alone = await others();
+    const workerData: Attackers = { attack, port: Number(new URL(target.origin).port), model: target.model, keys };
+    const watches = names.map((name) => {
+      const process = service.processes().find((each) => each.name === name);
+      if (!process) throw new Error(`No ${name} runs.`);
+      return watchMost(() => residentBytes(process));
+    });
+    const redisMost = watchMost(() => service.stores.redisMemoryBytes());
+    let statuses: Readonly<Record<string, number>> = {};
+    const attackers = new Worker(new URL("exhausting-callers.ts", import.meta.url), { workerData });
+    attackers.on("message", (counts: typeof statuses) => {
+      statuses = counts;
+    });
+    await wait(settleMs);
+    const meanwhile = await others();
+    const [api = 0, worker = 0] = watches.map((most) => most());
+    const redisBytes = redisMost();
+    await attackers.terminate();
+    const round = { title, alone, meanwhile, mostBytes: { api, worker }, redisBytes, statuses };
+    say(JSON.stringify(round));
+    rounds.push(round);
+  }
+  return rounds;
+}
+
+export function renderExhaustion(
+  rounds: readonly ExhaustionRound[],
+  command: string,
+  machine: readonly string[],
+): string {
+  const rows = rounds.map(({ title, alone, meanwhile, mostBytes, redisBytes, statuses }) => {
+    const ratio = meanwhile.latencyMs.p99 / alone.latencyMs.p99;
+    const isBounded = Math.max(mostBytes.api, mostBytes.worker) < limitBytes;
+    return [
+      title,
+      Object.entries(statuses)
+        .map(([status, count]) => `${count} x ${status}`)
+        .join(", "),
+      mebi(mostBytes.api),
+      mebi(mostBytes.worker),
+      mebi(redisBytes),
+      ms(alone.latencyMs.p99),
+      ms(meanwhile.latencyMs.p99),
+      times(ratio),
+      String(meanwhile.failed),
+      isBounded && ratio <= limitRatio && meanwhile.failed === 0 ? "pass" : "**fail**",
+    ];
+  });
+  return `# Exhaustion, measured
+
+Written by \`${command}\`: resident memory of API and worker at most, looked at every ${sampleMs} ms, and ${perSecond} JSON calls a second of
+another account before the attack and meanwhile. Wanted: under ${mebi(limitBytes)} MiB, p99 within ${limitRatio} times, no call failed. The processes go
+on from one attack to the next. Attackers, callers, mock, API, worker and stores share the machine:
+
+${machine.map((line) => `- ${line}`).join("\n")}
+
+${table(["attack", "answered", "API, MiB", "worker, MiB", "Redis, MiB", "p99 alone, ms", "meanwhile", "ratio", "failed", ""], rows, 2)}
+`;
+}

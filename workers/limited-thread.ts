@@ -1,0 +1,158 @@
+import { Worker } from "node:worker_threads";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+
+/** Loading the ranks of the tokenizer takes 0.2 s, on a busy machine a second or two. */
+const startLimitMs = 10_000;
+
+interface Options {
+  readonly name: string;
+  /** The module that the thread runs. Its first message says that it is ready; then it answers each task with one. */
+  readonly url: URL;
+  /** For one task. */
+  readonly limitMs: number;
+  /** For waiting. The first task also waits for the thread to start. */
+  readonly waitLimitMs: number;
+  readonly maxWaiting: number;
+  /** Of one account. */
+  readonly maxOfAccount: number;
+}
+
+/** More memory ends the thread, not the process. A third of it suffices. */
+const resourceLimits = { maxOldGenerationSizeMb: 256 };
+
+/** ended: the task took too long, or the thread died of it. busy: its turn did not come. */
+export type Outcome<Result> = { readonly result: Result } | "ended" | "busy";
+
+interface Waiting<Task, Result> {
+  readonly task: () => Task | Promise<Task>;
+  /** Ends the wait for its turn. */
+  readonly leave: () => void;
+  readonly settle: (outcome: Outcome<Result>) => void;
+}
+
+/**
+ * Runs tasks one after another in a thread that is ended when one takes too long: started at first use, and again after it
+ * ended. Accounts take turns. The thread does not keep the process alive.
+ */
+export function createLimitedThread<Task, Result extends object>(
+  { name, url, limitMs, waitLimitMs, maxWaiting, maxOfAccount }: Options,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+) {
+  type Job = Waiting<Task, Result>;
+  /** By account, the one whose turn is next first. */
+  const waiting = new Map<string, Set<Job>>();
+  let waitingCount = 0;
+  let thread: Worker | undefined;
+  let isReady = false;
+  let running: Job | undefined;
+  let stopTimer = () => {};
+  let isClosed = false;
+
+  function startTimer(ms: number): void {
+    stopTimer();
+    stopTimer = clock.after(ms, () => replaceThread("timeout"));
+  }
+
+  function start(): Worker {
+    const started = new Worker(url, { name, env: {}, execArgv: [], resourceLimits });
+    const on = <T>(event: string, handle: (value: T) => void) =>
+      started.on(event, (value: T) => {
+        if (thread === started) handle(value);
+      });
+    on("message", receive);
+    // Error messages may quote a prompt.
+    on("error", ({ name: reason }: Error) => replaceThread(reason));
+    on("exit", () => replaceThread("exited"));
+    started.unref();
+    startTimer(startLimitMs);
+    return started;
+  }
+
+  function receive(answer: "ready" | Result): void {
+    stopTimer();
+    isReady = true;
+    const done = running;
+    running = undefined;
+    if (answer !== "ready") done?.settle({ result: answer });
+    next();
+  }
+
+  function refuseAll(): void {
+    for (const jobs of waiting.values()) for (const job of jobs) job.settle("busy");
+  }
+
+  function replaceThread(reason: string): void {
+    log.warn({ thread: name, reason }, "a thread ended");
+    // If it did not start, it would not start for the next task either.
+    if (!isReady) refuseAll();
+    void end("ended");
+    next();
+  }
+
+  async function end(outcome: "ended" | "busy"): Promise<void> {
+    const [ended, unfinished] = [thread, running];
+    thread = undefined;
+    running = undefined;
+    isReady = false;
+    stopTimer();
+    unfinished?.settle(outcome);
+    await ended?.terminate();
+  }
+
+  function next(): void {
+    const [first] = waiting;
+    if (!first || running || isClosed) return;
+    thread ??= start();
+    if (!isReady) return;
+    const [account, jobs] = first;
+    const [job] = jobs;
+    job?.leave();
+    if (waiting.delete(account)) waiting.set(account, jobs);
+    running = job;
+    startTimer(limitMs);
+    if (job) void post(job);
+  }
+
+  async function post(job: Job): Promise<void> {
+    const made = job.task();
+    const task = made instanceof Promise ? await made : made;
+    if (running === job) thread?.postMessage(task);
+  }
+
+  return {
+    /** `task` is called when its turn has come. */
+    async run(task: Job["task"], account: string, signal: AbortSignal): Promise<Outcome<Result>> {
+      signal.throwIfAborted();
+      const jobs = waiting.get(account) ?? new Set<Job>();
+      if (isClosed || waitingCount >= maxWaiting || jobs.size >= maxOfAccount) return "busy";
+      const { promise, resolve } = Promise.withResolvers<Outcome<Result>>();
+      const stopWaiting = clock.after(waitLimitMs, () => job.settle("busy"));
+      const leave = () => {
+        stopWaiting();
+        if (jobs.delete(job)) waitingCount--;
+        if (jobs.size === 0 && waiting.get(account) === jobs) waiting.delete(account);
+      };
+      const settle = (outcome: Outcome<Result>) => {
+        leave();
+        resolve(outcome);
+      };
+      const job: Job = { task, leave, settle };
+      // An aborted task goes on in the thread, within its time limit.
+      const onAbort = () => settle("busy");
+      signal.addEventListener("abort", onAbort, { once: true });
+      waiting.set(account, jobs.add(job));
+      waitingCount++;
+      next();
+      const outcome = await promise;
+      signal.removeEventListener("abort", onAbort);
+      signal.throwIfAborted();
+      return outcome;
+    },
+    async close() {
+      isClosed = true;
+      refuseAll();
+      await end("busy");
+    },
+  };
+}
