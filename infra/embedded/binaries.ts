@@ -38,7 +38,7 @@ const sources: Readonly<Record<ServerName, Source>> = {
     title: "S3",
     addresses: ["S3_ENDPOINT"],
     programs: ["versitygw"],
-    recipes: [recipes.versitygw],
+    recipes: [recipes.versitygwRelease, recipes.versitygw],
     install: "versitygw",
   },
 };

