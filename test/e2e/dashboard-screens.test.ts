@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
-import { faultsOf, signedOut } from "../support/browser-screens.ts";
+import { faultsOf, signedIn, signedOut } from "../support/browser-screens.ts";
 import { ofFile } from "../support/of-file.ts";
 import { testStores } from "../support/servers.ts";
 import { startService } from "../support/service.ts";
@@ -80,3 +80,16 @@ test.each([
     await menu.waitFor();
   },
 );
+
+test("elite prices are shown to elite accounts alone", async () => {
+  const { service } = shared;
+  const { page, customer } = await signedIn(browser, service);
+  const elite = page.getByRole("columnheader", { name: "Elite" });
+  await show(page, "/models");
+  await page.getByRole("columnheader", { name: "Price" }).first().waitFor();
+  expect(await elite.count()).toBe(0);
+  await service.admin("PATCH", `/accounts/${customer.id}`, { tier: "elite" });
+  await show(page, "/models");
+  await elite.first().waitFor();
+  expect(await faultsOf(page)).toEqual([]);
+});

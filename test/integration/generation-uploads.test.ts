@@ -176,7 +176,7 @@ test("up to a hundred uploads in one request are accepted; more are refused by n
   const ask = async (more: readonly string[]) => refusalOf(await customer.post(images, drawing("x", { more })));
   expect(await ask(named(100))).toEqual(refusal({ ...refusals.unknown, param: "more[0]" }));
   const tooMany: Refusal = { status: 400, type: "invalid_request_error", code: "invalid_value", param: "more[100]" };
-  for (const count of [101, 100_000])
+  for (const count of [101, 40_000])
     expect(await ask(named(count))).toEqual(refusal({ ...tooMany, message: /100 uploads/ }));
   const content = Array.from({ length: 101 }, () => ({ type: "image_url", image_url: { url: ids.image } }));
   const chat = { ...asking(localModel), messages: [{ role: "user", content }] };

@@ -143,7 +143,7 @@ function NewKey({ account, onClose }: { readonly account: string; readonly onClo
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <Select label="What it may do" value={scopes} options={scopeSets} onChange={setScopes} />
+      <Select label="Scopes" value={scopes} options={scopeSets} onChange={setScopes} />
     </FormDialog>
   );
 }

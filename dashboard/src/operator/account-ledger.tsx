@@ -39,7 +39,7 @@ export function AccountLedger({ account }: { readonly account: string }) {
         columns={[
           { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Kind", cell: (entry) => kinds.find(({ value }) => value === entry.kind)?.label ?? entry.kind },
-          { header: "What", cell: (entry) => <What entry={entry} /> },
+          { header: "Item", cell: (entry) => <What entry={entry} /> },
           { header: "Amount", usd: ({ amount_usd: usd }) => usd },
         ]}
         empty={

@@ -55,8 +55,8 @@ export function Audit() {
         rowKey={({ id }) => id}
         columns={[
           { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
-          { header: "Who", cell: (record) => <span className="font-medium">{record.who}</span> },
-          { header: "What", cell: (record) => <What record={record} /> },
+          { header: "Actor", cell: (record) => <span className="font-medium">{record.who}</span> },
+          { header: "Action", cell: (record) => <What record={record} /> },
           { header: "Of what", cell: (record) => <Targets record={record} /> },
           { header: "Result", cell: ({ status, code }) => <ResultStatus status={status} code={code} /> },
         ]}
@@ -108,9 +108,9 @@ function Filters() {
       onApply={() => go(given)}
       onClear={Object.keys(search).length > 0 && (() => go({}))}
     >
-      <Field label="Who" placeholder="admin" {...field("who")} />
+      <Field label="Actor" placeholder="admin" {...field("who")} />
       <Select
-        label="What"
+        label="Action"
         value={given.action ?? ""}
         options={options}
         onChange={(action) => go({ ...given, action })}

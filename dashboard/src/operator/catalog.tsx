@@ -64,7 +64,7 @@ function Models({
           onChange={(event) => filter({ search: event.target.value.trimStart() })}
         />
         <Select
-          label="Served by"
+          label="Upstream"
           value={upstream}
           onChange={(id) => filter({ upstream: id })}
           options={[{ value: "", label: "Any upstream" }, ...upstreams.map(({ id }) => ({ value: id, label: id }))]}

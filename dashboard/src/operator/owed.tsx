@@ -40,7 +40,7 @@ export function Owed() {
           { header: "Paid", cell: ({ paid_at: at }) => <Time at={at} /> },
           { header: "Payment", cell: ({ id, account }) => <AccountLink id={account}>{id}</AccountLink> },
           { header: "Payer", cell: ({ payer }) => (payer === null ? "–" : <Id>{payer}</Id>) },
-          { header: "Usable until", cell: ({ good_until: at }) => <Time at={at} />, numeric: true },
+          { header: "Expires", cell: ({ good_until: at }) => <Time at={at} />, numeric: true },
           { header: "Paid amount", usd: ({ paid_usd: usd }) => usd },
           { header: "Owed", usd: ({ owed_usd: usd }) => usd },
           {

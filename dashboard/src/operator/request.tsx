@@ -142,7 +142,7 @@ function Attempts({ request: { attempts, total_ms: total } }: { readonly request
                 [outcome, status, code].filter((each) => each !== undefined).join(" "),
             },
             { header: "Began after", cell: ({ started_ms }) => ms(started_ms), numeric: true },
-            { header: "Took", cell: ({ duration_ms }) => ms(duration_ms), numeric: true },
+            { header: "Duration", cell: ({ duration_ms }) => ms(duration_ms), numeric: true },
             {
               header: "In the call's time",
               cell: ({ started_ms: started, duration_ms: took, outcome }) =>

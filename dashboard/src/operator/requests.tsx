@@ -54,7 +54,7 @@ export function OperatorRequests() {
             cell: ({ request: call, refunded }) =>
               call && <CallStatus status={call.status} error={refunded ? "refunded" : call.error} />,
           },
-          { header: "Time taken", cell: ({ request: call }) => call && duration(call.total_ms), numeric: true },
+          { header: "Duration", cell: ({ request: call }) => call && duration(call.total_ms), numeric: true },
           { header: "Cost", usd: ({ amount_usd: usd }) => usd.replace(/^-/, "") },
         ]}
         empty={

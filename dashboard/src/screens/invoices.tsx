@@ -92,8 +92,8 @@ const columns: readonly Column<InvoiceLine>[] = [
     wide: true,
   },
   { header: "Calls", numeric: true, cell: ({ calls }) => count(calls) },
-  { header: "Tokens in", numeric: true, cell: ({ input_tokens }) => count(input_tokens) },
-  { header: "Tokens out", numeric: true, cell: ({ output_tokens }) => count(output_tokens) },
+  { header: "Input tokens", numeric: true, cell: ({ input_tokens }) => count(input_tokens) },
+  { header: "Output tokens", numeric: true, cell: ({ output_tokens }) => count(output_tokens) },
   { header: "Units", numeric: true, cell: ({ units }) => count(units) },
   { header: "Cost", usd: ({ cost_usd }) => cost_usd },
 ];

@@ -8,10 +8,10 @@ type Limit = NonNullable<Key["budget"]>;
 type Budget = Limit & { readonly spent_usd?: string; readonly resets_at?: number | null };
 
 const periods: Readonly<Record<Limit["period"], string>> = {
-  day: "a day",
-  week: "a week",
-  month: "a month",
-  total: "in all",
+  day: "per day",
+  week: "per week",
+  month: "per month",
+  total: "in total",
 };
 
 function tone(used: number) {

@@ -11,21 +11,21 @@ interface Props {
 }
 
 const periods = [
-  { value: "day", label: "a day" },
-  { value: "week", label: "a week" },
-  { value: "month", label: "a month" },
-  { value: "total", label: "in all" },
+  { value: "day", label: "per day" },
+  { value: "week", label: "per week" },
+  { value: "month", label: "per month" },
+  { value: "total", label: "in total" },
 ];
 
 const scopes = [
-  { scope: "inference", label: "Call models" },
-  { scope: "manage", label: "Manage the account: keys, usage, top-ups" },
+  { scope: "inference", label: "inference: call models" },
+  { scope: "manage", label: "manage: keys, usage, top-ups" },
 ] as const;
 
 const limits = [
-  { limit: "requests_per_minute", label: "Requests a minute" },
-  { limit: "tokens_per_minute", label: "Tokens a minute" },
-  { limit: "concurrent_requests", label: "Calls at once" },
+  { limit: "requests_per_minute", label: "Requests per minute" },
+  { limit: "tokens_per_minute", label: "Tokens per minute" },
+  { limit: "concurrent_requests", label: "Concurrent requests" },
 ] as const;
 
 export function KeyFields({ form, onChange, wrong }: Props) {
@@ -42,7 +42,7 @@ export function KeyFields({ form, onChange, wrong }: Props) {
         onChange={(event) => set({ name: event.target.value })}
       />
       <fieldset className="flex flex-col gap-1">
-        <legend className="mb-1.5 text-xs font-medium text-muted">It may</legend>
+        <legend className="mb-1.5 text-xs font-medium text-muted">Scopes</legend>
         {scopes.map(({ scope, label }) => (
           <label key={scope} className="flex min-h-8 items-center gap-2.5">
             <input
@@ -66,7 +66,7 @@ export function KeyFields({ form, onChange, wrong }: Props) {
           onChange={(budgetUsd) => set({ budgetUsd })}
         />
         <Select
-          label="Budget for"
+          label="Budget period"
           options={periods}
           value={form.period}
           onChange={(period) => set({ period: period as Period })}

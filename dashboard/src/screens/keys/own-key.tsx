@@ -28,7 +28,7 @@ export function OwnKey() {
             <Figure label="Spent this month">
               <Money usd={key.usage.month_usd} />
             </Figure>
-            <Figure label="Spent in all">
+            <Figure label="Total spent">
               <Money usd={key.usage.total_usd} />
             </Figure>
           </div>

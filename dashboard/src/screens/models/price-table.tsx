@@ -12,26 +12,28 @@ interface Props {
 
 const cell = "py-1 ps-3 num";
 
-/** List and elite prices; those that the account pays stand out. */
+/** What the account pays: list prices, and beside them its own if it is an Elite account. */
 export function PriceTable({ model, first }: Props) {
   const { account } = useAccountSession();
   const isElite = account.tier === "elite";
   const rows = priceRows(model).slice(0, first);
-  const restDigits = longestRest(rows.flatMap(({ listUsd, eliteUsd }) => [listUsd, eliteUsd]));
+  const restDigits = longestRest(rows.flatMap(({ listUsd, eliteUsd }) => (isElite ? [listUsd, eliteUsd] : [listUsd])));
   return (
     <table className="w-full text-xs">
       <caption className="sr-only">Prices of {model.name} in USD</caption>
       <thead className="text-muted">
         <tr>
           <th scope="col" className="py-1 text-start font-medium">
-            Price of
+            Item
           </th>
           <th scope="col" className={classNames(cell, "font-medium")}>
-            List
+            {isElite ? "List" : "Price"}
           </th>
-          <th scope="col" className={classNames(cell, "font-medium")}>
-            Elite
-          </th>
+          {isElite && (
+            <th scope="col" className={classNames(cell, "font-medium")}>
+              Elite
+            </th>
+          )}
         </tr>
       </thead>
       <tbody>
@@ -44,9 +46,11 @@ export function PriceTable({ model, first }: Props) {
             <td className={classNames(cell, !isElite && "font-semibold")}>
               <Money usd={listUsd} restDigits={restDigits} />
             </td>
-            <td className={classNames(cell, isElite && "font-semibold")}>
-              <Money usd={eliteUsd} restDigits={restDigits} />
-            </td>
+            {isElite && (
+              <td className={classNames(cell, "font-semibold")}>
+                <Money usd={eliteUsd} restDigits={restDigits} />
+              </td>
+            )}
           </tr>
         ))}
       </tbody>

@@ -45,7 +45,7 @@ export function ChatSettings({ settings, onChange }: Props) {
           onChange={set("temperature")}
         />
         <Field
-          label="Most tokens"
+          label="Max tokens"
           type="number"
           min={1}
           placeholder="Default"

@@ -11,7 +11,7 @@ import { priceRows } from "../../lib/prices.ts";
 import { sumUsd, toNano } from "../../lib/usd.ts";
 
 const columns: readonly Column<CostLine>[] = [
-  { header: "What", cell: ({ name }) => name },
+  { header: "Item", cell: ({ name }) => name },
   { header: "Count", numeric: true, cell: (line) => count(line.count) },
   {
     header: "Price",
