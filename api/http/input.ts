@@ -12,11 +12,15 @@ export function parse<T extends z.ZodType>(schema: T, value: unknown): z.infer<T
 
 export const name = z.string().trim().min(1).max(200);
 
+const notUsd = 'expected USD other than 0 with at most 9 decimals, like "25.00"';
+
 /** Strings only: a JSON number would lose digits. */
-export const usd = z.string().transform((text, context) => {
+export const usdText = z.string().regex(/^(?=.*[1-9])-?\d{1,10}(\.\d{1,9})?$/, notUsd);
+
+export const usd = usdText.transform((text, context) => {
   const nanoUsd = parseUsd(text);
-  if (nanoUsd !== undefined && nanoUsd !== 0n) return nanoUsd;
-  context.addIssue({ code: "custom", message: 'expected USD other than 0 with at most 9 decimals, like "25.00"' });
+  if (nanoUsd !== undefined) return nanoUsd;
+  context.addIssue({ code: "custom", message: notUsd });
   return z.NEVER;
 });
 

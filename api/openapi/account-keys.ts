@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { budgetPeriods, scopes } from "#keys";
+import { usdText } from "../http/input.ts";
 import { keyPatch, newKey } from "../routes/key-object.ts";
 import { requestId } from "./headers.ts";
 import { type Group, json, operation, pathId, unixSeconds, usd } from "./operation.ts";
@@ -17,7 +18,7 @@ export const key = z
       .describe("`inference` calls models and sees itself; `manage` sees and changes the account"),
     limits: z.object({ requests_per_minute: limit, tokens_per_minute: limit, concurrent_requests: limit }),
     budget: z
-      .object({ limit_usd: usd, period: z.enum(budgetPeriods) })
+      .object({ limit_usd: usdText, period: z.enum(budgetPeriods) })
       .nullable()
       .describe("What its calls may cost in each period; periods are UTC, weeks begin on Monday"),
     models: z.array(z.string()).nullable().describe("Ids of models, or `provider/*`; null: all"),

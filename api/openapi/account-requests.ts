@@ -117,12 +117,12 @@ export const requestOperations = {
         next: z.string().nullable(),
       }),
     ],
-    errors: [400, 401, 403, 404, 500, 503],
+    errors: [400, 401, 403, 404, 429, 500, 503],
   }),
   "GET /v1/requests/{id}": operation("getRequest", "One call, with its attempts at upstreams", {
     params: pathId("req_..."),
     ok: ["The call", requestDetail],
-    errors: [401, 404, 500, 503],
+    errors: [401, 404, 429, 500, 503],
   }),
   "GET /v1/generation": operation("getGeneration", "One call in OpenRouter's field names", {
     description: "Amounts are JSON numbers here; the exact ones are in `GET /v1/requests/{id}`.",
@@ -132,6 +132,6 @@ export const requestOperations = {
       }),
     },
     ok: ["The call", z.object({ data: generation })],
-    errors: [400, 401, 404, 500, 503],
+    errors: [400, 401, 404, 429, 500, 503],
   }),
 };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { usdText } from "../http/input.ts";
 import { requestId } from "./headers.ts";
 import { type Group, json, operation, pathId, unixSeconds, usd } from "./operation.ts";
 
@@ -30,7 +31,7 @@ const topupList = z
   .meta({ id: "TopupList" });
 
 const newTopup = z
-  .strictObject({ amount_usd: usd.describe("From 1.00 to 10000.00, with at most six decimals") })
+  .strictObject({ amount_usd: usdText.describe("From 1.00 to 10000.00, with at most six decimals") })
   .meta({ id: "NewTopup" });
 
 export const accountTopups: Group = {

@@ -60,7 +60,7 @@ export const usageOperations = {
         next: z.null(),
       }),
     ],
-    errors: [400, 401, 403, 404, 500, 503],
+    errors: [400, 401, 403, 404, 429, 500, 503],
   }),
   "GET /v1/invoices": operation("getInvoice", "A month by day and model, as JSON or CSV by `Accept` (scope `manage`)", {
     params: { query: z.object({ month: z.string().meta({ example: "2026-11" }) }) },
@@ -71,6 +71,6 @@ export const usageOperations = {
         content: { ...json(invoice), "text/csv": { schema: z.string() } },
       },
     },
-    errors: [400, 401, 403, 500, 503],
+    errors: [400, 401, 403, 429, 500, 503],
   }),
 };

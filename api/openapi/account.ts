@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { usdText } from "../http/input.ts";
 import { requestOperations } from "./account-requests.ts";
 import { usageOperations } from "./account-usage.ts";
 import { type Group, operation, unixSeconds, usd } from "./operation.ts";
@@ -42,10 +43,10 @@ export const account: Group = {
       errors: [401, 429, 500, 503],
     }),
     "PATCH /v1/account": operation("updateAccount", "Change the account's settings (scope `manage`)", {
-      body: z.object({ alert_below_usd: usd.nullable().optional().describe("null removes the threshold") }),
+      body: z.object({ alert_below_usd: usdText.nullable().optional().describe("null removes the threshold") }),
       examples: { alert: { summary: "An alert below 5 USD", value: { alert_below_usd: "5.00" } } },
       ok: ["The account", ownAccount],
-      errors: [400, 401, 403, 408, 413, 415, 500, 503],
+      errors: [400, 401, 403, 408, 413, 415, 429, 500, 503],
     }),
     ...usageOperations,
     ...requestOperations,

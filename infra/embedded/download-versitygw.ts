@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 
 /**
  * Downloads a release archive and unpacks it, if its SHA-256 is the expected one: `node download-versitygw.ts folder url sha256`.
- * A process of its own, as the other downloaders are, so that it is stopped in the same way.
+ * A process of its own, as other downloads are, so that it is stopped in the same way.
  */
 const maxBytes = 200_000_000;
 

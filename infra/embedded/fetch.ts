@@ -151,7 +151,7 @@ const mongodVersion = "8.2.6";
 
 const versitygwVersion = "1.8.0";
 
-/** SHA-256 of the archives of its release, by platform and architecture as Node.js names them. */
+/** SHA-256 of the archives of its release, by platform and processor, as Node.js names them. */
 const versitygwArchives: Readonly<Record<string, readonly [name: string, sha256: string]>> = {
   "linux x64": ["Linux_x86_64", "2ba2c734d10d2c4e651d03182cb4b246656bc735a2f282db7b0b73fba6073467"],
   "linux arm64": ["Linux_arm64", "b34051d33f5a9c457f790896acb7bd7d7e15ad8d92efb70616b924f37e401910"],

@@ -7,8 +7,10 @@ import { modelOrModels, routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
 const maxInputs = 256;
+/** Clients such as LangChain send larger batches by default. */
+const tooMany = `must have at most ${maxInputs} inputs: lower the batch size of your client (LangChain: chunk_size)`;
 const input = z.string().min(1, "must not be empty");
-const texts = z.union([input, z.array(input).min(1).max(maxInputs)]);
+const texts = z.union([input, z.array(input).min(1).max(maxInputs, tooMany)]);
 
 /** For one input, as many as OpenAI's models take. */
 const maxTokens = 8_192;
@@ -21,7 +23,7 @@ const isTokens = (value: unknown): value is readonly number[] =>
 const tokens = z.custom<readonly number[]>(isTokens, `must be 1 to ${maxTokens} tokens, which are whole numbers`).meta({
   override: { type: "array", items: { type: "integer", minimum: 0 }, minItems: 1, maxItems: maxTokens },
 });
-const tokenLists = z.array(tokens).min(1).max(maxInputs);
+const tokenLists = z.array(tokens).min(1).max(maxInputs, tooMany);
 
 /** docs/api/inference.md, "EmbeddingsRequest"; unknown fields pass through. */
 export const embeddingsRequest = z

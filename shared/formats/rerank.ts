@@ -42,13 +42,14 @@ const isScalar = (value: unknown) => ["string", "number", "boolean"].includes(ty
 
 /** The text of a document that is ranked. */
 function textOf(document: string | JsonObject, at: string, fields: RerankRequest["rank_fields"]): string {
-  if (typeof document === "string") return document.trim() === "" ? refuse(at, "must not be empty") : document;
+  if (typeof document === "string") return document;
   const named = new Set(fields ?? ["text"]);
   const image = (fields ?? imageFields).find((field) => imageFields.includes(field) && isSet(document[field]));
   if (image) throw invalidValue(`${at}.${image}`, `${at}.${image}: images cannot be ranked; send texts.`);
   const values = [...named].flatMap((field) => (isScalar(document[field]) ? [String(document[field])] : []));
   const text = values.join("\n");
-  if (text.trim() === "") refuse(fields ? at : `${at}.text`, fields ? "has none of the rank_fields" : "must be a text");
+  if (values.length === 0)
+    refuse(fields ? at : `${at}.text`, fields ? "has none of the rank_fields" : "must be a text");
   return text;
 }
 

@@ -78,6 +78,7 @@ test("the documents' curl and TypeScript examples run as printed, and are paid f
     spoken,
     transcript,
     upload = "",
+    parts,
     paying,
     routed = "",
     sorted,
@@ -95,12 +96,13 @@ test("the documents' curl and TypeScript examples run as printed, and are paid f
   expect(JSON.parse(upload)).toMatchObject({
     choices: [{ message: { content: expect.stringContaining("PNG image of 256 x 256") as string } }],
   });
+  expect(parts).toMatch(/^upl_\w+\n$/);
   expect(paying).toMatch(/^200 http\S+\/media\/file_\w+ 0\.01\n\w{64,88}\n$/);
   expect(JSON.parse(routed)).toMatchObject({ model: "local/chat" });
   expect(sorted).toMatch(/^local\/chat .*Hello!/);
   await service.settled();
   expect(await payer.ledger("usage")).toHaveLength(18);
-  expect(await payer.ledger("storage")).toHaveLength(1);
+  expect(await payer.ledger("storage")).toHaveLength(2);
 });
 
 test("the README's Python example runs as printed", async () => {

@@ -12,7 +12,6 @@ test.each<[what: string, fields: object, param: string]>([
   ["an empty query", { query: "" }, "query"],
   ["no documents", { documents: [] }, "documents"],
   ["1001 documents", { documents: Array(1_001).fill("a") }, "documents"],
-  ["an empty document", { documents: ["a", " "] }, "documents[1]"],
   ["a number as document", { documents: ["a", 1] }, "documents[1]"],
   ["an object without a text", { documents: [{ title: "a" }] }, "documents[0].text"],
   ["an object without the fields", { documents: [{ text: "a" }], rank_fields: ["title"] }, "documents[0]"],

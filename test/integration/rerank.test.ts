@@ -38,6 +38,9 @@ describe("by model", () => {
     });
     expect(indexes(many.answer)).toEqual([0]);
     expect([many.request.usage, many.costNanoUsd]).toEqual([{ search: 2 }, 2_000_000n]);
+    // One that is empty does not fail the others.
+    const { answer: withEmpty } = await rank(customer, { model: local, query, documents: ["", ...documents] });
+    expect(indexes(withEmpty)).toEqual([3, 1, 2, 0]);
   });
 
   test("Cohere: what it reports is billed, to the nano-dollar, for both tiers", async () => {

@@ -1673,10 +1673,7 @@ export interface components {
             };
         };
         NewTopup: {
-            /**
-             * @description From 1.00 to 10000.00, with at most six decimals
-             * @example 12.5
-             */
+            /** @description From 1.00 to 10000.00, with at most six decimals */
             amount_usd: string;
         };
         ChatResponse: {
@@ -2950,7 +2947,6 @@ export interface components {
             };
             /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
             budget: {
-                /** @example 12.5 */
                 limit_usd: string;
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
@@ -2989,7 +2985,6 @@ export interface components {
             };
             /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
             budget: {
-                /** @example 12.5 */
                 limit_usd: string;
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
@@ -4716,6 +4711,7 @@ export interface operations {
             408: components["responses"]["Error408"];
             413: components["responses"]["Error413"];
             415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
@@ -4758,6 +4754,7 @@ export interface operations {
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
@@ -4787,6 +4784,7 @@ export interface operations {
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
+            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
@@ -4831,6 +4829,7 @@ export interface operations {
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
@@ -4858,6 +4857,7 @@ export interface operations {
             };
             401: components["responses"]["Error401"];
             404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };
@@ -4889,6 +4889,7 @@ export interface operations {
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];
             404: components["responses"]["Error404"];
+            429: components["responses"]["Error429"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
         };

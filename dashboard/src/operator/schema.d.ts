@@ -745,7 +745,6 @@ export interface components {
             };
             /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
             budget: {
-                /** @example 12.5 */
                 limit_usd: string;
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
@@ -784,7 +783,6 @@ export interface components {
             };
             /** @description What its calls may cost in each period; periods are UTC, weeks begin on Monday */
             budget: {
-                /** @example 12.5 */
                 limit_usd: string;
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
