@@ -135,7 +135,7 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   const tokens = inputEstimate + outputTokens;
   const entry = { account: caller.account, key: caller.keyId, requestId, endpoint: route.endpoint, model: model.id };
 
-  const isBudgeted = caller.budget !== null;
+  const isBudgeted = caller.budget !== null || caller.sharedBudgets.length > 0;
   const expiresAt = request.deadlineAt + holdMarginMs;
   async function take(call: CallHold): Promise<Held> {
     if (request.isLeased && !isBudgeted) return holdFromLease(deps.leases, call);

@@ -5,6 +5,7 @@ import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { periodAt } from "./budget-period.ts";
 import type { BudgetState, createLimits, Quota, QuotaBudget } from "./limits.ts";
+import type { createKeyStore } from "./store.ts";
 
 /** How long others wait for an instance that counts; then it counts as dead. */
 const countLeaseMs = 5_000;
@@ -16,8 +17,28 @@ const pausesMs = [50, 100];
 const settleEveryMs = 1_000;
 const maxRemembered = 1_000;
 
-export type BudgetedQuota = Quota & { readonly budget: QuotaBudget };
+export type BudgetedQuota = Quota & { readonly budget: QuotaBudget; readonly isShared?: boolean };
 export const hasBudget = (quota: Quota): quota is BudgetedQuota => quota.budget !== undefined;
+
+/**
+ * For the budgets of other keys: each is on its own key's shard of Redis, so its calls are taken and ended by scripts of their own,
+ * which count nothing else.
+ */
+export const sharedQuotas = ({ sharedBudgets = [] }: Quota): BudgetedQuota[] =>
+  sharedBudgets.map((budget) => ({
+    name: `{${budget.keyId}}:shared`,
+    requestsPerMinute: 1,
+    tokensPerMinute: 1,
+    concurrentRequests: 1,
+    budget,
+    isShared: true,
+  }));
+
+/** One for each budget that the calls of this quota count against. */
+export const budgetedQuotas = (quota: Quota): BudgetedQuota[] => [
+  ...sharedQuotas(quota),
+  ...(hasBudget(quota) ? [quota] : []),
+];
 
 /**
  * Budgets of keys. Redis has the counters; they are counted again from MongoDB where they are missing, of an earlier period, or
@@ -26,11 +47,12 @@ export const hasBudget = (quota: Quota): quota is BudgetedQuota => quota.budget 
  */
 export function createBudgets(deps: {
   limits: ReturnType<typeof createLimits>;
-  money: Pick<Money, "chargesOfKey" | "costsOf">;
+  money: Pick<Money, "chargesOfKeys" | "costsOf">;
+  store: Pick<ReturnType<typeof createKeyStore>, "sharing">;
   clock: Clock;
   log: Logger;
 }) {
-  const { limits, money, clock, log } = deps;
+  const { limits, money, store, clock, log } = deps;
   const counting = new Map<string, Promise<void>>();
   const settledAt = new Map<string, number>();
 
@@ -41,9 +63,15 @@ export function createBudgets(deps: {
     if (begun === "counting") return sleep(clock, countPollMs);
     if (begun === "counted") return;
     const { from } = periodAt(period, clock.now());
-    const charges = await money.chargesOfKey(account, keyId, new Date(from));
+    const since = new Date(from);
+    // A key that is made after this was read takes from the budget after the count.
+    const keys = [keyId, ...(await store.sharing(account, keyId, since))];
+    const charges = await money.chargesOfKeys(account, keys, since);
     await limits.endCount(quota, token, { ...charges, from });
-    log.info({ account, key: keyId, period, open: charges.open.length }, "a budget was counted from the ledger");
+    log.info(
+      { account, key: keyId, keys: keys.length, period, open: charges.open.length },
+      "a budget was counted from the ledger",
+    );
   }
 
   /** Calls of a key that come together share a count. */
@@ -85,14 +113,19 @@ export function createBudgets(deps: {
     await Promise.all([...costs].map(([requestId, costNanoUsd]) => limits.end({ quota, requestId, costNanoUsd })));
   }
 
-  function refused({ budget }: BudgetedQuota, { spentNanoUsd, openNanoUsd }: BudgetState, neededNanoUsd: bigint) {
-    const { limitNanoUsd, period } = budget;
+  function refused(
+    { budget, isShared }: BudgetedQuota,
+    { spentNanoUsd, openNanoUsd }: BudgetState,
+    neededNanoUsd: bigint,
+  ) {
+    const { limitNanoUsd, period, keyId } = budget;
     const { until } = periodAt(period, clock.now());
     const limit = `${formatUsd(limitNanoUsd)} USD ${period === "total" ? "in total" : `a ${period}`}`;
     const open = openNanoUsd > 0n ? `, calls in flight can cost ${formatUsd(openNanoUsd)} USD` : "";
     const resets = until === undefined ? "It does not reset." : `It resets at ${new Date(until).toISOString()}.`;
+    const whose = isShared ? `The budget that this API key shares with '${keyId}'` : "The budget of this API key";
     return budgetExceeded(
-      `The budget of this API key is ${limit}: ${formatUsd(spentNanoUsd)} USD are spent${open}, and this call can cost ${formatUsd(neededNanoUsd)} USD. ${resets}`,
+      `${whose} is ${limit}: ${formatUsd(spentNanoUsd)} USD are spent${open}, and this call can cost ${formatUsd(neededNanoUsd)} USD. ${resets}`,
     );
   }
 

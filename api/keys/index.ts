@@ -71,7 +71,7 @@ const signInMs = 10_000;
 export function createKeys(deps: {
   mongo: Mongo;
   redis: RedisClient;
-  money: Pick<Money, "account" | "chargesOfKey" | "costsOf">;
+  money: Pick<Money, "account" | "chargesOfKeys" | "costsOf">;
   clock: Clock;
   log: Logger;
   defaults: Limits;
@@ -89,7 +89,7 @@ export function createKeys(deps: {
   const store = createKeyStore(deps);
   const epoch = createEpoch(deps);
   const limits = createLimits(deps.redis, clock, deps.observeLimits);
-  const budgets = createBudgets({ limits, money, clock, log });
+  const budgets = createBudgets({ limits, money, store, clock, log });
   const lookUp = createLookups<CachedKey>({ clock, epoch });
 
   async function read(by: { hash: string } | { _id: string }, currentEpoch: string): Promise<CachedKey | undefined> {
@@ -98,6 +98,7 @@ export function createKeys(deps: {
       const account = key && (await money.account(key.account));
       if (!account) return undefined;
       const { tier, buybackToken, frozen } = account;
+      const shared = await store.budgetsOf(key.account, key.sharesBudgetOf);
       const caller: Caller = {
         keyId: key.id,
         account: key.account,
@@ -107,6 +108,7 @@ export function createKeys(deps: {
         frozen,
         limits: { ...defaults, ...key.limits },
         budget: key.budget,
+        sharedBudgets: shared.map(({ keyId, budget }) => ({ ...budget, keyId, account: key.account })),
         models: key.models,
         expiresAt: key.expiresAt,
         epoch: currentEpoch,
@@ -206,6 +208,7 @@ export function createKeys(deps: {
       frozen: false,
       limits: defaults,
       budget: null,
+      sharedBudgets: [],
       models: null,
       expiresAt: null,
       epoch: anyEpoch,

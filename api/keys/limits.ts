@@ -27,6 +27,8 @@ export interface Quota extends Limits {
   readonly name: string;
   /** Of the key, whatever is counted under this name. */
   readonly budget?: QuotaBudget | undefined;
+  /** Of other keys, which the costs of its calls count against, too. */
+  readonly sharedBudgets?: readonly QuotaBudget[];
 }
 
 export interface QuotaBudget extends KeyBudget {

@@ -1,13 +1,17 @@
 import { beyondOwnKey, conflict, invalidValue, notFound } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
-import { type Budget, budgetPeriods } from "./budget-period.ts";
+import { type Budget, budgetPeriods, periodAt } from "./budget-period.ts";
 import type { Limits } from "./limits.ts";
 import type { Caller } from "./slots.ts";
 import type { createKeyStore, KeyPatch, KeyRecord } from "./store.ts";
 
 /** Of an account, not counting those that are revoked. */
 const maxKeys = 1_000;
+/** The budgets that one key's calls count against, beside its own. Each is a script of Redis for every call. */
+const maxSharedBudgets = 4;
+/** Of one budget, with the revoked ones that it has to count in its period. */
+const maxSharingKeys = 10_000;
 
 const limitNames = {
   requestsPerMinute: "limits.requests_per_minute",
@@ -45,6 +49,19 @@ function assertWithin(own: Caller, defaults: Limits, { scopes = [], limits = {},
     throw beyondOwnKey("budget", "its budget is smaller");
 }
 
+/** The ids of the keys whose budgets keys that this one makes count against, too. */
+const boundingKeys = ({ keyId, budget, sharedBudgets }: Caller): string[] => [
+  ...sharedBudgets.map((shared) => shared.keyId),
+  ...(budget ? [keyId] : []),
+];
+
+/** Throws 403 if a key that does not share the caller's budgets would have a larger one: what it spends counts in none of them. */
+function assertNotRaised(own: Caller, key: KeyRecord, budget: Budget | null): void {
+  if (key.id === own.keyId || boundingKeys(own).every((id) => key.sharesBudgetOf.includes(id))) return;
+  if (key.budget && !isWithin(budget, key.budget))
+    throw beyondOwnKey("budget", "the other key has a smaller one, and does not share its budget");
+}
+
 /** A new key has the bounds of the caller's where its request names none. */
 function withOwnBounds({ limits: own, ...caller }: Caller, defaults: Limits, given: KeyPatch): KeyPatch {
   const lower = eachLimit.filter((name) => own[name] < defaults[name]).map((name) => [name, own[name]]);
@@ -73,6 +90,22 @@ export function createManaging(deps: {
       throw invalidValue("expires_at", "expires_at must be in the future; to end a key now, revoke it.");
   }
 
+  /** Throws 409 if more keys would share budgets than can be counted. */
+  async function assertSharable({ account, keyId, budget, sharedBudgets }: Caller): Promise<void> {
+    const shared = [...sharedBudgets, ...(budget ? [{ ...budget, keyId }] : [])];
+    if (shared.length > maxSharedBudgets)
+      throw conflict(
+        `A key shares the budgets of ${maxSharedBudgets} others at most, and one made by this key would share more.`,
+      );
+    for (const { keyId: id, period } of shared) {
+      const since = new Date(periodAt(period, clock.now()).from);
+      if ((await store.countSharing(account, id, since, maxSharingKeys)) >= maxSharingKeys)
+        throw conflict(
+          `${maxSharingKeys.toLocaleString("en")} keys share the budget of '${id}' in this period, which is the maximum.`,
+        );
+    }
+  }
+
   return {
     /** The secret is returned only here. Throws 403, 404, 409 for too many keys. */
     async issue(account: string, given: KeyPatch, by?: Caller): Promise<{ key: KeyRecord; secret: string }> {
@@ -82,12 +115,14 @@ export function createManaging(deps: {
       if (!(await money.account(account))) throw notFound("account");
       if ((await store.countLive(account, maxKeys)) >= maxKeys)
         throw conflict(`This account has ${maxKeys.toLocaleString("en")} keys, which is the maximum. Revoke one.`);
-      return store.insert(account, fields);
+      if (by) await assertSharable(by);
+      return store.insert(account, fields, by ? boundingKeys(by) : []);
     },
 
     async update(id: string, patch: KeyPatch, by?: Caller): Promise<KeyRecord> {
       if (by) assertWithin(by, defaults, patch);
       assertFuture(patch);
+      if (by && patch.budget !== undefined) assertNotRaised(by, await store.get(by.account, id), patch.budget);
       const key = await store.update({ id, account: by?.account }, patch);
       const { name: _, ...rights } = patch;
       if (Object.values(rights).some((given) => given !== undefined)) await epochChanged();

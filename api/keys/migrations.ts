@@ -15,5 +15,13 @@ export const keysSchema = {
     createCollections("index: the keys of an account that are not revoked", [
       { collection: "keys", indexes: [{ key: { account: 1 }, partialFilterExpression: live }] },
     ]),
+    createCollections("index: the keys that share the budget of a key", [
+      {
+        collection: "keys",
+        indexes: [
+          { key: { account: 1, sharesBudgetOf: 1 }, partialFilterExpression: { sharesBudgetOf: { $exists: true } } },
+        ],
+      },
+    ]),
   ],
 } satisfies ModuleSchema;

@@ -12,7 +12,7 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { onReconnect, type RedisClient } from "#platform/redis";
 import type { KeyBudget } from "./budget-period.ts";
-import { type createBudgets, hasBudget } from "./budgets.ts";
+import { budgetedQuotas, type createBudgets, hasBudget, sharedQuotas } from "./budgets.ts";
 import { anyEpoch, type Epoch } from "./epoch.ts";
 import type { createLimits, LimitCheck, Limits, Quota, QuotaBudget, RateLimits } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
@@ -28,6 +28,8 @@ export interface Caller {
   readonly frozen: boolean;
   readonly limits: Limits;
   readonly budget: KeyBudget | null;
+  /** Of the keys that made it. Its calls count against these, too. */
+  readonly sharedBudgets: readonly QuotaBudget[];
   /** Ids of models, and `provider/*`. Null: all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: Date | null;
@@ -83,13 +85,13 @@ export function createSlots(deps: {
 }) {
   const { redis, limits, budgets, epoch, uploads, refresh, clock, log } = deps;
   const calls: SlotKind = {
-    quotaOf: (caller) => ({ ...caller.limits, name: `{${caller.keyId}}`, budget: budgetOf(caller) }),
+    quotaOf: (caller) => ({ ...caller.limits, ...budgetsOf(caller), name: `{${caller.keyId}}` }),
     names: ["requests", "calls in flight"],
   };
   const uploading: SlotKind = {
     quotaOf: (caller) => ({
       name: `{${caller.keyId}}:uploads`,
-      budget: budgetOf(caller),
+      ...budgetsOf(caller),
       requestsPerMinute: uploads.perMinute,
       tokensPerMinute: 1,
       concurrentRequests: uploads.concurrent,
@@ -155,8 +157,12 @@ export function createSlots(deps: {
   }
 
   /** While Redis is unavailable it is done later. */
-  const endTake = (quota: Quota, requestId: string, costNanoUsd: bigint): Promise<void> =>
-    pending.run(() => limits.end({ quota, requestId, costNanoUsd }));
+  const endTake = async (quota: Quota, requestId: string, costNanoUsd: bigint): Promise<void> => {
+    const ends = budgetedQuotas(quota).map((each) =>
+      pending.run(() => limits.end({ quota: each, requestId, costNanoUsd })),
+    );
+    await Promise.all(ends);
+  };
 
   function uncheckedUnlessRefused(error: unknown): never {
     if (error instanceof ServiceError) throw error;
@@ -168,22 +174,26 @@ export function createSlots(deps: {
     takeSlot: (caller: Caller, request: SlotRequest) => take(calls, caller, request),
     takeUploadSlot: (caller: Caller, request: SlotRequest) => take(uploading, caller, request),
 
-    /** What the key's budget still covers, at least this; undefined without a budget. Throws 402, 503. */
+    /** What each budget of the key still covers, at least this; undefined without a budget. Throws 402, 503. */
     async budgetRemaining({ quota }: Slot, minNanoUsd: bigint): Promise<bigint | undefined> {
-      if (!hasBudget(quota)) return undefined;
-      return budgets.remaining(quota, minNanoUsd).catch(uncheckedUnlessRefused);
+      const asked = budgetedQuotas(quota).map((each) => budgets.remaining(each, minNanoUsd));
+      const remaining = await Promise.all(asked).catch(uncheckedUnlessRefused);
+      return remaining.reduce((least, each) => (each < least ? each : least), remaining[0] as bigint);
     },
 
     /**
-     * Counts the tokens of a call that has a slot, and against the key's budget what is held for it: a call takes from a
-     * budget after its hold is written. Throws 402, 403, 429, 503.
+     * Counts the tokens of a call that has a slot, and against the key's budgets what is held for it: a call takes from a
+     * budget after its hold is written. After a refusal `release` returns what was taken. Throws 402, 403, 429, 503.
      */
     async takeTokens(slot: Slot, tokens: number, heldNanoUsd = 0n): Promise<void> {
       const { caller, requestId, quota } = slot;
       // After an error it is unknown whether they count: if so the bucket has refilled within a minute.
-      const take = () => limits.takeTokens({ quota, requestId, tokens, nanoUsd: heldNanoUsd });
-      slot.isBudgeted = hasBudget(quota);
-      const taking = hasBudget(quota) ? budgets.take(quota, heldNanoUsd, take) : take();
+      const take = (from: Quota, count = tokens) =>
+        limits.takeTokens({ quota: from, requestId, tokens: count, nanoUsd: heldNanoUsd });
+      slot.isBudgeted = budgetedQuotas(quota).length > 0;
+      for (const shared of sharedQuotas(quota))
+        await budgets.take(shared, heldNanoUsd, () => take(shared, 0)).catch(uncheckedUnlessRefused);
+      const taking = hasBudget(quota) ? budgets.take(quota, heldNanoUsd, () => take(quota)) : take(quota);
       const taken = await taking.catch(uncheckedUnlessRefused);
       if (taken.reached) throw limitReached(caller, taken, tokensReachedText(caller.limits, tokens), tokens);
       slot.takenTokens += tokens;
@@ -192,7 +202,7 @@ export function createSlots(deps: {
 
     /** Of an upload that another request had started. */
     async endBudgeted({ quota }: Slot, requestId: string, costNanoUsd: bigint): Promise<void> {
-      if (hasBudget(quota)) await endTake(quota, requestId, costNanoUsd);
+      await endTake(quota, requestId, costNanoUsd);
     },
 
     /**
@@ -216,8 +226,10 @@ export function assertNotExpired({ expiresAt }: Pick<Caller, "expiresAt">, clock
   if (expiresAt && clock.now() >= expiresAt.getTime()) throw keyExpired();
 }
 
-const budgetOf = ({ budget, keyId, account }: Caller): QuotaBudget | undefined =>
-  budget ? { ...budget, keyId, account } : undefined;
+const budgetsOf = ({ budget, sharedBudgets, keyId, account }: Caller): Pick<Quota, "budget" | "sharedBudgets"> => ({
+  budget: budget ? { ...budget, keyId, account } : undefined,
+  sharedBudgets,
+});
 
 /** A 429 of the key, with the state of its limits. */
 export class RateLimitReached extends ServiceError {

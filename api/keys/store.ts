@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type InferRawDocType, Schema } from "mongoose";
 import { invalidValue, notFound } from "#errors";
-import type { Clock } from "#platform/clock";
+import { type Clock, dayMs } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
@@ -22,6 +22,8 @@ export interface KeyRecord {
   readonly scopes: readonly Scope[];
   readonly limits: Readonly<Partial<Limits>>;
   readonly budget: KeyBudget | null;
+  /** Ids of the keys whose budgets its calls count against, too: those that made it, and that had a budget then. */
+  readonly sharesBudgetOf: readonly string[];
   /** Ids of models, and `provider/*`. Null: all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: Date | null;
@@ -73,6 +75,7 @@ const definition = {
     concurrentRequests: { type: Number },
   },
   budget: { type: budget, _id: false },
+  sharesBudgetOf: { type: [{ type: String }], default: undefined },
   models: { type: [{ type: String }], default: undefined },
   expiresAt: { type: Date },
   createdAt: { type: Date, required: true },
@@ -107,11 +110,18 @@ const toRecord = (stored: Stored): KeyRecord => ({
   scopes: stored.scopes ?? ["inference"],
   limits: definedLimits(stored.limits ?? {}),
   budget: stored.budget ?? null,
+  sharesBudgetOf: stored.sharesBudgetOf ?? [],
   models: stored.models ?? null,
   expiresAt: stored.expiresAt ?? null,
   createdAt: stored.createdAt,
   lastUsedAt: stored.lastUsedAt ?? null,
   revokedAt: stored.revokedAt ?? null,
+});
+
+/** Calls and jobs of a revoked key go on for less than a day. */
+const sharingSince = (id: string, since: Date) => ({
+  sharesBudgetOf: id,
+  $or: [live, { revokedAt: { $gte: new Date(since.getTime() - dayMs) } }],
 });
 
 const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
@@ -147,7 +157,11 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
   }
 
   return {
-    async insert(account: string, { name, scopes, limits = {}, budget, models, expiresAt }: KeyPatch) {
+    async insert(
+      account: string,
+      { name, scopes, limits = {}, budget, models, expiresAt }: KeyPatch,
+      sharesBudgetOf: readonly string[],
+    ) {
       const secret = newSecret();
       const created = await model.create({
         _id: newId("key"),
@@ -158,6 +172,7 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
         hash: hashOf(secret),
         limits: definedLimits(limits),
         ...(budget && { budget: { ...budget, since: now() } }),
+        ...(sharesBudgetOf.length > 0 && { sharesBudgetOf: [...sharesBudgetOf] }),
         ...(models && { models: [...models] }),
         ...(expiresAt && { expiresAt }),
         createdAt: now(),
@@ -189,6 +204,31 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
     countLive: (account: string, limit: number): Promise<number> =>
       model
         .countDocuments({ account, ...live })
+        .limit(limit)
+        .exec(),
+
+    /** Of these keys, the budgets of those that have one, also if they are revoked. */
+    async budgetsOf(account: string, ids: readonly string[]): Promise<{ keyId: string; budget: KeyBudget }[]> {
+      if (ids.length === 0) return [];
+      const found = model
+        .find({ _id: { $in: [...ids] }, account }, { budget: 1 })
+        .lean()
+        .exec();
+      return (await answered(found)).flatMap(({ _id, budget }) => (budget ? [{ keyId: _id, budget }] : []));
+    },
+
+    /** The ids of the keys that share this key's budget and can have been charged since this time. */
+    async sharing(account: string, id: string, since: Date): Promise<string[]> {
+      const found = model
+        .find({ account, ...sharingSince(id, since) }, { _id: 1 })
+        .lean()
+        .exec();
+      return (await answered(found)).map(({ _id }) => _id);
+    },
+
+    countSharing: (account: string, id: string, since: Date, limit: number): Promise<number> =>
+      model
+        .countDocuments({ account, ...sharingSince(id, since) })
         .limit(limit)
         .exec(),
 

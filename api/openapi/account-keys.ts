@@ -21,6 +21,9 @@ export const key = z
       .object({ limit_usd: usdText, period: z.enum(budgetPeriods) })
       .nullable()
       .describe("What its calls may cost in each period; periods are UTC, weeks begin on Monday"),
+    shares_budget_of: z
+      .array(z.string())
+      .describe("Keys whose budgets its calls count against, too: those that made it and had one"),
     models: z.array(z.string()).nullable().describe("Ids of models, or `provider/*`; null: all"),
     expires_at: unixSeconds.nullable(),
     created_at: unixSeconds,

@@ -74,6 +74,7 @@ export const renderKey = (key: KeyRecord) => ({
     concurrent_requests: key.limits.concurrentRequests ?? null,
   },
   budget: key.budget && { limit_usd: formatUsd(key.budget.limitNanoUsd), period: key.budget.period },
+  shares_budget_of: key.sharesBudgetOf,
   models: key.models,
   expires_at: key.expiresAt && unixSeconds(key.expiresAt),
   created_at: unixSeconds(key.createdAt),

@@ -12,6 +12,12 @@ export interface KeyUsage {
   readonly totalNanoUsd: bigint;
 }
 
+interface ClosedUsage {
+  readonly nanoUsd: bigint;
+  /** Unix milliseconds, by key. */
+  readonly until: ReadonlyMap<string, number>;
+}
+
 const definition = {
   /** Account, key and month. */
   _id: { type: Schema.Types.Mixed, required: true },
@@ -86,11 +92,15 @@ export function createKeyTotals(deps: {
     return usage;
   }
 
-  /** What the days that stand say of a key since a time, the start of a day, and when the first day begins that they lack. */
-  async function closedSince(account: string, key: string, since: Date): Promise<{ nanoUsd: bigint; until: Date }> {
+  /** What the days that stand say of keys since a time, the start of a day, and when the first day begins that they lack of each. */
+  async function closedSince(account: string, keys: readonly string[], since: Date): Promise<ClosedUsage> {
+    const key = { $in: [...keys] };
     const months = await answered(collection.find({ account, key }).toArray());
-    const counted = months.reduce((last, { through }) => (through > last ? through : last), "");
-    const until = counted === "" ? since : new Date(Math.max(since.getTime(), startOf(daysLater(counted, 1))));
+    const counted = new Map(keys.map((each) => [each, ""]));
+    for (const { key, through } of months) if (through > (counted.get(key) ?? "")) counted.set(key, through);
+    const isCounted = ({ key, day }: { key?: string | null; day: string }) => day <= (counted.get(key ?? "") ?? "");
+    const untilOf = (through: string) =>
+      through === "" ? since.getTime() : Math.max(since.getTime(), startOf(daysLater(through, 1)));
     const first = monthOfDay(dayOf(since.getTime()));
     // Whole months by their sums, the rest of the first one by its days.
     const from = since.getTime() === startOf(`${first}-01`) ? "" : dayOf(since.getTime());
@@ -101,12 +111,15 @@ export function createKeyTotals(deps: {
         : await answered(
             days
               .find(
-                { account, key, day: { $gte: from, $lt: `${first}-32`, $lte: counted } },
-                { projection: { cost: 1 } },
+                { account, key, day: { $gte: from, $lt: `${first}-32` } },
+                { projection: { key: 1, day: 1, cost: 1 } },
               )
               .toArray(),
           );
-    return { nanoUsd: [...whole, ...rows].reduce((sum, { cost }) => sum + cost, 0n), until };
+    return {
+      nanoUsd: [...whole, ...rows.filter(isCounted)].reduce((sum, { cost }) => sum + cost, 0n),
+      until: new Map([...counted].map(([each, through]) => [each, untilOf(through)])),
+    };
   }
 
   return { addDay, usageOfKey, closedSince };

@@ -5,10 +5,17 @@ import type { KeyTotals } from "./key-totals.ts";
 import { keyIndex, type Ledger, refundPrefix } from "./ledger.ts";
 import type { UsageHours } from "./usage-hours.ts";
 
-/** What a key was charged, refunds subtracted, and its calls that have holds of their own and are not decided. */
+/** What keys were charged, refunds subtracted, and their calls that have holds of their own and are not decided. */
 export interface KeyCharges {
   readonly spentNanoUsd: bigint;
   readonly open: readonly { readonly id: string; readonly nanoUsd: bigint }[];
+}
+
+/** Some of it, at a time of its day. */
+interface Charge {
+  readonly key: string | null | undefined;
+  readonly at: Date;
+  readonly nanoUsd: bigint;
 }
 
 const refundIndex = { createdAt: 1, account: 1 } as const;
@@ -26,33 +33,44 @@ export function createKeyUsage(deps: {
   const { mongo, accounts, ledger, totals, hours } = deps;
 
   /** Refunds name no key, but their call. They count on their own day, as in the days that stand. */
-  async function refundedSince(account: string, key: string, since: Date, session: ClientSession): Promise<bigint> {
+  async function refundsSince(account: string, since: Date, session: ClientSession): Promise<Charge[]> {
     const filter = { account, kind: "refund", createdAt: { $gte: since } } as const;
-    const found = ledger.collection.find(filter, { projection: { amount: 1 }, hint: refundIndex, session, maxTimeMS });
-    const amounts = new Map((await answered(found.toArray())).map(({ _id, amount }) => [refundedId(_id), amount]));
-    const ids = [...amounts.keys()].map((_id) => ({ _id, account }));
+    const projection = { amount: 1, createdAt: 1 } as const;
+    const found = ledger.collection.find(filter, { projection, hint: refundIndex, session, maxTimeMS });
+    const refunds = new Map((await answered(found.toArray())).map((refund) => [refundedId(refund._id), refund]));
+    const ids = [...refunds.keys()].map((_id) => ({ _id, account }));
     const calls = await answered(ledger.readIn(ids, session).toArray());
-    return calls
-      .filter(({ request }) => request?.key === key)
-      .reduce((sum, { _id }) => sum + (amounts.get(_id) ?? 0n), 0n);
+    return calls.flatMap(({ _id, request }) => {
+      const { amount, createdAt } = refunds.get(_id) ?? {};
+      return amount === undefined || !createdAt ? [] : [{ key: request?.key, at: createdAt, nanoUsd: -amount }];
+    });
   }
 
-  /** By the days that stand, the hours since then, and the ledger since the last run that made them. */
-  async function spentSince(account: string, key: string, since: Date, session: ClientSession): Promise<bigint> {
-    const closed = await totals.closedSince(account, key, since);
-    const settled = await hours.settledSince(account, key, closed.until, session);
-    const { until } = settled;
-    const cursor = ledger.collection.aggregate<{ amount: bigint }>(
+  /** The sums of each day. */
+  async function entriesSince(account: string, keys: readonly string[], since: Date, session: ClientSession) {
+    const day = { $dateTrunc: { date: "$createdAt", unit: "day" } };
+    const cursor = ledger.collection.aggregate<{ _id: { key: string; day: Date }; amount: bigint }>(
       [
-        { $match: { account, "request.key": key, createdAt: { $gte: until } } },
-        { $group: { _id: null, amount: { $sum: "$amount" } } },
+        { $match: { account, "request.key": { $in: keys }, createdAt: { $gte: since } } },
+        { $group: { _id: { key: "$request.key", day }, amount: { $sum: "$amount" } } },
       ],
       { hint: keyIndex, session, maxTimeMS },
     );
-    const [found] = await answered(cursor.toArray());
-    return (
-      closed.nanoUsd + settled.nanoUsd - (found?.amount ?? 0n) - (await refundedSince(account, key, until, session))
+    return (await answered(cursor.toArray())).map(
+      ({ _id, amount }): Charge => ({ key: _id.key, at: _id.day, nanoUsd: -amount }),
     );
+  }
+
+  /** By the days that stand, the hours since then, and the ledger since the last run that made them. */
+  async function spentSince(account: string, keys: readonly string[], since: Date, session: ClientSession) {
+    const closed = await totals.closedSince(account, keys, since);
+    const settled = await hours.settledSince(account, closed.until, session);
+    const { until } = settled;
+    const entries = await entriesSince(account, keys, until, session);
+    const refunds = await refundsSince(account, until, session);
+    const isNew = ({ key, at }: Charge) => at.getTime() >= (closed.until.get(key ?? "") ?? Number.POSITIVE_INFINITY);
+    const after = [...entries, ...refunds].filter(isNew).reduce((sum, { nanoUsd }) => sum + nanoUsd, 0n);
+    return closed.nanoUsd + settled.nanoUsd + after;
   }
 
   /** The costs of those that are decided. */
@@ -66,15 +84,16 @@ export function createKeyUsage(deps: {
     costsOf,
 
     /** Of one moment: a call that is decided is in the sum and not open, any other the reverse. */
-    chargesOfKey: (account: string, key: string, since: Date): Promise<KeyCharges> =>
+    chargesOfKeys: (account: string, keys: readonly string[], since: Date): Promise<KeyCharges> =>
       mongo.connection.getClient().withSession({ snapshot: true }, async (session) => {
         const projection = { holds: 1 } as const;
         const found = await answered(accounts.collection.findOne({ _id: account }, { projection, session }));
-        const holds = Object.entries(found?.holds ?? {}).filter(([, hold]) => hold.key === key);
+        const isOfKeys = new Set<string | null | undefined>(keys);
+        const holds = Object.entries(found?.holds ?? {}).filter(([, hold]) => isOfKeys.has(hold.key));
         const ids = holds.map(([_id]) => ({ _id, account }));
         const decided = await answered(ledger.readIn(ids, session).toArray());
         const isDecided = new Set(decided.map(({ _id }) => _id));
-        const spentNanoUsd = await spentSince(account, key, since, session);
+        const spentNanoUsd = await spentSince(account, keys, since, session);
         const open = holds.filter(([id]) => !isDecided.has(id)).map(([id, { amount }]) => ({ id, nanoUsd: amount }));
         return { spentNanoUsd, open };
       }),

@@ -144,8 +144,9 @@ export function createUsageHours({ mongo, ledger, clock }: { mongo: Mongo; ledge
     for (const hour of [previous, current]) if (hour >= from && !signal?.aborted) await make(hour);
   }
 
-  /** What a key was charged from an hour until a time up to which all is settled. */
-  async function settledSince(account: string, key: string, since: Date, session: ClientSession) {
+  /** What keys were charged, each from its own hour, until a time up to which all is settled. */
+  async function settledSince(account: string, from: ReadonlyMap<string, number>, session: ClientSession) {
+    const since = new Date(Math.min(...from.values()));
     const closed = await lastClosed(session);
     let last = closed?._id ?? "";
     let until = closed ? endsAt(last) : since;
@@ -158,10 +159,13 @@ export function createUsageHours({ mongo, ledger, clock }: { mongo: Mongo; ledge
     }
     if (until <= since) return { nanoUsd: 0n, until: since };
     const rows = collection.find(
-      { account, key, hour: { $gte: hourOf(since), $lte: last } },
-      { projection: { _id: 0, settled: 1 }, hint: hourIndex, session },
+      { account, key: { $in: [...from.keys()] }, hour: { $gte: hourOf(since), $lte: last } },
+      { projection: { _id: 0, key: 1, hour: 1, settled: 1 }, hint: hourIndex, session },
     );
-    return { nanoUsd: (await rows.toArray()).reduce((sum, { settled }) => sum + settled, 0n), until };
+    const nanoUsd = (await rows.toArray())
+      .filter(({ key, hour }) => startOfHour(hour) >= (from.get(key ?? "") ?? 0))
+      .reduce((sum, { settled }) => sum + settled, 0n);
+    return { nanoUsd, until };
   }
 
   /** Removes what was made before an hour. */

@@ -64,7 +64,7 @@ async function fill(uri: string, entries: number, payments: number) {
   await restarted().sumUsage();
   const isBefore = new Date(nowMs + dayMs);
   return {
-    "a key's budget, counted first": () => restarted().chargesOfKey(account, key, new Date(midnight)),
+    "a key's budget, counted first": () => restarted().chargesOfKeys(account, [key], new Date(midnight)),
     "sum-usage, 100 calls more": async () => {
       await restarted().sumUsage();
     },

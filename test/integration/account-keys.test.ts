@@ -120,7 +120,19 @@ test("a key gives no key more than it has", async () => {
     models: ["local/chat", "local/*"],
     expires_at: own.expires_at - 1,
   };
-  expect(await ask("POST", "/keys", less)).toMatchObject({ status: 201, body: less });
+  const made = await ask("POST", "/keys", less);
+  expect(made).toMatchObject({ status: 201, body: { ...less, shares_budget_of: [id] } });
+
+  // A budget is raised only where it is shared.
+  const small = { budget: { limit_usd: "1.00", period: "week" } };
+  const other = await keyOf(service, account.id, small);
+  expect(await ask("PATCH", `/keys/${other.id}`, { budget: own.budget })).toMatchObject(refused("budget"));
+  for (const [of, { budget }] of [
+    [other.id, { budget: { limit_usd: "0.50", period: "week" } }],
+    [made.body.id, small],
+    [made.body.id, own],
+  ] as const)
+    expect(await ask("PATCH", `/keys/${of}`, { budget })).toMatchObject({ status: 200, body: { budget } });
 });
 
 test("keys of other accounts do not exist", async () => {

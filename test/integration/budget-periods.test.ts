@@ -16,11 +16,12 @@ const noon = (day: string) => Date.parse(`${day}T12:00:00Z`);
 /** Costs whose sums differ, whichever of them are added. */
 const costAt = (at: number) => 2n ** BigInt(at) * 100_000n;
 
-/** A budget, and what the test itself charged and refunded. */
+/** A budget that two keys share, and what the test itself charged and refunded. */
 async function startPeriods(period: "day" | "week" | "month" | "total") {
   const stores = { ...(await testStores()), S3_BUCKET: `budget-${randomBase62(16).toLowerCase()}` };
   const all = await startBudget(limitUsd, period, stores);
   const { a, b, caller, clock, advance, spent } = all;
+  const made = await a.keys.authenticate((await a.keys.issue(caller.account, {}, caller)).secret);
   const charged: { at: number; nanoUsd: bigint }[] = [];
   const moveTo = (time: number) => advance(time - clock.now());
   const expected = () => {
@@ -31,7 +32,7 @@ async function startPeriods(period: "day" | "week" | "month" | "total") {
     ...all,
     moveTo,
     charge: async (nanoUsd: bigint) => {
-      const call = await begin(a, caller, nanoUsd);
+      const call = await begin(a, charged.length % 2 ? made : caller, nanoUsd);
       await call.end(nanoUsd);
       charged.push({ at: clock.now(), nanoUsd });
       return call.requestId;

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { Caller } from "../../api/keys/index.ts";
 import { ServiceError } from "../../shared/errors.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
@@ -40,6 +41,51 @@ test("after a loss of Redis open calls still count, whichever instance has them,
   await third.end(3n * usd);
   expect(await spent()).toBe(7n * usd);
   await expect(begin(a, caller, 3n * usd)).resolves.toBeDefined();
+});
+
+test("a key with a budget and the keys that it makes, and those make, spend its budget together", async () => {
+  const { a, b, account, caller, key, spent } = await startBudget(10n);
+  const made = async (by: Caller, limitUsd?: bigint) => {
+    const fields = limitUsd === undefined ? {} : { budget: { limitNanoUsd: limitUsd * usd, period: "day" as const } };
+    return a.keys.authenticate((await a.keys.issue(account.id, fields, by)).secret);
+  };
+  const child = await made(caller);
+  const small = await made(child, 3n);
+  await (await begin(a, caller, 4n * usd)).end(4n * usd);
+  const second = await begin(a, small, 2n * usd);
+  await expect(begin(b, small, 2n * usd)).rejects.toThrow(/The budget of this API key is 3\.00 USD/);
+  const first = await begin(b, child, 3n * usd);
+  const refusal = { ...exceeded, message: expect.stringContaining(`shares with '${key.id}' is 10.00 USD a day: 4.00`) };
+  const all = [caller, child, small, await made(small)];
+  const refuseMore = async () => {
+    for (const each of all) await expect(begin(b, each, 2n * usd)).rejects.toMatchObject(exceeded);
+    await expect(begin(a, child, 2n * usd)).rejects.toMatchObject(refusal);
+  };
+  await refuseMore();
+  await a.redis.flushdb();
+  await refuseMore();
+  // Revoking it, or a key between them, changes nothing.
+  for (const { keyId } of [caller, child]) await a.keys.revoke(keyId);
+  const last = await begin(b, small, usd);
+  all.splice(0, 2);
+  await first.end(usd);
+  await second.end(2n * usd);
+  await last.end(0n);
+  expect(await spent()).toBe(7n * usd);
+  await a.redis.flushdb();
+  expect(await spent()).toBe(7n * usd);
+
+  // Changed, it is in force for its keys; none of them can spend more than it.
+  await a.keys.update(key.id, { budget: { limitNanoUsd: 8n * usd, period: "day" } });
+  const grown = { budget: { limitNanoUsd: 9n * usd, period: "day" as const } };
+  await a.keys.update(small.keyId, grown);
+  await expect(begin(b, small, 2n * usd)).rejects.toMatchObject(exceeded);
+  const calls = await Promise.allSettled(
+    Array.from({ length: 8 }, (_, at) => begin([a, b][at % 2] as Instance, small, usd)),
+  );
+  expect(calls.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  await a.keys.update(key.id, { budget: null });
+  await expect(begin(b, small, 2n * usd)).resolves.toBeDefined();
 });
 
 test("a call whose instance died is ended by its entry in the ledger", async () => {
@@ -146,6 +192,7 @@ test("whatever happens in any order, no budget is exceeded and the sum is that o
       arbitrary: fc.record({
         do: fc.constant("begin" as const),
         by: fc.nat(1),
+        made: fc.boolean(),
         cents: fc.integer({ min: 1, max: 400 }),
       }),
     },
@@ -163,19 +210,22 @@ test("whatever happens in any order, no budget is exceeded and the sum is that o
       async (rounds) => {
         const { secret } = await a.keys.issue(account.id, { budget: { limitNanoUsd: 10n * usd, period: "day" } });
         const caller = await a.keys.authenticate(secret);
+        const made = await a.keys.authenticate((await a.keys.issue(account.id, {}, caller)).secret);
         const open: Call[] = [];
         let spentNanoUsd = 0n;
         for (const round of rounds)
           await Promise.all(
             round.map(async (each) => {
               if (each.do === "begin") {
-                const call = await begin([a, b][each.by] as Instance, caller, BigInt(each.cents) * 10_000_000n).catch(
-                  (error: unknown) => {
-                    // While a connection is made again there is a 503.
-                    if (error instanceof ServiceError && [402, 503].includes(error.status)) return undefined;
-                    throw error;
-                  },
-                );
+                const call = await begin(
+                  [a, b][each.by] as Instance,
+                  each.made ? made : caller,
+                  BigInt(each.cents) * 10_000_000n,
+                ).catch((error: unknown) => {
+                  // While a connection is made again there is a 503.
+                  if (error instanceof ServiceError && [402, 503].includes(error.status)) return undefined;
+                  throw error;
+                });
                 if (call) open.push(call);
               } else if (each.do === "end") {
                 const [call] = open.splice(each.at % Math.max(1, open.length), 1);

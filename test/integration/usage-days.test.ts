@@ -124,7 +124,7 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
       for (const account of accounts) {
         const { from } = periodAt("week", clock.now());
         const expected = await plainCharges(money, account, "key_0", from);
-        const { spentNanoUsd } = await money.chargesOfKey(account, "key_0", new Date(from));
+        const { spentNanoUsd } = await money.chargesOfKeys(account, ["key_0"], new Date(from));
         expect(spentNanoUsd).toBe(expected);
       }
     }
@@ -159,7 +159,7 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
       }
     }
     const spent = async () => {
-      const found = charges.map(({ account, key, from }) => money.chargesOfKey(account, key, new Date(from)));
+      const found = charges.map(({ account, key, from }) => money.chargesOfKeys(account, [key], new Date(from)));
       return (await Promise.all(found)).map(({ spentNanoUsd }) => spentNanoUsd);
     };
     const expected = charges.map((each) => each.expected);
@@ -242,7 +242,7 @@ test("the job reads the entries of the last hour, and a budget those since the l
   await calls(3);
   let charges: { spentNanoUsd: bigint } | undefined;
   const since = new Date(midnight);
-  expect(await read(async () => (charges = await money.chargesOfKey(account, "key_0", since)))).toBeLessThan(3 + 10);
+  expect(await read(async () => (charges = await money.chargesOfKeys(account, ["key_0"], since)))).toBeLessThan(3 + 10);
   expect(charges?.spentNanoUsd).toBe(87n);
   clock.later(10 * 60_000);
   // The hour before is counted only.

@@ -2856,6 +2856,8 @@ export interface components {
                 spent_usd: string;
                 resets_at: number | null;
             } | null;
+            /** @description Keys whose budgets its calls count against, too: those that made it and had one */
+            shares_budget_of: string[];
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
             expires_at: number | null;
@@ -2915,6 +2917,8 @@ export interface components {
                 spent_usd: string;
                 resets_at: number | null;
             } | null;
+            /** @description Keys whose budgets its calls count against, too: those that made it and had one */
+            shares_budget_of: string[];
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
             expires_at: number | null;
@@ -2951,6 +2955,8 @@ export interface components {
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
             } | null;
+            /** @description Keys whose budgets its calls count against, too: those that made it and had one */
+            shares_budget_of: string[];
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
             expires_at: number | null;
@@ -2989,6 +2995,8 @@ export interface components {
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
             } | null;
+            /** @description Keys whose budgets its calls count against, too: those that made it and had one */
+            shares_budget_of: string[];
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
             expires_at: number | null;

@@ -713,6 +713,8 @@ export interface components {
                 spent_usd: string;
                 resets_at: number | null;
             } | null;
+            /** @description Keys whose budgets its calls count against, too: those that made it and had one */
+            shares_budget_of: string[];
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
             expires_at: number | null;
@@ -749,6 +751,8 @@ export interface components {
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
             } | null;
+            /** @description Keys whose budgets its calls count against, too: those that made it and had one */
+            shares_budget_of: string[];
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
             expires_at: number | null;
@@ -787,6 +791,8 @@ export interface components {
                 /** @enum {string} */
                 period: "day" | "week" | "month" | "total";
             } | null;
+            /** @description Keys whose budgets its calls count against, too: those that made it and had one */
+            shares_budget_of: string[];
             /** @description Ids of models, or `provider/*`; null: all */
             models: string[] | null;
             expires_at: number | null;
