@@ -4,6 +4,7 @@ import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
 import type { Probe } from "#platform/probe";
+import type { Refusals } from "#refusals";
 import { authenticate } from "./admission/authenticate.ts";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
@@ -41,6 +42,7 @@ export interface AppDeps
   readonly spoolBudget: ByteBudget;
   readonly money: Money;
   readonly payments: Payments;
+  readonly refusals: Refusals;
   readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
 }
 

@@ -8,6 +8,7 @@ import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys
 import { formatUsd } from "#money";
 import type { Background } from "#platform/background";
 import type { Tracing } from "#platform/tracing";
+import type { Refusals } from "#refusals";
 import {
   type AdmissionDeps,
   type Admitted,
@@ -32,6 +33,7 @@ import { type ResolveDeps, resolveStored } from "./stored-responses.ts";
 
 export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps, RouteBodyDeps, ResolveDeps {
   readonly openCalls: OpenCalls;
+  readonly refusals: Pick<Refusals, "note">;
   readonly tracing: Tracing | undefined;
   readonly observeCall: (call: EndedCall) => void;
   readonly background: Background;
@@ -58,7 +60,6 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       // Before the caller is answered, so that a corrected retry with the same key succeeds.
       await reservation.release(error);
       reservation.refusedBy(error);
-      if (!reservation.isSubmitted()) deps.observeCall({ endpoint, status: error.status, code: error.code });
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
       if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
     } finally {
@@ -80,9 +81,13 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
   let isSubmitted = false;
   let claimId: string | undefined;
   let trace: CallTrace | undefined;
+  let keyOwner: Caller | undefined;
   return {
     arrive(): void {
       depart = deps.openCalls.arrive();
+    },
+    identified(caller: Caller): void {
+      keyOwner = caller;
     },
     async takeSlot(caller: Caller): Promise<Slot> {
       const bodyMs = route.readBody ? formTimeoutMs : bodyTimeoutMs;
@@ -126,8 +131,12 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
     },
     isSubmitted: () => isSubmitted,
     /** What was submitted is ended by what answers it. */
-    refusedBy({ status, code }: ServiceError): void {
-      if (!isSubmitted) trace?.end(status, code);
+    refusedBy(error: ServiceError): void {
+      if (isSubmitted) return;
+      const { status, code } = error;
+      trace?.end(status, code);
+      deps.observeCall({ endpoint, status, code });
+      if (keyOwner) deps.refusals.note({ requestId, account: keyOwner.account, key: keyOwner.keyId, endpoint }, error);
     },
     /** For a request that is refused. */
     async release(refusedBy: ServiceError): Promise<void> {
@@ -175,6 +184,7 @@ async function submitCall(
 
   // A caller over a limit is refused before a byte of the body is read.
   const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
+  if (keyOwner) reservation.identified(keyOwner);
   const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
   if (!keySlot) await countAnonymous(deps, req, res);
   else if (route.isFree) await limitFreeCalls(deps, keySlot);

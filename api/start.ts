@@ -15,6 +15,7 @@ import { createProbes } from "#platform/probe";
 import { connectRedis, onReconnect, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { startTracing } from "#platform/tracing";
+import { createRefusals, refusalsSchema } from "#refusals";
 import { createSessions, sessionsSchema } from "#sessions";
 import { startTraffic } from "#traffic";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
@@ -42,7 +43,7 @@ export async function startApi(deps: ProcessDeps) {
   const metricsServer = await serveMetrics({ config, metrics, log });
   const tracing = await startTracing(config, { process: "api", clock, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
-  await checkSchema(mongo, [keysSchema, sessionsSchema, auditSchema]);
+  await checkSchema(mongo, [keysSchema, sessionsSchema, auditSchema, refusalsSchema]);
   const { money, payments } = common;
   const redis = connectRedis(config, "fail-fast", log);
   const blocking = connectRedis(config, "blocking", log);
@@ -82,7 +83,8 @@ export async function startApi(deps: ProcessDeps) {
   const recalls = await createRecalls({ instance: reader.instance, subscriber, commands: redis, log });
   const leases = money.createLeases({ registration, recalls });
 
-  const services = { ...common, registry, queues, reader, keys, leases };
+  const refusals = createRefusals({ mongo, clock, log });
+  const services = { ...common, refusals, registry, queues, reader, keys, leases };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
   const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
   const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
@@ -192,6 +194,7 @@ export async function startApi(deps: ProcessDeps) {
           await reader.stop();
           await queues.close();
           await traffic.stop();
+          await refusals.stop();
           redis.disconnect();
           unfollow();
           subscriber.disconnect();

@@ -46,6 +46,10 @@ const attempt = z.object({
 const requestDetail = z
   .object({
     ...request,
+    status: z
+      .enum([...request.status.options, "refused"])
+      .describe("`refused`: it was answered with an error before it became a call; found for 24 hours, and in no list"),
+    http_status: z.int().nullable().describe("Of the answer to a refused request; null for a call"),
     attempts: z.array(attempt),
   })
   .meta({ id: "RequestDetail" });
@@ -119,7 +123,7 @@ export const requestOperations = {
     ],
     errors: [400, 401, 403, 404, 429, 500, 503],
   }),
-  "GET /v1/requests/{id}": operation("getRequest", "One call, with its attempts at upstreams", {
+  "GET /v1/requests/{id}": operation("getRequest", "One call, with its attempts at upstreams, or a refused request", {
     params: pathId("req_..."),
     ok: ["The call", requestDetail],
     errors: [401, 404, 429, 500, 503],

@@ -7,12 +7,13 @@ import { createProcessLogger } from "#platform/logger";
 import { MigrationError, migrate, migrationStates } from "#platform/migrations";
 import { connectMongo, type Mongo } from "#platform/mongo";
 import { withSecretFiles } from "#platform/secret-files";
+import { refusalsSchema } from "#refusals";
 import { sessionsSchema } from "#sessions";
 import { sharedSchemas } from "../../shared/migrations.ts";
 import { aligned } from "./admin-print.ts";
 
 /** `npm run migrate`: prepares MongoDB for this version of the service. Needs MONGODB_URI alone. */
-const schemas = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema];
+const schemas = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema, refusalsSchema];
 
 const program = new Command("migrate")
   .description("Creates collections and indexes, and brings stored documents into the shape that this version needs.")

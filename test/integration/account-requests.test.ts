@@ -46,6 +46,7 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
     first_token_ms: null,
     total_ms: 1_200,
     refunded: false,
+    http_status: null,
     attempts: [{ upstream: "openai", started_ms: 1, duration_ms: 40, outcome: "succeeded" }],
   });
   await money.refund(ours.account, mine);

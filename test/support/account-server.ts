@@ -6,6 +6,7 @@ import { authenticate } from "../../api/admission/authenticate.ts";
 import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
 import type { Scope } from "../../api/keys/store.ts";
+import { createRefusals } from "../../api/refusals/index.ts";
 import { createAccountRouter } from "../../api/routes/account/index.ts";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
@@ -23,7 +24,9 @@ export async function startAccountServer() {
   const app = express();
   app.disable("etag").set("query parser", "simple");
   app.use(requestId(clock));
-  const deps = { ...instance, ...http, leases: leasesOf(money), payments: { topups: undefined } };
+  const refusals = createRefusals({ mongo: instance.mongo, clock, log });
+  onTestFinished(() => refusals.stop());
+  const deps = { ...instance, ...http, refusals, leases: leasesOf(money), payments: { topups: undefined } };
   app.use(
     "/v1",
     createAccountRouter(deps, (req) => authenticate(keys, req)),

@@ -5,6 +5,7 @@ import { onTestFinished } from "vitest";
 import { auditSchema, createAudit } from "../../api/audit/index.ts";
 import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
+import { createRefusals } from "../../api/refusals/index.ts";
 import { createAdminRouter, createAdminTokens, identifyByToken } from "../../api/routes/admin/index.ts";
 import { loadCatalog } from "../../shared/catalog/index.ts";
 import { createGathered } from "../../shared/gathered/index.ts";
@@ -80,8 +81,11 @@ export async function startAdminServer(
     await traffic.stop();
     await queues.close();
   });
+  const refusals = createRefusals({ mongo, clock: systemClock, log });
+  onEnd(() => refusals.stop());
   const deps = {
     ...instance,
+    refusals,
     ...http,
     payments,
     leases: leasesOf(instance.money),

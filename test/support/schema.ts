@@ -1,5 +1,6 @@
 import { auditSchema } from "../../api/audit/index.ts";
 import { keysSchema } from "../../api/keys/index.ts";
+import { refusalsSchema } from "../../api/refusals/index.ts";
 import { sessionsSchema } from "../../api/sessions/index.ts";
 import { sharedSchemas } from "../../shared/migrations.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
@@ -8,7 +9,13 @@ import { type ModuleSchema, migrate } from "../../shared/platform/migrations.ts"
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 
 /** Of all modules, as `npm run migrate` applies them. */
-export const allSchemas: readonly ModuleSchema[] = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema];
+export const allSchemas: readonly ModuleSchema[] = [
+  ...sharedSchemas,
+  keysSchema,
+  sessionsSchema,
+  auditSchema,
+  refusalsSchema,
+];
 
 const log = createLogger("test", "silent");
 

@@ -26,8 +26,9 @@ const request = z
     model: z.string().nullable(),
     upstream: z.string().nullable(),
     attempts: z.array(attempt),
-    status: z.enum(requestStatuses),
+    status: z.enum([...requestStatuses, "refused"]),
     error: z.string().optional(),
+    http_status: z.int().optional().describe("Of the answer to a refused request, which is not in the ledger"),
     usage: z.record(z.string(), z.number()),
     estimated: z.boolean(),
     queue_ms: milliseconds,
@@ -178,10 +179,14 @@ export const money: Group = {
       }),
       answers: { 200: ["A page", entryList] },
     }),
-    "GET /requests/{id}": adminOperation("getRequest", "The entry of one call, also a restored one", {
-      path: idOf("The `x-request-id` of the call"),
-      answers: { 200: ["The entry", entry] },
-    }),
+    "GET /requests/{id}": adminOperation(
+      "getRequest",
+      "The entry of one call, also a restored one, or a request that was refused in the last 24 hours",
+      {
+        path: idOf("The `x-request-id` of the call"),
+        answers: { 200: ["The entry", entry] },
+      },
+    ),
     "GET /ledger/check": adminOperation("checkLedger", "Compares credits less costs with the balances", {
       description: "The sums of the parts are those of all accounts.",
       query: z.object({

@@ -5,6 +5,7 @@ import type { Leases, Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
+import type { Refusals } from "#refusals";
 import { localsOf } from "../../http/headers.ts";
 import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
 import { ownAccountHandlers } from "./account.ts";
@@ -24,6 +25,7 @@ export interface AccountDeps {
   readonly leases: Leases;
   readonly keys: Keys;
   readonly payments: Pick<Payments, "topups">;
+  readonly refusals: Pick<Refusals, "find">;
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;
 }

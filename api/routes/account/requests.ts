@@ -1,11 +1,18 @@
 import { z } from "zod";
-import type { Keys } from "#keys";
+import type { Caller, Keys } from "#keys";
 import { formatUsd, type LedgerEntry, type Money, requestStatuses } from "#money";
+import type { Refusal, Refusals } from "#refusals";
 import { pageQuery, parse, timeSpan } from "../../http/input.ts";
 import { found, renderCalls, unixSeconds } from "../../http/json-routes.ts";
 import { renderAttempts } from "../render-attempts.ts";
 import type { AccountHandler } from "./handler.ts";
 import { askedKey, visibleKey } from "./own-key.ts";
+
+interface RequestDeps {
+  readonly keys: Keys;
+  readonly money: Money;
+  readonly refusals: Pick<Refusals, "find">;
+}
 
 const text = z.string().min(1).max(200);
 const requestsQuery = pageQuery.extend({
@@ -25,7 +32,9 @@ export function tokensOfCall({ usage = {} }: Partial<Pick<NonNullable<LedgerEntr
   };
 }
 
-const renderRequest = ({ id, request, costNanoUsd, createdAt }: LedgerEntry, refunded: boolean) => {
+type Shown = Pick<LedgerEntry, "id" | "request" | "costNanoUsd" | "createdAt">;
+
+const renderRequest = ({ id, request, costNanoUsd, createdAt }: Shown, refunded: boolean) => {
   const { input, output, cached } = tokensOfCall(request ?? {});
   return {
     id,
@@ -51,7 +60,21 @@ const renderRequest = ({ id, request, costNanoUsd, createdAt }: LedgerEntry, ref
   };
 };
 
-export function requestHandlers({ keys, money }: { keys: Keys; money: Money }) {
+/** It was never a call: nothing ran, and nothing was held. */
+const renderRefusal = ({ requestId: id, key, endpoint, status, code, createdAt }: Refusal) => ({
+  ...renderRequest({ id, costNanoUsd: 0n, createdAt }, false),
+  key,
+  endpoint,
+  status: "refused",
+  error: code,
+  http_status: status,
+  attempts: [],
+});
+
+export function requestHandlers({ keys, money, refusals }: RequestDeps) {
+  /** What a key that sees one key alone may see of it. */
+  const isVisible = (caller: Caller, key: string | null | undefined) => [undefined, key].includes(visibleKey(caller));
+
   return {
     list: async (req, _res, caller) => {
       const { key, ...query } = parse(requestsQuery, req.query);
@@ -61,12 +84,19 @@ export function requestHandlers({ keys, money }: { keys: Keys; money: Money }) {
       return renderCalls(page, (entry) => renderRequest(entry, refunded.has(entry)));
     },
     get: async (req, _res, caller) => {
-      const entry = await money.entry(caller.account, req.params.id);
-      const key = visibleKey(caller);
-      const visible = entry?.request && (key === undefined || entry.request.key === key) ? entry : undefined;
-      const shown = found(visible, "request");
+      const { id } = req.params;
+      const entry = await money.entry(caller.account, id);
+      if (!entry?.request) {
+        const refusal = await refusals.find(caller.account, id);
+        return renderRefusal(found(refusal && isVisible(caller, refusal.key) ? refusal : undefined, "request"));
+      }
+      const shown = found(isVisible(caller, entry.request.key) ? entry : undefined, "request");
       const refunded = await money.refundedAmong([shown]);
-      return { ...renderRequest(shown, refunded.has(shown)), attempts: renderAttempts(shown.request?.attempts ?? []) };
+      return {
+        ...renderRequest(shown, refunded.has(shown)),
+        http_status: null,
+        attempts: renderAttempts(shown.request?.attempts ?? []),
+      };
     },
   } satisfies Record<string, AccountHandler>;
 }

@@ -7,6 +7,7 @@ import type { Leases, Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
+import type { Refusals } from "#refusals";
 import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
 import { keyPatch, newKey } from "../key-object.ts";
 import { accountHandlers, accountPatch, newAccount } from "./accounts.ts";
@@ -24,6 +25,7 @@ import { workerHandlers } from "./workers.ts";
 export { type AdminTokens, createAdminTokens, identifyByToken } from "./tokens.ts";
 
 export interface AdminDeps extends OverviewDeps {
+  readonly refusals: Pick<Refusals, "findOfAll">;
   readonly money: Money;
   readonly leases: Leases;
   readonly keys: Keys;

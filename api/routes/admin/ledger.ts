@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { entryKinds, formatUsd, type Leases, type Money, requestStatuses } from "#money";
+import type { Refusal, Refusals } from "#refusals";
 import { pageQuery, parse, timeSpan, usd, wholeNumber } from "../../http/input.ts";
-import { found, type Handler, renderCalls, renderPage } from "../../http/json-routes.ts";
+import { found, type Handler, renderCalls, renderPage, unixSeconds } from "../../http/json-routes.ts";
 import { renderEntry, renderMovement } from "./render.ts";
 
 export const newCredit = z.strictObject({
@@ -41,7 +42,39 @@ function requireIndex(query: z.infer<typeof requestsQuery>): void {
       throw invalidValue(field, `${field}: needs account, code, or status=failed or cancelled beside it.`);
 }
 
-export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases }) {
+/** It is not in the ledger, and shown as an entry of a call would be. */
+const renderRefusal = ({ requestId: id, account, key, endpoint, status, code, createdAt }: Refusal) => ({
+  id,
+  object: "entry",
+  account,
+  kind: "usage",
+  amount_usd: formatUsd(0n),
+  created_at: unixSeconds(createdAt),
+  request: {
+    key,
+    endpoint,
+    model: null,
+    upstream: null,
+    attempts: [],
+    status: "refused",
+    error: code,
+    http_status: status,
+    usage: {},
+    estimated: false,
+    queue_ms: null,
+    first_token_ms: null,
+    total_ms: 0,
+    shortfall_usd: formatUsd(0n),
+  },
+});
+
+interface LedgerDeps {
+  readonly money: Money;
+  readonly leases: Leases;
+  readonly refusals: Pick<Refusals, "findOfAll">;
+}
+
+export function ledgerHandlers({ money, leases, refusals }: LedgerDeps) {
   return {
     credit: async (req, res) => {
       const { amount_usd: amountNanoUsd, idempotency_key: idempotencyKey, reason } = parse(newCredit, req.body);
@@ -62,7 +95,8 @@ export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases
     },
     request: async (req) => {
       const { id } = req.params;
-      const entry = found((await money.findEntry(id)) ?? (await money.archives.restoredEntry(id)), "request");
+      const entry = (await money.findEntry(id)) ?? (await money.archives.restoredEntry(id));
+      if (!entry) return renderRefusal(found(await refusals.findOfAll(id), "request"));
       return renderEntry(entry, (await money.refundedAmong([entry])).has(entry));
     },
     requests: async (req) => {

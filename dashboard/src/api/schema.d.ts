@@ -277,7 +277,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One call, with its attempts at upstreams */
+        /** One call, with its attempts at upstreams, or a refused request */
         get: operations["getRequest"];
         put?: never;
         post?: never;
@@ -2739,8 +2739,11 @@ export interface components {
             key: string | null;
             endpoint: string | null;
             model: string | null;
-            /** @enum {string} */
-            status: "succeeded" | "failed" | "cancelled";
+            /**
+             * @description `refused`: it was answered with an error before it became a call; found for 24 hours, and in no list
+             * @enum {string}
+             */
+            status: "succeeded" | "failed" | "cancelled" | "refused";
             /** @description The code that was answered */
             error: string | null;
             /** @example 12.5 */
@@ -2765,6 +2768,8 @@ export interface components {
             queue_ms: number | null;
             first_token_ms: number | null;
             total_ms: number | null;
+            /** @description Of the answer to a refused request; null for a call */
+            http_status: number | null;
             attempts: {
                 upstream: string | null;
                 model?: string;

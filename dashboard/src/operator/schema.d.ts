@@ -222,7 +222,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The entry of one call, also a restored one */
+        /** The entry of one call, also a restored one, or a request that was refused in the last 24 hours */
         get: operations["getRequest"];
         put?: never;
         post?: never;
@@ -838,8 +838,10 @@ export interface components {
             upstream: string | null;
             attempts: components["schemas"]["AdminAttempt"][];
             /** @enum {string} */
-            status: "succeeded" | "failed" | "cancelled";
+            status: "succeeded" | "failed" | "cancelled" | "refused";
             error?: string;
+            /** @description Of the answer to a refused request, which is not in the ledger */
+            http_status?: number;
             usage: {
                 [key: string]: number;
             };

@@ -45,6 +45,7 @@ function Detail({ call }: { readonly call: CallWithAttempts }) {
     { name: "Key", value: call.key ?? "none" },
     { name: "Made", value: <Time at={call.created_at} /> },
     { name: "Status", value: <CallStatus call={call} /> },
+    ...(call.http_status === null ? [] : [{ name: "HTTP status", value: call.http_status }]),
     { name: "Streamed", value: call.streamed === null ? "unknown" : call.streamed ? "yes" : "no" },
     ...(call.finish_reason === null ? [] : [{ name: "Finish reason", value: call.finish_reason }]),
   ];

@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import type { Call } from "../../api/requests.ts";
+import type { Call, CallWithAttempts } from "../../api/requests.ts";
 import { Badge } from "../../components/badge.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
@@ -7,9 +7,11 @@ import { count, duration } from "../../lib/format.ts";
 
 const tones: Readonly<Record<string, "good" | "bad" | "warn">> = { succeeded: "good", failed: "bad" };
 
-export const CallStatus = ({ call: { status, error } }: { readonly call: Pick<Call, "status" | "error"> }) => (
-  <Badge tone={tones[status] ?? "warn"}>{error ?? status}</Badge>
-);
+export const CallStatus = ({
+  call: { status, error },
+}: {
+  readonly call: Pick<CallWithAttempts, "status" | "error">;
+}) => <Badge tone={tones[status] ?? "warn"}>{error ?? status}</Badge>;
 
 const columns: readonly Column<Call>[] = [
   {

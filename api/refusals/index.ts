@@ -1,0 +1,106 @@
+/**
+ * Paid requests of known keys that were refused before a call was admitted: one line in the log and one record for each, so that
+ * their ids are found for a day (docs/api/account.md, "Requests"). Owns the collection `refusedRequests`. It is no part of the
+ * ledger: a refusal costs nothing and never waits for MongoDB. Records are gathered and written once a second; those that are too
+ * many, that MongoDB does not take, or that a killed process has, are missing.
+ */
+import { type InferRawDocType, Schema } from "mongoose";
+import type { ServiceError } from "#errors";
+import { type Clock, dayMs } from "#platform/clock";
+import { openCollection } from "#platform/collection";
+import type { Logger } from "#platform/logger";
+import { answered, type Mongo } from "#platform/mongo";
+import { oneAtATime } from "#platform/one-at-a-time";
+
+export { refusalsSchema } from "./migrations.ts";
+
+/** Of one account, in one process. More are counted only. */
+const maxPerMinute = 60;
+/** Of all accounts, in one process. */
+const maxQueued = 200;
+const writeMs = 1_000;
+const minuteMs = 60_000;
+
+const definition = {
+  /** The request id. */
+  _id: { type: String, required: true },
+  account: { type: String, required: true },
+  key: { type: String, required: true },
+  endpoint: { type: String, required: true },
+  status: { type: Number, required: true },
+  code: { type: String, required: true },
+  createdAt: { type: Date, required: true },
+} as const;
+const schema = new Schema(definition, { collection: "refusedRequests", strict: "throw", versionKey: false });
+type Stored = InferRawDocType<typeof definition>;
+
+export interface Refusal {
+  readonly requestId: string;
+  readonly account: string;
+  readonly key: string;
+  readonly endpoint: string;
+  /** Of the HTTP answer. */
+  readonly status: number;
+  readonly code: string;
+  readonly createdAt: Date;
+}
+
+type RefusedRequest = Pick<Refusal, "requestId" | "account" | "key" | "endpoint">;
+export type Refusals = ReturnType<typeof createRefusals>;
+
+export function createRefusals({ mongo, clock, log }: { mongo: Mongo; clock: Clock; log: Logger }) {
+  const { collection } = openCollection<Stored>(mongo, "refusedRequests", schema);
+  /** Of the minute that runs, by account. */
+  let counts = new Map<string, number>();
+  let queued: Stored[] = [];
+
+  function nextMinute(): void {
+    for (const [account, count] of counts)
+      if (count > maxPerMinute)
+        log.info(
+          { account, leftOut: count - maxPerMinute },
+          "more requests of an account were refused than are logged",
+        );
+    counts = new Map();
+  }
+
+  const write = oneAtATime(log, "refused requests were not recorded", async () => {
+    if (queued.length === 0) return;
+    const batch = queued;
+    queued = [];
+    await collection.insertMany(batch, { ordered: false });
+  });
+
+  const stops = [clock.every(minuteMs, nextMinute), clock.every(writeMs, () => void write())];
+
+  async function find(filter: { _id: string; account?: string }): Promise<Refusal | undefined> {
+    const stored = await answered(collection.findOne({ ...filter, createdAt: { $gt: new Date(clock.now() - dayMs) } }));
+    if (!stored) return undefined;
+    const { _id, ...fields } = stored;
+    return { requestId: _id, ...fields };
+  }
+
+  return {
+    /** Returns at once. */
+    note({ requestId, ...request }: RefusedRequest, { status, code }: ServiceError): void {
+      const { account } = request;
+      const count = (counts.get(account) ?? 0) + 1;
+      counts.set(account, count);
+      if (count > maxPerMinute) return;
+      log.info({ requestId, ...request, status, code }, "a request was refused");
+      if (queued.length < maxQueued)
+        queued.push({ _id: requestId, ...request, status, code, createdAt: new Date(clock.now()) });
+    },
+
+    find: (account: string, requestId: string) => find({ _id: requestId, account }),
+
+    /** For operators. */
+    findOfAll: (requestId: string) => find({ _id: requestId }),
+
+    async stop(): Promise<void> {
+      for (const stop of stops) stop();
+      nextMinute();
+      await write();
+    },
+  };
+}
