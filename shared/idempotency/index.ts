@@ -24,7 +24,7 @@ import type { Money } from "#money";
 import { type Clock, dayMs } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
-import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { answered, isDuplicate, type Mongo, UnansweredError } from "#platform/mongo";
 import { retry } from "#platform/retry";
 
 export interface ClaimRequest extends Owner {
@@ -117,12 +117,13 @@ export function createIdempotencyStore(deps: {
   /** A write that succeeds only after it counted as failed is undone: its request was refused. */
   async function claiming<T>(id: string, { requestId }: ClaimRequest, write: Promise<T>): Promise<T> {
     try {
-      return await answered(write);
+      return await write;
     } catch (error) {
-      write.then(
-        () => releaseLater(id, requestId),
-        () => undefined,
-      );
+      if (error instanceof UnansweredError)
+        error.operation.then(
+          () => releaseLater(id, requestId),
+          () => undefined,
+        );
       throw error;
     }
   }

@@ -77,14 +77,23 @@ export const isDuplicate = (error: unknown): boolean =>
 
 const answerTimeoutMs = 4_000;
 
+/** An operation took too long. It may still be carried out: `operation` settles if the server answers after all. */
+export class UnansweredError extends mongoose.mongo.MongoNetworkTimeoutError {
+  readonly operation: Promise<unknown>;
+
+  constructor(operation: Promise<unknown>, timeoutMs: number) {
+    super(`MongoDB has not answered for ${timeoutMs} ms`);
+    this.operation = operation;
+  }
+}
+
 /**
  * The driver (7.8) waits forever if it writes to a closed socket before it learns of the close, as happens when a server is
- * killed under load, and for a server that answers heartbeats only. Such an operation is rejected here; its outcome is unknown.
+ * killed under load, and for a server that answers heartbeats only. Such an operation is rejected here, with `UnansweredError`.
  */
 export async function answered<T>(operation: Promise<T>, timeoutMs = answerTimeoutMs): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const { MongoNetworkTimeoutError } = mongoose.mongo;
-  const expire = () => reject(new MongoNetworkTimeoutError(`MongoDB has not answered for ${timeoutMs} ms`));
+  const expire = () => reject(new UnansweredError(operation, timeoutMs));
   const timer = setTimeout(expire, timeoutMs);
   try {
     return await Promise.race([operation, late]);

@@ -10,8 +10,10 @@ test("collections and indexes are created once by concurrent processes", async (
   const indexes = async (name: string) =>
     (await connection?.collection(name).indexes())?.map(({ key }) => JSON.stringify(key)).toSorted();
   const ofAccounts = [
+    '{"_id":1,"available":1,"createdAt":1}',
     '{"_id":1}',
     '{"alertBelow":1}',
+    '{"createdAt":-1,"_id":-1,"available":1}',
     '{"createdAt":-1,"_id":-1}',
     '{"holdsExpireAt":1}',
     '{"name":1,"_id":1}',
