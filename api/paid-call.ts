@@ -110,7 +110,7 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
               caller,
               refusalOf: (draft, files) => refusalOf(deps, { route, caller, body: draft, files }),
             })
-          : await deps.readBody(req, res, caller ?? "anonymous");
+          : await deps.readBody(req, res, caller ?? "anonymous", route.jsonLimits);
       trace?.passed("body");
       return body;
     },

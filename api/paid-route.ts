@@ -2,7 +2,7 @@ import type { Request, Response } from "express";
 import type { Model } from "#catalog";
 import type { ServiceError } from "#errors";
 import type { FileSizes, Files, TemporaryFile } from "#files";
-import type { Codec, Format } from "#formats";
+import type { Codec, Format, JsonLimits } from "#formats";
 import type { PaidJobName } from "#jobs";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
@@ -78,6 +78,8 @@ export interface PaidRoute {
   readonly format?: Format;
   /** Gemini's stream without `alt=sse`, one JSON array; or the legacy completions, whose format is chat. */
   readonly framing?: "array" | "completions";
+  /** Of its JSON, where they are not the usual ones. */
+  readonly jsonLimits?: JsonLimits;
   /** Makes the job's JSON of a body in another shape, such as a form. */
   readonly readBody?: (deps: RouteBodyDeps, request: RouteRequest) => Promise<RouteBody>;
   /** The models that it takes, where that is not all of the endpoint's. */

@@ -4,6 +4,7 @@ import type { Files } from "#files";
 import type { JsonObject } from "#formats";
 import type { PaidCall } from "#jobs";
 import { archivableMs, type Decision, decidableMs } from "#money";
+import { nextTurnIfLarge } from "#platform/next-turn";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import {
   type CallDeps,
@@ -113,7 +114,10 @@ async function runWork(
   async function answer() {
     const model = targets[0]?.model;
     if (!model) throw noCapacity(`This worker does not know the model '${payload.model}'.`);
-    const { models: _, provider: __, ...request } = JSON.parse(await bodyOf(deps.files, payload, signal)) as JsonObject;
+    const body = await bodyOf(deps.files, payload, signal);
+    await nextTurnIfLarge(body.length);
+    const { models: _, provider: __, ...request } = JSON.parse(body) as JsonObject;
+    await nextTurnIfLarge(body.length);
     trace?.call?.asks(request);
     const chargeOf = (counted: Counted) => {
       const { costNanoUsd } = charge(catalog, tier, answering() ?? model, counted);

@@ -2,16 +2,18 @@ import type { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request, Response } from "express";
 import { invalidValue, noCapacity, requestTimeout, requestTooLarge, unsupportedMediaType } from "#errors";
+import { createJsonScan, type JsonLimits, type JsonScan, jsonLimits, unlimitedJson } from "#formats";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
-import { createJsonScan, type JsonLimits, type JsonScan, jsonLimits, unlimitedJson } from "./scan-json.ts";
+import { nextTurnIfLarge } from "#platform/next-turn";
 
 export type JsonBody = ReturnType<typeof createJsonBody>;
 
 /** Whose share of the budget a body takes. All anonymous callers have one share, for short bodies without an encoding. */
 export type BodyOwner = { readonly account: string } | "anonymous";
 
-export type BodyReader = (req: Request, res: Response, owner: BodyOwner) => Promise<JsonBody>;
+/** `limits`: of the JSON of a caller with a key, where they are not the usual ones. */
+export type BodyReader = (req: Request, res: Response, owner: BodyOwner, limits?: JsonLimits) => Promise<JsonBody>;
 
 /** From the start of reading to the last byte. */
 export const bodyTimeoutMs = 60_000;
@@ -37,7 +39,7 @@ const incomplete = () => invalidValue(undefined, "The body is incomplete, or doe
  * it arrives, and for what the bytes are parsed to before they are. Throws 400, 408, 413, 415, 503.
  */
 export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget; clock: Clock }): BodyReader {
-  return async (req, res, owner) => {
+  return async (req, res, owner, limits = jsonLimits) => {
     const isAnonymous = owner === "anonymous";
     const limitBytes = isAnonymous ? Math.min(deps.limitBytes, anonymousLimitBytes) : deps.limitBytes;
     const encoding = encodingOf(req);
@@ -48,7 +50,7 @@ export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget;
     if (length !== undefined && length > limitBytes) throw requestTooLarge(limitBytes);
     const { budget, clock } = deps;
     const share = isAnonymous ? budget.share("", anonymousPart * budget.limitBytes) : budget.share(owner.account);
-    const scan = createJsonScan(isAnonymous ? anonymousLimits : jsonLimits);
+    const scan = createJsonScan(isAnonymous ? anonymousLimits : limits);
     try {
       sendContinue(req, res);
       const bytes = await gather(req, { encoding, length, limitBytes, scan, share, clock });
@@ -56,9 +58,9 @@ export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget;
       const text = decode(bytes);
       // V8 stores two bytes for each character unless all are ASCII. The value holds the strings a second time.
       reserve(share, 2 * text.length * (text.length === size ? 1 : 2) + scan.heapBytes);
-      if (size >= largeBytes) await nextTurn();
+      await nextTurnIfLarge(size);
       const value = parse(text);
-      if (size >= largeBytes) await nextTurn();
+      await nextTurnIfLarge(size);
       return createJsonBody(text, value, size, share);
     } catch (error) {
       share.resize(0);
@@ -66,10 +68,6 @@ export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget;
     }
   };
 }
-
-/** Decoding, parsing and checking a longer body are three turns of the event loop. */
-const largeBytes = 1024 * 1024;
-const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 const continued = new WeakSet<Request>();
 

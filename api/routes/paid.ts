@@ -2,6 +2,7 @@ import {
   chatCodec,
   completionsCodec,
   embeddingsCodec,
+  embeddingsJsonLimits,
   imagesCodec,
   inputTokensCodec,
   mediaCodec,
@@ -26,7 +27,7 @@ export const paidRoutes: readonly PaidRoute[] = [
     isFree: true,
     refersToStored: true,
   },
-  { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec },
+  { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec, jsonLimits: embeddingsJsonLimits },
   { endpoint: "/v1/moderations", job: "moderation", codec: moderationsCodec, isFree: true },
   { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec },
   // The path of Cohere's clients.

@@ -7,6 +7,7 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
+import { nextTurnIfLarge } from "#platform/next-turn";
 import { fileLifetimeMs } from "./records.ts";
 
 const prefixes = ["bodies/", "answers/"] as const;
@@ -24,7 +25,8 @@ export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock 
   async function get(Key: string, signal?: AbortSignal): Promise<Buffer> {
     const options = signal ? { abortSignal: signal } : {};
     const object = await s3.send(new GetObjectCommand({ Bucket: bucket, Key }), options);
-    return Buffer.from((await object.Body?.transformToByteArray()) ?? []);
+    const { buffer, byteOffset, byteLength } = (await object.Body?.transformToByteArray()) ?? new Uint8Array();
+    return Buffer.from(buffer, byteOffset, byteLength);
   }
 
   async function remove(Key: string): Promise<void> {
@@ -52,7 +54,11 @@ export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock 
 
   return {
     putBody: (requestId: string, json: string) => put(bodyKey(requestId), Buffer.from(json)),
-    getBody: async (requestId: string, signal: AbortSignal) => (await get(bodyKey(requestId), signal)).toString("utf8"),
+    async getBody(requestId: string, signal: AbortSignal): Promise<string> {
+      const bytes = await get(bodyKey(requestId), signal);
+      await nextTurnIfLarge(bytes.length);
+      return bytes.toString("utf8");
+    },
     deleteBody: (requestId: string) => remove(bodyKey(requestId)),
     putAnswer: (requestId: string, bytes: Uint8Array) => put(answerKey(requestId), bytes),
     getAnswer: (requestId: string) => get(answerKey(requestId)),

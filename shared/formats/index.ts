@@ -82,6 +82,15 @@ export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export { isToolsItem, omittedTools, toolLists, webSearch } from "./responses/tools.ts";
 export { modelOrModels, parseRouted } from "./routing.ts";
 export {
+  createJsonScan,
+  embeddingsJsonLimits,
+  type JsonLimits,
+  type JsonScan,
+  jsonLimits,
+  unlimitedJson,
+  valuesIn,
+} from "./scan-json.ts";
+export {
   type CallSize,
   type Codec,
   type Dimensions,

@@ -2,6 +2,7 @@ import { invalidValue } from "#errors";
 import { byteLength, isSet, type JsonObject, list, object, text } from "./json.ts";
 import { addressedPart, inlinePart } from "./media-part.ts";
 import { audioMime } from "./media-types.ts";
+import { valuesIn } from "./scan-json.ts";
 import type { CallSize, Feature, MediaPart, ParsedCall, PartKind, UploadRef } from "./types.ts";
 import { addUpload } from "./uploads.ts";
 
@@ -13,6 +14,8 @@ export const newMeasure = (features: Map<Feature, string>) => ({
   cacheWrites: undefined as CallSize["cacheWrites"],
   mediaBytes: 0,
   textBytes: 0,
+  /** In the arguments of tool calls. */
+  argumentValues: 0,
   /** The prompt repeats tools, their calls and results much as they are in the body. */
   framed: false,
 });
@@ -50,6 +53,19 @@ export function measuredCall(
     features,
     uploads,
   };
+}
+
+/** Beside the values of the body itself. */
+const maxArgumentValues = 100_000;
+
+/** Counts the values of a tool call's arguments, which are JSON in a text: converting the request parses it. */
+export function measureArguments(json: unknown, param: string, measure: Measure): void {
+  if (typeof json !== "string") return;
+  try {
+    measure.argumentValues += valuesIn(json, maxArgumentValues - measure.argumentValues);
+  } catch {
+    throw invalidValue(param, `${param}: the arguments of tool calls have more than ${maxArgumentValues} values.`);
+  }
 }
 
 /** OpenAI's `input_audio`. */

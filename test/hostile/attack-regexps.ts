@@ -58,8 +58,8 @@ function attacksOn({ source, flags }: Pattern): string[] {
   });
 }
 
-/** How long the slowest of its attacks takes, the faster of two tries. */
-function slowestMs(pattern: Pattern, enoughMs: number): number {
+/** How long the slowest of its attacks takes, the faster of two tries. No more are tried after one beyond `enoughMs`. */
+export function slowestMs(pattern: Pattern, enoughMs: number): number {
   const regexp = new RegExp(pattern.source, pattern.flags);
   let slowest = 0;
   for (const attack of attacksOn(pattern)) {

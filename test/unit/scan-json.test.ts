@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createJsonScan, type JsonLimits, jsonLimits, unlimitedJson } from "../../api/http/scan-json.ts";
+import { createJsonScan, type JsonLimits, jsonLimits, unlimitedJson } from "../../shared/formats/scan-json.ts";
 
 function scan(text: string, limits: JsonLimits = unlimitedJson, chunkBytes = 64 * 1024) {
   const scanning = createJsonScan(limits);
@@ -50,7 +50,8 @@ test("the counts of any JSON are those of its parsed value, however it is writte
       fc.integer({ min: 1, max: 80 }),
       (value, indent, chunkBytes) => {
         const text = JSON.stringify(value, null, indent);
-        const { counts, levels } = countOf(value);
+        const { counts: found, levels } = countOf(value);
+        const counts = { ...found, escapes: text.match(/\\./g)?.length ?? 0 };
         expect(scan(text, unlimitedJson, chunkBytes).counts).toEqual(counts);
         const most = { ...unlimitedJson, ...counts, levels };
         expect(() => scan(text, most, chunkBytes)).not.toThrow();
@@ -84,6 +85,8 @@ test.each<[what: string, text: string, message: string | undefined, param?: stri
   ["fractions", `[${Array(50_001).fill("0.1").join()}]`, "The body has more than 50000 values."],
   ["a name that never ends", `{"${"x".repeat(5_000_000)}`, "The body has more than 4194304 bytes of field names."],
   ["a text that never ends", `["${'[\\"'.repeat(1_000_000)}`, undefined],
+  ["as many escapes as there may be", `["${"\\ud83d".repeat(2_000_000)}"]`, undefined],
+  ["an escape more", `["${"\\\\".repeat(2_000_001)}"]`, "The body has more than 2000000 escaped characters."],
 ])("%s", (_, text, message, param) => {
   let thrown: unknown;
   try {

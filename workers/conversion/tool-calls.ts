@@ -1,4 +1,4 @@
-import { isDeeper, type JsonObject, object, text } from "#formats";
+import { isDeeper, type JsonObject, object, text, valuesIn } from "#formats";
 
 /** The nesting limit of the strictest provider. */
 const maxDepth = 100;
@@ -6,15 +6,19 @@ const maxDepth = 100;
 const isShallow = (value: unknown): boolean =>
   typeof value !== "object" || value === null || !isDeeper(value, maxDepth);
 
+/** As in requests, where the API refuses more: parsing them blocks the event loop. */
+const maxValues = 100_000;
+
 /** Arguments of a tool call as an object; undefined if they are not one. */
 export function argumentsOf(args: unknown): JsonObject | undefined {
   if (typeof args !== "string") return isShallow(args) ? object(args) : undefined;
   if (!args.trim()) return {};
   try {
+    if (args.length > maxValues) valuesIn(args, maxValues);
     const input: unknown = JSON.parse(args);
     if (typeof input === "object" && input !== null && !Array.isArray(input) && isShallow(input)) return object(input);
   } catch {
-    // Models write invalid or truncated JSON.
+    // Models write invalid or truncated JSON, or too much of it.
   }
   return undefined;
 }

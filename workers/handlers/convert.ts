@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { ServiceError } from "#errors";
 import { estimateTokens, type Format, outputBytes } from "#formats";
 import { formatUsd } from "#money";
@@ -122,6 +123,8 @@ export async function convertCall(call: CallContext) {
     }
     const upstream = converters[spoken];
     const { request: body, ignored } = convertRequest(caller, upstream, request, target);
+    // A body in storage is large: it is converted in one turn of the event loop, and written in the next.
+    if (!("json" in payload.body)) await setImmediate();
     return {
       call: { format: spoken, model: candidate.model, body: isolate(body), headers: {} },
       ignored,

@@ -1,4 +1,5 @@
 import { embeddingsRequestOf, type JsonObject } from "#formats";
+import { nextTurnIfLarge } from "#platform/next-turn";
 import { completeEmbeddings, promptTokens, tokenUsage, withCallerFields } from "../conversion/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
 import { jsonCall } from "./json-call.ts";
@@ -35,14 +36,18 @@ function callOf({ payload, request }: CallContext): EmbeddingsCall {
   };
 }
 
+/** As JSON, at most. */
+const vectorBytes = 64 * 1024;
+
 const embed = jsonCall("embed", (call) => {
   const { payload, account } = call;
   const { request, ignored, answer } = callOf(call);
   return {
     body: withTenantIds(request, account),
     ignored,
-    answer(response, model) {
+    async answer(response, model) {
       const completed = completeEmbeddings(response, request, model.id);
+      await nextTurnIfLarge(completed.data.length * vectorBytes);
       const reported = tokenUsage(completed.usage);
       const input = reported ? promptTokens(reported) : payload.inputEstimate;
       return {

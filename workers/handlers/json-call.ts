@@ -11,7 +11,7 @@ interface JsonCall {
   /** Fields of the request that mean nothing here, for `x-ignored-params`. */
   readonly ignored: readonly (readonly [name: string, value: unknown])[];
   /** Checks the upstream's answer for the model. Throws `upstreamError` if it does not fit the request. */
-  readonly answer: (response: JsonObject, model: Model) => Omit<Answer, "headers">;
+  readonly answer: (response: JsonObject, model: Model) => Omit<Answer, "headers"> | Promise<Omit<Answer, "headers">>;
 }
 
 /** The work of an endpoint that answers JSON with JSON: `method` is asked of the first upstream that has it. */

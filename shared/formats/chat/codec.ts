@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { commonError, providerTool, storedAtProvider, validate } from "../errors.ts";
-import { byteLength, type JsonObject, object, refuseDeep } from "../json.ts";
+import { byteLength, type JsonObject, list, object, refuseDeep } from "../json.ts";
 import {
   addPart,
   addUploaded,
   anthropicLifetimes,
   type Measure,
+  measureArguments,
   measureAudio,
   measuredCall,
   measureFile,
@@ -128,6 +129,9 @@ function measureRequest(request: ChatRequest, measure: Measure): void {
   request.messages.forEach((message, m) => {
     const { content } = message;
     measure.textBytes += outputBytes(message);
+    list(message["tool_calls"]).forEach(({ function: called }, t) => {
+      measureArguments(object(called)["arguments"], `messages[${m}].tool_calls[${t}].function.arguments`, measure);
+    });
     noteBreakpoints(message, `messages[${m}]`, measure);
     if (!Array.isArray(content)) return;
     content.forEach((part, c) => {

@@ -5,6 +5,7 @@ import {
   addPart,
   addUploaded,
   type Measure,
+  measureArguments,
   measureAudio,
   measureFile,
   need,
@@ -160,6 +161,7 @@ function measureItem(item: JsonObject, path: string, measure: Measure): void {
     case "custom_tool_call":
       for (const field of ["call_id", "name", type === "function_call" ? "arguments" : "input"])
         need(item, field, path);
+      measureArguments(item["arguments"], `${path}.arguments`, measure);
       measure.framed = true;
       return;
     case "function_call_output":

@@ -68,6 +68,9 @@ function partsFromChat(content: unknown, path: string): JsonObject[] {
   });
 }
 
+/** Of all tool results of a request. Further ones stay texts: parsing blocks the event loop. */
+const maxParsedCharacters = 1024 * 1024;
+
 /** Throws `invalidValue` naming the chat field. `system`: the parts of all system messages, wherever they stand. */
 export function convertMessagesFromChat(
   messages: unknown,
@@ -77,6 +80,7 @@ export function convertMessagesFromChat(
   const contents: Content[] = [];
   const system: JsonObject[] = [];
   const functionNames = new Map<string, string>();
+  let parsableCharacters = maxParsedCharacters;
 
   const add = (source: Content["source"], parts: JsonObject[]) => {
     if (parts.length === 0) return;
@@ -118,7 +122,9 @@ export function convertMessagesFromChat(
         `${path}.tool_call_id must be the id of a call in an earlier message.`,
       );
     const content = contentText(message["content"]);
-    const parsed = content.trimStart().startsWith("{") ? argumentsOf(content) : undefined;
+    const mayBeObject = content.length <= parsableCharacters && content.trimStart().startsWith("{");
+    if (mayBeObject) parsableCharacters -= content.length;
+    const parsed = mayBeObject ? argumentsOf(content) : undefined;
     const parts = partsFromChat(message["content"], `${path}.content`);
     const media = parts.filter((part) => part["text"] === undefined);
     const isInside = ({ inlineData }: JsonObject) =>

@@ -35,8 +35,10 @@ export async function embed(body: JsonObject, signal: AbortSignal): Promise<Json
     data.push({ object: "embedding", index, embedding });
   }
   let tokens = 0;
-  for (const one of inputs)
+  for (const one of inputs) {
+    await setImmediate();
     tokens += Math.min(contextTokens, typeof one === "string" ? await countTokens([one]) : one.length);
+  }
   return { object: "list", data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 

@@ -1,4 +1,4 @@
-import { isDeeper } from "#formats";
+import { createJsonScan, isDeeper, unlimitedJson } from "#formats";
 import { type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -7,14 +7,20 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 /** JSON.parse takes any depth; JSON.stringify and everything else that recurs does not. */
 const maxDepth = 512;
 
+/** Bound the time for which one answer blocks the event loop. Vectors have a value for each number. */
+const answerLimits = { ...unlimitedJson, values: 1_000_000, names: 100_000 };
+/** A shorter text cannot hold too much. */
+const scannedCharacters = 250_000;
+
 export function parse(text: string): Record<string, unknown> {
   try {
+    if (text.length > scannedCharacters) createJsonScan(answerLimits).push(Buffer.from(text));
     const value: unknown = JSON.parse(text);
     // Each level takes two characters at least: short texts, as most events are, need no walk.
     if (isObject(value) && (text.length <= 2 * maxDepth || !isDeeper(value, maxDepth))) return value;
   } catch {}
   // The text may quote a prompt, so it does not go into the error.
-  throw new UpstreamFailure("unavailable", "the answer is not a JSON object, or nested too deep");
+  throw new UpstreamFailure("unavailable", "the answer is not a JSON object, nested too deep, or too large");
 }
 
 export function writeJson(value: unknown): string {

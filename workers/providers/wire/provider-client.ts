@@ -1,5 +1,6 @@
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer, NotConnected } from "#platform/http";
+import { nextTurnIfLarge } from "#platform/next-turn";
 import { createSafeFetch } from "#platform/safe-fetch";
 import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "./failures.ts";
@@ -32,6 +33,15 @@ type CallContext = Pick<UpstreamCall, "signal" | "log" | "span">;
 
 const answerLimitBytes = 64 * 1024 * 1024;
 
+/** A large request is written, encoded and sent in turns of their own. */
+async function bytesOf(json: object): Promise<Buffer> {
+  const text = writeJson(json);
+  await nextTurnIfLarge(text.length);
+  const bytes = Buffer.from(text);
+  await nextTurnIfLarge(bytes.length);
+  return bytes;
+}
+
 export type ProviderClient = ReturnType<typeof connectProvider>;
 
 /** The HTTP client for the server at an upstream's address. */
@@ -60,7 +70,7 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
   const send = async (request: ProviderRequest, { signal, log, span: parent }: CallContext): Promise<HttpAnswer> => {
     const { method, path, json, form, accept = "application/json", headers } = request;
     // As bytes, because the text takes up to twice the memory and would be held until the answer arrives.
-    const body = json ? Buffer.from(writeJson(json)) : form?.parts;
+    const body = json ? await bytesOf(json) : form?.parts;
     const contentHeaders = json ? { "content-type": "application/json" } : form?.headers;
     const verb = method ?? (body ? "POST" : "GET");
     // Without the query, which may hold a key.
@@ -106,7 +116,11 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
       call: CallContext,
       { limitBytes = answerLimitBytes, hold }: { limitBytes?: number; hold?: (bytes: number) => void } = {},
     ): Promise<JsonObject> {
-      return parse(await readText(await send(request, call), limitBytes, call.signal, hold));
+      const text = await readText(await send(request, call), limitBytes, call.signal, hold);
+      await nextTurnIfLarge(text.length);
+      const parsed = parse(text);
+      await nextTurnIfLarge(text.length);
+      return parsed;
     },
     /** The file at an address that an answer names. The key is not sent there. */
     download: (url: string, limitBytes: number, signal: AbortSignal): Promise<HttpAnswer> =>

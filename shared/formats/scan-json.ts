@@ -10,19 +10,25 @@ export interface JsonLimits {
   /** Of the names of all fields. */
   readonly nameBytes: number;
   readonly levels: number;
+  /** Backslashes in texts. Each character that they stand for is escaped again where the text is written. */
+  readonly escapes: number;
   /** Characters of one number. */
   readonly numberLength: number;
 }
 
-/** One body within them is parsed and checked in less than 100 ms. As many whole numbers as embeddings have tokens. */
+/** One body within them is parsed and checked in less than 100 ms. */
 export const jsonLimits: JsonLimits = {
   values: 50_000,
-  wholeNumbers: 256 * 8_192,
+  wholeNumbers: 200_000,
   names: 20_000,
   nameBytes: 4 * 1024 * 1024,
   levels: 128,
+  escapes: 2_000_000,
   numberLength: 100,
 };
+
+/** As many whole numbers as an embeddings request may have tokens. */
+export const embeddingsJsonLimits: JsonLimits = { ...jsonLimits, wholeNumbers: 256 * 8_192 };
 
 /** For JSON whose values are counted only. */
 export const unlimitedJson = Object.fromEntries(
@@ -53,7 +59,7 @@ export type JsonScan = ReturnType<typeof createJsonScan>;
  * somehow: the parser refuses it later. `push` throws a 400 that names the limit, at the first byte beyond it.
  */
 export function createJsonScan(limits: JsonLimits = jsonLimits) {
-  let [values, wholeNumbers, nameBytes, depth] = [0, 0, 0, 0];
+  let [values, wholeNumbers, nameBytes, escapes, depth] = [0, 0, 0, 0, 0];
   const names = new Set<string>();
   const isListAt: boolean[] = [];
   let isList = false;
@@ -140,6 +146,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
         endName();
         return at + 1;
       }
+      if (chunk[at] === backslash && ++escapes > limits.escapes) tooMany(limits.escapes, "escaped characters");
       // A backslash, or the end of the chunk.
       at += 2;
     }
@@ -196,7 +203,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
       }
     },
     get counts() {
-      return { values, wholeNumbers, names: names.size, nameBytes };
+      return { values, wholeNumbers, names: names.size, nameBytes, escapes };
     },
     /** What the values take in the heap, beside the text of their strings. */
     get heapBytes(): number {
@@ -209,4 +216,11 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
 function indexOf(chunk: Buffer, byte: number, from: number): number {
   const at = chunk.indexOf(byte, from);
   return at === -1 ? chunk.length : at;
+}
+
+/** How many values the JSON in a text holds. Throws at more than `most`. */
+export function valuesIn(text: string, most: number): number {
+  const scan = createJsonScan({ ...unlimitedJson, values: most, wholeNumbers: most });
+  scan.push(Buffer.from(text));
+  return scan.counts.values + scan.counts.wholeNumbers;
 }

@@ -1,0 +1,6 @@
+/** Work on more bytes than this is divided into several turns of the event loop, so that other calls need not wait for all of it. */
+const largeBytes = 1024 * 1024;
+
+/** Resolves in the next turn of the event loop if so many bytes, or characters, are many. */
+export const nextTurnIfLarge = (bytes: number): Promise<void> | undefined =>
+  bytes < largeBytes ? undefined : new Promise((resolve) => void setImmediate(resolve));

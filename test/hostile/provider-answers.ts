@@ -1,0 +1,373 @@
+import type { ProviderAnswer } from "../support/mock-provider.ts";
+import { many, mebi } from "./input.ts";
+
+type ProviderName = "openai" | "anthropic" | "gemini";
+
+/** What a provider answers, whatever it was asked. */
+export interface HostileAnswer {
+  readonly name: string;
+  readonly provider: ProviderName;
+  readonly isShort?: boolean;
+  readonly isStream?: boolean;
+  /** It is a failure of the provider: another call must succeed before the next. */
+  readonly fails?: boolean;
+  readonly path?: string;
+  readonly ask?: object;
+  readonly make: () => ProviderAnswer;
+}
+
+const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 };
+const message = (more: object, choice: object = {}) => ({
+  id: "c",
+  object: "chat.completion",
+  created: 1,
+  model: "m",
+  choices: [{ index: 0, message: { role: "assistant", content: "Hi", ...more }, finish_reason: "stop", ...choice }],
+  usage,
+});
+const chunk = (delta: object | string, more: object = {}) =>
+  `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: null }], ...more })}\n\n`;
+const end = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage })}\n\ndata: [DONE]\n\n`;
+const stream = (...events: readonly string[]): ProviderAnswer => ({
+  events: [Buffer.from(events.join("") + end)],
+  done: false,
+});
+/** JSON whose objects are as many as fit. */
+const objects = (bytes: number) => `[${"{},".repeat(bytes / 3)}{}]`;
+const toolCall = (index: number, args: string, id?: string) => ({
+  tool_calls: [{ index, ...(id && { id, type: "function" }), function: { ...(id && { name: "a" }), arguments: args } }],
+});
+
+const anthropicEvent = (event: object & { readonly type: string }) =>
+  `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+const begin = anthropicEvent({
+  type: "message_start",
+  message: {
+    id: "m",
+    type: "message",
+    role: "assistant",
+    model: "m",
+    content: [],
+    usage: { input_tokens: 1, output_tokens: 1 },
+  },
+} as never);
+const block = (index: number, text: string) =>
+  [
+    { type: "content_block_start", index, content_block: { type: "text", text: "" } },
+    { type: "content_block_delta", index, delta: { type: "text_delta", text } },
+    { type: "content_block_stop", index },
+  ]
+    .map(anthropicEvent)
+    .join("");
+const stop = [
+  { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 9 } },
+  { type: "message_stop" },
+]
+  .map(anthropicEvent)
+  .join("");
+const anthropicStream = (...events: readonly string[]): ProviderAnswer => ({
+  events: [Buffer.from(begin + events.join("") + stop)],
+  done: false,
+});
+const anthropicMessage = (content: readonly object[]) => ({
+  id: "m",
+  type: "message",
+  role: "assistant",
+  model: "m",
+  content,
+  stop_reason: "end_turn",
+  usage: { input_tokens: 9, output_tokens: 9 },
+});
+const candidate = (parts: readonly object[]) => ({
+  candidates: [{ content: { role: "model", parts }, finishReason: "STOP" }],
+  usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 9, totalTokenCount: 18 },
+});
+
+export const providerAnswers: readonly HostileAnswer[] = [
+  {
+    name: "a text of 20 MB",
+    provider: "openai",
+    isShort: true,
+    make: () => ({ body: message({ content: "ab ".repeat(7 * mebi) }) }),
+  },
+  {
+    name: "a text of 20 MB of line feeds",
+    provider: "openai",
+    make: () => ({ body: message({ content: "\n".repeat(10 * mebi) }) }),
+  },
+  {
+    name: "7 million objects in 20 MB",
+    fails: true,
+    provider: "openai",
+    isShort: true,
+    make: () => ({ body: JSON.stringify(message({ x: "X" })).replace('"X"', objects(20 * mebi)) }),
+  },
+  {
+    name: "a million names",
+    fails: true,
+    provider: "openai",
+    make: () => ({ body: message({ x: Object.fromEntries(many(1_000_000, (at) => [`k${at}`, 1])) }) }),
+  },
+  {
+    name: "500 levels, 1,000 times",
+    provider: "openai",
+    make: () => ({
+      body: JSON.stringify(message({ x: "X" })).replace(
+        '"X"',
+        `[${many(1_000, () => "[".repeat(490) + "]".repeat(490)).join()}]`,
+      ),
+    }),
+  },
+  {
+    name: "100,000 choices",
+    provider: "openai",
+    make: () => ({
+      body: {
+        ...message({}),
+        choices: many(100_000, (index) => ({
+          index,
+          message: { role: "assistant", content: "Hi" },
+          finish_reason: "stop",
+        })),
+      },
+    }),
+  },
+  {
+    name: "50,000 tool calls",
+    provider: "openai",
+    make: () => ({
+      body: message({
+        tool_calls: many(50_000, (at) => ({
+          id: `c${at}`,
+          type: "function",
+          function: { name: "a", arguments: "{}" },
+        })),
+      }),
+    }),
+  },
+  {
+    name: "arguments of 20 MB",
+    provider: "openai",
+    make: () => ({
+      body: message({
+        tool_calls: [{ id: "c", type: "function", function: { name: "a", arguments: `{"a":${objects(15 * mebi)}}` } }],
+      }),
+    }),
+  },
+  {
+    name: "200,000 log probabilities",
+    provider: "openai",
+    make: () => ({
+      body: message(
+        {},
+        { logprobs: { content: many(200_000, () => ({ token: "a", logprob: -1, bytes: [97], top_logprobs: [] })) } },
+      ),
+    }),
+  },
+  {
+    name: "100,000 short deltas at once",
+    provider: "openai",
+    isStream: true,
+    isShort: true,
+    make: () => stream(...many(100_000, () => chunk({ content: "a" }))),
+  },
+  {
+    name: "100,000 deltas of other shapes",
+    provider: "openai",
+    isStream: true,
+    make: () => stream(...many(100_000, (at) => chunk({ content: "a", [`k${at % 1_000}`]: at }))),
+  },
+  {
+    name: "a delta of 10 MB",
+    provider: "openai",
+    isStream: true,
+    make: () => stream(chunk({ content: "ab ".repeat(3.3 * mebi) })),
+  },
+  {
+    name: "a delta of a million objects",
+    fails: true,
+    provider: "openai",
+    isStream: true,
+    make: () => stream(chunk("X").replace('"X"', `{"content":"a","x":${objects(9 * mebi)}}`)),
+  },
+  {
+    name: "arguments in 100,000 deltas",
+    provider: "openai",
+    isStream: true,
+    make: () => stream(chunk(toolCall(0, "", "c")), ...many(100_000, () => chunk(toolCall(0, "1,")))),
+  },
+  {
+    name: "20,000 tool calls in deltas",
+    provider: "openai",
+    isStream: true,
+    make: () => stream(...many(20_000, (at) => chunk(toolCall(at, "{}", `c${at}`)))),
+  },
+  { name: "10 MB of comments", provider: "openai", isStream: true, make: () => stream(":\n".repeat(5 * mebi)) },
+  { name: "10 MB of carriage returns", provider: "openai", isStream: true, make: () => stream("\r".repeat(10 * mebi)) },
+  {
+    name: "10 MB of lines of one event",
+    provider: "openai",
+    isStream: true,
+    make: () => stream("data: \n".repeat(1.5 * mebi)),
+  },
+  {
+    name: "10 MB without a line feed",
+    provider: "openai",
+    isStream: true,
+    fails: true,
+    make: () => ({ events: [Buffer.alloc(10 * mebi, "data: a")], done: false }),
+  },
+  {
+    name: "usage again and again",
+    provider: "openai",
+    isStream: true,
+    make: () =>
+      stream(...many(50_000, (at) => chunk({ content: "a" }, { usage: { ...usage, completion_tokens: at } }))),
+  },
+  {
+    name: "a refusal of 60 KB",
+    provider: "openai",
+    make: () => ({
+      status: 400,
+      body: {
+        error: {
+          message: "sk-a ".repeat(12_000),
+          type: "invalid_request_error",
+          param: "a.".repeat(1_000),
+          code: null,
+        },
+      },
+    }),
+  },
+  {
+    name: "a failure of 5 MB of HTML",
+    provider: "openai",
+    fails: true,
+    make: () => ({ status: 500, headers: { "content-type": "text/html" }, body: "<p>".repeat(1.7 * mebi) }),
+  },
+  {
+    name: "a failure of 60 KB in depth",
+    provider: "openai",
+    fails: true,
+    make: () => ({ status: 500, body: "[".repeat(30_000) + "]".repeat(30_000) }),
+  },
+  {
+    name: "details of 60 KB",
+    provider: "openai",
+    make: () => ({ status: 422, body: { detail: many(1_500, () => ({ loc: many(10, () => "a"), msg: "b" })) } }),
+  },
+  {
+    name: "an event of failure of 5 MB",
+    provider: "openai",
+    isStream: true,
+    fails: true,
+    make: () => stream(`data: ${JSON.stringify({ error: { message: "sk-a ".repeat(mebi), code: 500 } })}\n\n`),
+  },
+  {
+    name: "256 vectors of 3,072 numbers",
+    provider: "openai",
+    path: "/v1/embeddings",
+    ask: { model: "openai/text-embedding-3-large", input: many(256, () => "a") },
+    isShort: true,
+    make: () => ({
+      body: {
+        object: "list",
+        model: "m",
+        data: many(256, (index) => ({
+          object: "embedding",
+          index,
+          embedding: many(3_072, (at) => -0.012345678901234 * (at + 1)),
+        })),
+        usage: { prompt_tokens: 256, total_tokens: 256 },
+      },
+    }),
+  },
+  {
+    name: "4 images of 5 MB",
+    provider: "openai",
+    path: "/v1/images/generations",
+    ask: { model: "openai/gpt-image-2", prompt: "Hi", n: 4, quality: "low", size: "1024x1024" },
+    make: () => ({
+      body: {
+        created: 1,
+        data: many(4, () => ({
+          b64_json: Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), Buffer.alloc(5 * mebi)]).toString(
+            "base64",
+          ),
+        })),
+        usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+      },
+    }),
+  },
+  {
+    name: "30,000 short blocks",
+    provider: "anthropic",
+    isStream: true,
+    isShort: true,
+    make: () => anthropicStream(...many(30_000, (at) => block(at, "a"))),
+  },
+  {
+    name: "a block of 10 MB",
+    provider: "anthropic",
+    isStream: true,
+    make: () => anthropicStream(block(0, "ab ".repeat(3.3 * mebi))),
+  },
+  {
+    name: "100,000 pings",
+    provider: "anthropic",
+    isStream: true,
+    make: () => anthropicStream(...many(100_000, () => anthropicEvent({ type: "ping" }))),
+  },
+  {
+    name: "50,000 blocks",
+    provider: "anthropic",
+    make: () => ({ body: anthropicMessage(many(50_000, () => ({ type: "text", text: "a" }))) }),
+  },
+  {
+    name: "an input of a million objects",
+    fails: true,
+    provider: "anthropic",
+    make: () => ({
+      body: JSON.stringify(anthropicMessage([{ type: "tool_use", id: "t", name: "a", input: { a: "X" } }])).replace(
+        '"X"',
+        objects(9 * mebi),
+      ),
+    }),
+  },
+  { name: "50,000 parts", provider: "gemini", make: () => ({ body: candidate(many(50_000, () => ({ text: "a" }))) }) },
+  {
+    name: "50,000 events",
+    provider: "gemini",
+    isStream: true,
+    isShort: true,
+    make: () => ({
+      events: [Buffer.from(many(50_000, () => `data: ${JSON.stringify(candidate([{ text: "a" }]))}\n\n`).join(""))],
+    }),
+  },
+  {
+    name: "an image of 15 MB",
+    provider: "gemini",
+    make: () => ({ body: candidate([{ inlineData: { mimeType: "image/png", data: "QUJD".repeat(5 * mebi) } }]) }),
+  },
+  {
+    name: "sources, 20,000",
+    provider: "gemini",
+    make: () => ({
+      body: {
+        ...candidate([{ text: "a" }]),
+        candidates: [
+          {
+            ...candidate([{ text: "a" }]).candidates[0],
+            groundingMetadata: {
+              groundingChunks: many(20_000, (at) => ({ web: { uri: `https://a/${at}`, title: "a" } })),
+              groundingSupports: many(20_000, (at) => ({
+                segment: { startIndex: at, endIndex: at + 1 },
+                groundingChunkIndices: [at],
+              })),
+            },
+          },
+        ],
+      },
+    }),
+  },
+];

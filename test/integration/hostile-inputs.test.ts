@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import type { Target } from "../hostile/input.ts";
+import { inputs } from "../hostile/inputs.ts";
+import { judge, measure, startWatch } from "../hostile/watch.ts";
+import { startMockAnthropic } from "../support/mock-anthropic.ts";
+import { startMockGemini } from "../support/mock-gemini.ts";
+import { startMockOpenai } from "../support/mock-openai.ts";
+import { testStores } from "../support/servers.ts";
+import { ready, spawnApi, spawnWorker } from "../support/service.ts";
+
+/** `npm run test:hostile` measures all inputs, by 100 ms. */
+const limitMs = 250;
+const rounds = 3;
+const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12, concurrent_requests: 1_000 };
+
+async function startTarget(
+  onEnd: (stop: () => Promise<void>) => void,
+): Promise<Target & { watch: Awaited<ReturnType<typeof startWatch>> }> {
+  const watch = await startWatch();
+  onEnd(watch.stop);
+  const mock = { record: false };
+  const [openai, anthropic, gemini] = await Promise.all([
+    startMockOpenai(mock),
+    startMockAnthropic(mock),
+    startMockGemini(mock),
+  ]);
+  for (const provider of [openai, anthropic, gemini]) onEnd(() => provider.close());
+  const env = {
+    ...watch.env,
+    NATIVE_FORMATS_ANY_MODEL: "true",
+    OPENAI_API_KEY: "stand-in",
+    OPENAI_BASE_URL: openai.url,
+    ANTHROPIC_API_KEY: "stand-in",
+    ANTHROPIC_BASE_URL: anthropic.url,
+    GEMINI_API_KEY: "stand-in",
+    GEMINI_BASE_URL: gemini.url,
+  };
+  const stores = await testStores();
+  const [{ client }] = await Promise.all([spawnApi(stores, env), spawnWorker(stores, env)]);
+  await ready(client);
+  const { key } = await client.account("1000", { limits });
+  return { url: client.baseUrl, key, openai, anthropic, gemini, watch };
+}
+
+test("no hostile input holds an event loop of an API or worker process for 250 ms", async ({ onTestFinished }) => {
+  const { watch, ...target } = await startTarget(onTestFinished);
+  const held: string[] = [];
+  for (const input of inputs.filter(({ isShort }) => isShort))
+    for (const figures of await measure(input, target, watch, rounds, limitMs)) {
+      const { process, name, heldMs } = figures;
+      if (judge(figures, limitMs) === "held") held.push(`${process}, ${name}: ${heldMs.toFixed(0)} ms`);
+    }
+  expect(held).toEqual([]);
+});

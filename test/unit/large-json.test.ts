@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { chatCodec } from "../../shared/formats/index.ts";
+import { argumentsOf } from "../../workers/conversion/tool-calls.ts";
+import { parse } from "../../workers/providers/wire/json.ts";
+
+const objects = (count: number) => `{"a":[${Array(count).fill("{}").join()}]}`;
+
+test("arguments of tool calls with too many values are refused, all of a request together", () => {
+  const call = { id: "c", type: "function", function: { name: "a", arguments: objects(24_000) } };
+  const ask = (calls: number) => {
+    const body = { model: "m", messages: [{ role: "assistant", tool_calls: Array(calls).fill(call) }] };
+    return chatCodec.parse(body, JSON.stringify(body).length);
+  };
+  expect(() => ask(4)).not.toThrow();
+  expect(() => ask(5)).toThrow(/messages\[0\]\.tool_calls\[4\]\.function\.arguments: .* more than 100000 values/);
+});
+
+test("a provider's JSON with too many values is not parsed", () => {
+  expect(Object.keys(parse(objects(200_000)))).toEqual(["a"]);
+  expect(() => parse(objects(1_100_000))).toThrow("too large");
+  expect(argumentsOf(objects(110_000))).toBeUndefined();
+});
