@@ -15,7 +15,8 @@
  * A budget is one hash, so that no part of it can be lost alone: what ended calls of the period cost (`spent`), and what each
  * open call may cost (`o:<id>`, their sum in `open`). It counts only if it is of this period or a later one, and was counted
  * after the caller's connection to Redis was made: what a failover lost is counted again.
- * take: repeated for a call that is open it changes nothing. end: counts once, because only the removal of the call does.
+ * take: a call may be open already, because a count found its hold, perhaps with those of others that have not taken either. It
+ * changes nothing then, and is refused if all together exceed the limit. end: counts once, because only the removal of the call does.
  * count, counted: between them nothing is taken, and the costs of calls that end (`e:<id>`) are noted, because what is read
  * from MongoDB meanwhile may have them as open.
  */
@@ -74,7 +75,9 @@ for i = operations, #ARGV, 4 do
       local amount = tonumber(second)
       if not counted then
         verdict = 'uncounted'
-      elseif redis.call('HEXISTS', budget, 'o:' .. id) == 0 then
+      elseif redis.call('HEXISTS', budget, 'o:' .. id) == 1 then
+        if spent + open > limit then verdict = 'budget' end
+      else
         if spent + open + amount > limit then
           verdict = 'budget'
         else

@@ -43,6 +43,31 @@ test("after a loss of Redis open calls still count, whichever instance has them,
   await expect(begin(a, caller, 3n * usd)).resolves.toBeDefined();
 });
 
+test("calls with holds that a count finds before they took are refused where they exceed the budget together", async () => {
+  const { a, account, caller, spent } = await startBudget(10n);
+  const held = async () => {
+    const requestId = newRequestId();
+    const slot = await a.keys.takeSlot(caller, { requestId, ttlMs: 60_000 });
+    const ids = { account: account.id, key: caller.keyId, requestId, endpoint: "/v1/embeddings", model: "local/chat" };
+    const nanoUsd = 6n * usd;
+    const hold = { ...ids, maxNanoUsd: nanoUsd, minNanoUsd: nanoUsd, expiresAt: Date.now() + dayMs };
+    await a.money.holdForCall({ ...hold, insufficientText: () => "insufficient" });
+    return {
+      take: () => a.keys.takeTokens(slot, 1, nanoUsd),
+      refuse: async () => {
+        await a.money.release({ ...ids, heldNanoUsd: nanoUsd, totalMs: 1 }, { status: "failed" });
+        await a.keys.release(slot, { costNanoUsd: 0n });
+      },
+    };
+  };
+  const [first, second] = [await held(), await held()];
+  expect(await spent()).toBe(0n);
+  await expect(first.take()).rejects.toMatchObject(exceeded);
+  await first.refuse();
+  await second.take();
+  await expect(begin(a, caller, 5n * usd)).rejects.toMatchObject(exceeded);
+});
+
 test("a key with a budget and the keys that it makes, and those make, spend its budget together", async () => {
   const { a, b, account, caller, key, spent } = await startBudget(10n);
   const made = async (by: Caller, limitUsd?: bigint) => {
