@@ -46,9 +46,12 @@ function value(schema: unknown, place: Place): unknown {
   return generators.get(typeOf(schema))?.(schema, deeper) ?? null;
 }
 
+/** JSON schema has seven. */
+const maxTypes = 7;
+
 function typeOf(schema: JsonObject): unknown {
   const { type } = schema;
-  if (Array.isArray(type)) return type.find((each) => each !== "null") ?? "null";
+  if (Array.isArray(type)) return type.slice(0, maxTypes).find((each) => each !== "null") ?? "null";
   if (type !== undefined) return type;
   if (isObject(schema.properties)) return "object";
   return schema.items !== undefined ? "array" : "string";
