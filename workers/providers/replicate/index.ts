@@ -101,6 +101,8 @@ const errors: readonly (readonly [text: RegExp, status: number])[] = [
 
 /** The text may be the log of the whole prediction. */
 const maxErrorCharacters = 2_000;
+/** At the beginning and at the end of it: searching more blocks the event loop. */
+const searchedCharacters = 16 * 1024;
 
 function withoutQuery(word: string): string {
   const link = word.search(/https?:\/\//);
@@ -111,7 +113,11 @@ function withoutQuery(word: string): string {
 /** The failure of a prediction that did not succeed. */
 function predictionFailure({ status, error }: JsonObject, clock: Clock): UpstreamFailure {
   const text = typeof error === "string" ? error : "";
-  const found = status === "failed" ? errors.find(([pattern]) => pattern.test(text)) : undefined;
+  const searched =
+    text.length > 2 * searchedCharacters
+      ? `${text.slice(0, searchedCharacters)}\n${text.slice(-searchedCharacters)}`
+      : text;
+  const found = status === "failed" ? errors.find(([pattern]) => pattern.test(searched)) : undefined;
   // Links in the text are signed: the signature must not reach the caller.
   const message = text.slice(0, maxErrorCharacters).replace(/[^\s"']+/g, withoutQuery);
   const ended = `a prediction that is ${String(status)}`;
