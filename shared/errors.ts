@@ -1,6 +1,6 @@
 /**
  * Every error of the public interface: each code has one row in `errorKinds` and one named function that creates it. Formats
- * only render them. Sources: docs/api/inference.md, docs/api/wire-details.md ("Errors").
+ * only render them. Sources: docs/api/inference.md, docs/api/wire-details.md ("Error types by format").
  */
 
 interface ErrorKind {

@@ -3,7 +3,7 @@ import type { ZodOpenApiResponseObject } from "zod-openapi";
 import { errorKinds } from "#errors";
 import { authenticate, messagesRequestId, rateLimits, requestId, retryAfter, shouldRetry } from "./headers.ts";
 
-/** docs/api/inference.md, "Error body". */
+/** docs/api/inference.md, part 7. */
 export const errorBody = z
   .object({
     error: z.object({

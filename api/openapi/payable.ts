@@ -3,7 +3,7 @@ import { errorBody, errorHeaders, meaningsOf } from "./errors.ts";
 import { idempotencyKey, storedCallHeaders } from "./headers.ts";
 import { json, paidErrors } from "./operation.ts";
 
-/** docs/api/inference.md, "Payment-required body": x402 version 2. */
+/** docs/api/inference.md, "Payment required": x402 version 2. */
 const paymentRequired = z
   .object({
     x402Version: z.literal(2),

@@ -72,7 +72,7 @@ export const storedAtProvider = (param: string, instead = "send the content itse
 export const providerTool = (param: string): ServiceError =>
   invalidValue(param, `${param}: tools that run at the provider are not supported.`);
 
-/** The common error body (docs/api/inference.md, "Error body"). */
+/** The common error body (docs/api/inference.md, part 7). */
 export const commonError = (error: ServiceError, requestId: string) => ({
   error: { message: error.message, type: error.type, code: error.code, param: error.param ?? null },
   request_id: requestId,

@@ -9,7 +9,7 @@
  *   parseRouted                     any of them with `models` and `provider`, by which callers choose who serves a call
  *   formedRequest, ...              Gemini's fields under their one name: the provider accepts two spellings of each
  *
- * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Errors", "What crosses"); the public API references of
+ * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Error types by format", "Conversion"); the public API references of
  * OpenAI, Anthropic and Google, and the types of Anthropic's client.
  */
 

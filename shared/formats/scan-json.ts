@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
 
-/** What the JSON of one body may hold. docs/api/inference.md, "Limits". */
+/** What the JSON of one body may hold. docs/api/inference.md, part 8. */
 export interface JsonLimits {
   /** Elements of lists, and fields. Whole numbers of up to ten digits in lists, such as tokens, are counted apart. */
   readonly values: number;

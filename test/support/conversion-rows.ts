@@ -83,7 +83,7 @@ const cached = (format: "chat" | "messages", mark: object) => {
 
 const unnamed = { ignored: undefined };
 
-/** docs/api/wire-details.md, "What crosses, what is dropped, what is refused", by feature. */
+/** docs/api/wire-details.md, "Conversion", by feature. */
 export const rows: readonly Conversion[] = [
   {
     feature: "system prompt",

@@ -72,4 +72,26 @@ describe("documents", () => {
     const unnamed = /\bARCHITECTURE\b|wire-details(?!\.md)|\bspecification, (?:part|section)/i;
     expect(sources.filter((source) => unnamed.test(text(source)))).toEqual([]);
   });
+
+  test("comments cite headings, bold names and parts that their document has", () => {
+    const cited = /(docs\/[\w/-]+\.md)(?:,? \(?((?:"[^"]{1,60}"(?:, )?)+)|, part (\d+))/g;
+    const missing = folders
+      .flatMap((folder) => files(folder, /\.ts$/))
+      .flatMap((source) =>
+        [
+          ...text(source)
+            .replace(/\n *(?:\*|\/\/) ?/g, " ")
+            .matchAll(cited),
+        ].flatMap(([, page = "", quoted, part]) => {
+          const names = part
+            ? [`Part ${part}.`]
+            : [...(quoted ?? "").matchAll(/"([^"]+)"/g)].map(([, name = ""]) => name);
+          const has = (name: string) =>
+            text(page).includes(`**${name}**`) ||
+            new RegExp(`^#+ ${name.replaceAll(".", "\\.")}`, "m").test(text(page));
+          return names.filter((name) => !has(name)).map((name) => `${source}: ${page}, ${name}`);
+        }),
+      );
+    expect(missing).toEqual([]);
+  });
 });

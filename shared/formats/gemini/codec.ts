@@ -17,7 +17,7 @@ function parseRequest(request: GeminiRequest, path: string, bodyBytes: number): 
   return measuredCall(measure, bodyBytes, size, { outputCap: maxOutputTokens });
 }
 
-/** docs/api/wire-details.md, "Errors". */
+/** docs/api/wire-details.md, "Error types by format". */
 const statusNames: ReadonlyMap<number, string> = new Map([
   [401, "UNAUTHENTICATED"],
   [402, "FAILED_PRECONDITION"],

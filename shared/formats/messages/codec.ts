@@ -95,7 +95,7 @@ function parsedCall(
   return { model: request.model, stream: stream ?? false, ...call };
 }
 
-/** docs/api/wire-details.md, "Errors". */
+/** docs/api/wire-details.md, "Error types by format". */
 const errorTypes = new Map([
   [401, "authentication_error"],
   [402, "billing_error"],

@@ -1,6 +1,6 @@
 /**
  * Converts Anthropic's Messages format to chat and back, and passes native calls through. Sources: the provider's public
- * API reference and the types of its client; docs/api/wire-details.md ("Streams", "Errors", "What crosses"); OpenRouter's
+ * API reference and the types of its client; docs/api/wire-details.md ("Streams", "Error types by format", "Conversion"); OpenRouter's
  * documentation of `reasoning_details`.
  *
  * Usage in chat shape: `prompt_tokens` includes everything; of `prompt_tokens_details`, `cached_tokens` and
