@@ -34,7 +34,7 @@ const schema = new Schema({ _id: String }, { collection: "apiInstances", strict:
 const silentMs = 20_000;
 /** How far apart the clocks of MongoDB, API instances and workers may be. */
 const skewMs = 120_000;
-/** After MongoDB came back, workers insert what they could not insert meanwhile: with the times of their decisions. */
+/** After MongoDB came back, workers insert what they could not insert meanwhile. */
 const recoveryMs = 60_000;
 /** A lost note only makes the instance's last one older, so that more is refunded. */
 const quick = { writeConcern: { w: 1, journal: false } } as const;
@@ -92,11 +92,12 @@ export function createUndelivered(deps: {
     const owed = undelivered.filter(({ _id }) => !refunded.has(refundOf(_id)));
     for (const { account, _id } of owed) await refund(account, _id);
     // A worker that was stopped for a while may still decide a call, and one that waited for MongoDB insert a decision.
+    const isRecovered = clock.now() - (mongo.upSince() ?? Number.POSITIVE_INFINITY) > recoveryMs;
+    if (!isRecovered) return owed.length;
     const isSame = { _id: dead._id, notedAt: dead.notedAt };
     const open = dead.open.filter(({ _id }) => !decided.has(_id));
     if (now > dead.endsAt) await answered(collection.deleteOne(isSame));
-    else if (clock.now() - (mongo.upSince() ?? Number.POSITIVE_INFINITY) > recoveryMs)
-      await answered(collection.updateOne(isSame, { $set: { open, scanFrom: now } }));
+    else await answered(collection.updateOne(isSame, { $set: { open, scanFrom: now } }));
     return owed.length;
   }
 
@@ -107,12 +108,17 @@ export function createUndelivered(deps: {
   async function refundUndelivered(isAlive: (instance: string) => Promise<boolean>): Promise<number> {
     const isSilent = { $expr: { $lt: ["$notedAt", { $subtract: ["$$NOW", silentMs] }] } };
     let refunded = 0;
-    for (const instance of await answered(collection.find(isSilent).toArray())) {
-      if (await isAlive(instance._id)) continue;
-      const count = await refundCallsOf(instance);
-      if (count > 0)
-        log.warn({ instance: instance._id, count }, "answers that died with an API instance were refunded");
-      refunded += count;
+    for (const silent of await answered(collection.find(isSilent).toArray())) {
+      const instance = silent._id;
+      try {
+        if (await isAlive(instance)) continue;
+        const count = await refundCallsOf(silent);
+        if (count > 0) log.warn({ instance, count }, "answers that died with an API instance were refunded");
+        refunded += count;
+      } catch (error) {
+        // The next run tries again. The other instances do not wait for that.
+        log.error({ err: error, instance }, "answers that died with an API instance are not refunded yet");
+      }
     }
     return refunded;
   }

@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import type { Money } from "../../shared/money/index.ts";
+import { balance, decisionOf, free, held, holdOf, minuteMs, startBank } from "../support/money-setup.ts";
+import { eventually } from "../support/service.ts";
+
+const dead = async () => false;
+
+/** A call with this number at an API instance, and how it is charged. */
+async function heldCall(money: Money, account: string, number: number, instance = "api_dead") {
+  const hold = await held(money, holdOf(account, 100n));
+  return {
+    key: { _id: hold.requestId, account },
+    charge: () => money.settle(decisionOf(hold, 60n, { reply: { instance, number } })),
+  };
+}
+
+test("what a dead instance has not delivered is refunded once, whenever it is charged", async () => {
+  const { money, mongo, account, clock, another } = await startBank();
+  const call = (number: number) => heldCall(money, account, number);
+  const [delivered, open, late] = [await call(0), await call(1), await call(2)];
+  const endsAt = clock.now() + 10 * minuteMs;
+  await money.noteDeliveries({ instance: "api_dead", next: 3, open: [open.key, late.key], endsAt });
+  const [begun, elsewhere] = [await call(3), await heldCall(money, account, 3, "api_other")];
+  for (const each of [delivered, open, begun, elsewhere]) await each.charge();
+
+  const processes = [money, await another()];
+  const refund = async () => {
+    const counts = await Promise.all(processes.map((each) => each.refundUndelivered(dead)));
+    return counts.some((count) => count > 0);
+  };
+  expect(await money.refundUndelivered(dead)).toBe(0);
+  await eventually(async () => {
+    expect(await money.refundUndelivered(async () => true)).toBe(0);
+    return refund();
+  });
+  expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 1_000n - 2n * 60n - 100n });
+  await late.charge();
+  expect(await refund()).toBe(true);
+  expect(await refund()).toBe(false);
+  expect(await balance(money, account)).toEqual(free(1_000n - 2n * 60n));
+  const refunds = await money.ledger(account, { kind: "refund", limit: 10 });
+  expect(refunds.map(({ id }) => id).toSorted()).toEqual(
+    [open, late, begun].map(({ key }) => `refund:${key._id}`).toSorted(),
+  );
+
+  // MongoDB comes back when no call is expected any more: a worker that waited for it inserts what it has decided.
+  const last = await call(4);
+  clock.later(11 * minuteMs);
+  const restarted = await another();
+  expect(await restarted.refundUndelivered(dead)).toBe(0);
+  await last.charge();
+  expect(await restarted.refundUndelivered(dead)).toBe(1);
+  clock.later(2 * minuteMs);
+  expect(await restarted.refundUndelivered(dead)).toBe(0);
+  expect(await mongo.connection.collection("apiInstances").countDocuments()).toBe(0);
+  expect(await balance(money, account)).toEqual(free(1_000n - 2n * 60n));
+});
+
+test("an instance that cannot be looked at does not keep others from their refunds", async () => {
+  const { money, account, clock } = await startBank();
+  const instances = ["api_a", "api_b", "api_c"];
+  for (const instance of instances) {
+    const endsAt = clock.now() + 10 * minuteMs;
+    await money.noteDeliveries({ instance, next: 0, open: [], endsAt });
+    await (await heldCall(money, account, 0, instance)).charge();
+  }
+  const asked = new Set<string>();
+  const isAlive = async (instance: string) => {
+    asked.add(instance);
+    if (instance === "api_b") throw new Error("Redis is unavailable");
+    return false;
+  };
+  let refunded = 0;
+  await eventually(async () => {
+    refunded += await money.refundUndelivered(isAlive);
+    return refunded === 2;
+  });
+  expect([...asked].toSorted()).toEqual(instances);
+  expect(await balance(money, account)).toEqual(free(1_000n - 60n));
+});
