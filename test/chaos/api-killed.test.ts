@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { finished } from "node:stream/promises";
 import { expect, test } from "vitest";
 import { losing, redisPair } from "../support/chaos-failover-setup.ts";
 import {
@@ -9,6 +12,7 @@ import {
   fullCostUsd,
   lost,
   never,
+  openCollection,
   pacedMs,
   path,
   read,
@@ -120,6 +124,55 @@ async function startDoomed(
   };
 }
 
+/** Asks, and reads no more than the head of the answer and what follows it at once. */
+async function receive({ baseUrl }: Client, key: string): Promise<IncomingMessage> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const outgoing = request(`${baseUrl}${path}`, { method: "POST", headers, agent: false });
+  outgoing.end(JSON.stringify(ask()));
+  const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+  return incoming;
+}
+
+/** Reads the half of an answer, then resets the connection. */
+async function giveUp(incoming: IncomingMessage): Promise<void> {
+  let rest = Number(incoming.headers["content-length"]) / 2;
+  for await (const bytes of incoming) if ((rest -= (bytes as Buffer).length) < 0) break;
+}
+
+test("an API killed while it sends answers: those that have not arrived are refunded, also slow ones; read or given up, they are paid", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  const { api: doomed } = await startProcesses(stores, env);
+  const [{ client }, customer] = await Promise.all([spawnApi(stores, env), doomed.client.account("1.00")]);
+  // Its calls have holds of their own.
+  const budget = { limit_usd: "0.5", period: "day" };
+  const { key } = await client.admin<{ key: string }>("POST", `/accounts/${customer.id}/keys`, { budget });
+  // More than the buffers of both ends of a connection.
+  provider.always({ text: "x".repeat(24 * 1024 * 1024) });
+  const idOf = ({ headers }: IncomingMessage) => String(headers["x-request-id"]);
+
+  const read = await receive(doomed.client, customer.key);
+  await finished(read.resume());
+  const givenUp = await receive(doomed.client, customer.key);
+  await giveUp(givenUp);
+  const instances = await openCollection(stores, "apiInstances");
+  await eventually(() => instances.findOne({ next: 2, open: [] }).then((note) => note !== null));
+  const slow = await Promise.all([customer.key, key].map((each) => receive(doomed.client, each)));
+  const charges = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
+  expect(new Set(charges)).toEqual(new Set(["-0.000011"]));
+  expect(charges).toHaveLength(4);
+
+  doomed.kill("SIGKILL");
+  const diedAt = Date.now();
+  for (const incoming of slow) await expect(finished(incoming.resume())).rejects.toThrow("aborted");
+  await eventually(async () => (await callsOf(client, customer, "refund")).length === 2);
+  expect(Date.now() - diedAt).toBeLessThan(60_000);
+  expect(await client.settled()).toMatchObject({ ok: true, undecided: 0 });
+  expect(await availableUsd(client, customer)).toBe("0.999978");
+  const refunds = (await callsOf(client, customer, "refund")).map(({ id }) => id);
+  expect(refunds.toSorted()).toEqual(slow.map((incoming) => `refund:${idOf(incoming)}`).toSorted());
+});
+
 /** What each call of the account costs by now. */
 async function costsOf(client: Client, customer: Customer): Promise<Map<string, number>> {
   const costs = new Map<string, number>();
@@ -137,7 +190,12 @@ const fates = (count: number) =>
 test.for([
   { what: "alone", deaths: fates(16) },
   { what: "with a worker", deaths: fates(8), worker: true },
-  { what: "while Redis fails over without its last second", deaths: fates(8), failover: true },
+  {
+    what: "with a worker, while Redis fails over without its last second",
+    deaths: fates(8),
+    worker: true,
+    failover: true,
+  },
 ])(
   "API processes die at any of their messages, $what: JSON that nobody received costs nothing within a minute",
   async ({ deaths, worker = false, failover = false }) => {
