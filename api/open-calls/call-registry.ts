@@ -51,12 +51,16 @@ export function createCallRegistry(
 
     /**
      * Releases everything that the call took. Its money is decided by now, unless its work goes on without this process:
-     * then its body stays.
+     * then its body stays. `isCut`: this process ends before its caller has the answer, which does not count as delivered.
      */
     end(
       call: OpenCall,
       status: number,
-      { code, workContinues = false }: { code?: string | undefined; workContinues?: boolean } = {},
+      {
+        code,
+        workContinues = false,
+        isCut = false,
+      }: { code?: string | undefined; workContinues?: boolean; isCut?: boolean } = {},
     ): void {
       if (call.state.kind === "ended") return;
       call.state = { kind: "ended" };
@@ -64,7 +68,7 @@ export function createCallRegistry(
       call.unsent.close();
       const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
       calls.delete(requestId);
-      deliveries.end(requestId, call.costNanoUsd);
+      if (!isCut) deliveries.end(requestId, call.costNanoUsd);
       countCall(call, -1);
       const costNanoUsd = workContinues ? undefined : call.costNanoUsd;
       const usedTokens = Math.min(call.usedTokens, call.maxTokens);

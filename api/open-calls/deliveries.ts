@@ -57,6 +57,7 @@ export function createDeliveries(deps: {
     end(requestId: string, costNanoUsd: bigint | undefined): void {
       if (costNanoUsd !== undefined && accounts.delete(requestId)) isChanged = true;
     },
+    /** What is not delivered by now is refunded once this instance is gone. */
     async stop(): Promise<void> {
       stopNoting();
       await (accounts.size > 0 ? note() : money.endDeliveries(instance));

@@ -298,7 +298,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       const signal = AbortSignal.timeout(lastDecisionMs);
       const ending = open.values().map(async (call) => {
         const error = shuttingDown();
-        if (call.state.kind === "answered") return open.end(call, 499);
+        if (call.state.kind === "answered") return open.end(call, 499, { isCut: true });
         if (hasIdempotencyKey(call) && call.queuedJob) {
           postpone(call, error);
           return open.end(call, error.status, { code: error.code, workContinues: true });

@@ -117,6 +117,28 @@ test("SIGTERM to an API: what can finish does, the rest is decided 0, aborted an
   expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
 });
 
+test("SIGTERM to an API: an answer that its caller has not got when the time is over is refunded", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  const { client, api } = await startProcesses(stores, env, { api: { DRAIN_GRACE: "1" } });
+  const [{ client: next }, customer] = await Promise.all([spawnApi(stores, env), client.account("1.00")]);
+  const agent = new Agent();
+  onTestFinished(() => agent.destroy());
+  const whole = await postOn(agent, client, customer, ask());
+  await whole.text();
+  // More than the buffers of both ends of a connection.
+  provider.always({ text: "x".repeat(24 * 1024 * 1024) });
+  const slow = await postOn(agent, client, customer, ask());
+  expect(slow.status).toBe(200);
+
+  await terminate(api);
+  expect(await api.exited).toBe(0);
+  await expect(slow.text()).rejects.toThrow("aborted");
+  await eventually(async () => (await callsOf(next, customer, "refund")).length > 0);
+  await next.settled();
+  expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
+});
+
 /** On a connection of the agent's. Resolves with the answer's head. */
 async function postOn(agent: Agent, { baseUrl }: Client, { key }: Customer, body: object) {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
