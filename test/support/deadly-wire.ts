@@ -2,11 +2,12 @@ import type { Socket } from "node:net";
 import { openWire } from "./wire.ts";
 
 /**
- * Wires from a process to its stores that kill it at the `at`-th message that it sends after `arm`: before the server has it, or, where
- * `executed`, once the server has answered.
+ * Wires from a process to its stores that kill it at the `at`-th message of some kind that it sends after `arm`: before the server has
+ * it, or, where `executed`, once the server has answered.
  */
 export function createDeath({ at, executed }: { at: number; executed: boolean }) {
   let kill: (() => void) | undefined;
+  let counts: (message: Buffer) => boolean = () => false;
   let sent = 0;
   let isDead = false;
   const die = () => {
@@ -15,7 +16,7 @@ export function createDeath({ at, executed }: { at: number; executed: boolean })
   };
   const join = (client: Socket, server: Socket) => {
     client.on("data", (data: Buffer) => {
-      const isLast = kill !== undefined && ++sent === at;
+      const isLast = counts(data) && ++sent === at;
       if (isLast && !executed) die();
       if (isDead) return;
       server.write(data);
@@ -24,8 +25,9 @@ export function createDeath({ at, executed }: { at: number; executed: boolean })
     server.on("data", (data: Buffer) => isDead || client.write(data));
   };
   return {
-    arm(onDeath: () => void): void {
+    arm(onDeath: () => void, isCounted: (message: Buffer) => boolean): void {
       kill = onDeath;
+      counts = isCounted;
     },
     /** The address of the store through a wire. */
     wire: async (address: string): Promise<string> => (await openWire(address, join)).url.href,
