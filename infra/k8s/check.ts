@@ -33,6 +33,7 @@ interface Manifest {
   readonly spec?: {
     readonly selector?: Labelled | Readonly<Record<string, string>>;
     readonly podSelector?: Labelled;
+    readonly egress?: readonly { readonly to?: readonly unknown[] }[];
     readonly scaleTargetRef?: { readonly name: string };
     readonly template?: {
       readonly metadata: { readonly labels: Readonly<Record<string, string>> };
@@ -92,6 +93,7 @@ function faultsAmong(manifests: readonly Manifest[]): string[] {
     const labels = Object.entries((selector && "matchLabels" in selector ? selector.matchLabels : selector) ?? {});
     if (!pods.some((pod) => labels.every(([label, value]) => pod.metadata.labels[label] === value)))
       faults.push(`${name} selects no pod`);
+    if (spec?.egress?.some(({ to = [] }) => to.length === 0)) faults.push(`${name} lets pods reach everyone`);
     const target = spec?.scaleTargetRef?.name;
     if (target && !manifests.some((each) => each.kind === "Deployment" && each.metadata.name === target))
       faults.push(`${name} scales no Deployment`);
@@ -100,7 +102,7 @@ function faultsAmong(manifests: readonly Manifest[]): string[] {
       if (new Set(names).size < names.length) faults.push(`${name} sets a variable twice`);
       const given = env.map((variable) => [
         variable.name,
-        variable.value ?? secretValues[variable.name] ?? "x".repeat(16),
+        variable.value ?? secretValues[variable.name] ?? "x".repeat(32),
       ]);
       // It needs MongoDB alone, and no ConfigMap exists before an install.
       if (command.includes("infra/cli/migrate.ts")) {
@@ -130,6 +132,7 @@ const refused = [
   { set: "pools.video.concurrency=1", names: "video" },
   { set: "worker.autoscaling.minReplicas=0", names: "minReplicas" },
   { set: "keda.enabled=true", names: "serverAddress" },
+  { set: "networkPolicy.stores[0].to=null", names: "stores" },
 ];
 
 if (!existsSync(helm)) go(["install", `helm.sh/helm/v3/cmd/helm@${helmVersion}`], { GOBIN: cache });

@@ -42,6 +42,7 @@ const fromEntries = (names: readonly string[], of: (name: string) => Schema) =>
   Object.fromEntries(names.map((name) => [name, of(name)]));
 const map: Schema = { type: "object" };
 const list: Schema = { type: "array" };
+const someList: Schema = { ...list, minItems: 1 };
 const text: Schema = { type: "string" };
 const someText: Schema = { type: "string", minLength: 1 };
 const flag: Schema = { type: "boolean" };
@@ -54,6 +55,9 @@ const secretsFrom = (names: readonly string[]) =>
     requiredOf(names),
   );
 const variable = (name: string): Schema => numbers[name] ?? { type: ["string", "number", "boolean"] };
+
+/** A rule without peers would be for all of them. */
+const egress: Schema = { ...list, items: object({ ports: someList, to: someList }, ["ports", "to"]) };
 
 const replicas = { minReplicas: atLeast(1), maxReplicas: atLeast(1) };
 const worker = {
@@ -119,9 +123,10 @@ export const valuesSchema: Schema = {
       enabled: flag,
       callers: list,
       prometheus: list,
-      stores: list,
-      traces: list,
-      extraEgress: list,
+      dns: someList,
+      stores: egress,
+      traces: egress,
+      extraEgress: egress,
     }),
   }),
 };

@@ -44,7 +44,9 @@ export async function prepareBucket(deps: { s3: S3Client; bucket: string; log: L
       await work();
     } catch (error) {
       const { name, message } = error as Error;
-      log.info({ bucket: Bucket, err: `${name}: ${message}` }, `the ${setting} of the bucket could not be set`);
+      // Servers such as versitygw have no lifecycle rules, which is no fault.
+      const level = name === "NotImplemented" ? "debug" : "info";
+      log[level]({ bucket: Bucket, err: `${name}: ${message}` }, `the ${setting} of the bucket could not be set`);
     }
   }
 

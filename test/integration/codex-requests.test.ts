@@ -46,20 +46,26 @@ describe("a hosted tool that no model has", () => {
   const search = { type: "web_search", external_web_access: true };
   const look = { type: "function", name: "look_up", parameters: { type: "object", properties: {} }, strict: false };
   const image = { type: "image_generation" };
+  const stored = [
+    { type: "file_search", vector_store_ids: ["vs_1"] },
+    { type: "code_interpreter", container: { type: "auto" } },
+  ];
 
   test.each(["gpt-5.5", hostedModel, localModel])("beside functions is omitted and named, for %s", async (model) => {
-    const tools = [search, look, image];
+    const tools = [search, look, image, ...stored];
     const allowed = [{ type: "function", name: "look_up" }, { type: "web_search" }];
     const tool_choice = model === localModel ? "auto" : { type: "allowed_tools", mode: "auto", tools: allowed };
     const { ignored } = await ask({ model, input: "Hi", stream: true, tools, tool_choice });
-    expect(ignored).toEqual(expect.arrayContaining(["tools.web_search", "tools.image_generation"]));
+    const omitted = ["web_search", "image_generation", "file_search", "code_interpreter"];
+    expect(ignored).toEqual(expect.arrayContaining(omitted.map((name) => `tools.${name}`)));
     for (const { body } of running.provider.requests)
-      expect(JSON.stringify([body["tools"], body["tool_choice"]])).not.toMatch(/web_search|image_generation/);
+      expect(JSON.stringify([body["tools"], body["tool_choice"]])).not.toMatch(new RegExp(omitted.join("|")));
   });
 
   test.each([
     ["alone", { tools: [search] }, "tools[0].type"],
     ["with another", { tools: [search, image] }, "tools[0].type"],
+    ["with files at the provider, alone", { tools: stored.slice(0, 1) }, "tools[0].vector_store_ids"],
     ["forced", { tools: [search, look], tool_choice: { type: "web_search" } }, "tool_choice.type"],
     [
       "the only one allowed, and required",

@@ -111,6 +111,28 @@ describe("values", () => {
   });
 });
 
+describe("network policies", () => {
+  const ajv = new Ajv({ strict: false, allErrors: true });
+  const faultsOf = (networkPolicy: object) => {
+    ajv.validate(valuesSchema, { ...values, networkPolicy });
+    return (ajv.errors ?? []).flatMap(({ instancePath, message }) =>
+      instancePath.startsWith("/networkPolicy") ? [`${instancePath} ${message}`] : [],
+    );
+  };
+
+  test.each(["stores", "traces", "extraEgress"])("a rule of %s names its peers", (name) => {
+    const ports = [{ protocol: "TCP", port: 6379 }];
+    const to = [{ ipBlock: { cidr: "10.1.0.0/16" } }];
+    expect(faultsOf({ [name]: [{ ports, to }] })).toEqual([]);
+    expect(faultsOf({ [name]: [{ ports }] })).toEqual([
+      `/networkPolicy/${name}/0 must have required property 'to'`,
+    ]);
+    expect(faultsOf({ [name]: [{ ports, to: [] }] })).toEqual([
+      `/networkPolicy/${name}/0/to must NOT have fewer than 1 items`,
+    ]);
+  });
+});
+
 describe("metrics", () => {
   test("the pools scale by metrics that every API instance has, by pool", () => {
     const named = [...(templates["keda.yaml"] ?? "").matchAll(/max\((inference_\w+)\{/g)].map(

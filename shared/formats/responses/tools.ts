@@ -49,10 +49,10 @@ function checkTool(
   isOmitted: (tool: JsonObject) => boolean,
   types = callerTools,
 ): number {
-  if (isSet(tool["vector_store_ids"])) throw storedAtProvider(`${path}.vector_store_ids`);
-  if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
   const { type, name, tools, environment, execution } = tool;
   if (types === callerTools && isOmitted(tool)) return 0;
+  if (isSet(tool["vector_store_ids"])) throw storedAtProvider(`${path}.vector_store_ids`);
+  if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
   if (webSearch.includes(type)) return refuse(`${path}.type`, liveSearch);
   if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
   if (type === "shell" && object(environment)["type"] !== "local")
