@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { cacheDirOf } from "../../infra/embedded/index.ts";
 import { settingsOf } from "../support/payments-setup.ts";
 import { testStores } from "../support/servers.ts";
@@ -16,6 +17,13 @@ const examplesOf = (page: string) =>
   [...readFileSync(page, "utf8").matchAll(/<!-- example -->\n```(\w+)\n([\s\S]*?)```/g)].map(
     ([, language = "", code = ""]) => ({ language, code }),
   );
+const pages = [
+  "README.md",
+  "docs/guides/formats.md",
+  "docs/guides/media-and-uploads.md",
+  "docs/guides/x402.md",
+  "docs/guides/routing.md",
+];
 const openaiForPython = "openai==3.52.0";
 
 /** The Python client, fetched once into the cache. */
@@ -58,13 +66,6 @@ async function runExample(
 
 test("the documents' curl and TypeScript examples run as printed, and are paid for", async () => {
   const { env, payer, service } = await start();
-  const pages = [
-    "README.md",
-    "docs/guides/formats.md",
-    "docs/guides/media-and-uploads.md",
-    "docs/guides/x402.md",
-    "docs/guides/routing.md",
-  ];
   const outputs: string[] = [];
   for (const example of pages.flatMap(examplesOf).filter(({ language }) => language !== "python"))
     outputs.push(await runExample(example, env));
@@ -111,4 +112,19 @@ test("the README's Python example runs as printed", async () => {
   if (!example) throw new Error("The README has no example in Python.");
   const output = await runExample(example, { ...env, PYTHONPATH: await pythonPath() });
   expect(output).toMatch(/Hello!.*\d+\n2 vectors of 256 numbers\n/s);
+});
+
+test("the documents' TypeScript examples compile with the clients' own types", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "inference-examples-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await symlink(resolve("node_modules"), join(folder, "node_modules"));
+  const examples = pages.flatMap(examplesOf).filter(({ language }) => language === "ts");
+  for (const [at, { code }] of examples.entries()) await writeFile(join(folder, `example-${at}.mts`), code);
+  const compilerOptions = { noEmit: true, strict: true, skipLibCheck: true, module: "nodenext", types: ["node"] };
+  await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.mts"] }));
+  const { stdout } = await run(resolve("node_modules/.bin/tsc"), ["-p", folder]).catch(
+    (error: { stdout: string }) => error,
+  );
+  expect(stdout).toBe("");
+  expect(examples.length).toBeGreaterThan(5);
 });

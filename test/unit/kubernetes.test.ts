@@ -124,9 +124,7 @@ describe("network policies", () => {
     const ports = [{ protocol: "TCP", port: 6379 }];
     const to = [{ ipBlock: { cidr: "10.1.0.0/16" } }];
     expect(faultsOf({ [name]: [{ ports, to }] })).toEqual([]);
-    expect(faultsOf({ [name]: [{ ports }] })).toEqual([
-      `/networkPolicy/${name}/0 must have required property 'to'`,
-    ]);
+    expect(faultsOf({ [name]: [{ ports }] })).toEqual([`/networkPolicy/${name}/0 must have required property 'to'`]);
     expect(faultsOf({ [name]: [{ ports, to: [] }] })).toEqual([
       `/networkPolicy/${name}/0/to must NOT have fewer than 1 items`,
     ]);

@@ -167,6 +167,22 @@ for (const [name, provider] of [
   });
 }
 
+test("openai: more embeddings than a call takes are refused with what to do", async () => {
+  const model = openai.embeddingModel("local/embeddings");
+  const values = Array.from({ length: 300 }, (_, number) => `text ${number}`);
+  await assert.rejects(embedMany({ ...options, model, values }), /at most 256 inputs.*batch size/);
+});
+
+test("openai: images from an image, in base64 as its image models answer", async () => {
+  const data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==";
+  const { image } = await generateImage({
+    ...options,
+    model: openai.imageModel("local/image"),
+    prompt: { text: "at night", images: [Buffer.from(data, "base64")] },
+  });
+  assert.equal(image.mediaType, "image/png");
+});
+
 test("google: embeddings", async () => {
   const model = google.embeddingModel("local/embeddings");
   const { embedding } = await embed({ ...options, model, value: "one" });
@@ -175,19 +191,21 @@ test("google: embeddings", async () => {
 });
 
 test("openai: speech", async () => {
-  const { audio } = await generateSpeech({ ...options, model: openai.speech("local/speech"), text: "Good morning" });
-  assert.match(audio.mediaType, /^audio\//);
+  const request = { ...options, model: openai.speech("local/speech"), text: "Good morning" };
+  for (const more of [{}, { speed: 1.5, instructions: "Speak softly." }]) {
+    const { audio } = await generateSpeech({ ...request, ...more });
+    assert.match(audio.mediaType, /^audio\//);
+  }
 });
 
 test("openai: transcription", async () => {
   const head = Buffer.from("UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=", "base64");
   const silence = Buffer.concat([head, Buffer.alloc(16_000)]);
-  const { text } = await transcribe({
-    ...options,
-    model: openai.transcription("local/transcription"),
-    audio: silence,
-  });
-  assert.equal(typeof text, "string");
+  const request = { ...options, model: openai.transcription("local/transcription"), audio: silence };
+  for (const openai of [{}, { temperature: 0.2, timestampGranularities: ["word"] }]) {
+    const { text } = await transcribe({ ...request, providerOptions: { openai } });
+    assert.equal(typeof text, "string");
+  }
 });
 
 test("errors are the client's own, with our message, in each format", async () => {

@@ -91,6 +91,20 @@ def test_embeddings():
     assert len(answer.data) == 2
 
 
+def test_embeddings_of_more_texts_than_a_call_takes():
+    with pytest.raises(litellm.BadRequestError, match="at most 256 inputs"):
+        litellm.embedding(
+            model="openai/local/embeddings", api_base=f"{URL}/v1", api_key=KEY, num_retries=0, input=["text"] * 300
+        )
+
+
+def test_rerank_with_an_empty_document():
+    answer = litellm.rerank(
+        model="cohere/local/rerank", api_base=URL, api_key=KEY, query="fjord", documents=["", "a fjord"]
+    )
+    assert [result["index"] for result in answer.results] == [1, 0]
+
+
 def test_images():
     answer = litellm.image_generation(
         model="openai/local/image", api_base=f"{URL}/v1", api_key=KEY, prompt="a fjord", size="256x256"

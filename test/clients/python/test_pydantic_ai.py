@@ -1,7 +1,7 @@
 import pytest
 from conftest import KEY, PNG, URL
 from pydantic import BaseModel
-from pydantic_ai import Agent, BinaryContent, ModelHTTPError, NativeOutput, ToolOutput
+from pydantic_ai import Agent, BinaryContent, ModelHTTPError, NativeOutput, ToolOutput, UsageLimits
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
@@ -90,6 +90,23 @@ async def test_tools(make):
     # The history goes back as it came.
     again = await agent.run("Good morning", message_history=whole.all_messages())
     assert "Good morning" in again.output
+
+
+# Chat and Responses get the file in a user's message behind the results.
+@FORMATS
+async def test_tools_that_return_files(make):
+    cities = []
+    agent = Agent(make("local/chat"), retries=0)
+
+    @agent.tool_plain
+    def look_up(city: str) -> BinaryContent:
+        """A picture of a city."""
+        cities.append(city)
+        return BinaryContent.from_data_uri(f"data:image/png;base64,{PNG}")
+
+    result = await agent.run('look_up "Oslo"', usage_limits=UsageLimits(request_limit=3))
+    assert cities == ["Oslo"]
+    assert result.output
 
 
 # It asks only models that it knows on Messages for a schema.
