@@ -78,8 +78,16 @@ export function inlinePart(kind: PartKind, mime: string, data: string, at: strin
 const videoSites =
   /^https?:\/\/(?:[^/?#]*[.@])?(?:youtube\.com|youtube-nocookie\.com|youtu\.be)\.?(?::\d*)?(?:[/?#]|$)/i;
 
+/** Signed links are long, and parsing one of megabytes blocks the event loop. */
+const maxLinkLength = 8_192;
+
+export function checkLinkLength(link: string, at: string): void {
+  if (link.length > maxLinkLength) refuse(at, `a link must have at most ${maxLinkLength} characters`);
+}
+
 /** A part that the provider fetches: only its address says what it is. */
 export function linkedPart(kind: PartKind, mime: string, link: string, at: string): MediaPart {
+  checkLinkLength(link, at);
   if (kind === "file") return { kind };
   const linkMime = mimeOfLink(link);
   const declared = declaredContent(mime) ?? kind;

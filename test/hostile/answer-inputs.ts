@@ -2,7 +2,11 @@ import type { MockProvider } from "../support/mock-provider.ts";
 import { anthropicModel, geminiModel, type HostileInput, openaiModel, send, type Target } from "./input.ts";
 import { type HostileAnswer, providerAnswers } from "./provider-answers.ts";
 
-const modelOf = { openai: openaiModel, anthropic: anthropicModel, gemini: geminiModel } as const;
+const modelOf: Partial<Record<HostileAnswer["provider"], string>> = {
+  openai: openaiModel,
+  anthropic: anthropicModel,
+  gemini: geminiModel,
+};
 
 interface Caller {
   readonly name: string;
@@ -12,12 +16,13 @@ interface Caller {
 
 const hi = [{ role: "user", content: "Hi" }];
 const streamed = (isStream: boolean) => (isStream ? { stream: true } : {});
+const chatCaller: Caller = {
+  name: "chat",
+  path: () => "/v1/chat/completions",
+  body: (model, isStream) => ({ model, messages: hi, ...streamed(isStream) }),
+};
 const callers: readonly Caller[] = [
-  {
-    name: "chat",
-    path: () => "/v1/chat/completions",
-    body: (model, isStream) => ({ model, messages: hi, ...streamed(isStream) }),
-  },
+  chatCaller,
   {
     name: "messages",
     path: () => "/v1/messages",
@@ -49,13 +54,9 @@ function asking(answer: HostileAnswer, path: string, ask: object) {
       } finally {
         provider.always();
         // A success closes the circuit breaker.
-        if (answer.fails) {
-          const [chat] = callers;
-          if (chat)
-            await send(target, chat.path("", false), {
-              body: JSON.stringify(chat.body(modelOf[answer.provider], false)),
-            });
-        }
+        const model = modelOf[answer.provider];
+        if (answer.fails && model !== undefined)
+          await send(target, chatCaller.path("", false), { body: JSON.stringify(chatCaller.body(model, false)) });
       }
     };
   };
@@ -69,11 +70,12 @@ export const answerInputs: readonly HostileInput[] = providerAnswers.flatMap((an
       { ...common, name: `${name}: ${path}`, isShort: answer.isShort === true, prepare: asking(answer, path, ask) },
     ];
   // The answers of OpenAI are those of its chat, which it is not asked in where the caller speaks its Responses.
+  const model = modelOf[provider] ?? "";
   const asked = callers.filter((caller) => provider !== "openai" || caller.name !== "responses");
   return asked.map((caller, at) => ({
     ...common,
     name: `${name}, from ${provider}: ${caller.name}`,
     isShort: answer.isShort === true && at === 1,
-    prepare: asking(answer, caller.path(modelOf[provider], isStream), caller.body(modelOf[provider], isStream)),
+    prepare: asking(answer, caller.path(model, isStream), caller.body(model, isStream)),
   }));
 });

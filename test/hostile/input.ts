@@ -2,6 +2,8 @@ import { request } from "undici";
 import type { MockAnthropic } from "../support/mock-anthropic.ts";
 import type { MockGemini } from "../support/mock-gemini.ts";
 import type { MockOpenai } from "../support/mock-openai.ts";
+import type { MockReplicate } from "../support/mock-replicate.ts";
+import type { MockRerank } from "../support/mock-rerank.ts";
 
 /** A service, and the providers that it asks. */
 export interface Target {
@@ -10,6 +12,8 @@ export interface Target {
   readonly openai: MockOpenai;
   readonly anthropic: MockAnthropic;
   readonly gemini: MockGemini;
+  readonly replicate: MockReplicate;
+  readonly cohere: MockRerank;
 }
 
 export interface HostileInput {
@@ -59,6 +63,7 @@ export const openaiModel = "openai/gpt-4.1-mini";
 export const anthropicModel = "anthropic/claude-sonnet-5";
 export const geminiModel = "google/gemini-3.6-flash";
 export const localModel = "local/chat";
+export const replicateModel = "black-forest-labs/flux-1-dev";
 
 export const many = <T>(count: number, itemOf: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => itemOf(index));

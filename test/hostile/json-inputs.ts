@@ -1,4 +1,4 @@
-import { anthropicModel, type HostileInput, many, posting, send } from "./input.ts";
+import { anthropicModel, type HostileInput, localModel, many, mebi, openaiModel, posting, send } from "./input.ts";
 import { furtherPlaces, type Place, places } from "./json-places.ts";
 import { type Shape, shapes } from "./json-shapes.ts";
 import { longBodies } from "./long-bodies.ts";
@@ -21,15 +21,46 @@ const at = (
 /** Its conversation is stored, and read again. */
 const stored: HostileInput = {
   kind: "json",
-  name: "a stored conversation of 10 MB: responses to Anthropic",
+  name: "a stored conversation of 12 MB: responses to Anthropic",
   async prepare(target) {
     const ask = (more: object) =>
       send(target, "/v1/responses", { body: JSON.stringify({ model: anthropicModel, store: true, ...more }) });
-    const { text } = await ask({ input: many(8_000, () => ({ role: "user", content: "ab ".repeat(100) })) });
+    const { text } = await ask({ input: many(8_000, () => ({ role: "user", content: "ab ".repeat(500) })) });
     const { id } = JSON.parse(text) as { id?: string };
     return async () => (await ask({ previous_response_id: id, input: "Hi" })).status;
   },
 };
+
+/** A thousand references to one item of an answer. */
+const referring: HostileInput = {
+  kind: "json",
+  name: "1,000 references to an item of 20 KB: responses to Anthropic",
+  async prepare(target) {
+    const ask = (more: object) =>
+      send(target, "/v1/responses", { body: JSON.stringify({ model: localModel, store: true, ...more }) });
+    const { text } = await ask({ input: "tokens:4000" });
+    const { output = [] } = JSON.parse(text) as { output?: readonly { readonly id: string }[] };
+    const input = many(1_000, () => ({ type: "item_reference", id: output[0]?.id }));
+    return async () => (await ask({ input })).status;
+  },
+};
+
+/** Its text is hashed before the call is admitted. */
+const idempotent = (["ab ", "漢", "\n"] as const).map(
+  (unit): HostileInput => ({
+    kind: "json",
+    name: `20 MB of ${JSON.stringify(unit)} under an Idempotency-Key: chat`,
+    prepare: (target) => {
+      const content = unit.repeat((unit === "\n" ? 2 : 20) * (mebi / Buffer.byteLength(unit)) - 1_000);
+      const body = JSON.stringify({ model: openaiModel, messages: [{ role: "user", content }] });
+      let sent = 0;
+      return async () => {
+        const headers = { "idempotency-key": `${target.key.slice(-8)}${unit.length}${sent++}` };
+        return (await send(target, "/v1/chat/completions", { body, headers })).status;
+      };
+    },
+  }),
+);
 
 const isShort = (shape: Shape) => shape.isShort === true;
 
@@ -45,4 +76,6 @@ export const jsonInputs: readonly HostileInput[] = [
     }),
   ),
   stored,
+  referring,
+  ...idempotent,
 ];

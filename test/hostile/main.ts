@@ -1,11 +1,9 @@
 import { parseArgs } from "node:util";
 import { startService } from "../clients/service.ts";
-import { startMockAnthropic } from "../support/mock-anthropic.ts";
-import { startMockGemini } from "../support/mock-gemini.ts";
-import { startMockOpenai } from "../support/mock-openai.ts";
 import { slowestMs } from "./attack-regexps.ts";
 import { findRegexps } from "./find-regexps.ts";
 import { inputs } from "./inputs.ts";
+import { startProviders } from "./providers.ts";
 import { type Figures, judge, measure, medianOf, startWatch } from "./watch.ts";
 
 /**
@@ -49,19 +47,10 @@ async function measureAll(): Promise<boolean> {
   const watch = await startWatch();
   const ends: (() => Promise<unknown>)[] = [watch.stop];
   try {
-    const mock = { record: false };
-    const [openai, anthropic, gemini] = await Promise.all([
-      startMockOpenai(mock),
-      startMockAnthropic(mock),
-      startMockGemini(mock),
-    ]);
-    for (const provider of [openai, anthropic, gemini]) ends.push(() => provider.close());
+    const { providers, env: providerEnv } = await startProviders((end) => ends.push(end));
     const env = {
       ...watch.env,
-      OPENAI_BASE_URL: openai.url,
-      ANTHROPIC_BASE_URL: anthropic.url,
-      GEMINI_BASE_URL: gemini.url,
-      NATIVE_FORMATS_ANY_MODEL: "true",
+      ...providerEnv,
       RATE_LIMIT_REQUESTS_PER_MINUTE: "1000000",
       RATE_LIMIT_TOKENS_PER_MINUTE: "1000000000000",
       RATE_LIMIT_UPLOADS_PER_MINUTE: "1000000",
@@ -69,7 +58,7 @@ async function measureAll(): Promise<boolean> {
     };
     const service = await startService({ env, onProgress: () => {} });
     ends.push(service.stop);
-    const target = { url: service.url, key: await service.newKey("hostile"), openai, anthropic, gemini };
+    const target = { url: service.url, key: await service.newKey("hostile"), ...providers };
 
     const wanted = inputs.filter(({ kind, name }) => new RegExp(options.only).test(`${kind}: ${name}`));
     const all: Figures[] = [];

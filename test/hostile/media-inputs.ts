@@ -3,6 +3,8 @@ import {
   geminiModel,
   type HostileInput,
   localModel,
+  many,
+  mebi,
   openaiModel,
   posting,
   type Send,
@@ -126,7 +128,53 @@ const inlined = (model: string, part: object) =>
     JSON.stringify({ model, messages: [{ role: "user", content: [{ type: "text", text: "Hi" }, part] }] }),
   );
 
-export const mediaInputs: readonly HostileInput[] = hostileFiles.flatMap((file) =>
+const formBytes = 20 * mebi;
+const headBytes = 15_000;
+const partOf = (disposition: string, more = "") =>
+  `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n${more}\r\n`;
+const filling = (unit: string | Buffer, bytes = formBytes) => Buffer.alloc(bytes, unit as string, "latin1");
+const formFile = partOf('name="file"; filename="a"');
+const ending = `\r\n--${boundary}--\r\n`;
+
+/** Forms that take a parser as long as possible. */
+const forms: readonly (readonly [name: string, make: () => readonly (string | Buffer)[]])[] = [
+  ["100,000 parts", () => [filling(`${partOf('name="a"')}a\r\n`), ending]],
+  ["100,000 files", () => [filling(`${formFile}a\r\n`), ending]],
+  ["30 fields of 128 KB", () => [...many(30, (at) => `${partOf(`name="a${at}"`)}${"%41".repeat(43_000)}\r\n`), ending]],
+  ["a preamble of 20 MB", () => [filling("\r\n"), formFile, "a", ending]],
+  ["an epilogue of 20 MB", () => [formFile, "a", ending, filling(`\r\n--${boundary}`)]],
+  ["almost boundaries", () => [formFile, filling(`\r\n--${boundary.slice(0, -1)}`), ending]],
+  ["carriage returns", () => [formFile, filling("\r"), ending]],
+  ["line feeds and hyphens", () => [formFile, filling("\r\n--"), ending]],
+  ["long names", () => many(30, () => `${partOf(`name="${"a".repeat(headBytes)}"`)}a\r\n`)],
+  ["names of backslashes", () => many(30, () => `${partOf(`name="${'\\"'.repeat(headBytes / 2)}"`)}a\r\n`)],
+  ["names of quotes", () => many(30, () => `${partOf(`name=${'"'.repeat(headBytes)}`)}a\r\n`)],
+  ["names of escapes", () => many(30, () => `${partOf(`name*=utf-8''${"%41".repeat(headBytes / 3)}`)}a\r\n`)],
+  ["dispositions of parameters", () => many(30, () => `${partOf(";a=b".repeat(headBytes / 4))}a\r\n`)],
+  ["files' paths", () => many(30, () => `${partOf(`name="file"; filename="${"/\\".repeat(headBytes / 2)}"`)}a\r\n`)],
+  [
+    "30 headers each",
+    () => many(30, () => `${partOf('name="a"', many(30, (at) => `a${at}: ${" ".repeat(400)}\r\n`).join(""))}a\r\n`),
+  ],
+  [
+    "types of 15 KB",
+    () => many(30, () => `${partOf('name="a"', `content-type: ${";a=b".repeat(headBytes / 4)}\r\n`)}a\r\n`),
+  ],
+  ["a header of 20 MB", () => [partOf('name="a"', "a: ").trimEnd(), filling("a"), ending]],
+  ["headers without an end", () => [partOf('name="a"').trimEnd(), filling("\r\na: b")]],
+];
+
+const formInputs: readonly HostileInput[] = forms.flatMap(([name, make]) =>
+  ["/v1/uploads", "/v1/audio/transcriptions", "/v1/images/edits"].map(
+    (path): HostileInput => ({
+      kind: "media",
+      name: `a form, ${name}: ${path}`,
+      prepare: posting(path, () => Buffer.concat(make().map((each) => Buffer.from(each as string))), form),
+    }),
+  ),
+);
+
+const fileInputs: readonly HostileInput[] = hostileFiles.flatMap((file) =>
   ways
     .filter(({ of }) => of === undefined || of.split(" ").includes(file.mime.split("/")[0] ?? ""))
     .map(
@@ -138,3 +186,5 @@ export const mediaInputs: readonly HostileInput[] = hostileFiles.flatMap((file) 
       }),
     ),
 );
+
+export const mediaInputs: readonly HostileInput[] = [...fileInputs, ...formInputs];

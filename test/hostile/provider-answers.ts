@@ -1,7 +1,7 @@
 import type { ProviderAnswer } from "../support/mock-provider.ts";
-import { many, mebi } from "./input.ts";
+import { many, mebi, openaiModel, replicateModel } from "./input.ts";
 
-type ProviderName = "openai" | "anthropic" | "gemini";
+type ProviderName = "openai" | "anthropic" | "gemini" | "replicate" | "cohere";
 
 /** What a provider answers, whatever it was asked. */
 export interface HostileAnswer {
@@ -82,6 +82,60 @@ const candidate = (parts: readonly object[]) => ({
   candidates: [{ content: { role: "model", parts }, finishReason: "STOP" }],
   usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 9, totalTokenCount: 18 },
 });
+
+const response = (output: readonly object[]) => ({
+  id: "resp_1",
+  object: "response",
+  created_at: 1,
+  model: "m",
+  status: "completed",
+  output,
+  usage: { input_tokens: 9, output_tokens: 9, total_tokens: 18 },
+});
+const said = (content: string, at = 0, annotations: readonly object[] = []) => ({
+  id: `msg_${at}`,
+  type: "message",
+  role: "assistant",
+  status: "completed",
+  content: [{ type: "output_text", text: content, annotations, logprobs: [] }],
+});
+const responseStream = (
+  ...events: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[]
+): ProviderAnswer => ({
+  events: [
+    Buffer.from(
+      [
+        { type: "response.created", response: { ...response([]), status: "in_progress" } },
+        ...events,
+        { type: "response.completed", response: response([]) },
+      ]
+        .map(anthropicEvent)
+        .join(""),
+    ),
+  ],
+  done: false,
+});
+
+type Made = Pick<HostileAnswer, "name" | "make" | "fails">;
+
+/** Asked for in the provider's own format. */
+const native = (answers: readonly Made[], isStream: boolean): readonly HostileAnswer[] =>
+  answers.map((answer) => ({
+    ...answer,
+    name: isStream ? `${answer.name}, as a stream` : answer.name,
+    provider: "openai",
+    path: "/v1/responses",
+    ask: { model: openaiModel, input: "Hi", ...(isStream && { stream: true }) },
+  }));
+
+const imagesOf = (provider: ProviderName, model: string, answers: readonly Made[]): readonly HostileAnswer[] =>
+  answers.map((answer) => ({
+    ...answer,
+    name: `${answer.name}, from ${provider}`,
+    provider,
+    path: "/v1/images/generations",
+    ask: { model, prompt: "Hi" },
+  }));
 
 export const providerAnswers: readonly HostileAnswer[] = [
   {
@@ -367,6 +421,106 @@ export const providerAnswers: readonly HostileAnswer[] = [
             },
           },
         ],
+      },
+    }),
+  },
+  ...native(
+    [
+      { name: "50,000 items", make: () => ({ body: response(many(50_000, (at) => said("a", at))) }) },
+      { name: "a text of 15 MB", make: () => ({ body: response([said("ab ".repeat(5 * mebi))]) }) },
+      { name: "a text of 10 MB of line feeds", make: () => ({ body: response([said("\n".repeat(5 * mebi))]) }) },
+      {
+        name: "50,000 annotations",
+        make: () => ({
+          body: response([
+            said(
+              "a",
+              0,
+              many(20_000, (at) => ({
+                type: "url_citation",
+                start_index: at,
+                end_index: at,
+                url: "https://a",
+                title: "a",
+              })),
+            ),
+          ]),
+        }),
+      },
+      { name: "20 MB of objects", fails: true, make: () => ({ body: { ...response([]), x: "X" } }) },
+    ],
+    false,
+  ),
+  ...native(
+    [
+      {
+        name: "50,000 deltas",
+        make: () => responseStream(...many(50_000, () => ({ type: "response.output_text.delta", delta: "a" }))),
+      },
+      {
+        name: "20,000 items in events",
+        make: () =>
+          responseStream(
+            ...many(20_000, (at) => ({ type: "response.output_item.done", output_index: at, item: said("a", at) })),
+          ),
+      },
+      {
+        name: "a response of 5 MB in three events",
+        make: () =>
+          responseStream({ type: "response.in_progress", response: response([said("ab ".repeat(1.6 * mebi))]) }),
+      },
+    ],
+    true,
+  ),
+  ...imagesOf("replicate", replicateModel, [
+    {
+      name: "an error of 10 MB",
+      make: () => ({ states: ["failed"], error: "https://a.b/?c E1234 ".repeat(mebi / 2) }) as ProviderAnswer,
+    },
+    {
+      name: "an error of one word of 10 MB",
+      make: () => ({ states: ["failed"], error: "a".repeat(10 * mebi) }) as ProviderAnswer,
+    },
+    {
+      name: "100,000 files",
+      make: () => ({ output: many(100_000, (at) => `https://a.invalid/${at}.png`) }) as ProviderAnswer,
+    },
+    {
+      name: "100,000 texts",
+      make: () => ({ output: many(100_000, (at) => `text ${at}`) }) as ProviderAnswer,
+    },
+    {
+      name: "a data address of 10 MB",
+      make: () => ({ output: `data:image/png;base64,${"QUJD".repeat(2.5 * mebi)}` }) as ProviderAnswer,
+    },
+    {
+      name: "a data address of parameters",
+      make: () => ({ output: `data:image/png${";a=b".repeat(2.5 * mebi)};base64,QUJD` }) as ProviderAnswer,
+    },
+  ]),
+  {
+    name: "100,000 results",
+    provider: "cohere",
+    path: "/v1/rerank",
+    ask: { model: "cohere/rerank-v3.5", query: "a", documents: many(1_000, () => "a") },
+    make: () => ({
+      body: {
+        id: "r",
+        results: many(100_000, (index) => ({ index: index % 1_000, relevance_score: 0.5 })),
+        meta: { billed_units: { search_units: 1 } },
+      },
+    }),
+  },
+  {
+    name: "30,000 results",
+    provider: "openai",
+    path: "/v1/moderations",
+    ask: { model: "openai/omni-moderation-latest", input: many(30, () => "a") },
+    make: () => ({
+      body: {
+        id: "m",
+        model: "m",
+        results: many(30_000, () => ({ flagged: false, categories: {}, category_scores: {} })),
       },
     }),
   },

@@ -1,10 +1,8 @@
 import { expect, test } from "vitest";
 import type { Target } from "../hostile/input.ts";
 import { inputs } from "../hostile/inputs.ts";
+import { startProviders } from "../hostile/providers.ts";
 import { judge, measure, startWatch } from "../hostile/watch.ts";
-import { startMockAnthropic } from "../support/mock-anthropic.ts";
-import { startMockGemini } from "../support/mock-gemini.ts";
-import { startMockOpenai } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
 import { ready, spawnApi, spawnWorker } from "../support/service.ts";
 
@@ -18,28 +16,13 @@ async function startTarget(
 ): Promise<Target & { watch: Awaited<ReturnType<typeof startWatch>> }> {
   const watch = await startWatch();
   onEnd(watch.stop);
-  const mock = { record: false };
-  const [openai, anthropic, gemini] = await Promise.all([
-    startMockOpenai(mock),
-    startMockAnthropic(mock),
-    startMockGemini(mock),
-  ]);
-  for (const provider of [openai, anthropic, gemini]) onEnd(() => provider.close());
-  const env = {
-    ...watch.env,
-    NATIVE_FORMATS_ANY_MODEL: "true",
-    OPENAI_API_KEY: "stand-in",
-    OPENAI_BASE_URL: openai.url,
-    ANTHROPIC_API_KEY: "stand-in",
-    ANTHROPIC_BASE_URL: anthropic.url,
-    GEMINI_API_KEY: "stand-in",
-    GEMINI_BASE_URL: gemini.url,
-  };
+  const { providers, env: providerEnv } = await startProviders(onEnd);
+  const env = { ...watch.env, ...providerEnv };
   const stores = await testStores();
   const [{ client }] = await Promise.all([spawnApi(stores, env), spawnWorker(stores, env)]);
   await ready(client);
   const { key } = await client.account("1000", { limits });
-  return { url: client.baseUrl, key, openai, anthropic, gemini, watch };
+  return { url: client.baseUrl, key, ...providers, watch };
 }
 
 test("no hostile input holds an event loop of an API or worker process for 250 ms", async ({ onTestFinished }) => {

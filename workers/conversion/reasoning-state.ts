@@ -1,4 +1,4 @@
-import { isDeeper, type JsonObject, list, object, text } from "#formats";
+import { isDeeper, type JsonObject, list, object, text, valuesIn } from "#formats";
 
 /**
  * The reasoning of a chat message in an opaque text, for formats whose only place for the reasoning of a converted answer is
@@ -17,6 +17,8 @@ const maxContentCharacters = 64 * 1024;
 const maxCharacters = 256 * 1024;
 const maxDepth = 16;
 const maxDetails = 256;
+/** As many details have. A request may hold a hundred states, which are parsed in one turn of the event loop. */
+const maxValues = 8 * maxDetails;
 
 /** Details that are encrypted or signed; others repeat the text of the reasoning. */
 export const opaqueDetails = (details: unknown): readonly JsonObject[] =>
@@ -40,7 +42,9 @@ export function decodeReasoning(signature: unknown): ReasoningState | undefined 
   const encoded = text(signature).slice(prefix.length);
   if (encoded.length > maxCharacters) return {};
   try {
-    const { reasoning_content, reasoning_details } = object(JSON.parse(Buffer.from(encoded, "base64").toString()));
+    const json = Buffer.from(encoded, "base64").toString();
+    valuesIn(json, maxValues);
+    const { reasoning_content, reasoning_details } = object(JSON.parse(json));
     const content = text(reasoning_content);
     const details = opaqueDetails(reasoning_details)
       .slice(0, maxDetails)

@@ -2,7 +2,7 @@ import { invalidValue } from "#errors";
 import { providerTool, refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, isSet, type JsonObject, list, object, strings, text } from "../json.ts";
 import { addPart, addUploaded, type Measure, newMeasure } from "../measure.ts";
-import { inlinePart, linkedPart } from "../media-part.ts";
+import { checkLinkLength, inlinePart, linkedPart } from "../media-part.ts";
 import { type Feature, type PartKind, type UploadRef } from "../types.ts";
 import { uploadIn } from "../uploads.ts";
 import { type GeminiRequest } from "./request.ts";
@@ -81,6 +81,7 @@ const publicStorageHost = "storage.googleapis.com";
 
 /** Refuses links to the provider's own file store, which share a field with links to the web. */
 export function checkLink(address: string, path: string): void {
+  checkLinkLength(address, path);
   const host = plainUrl.test(address) && URL.canParse(address) && new URL(address).hostname.replace(/(?<!\.)\.+$/, "");
   if (host === false) {
     if (/^(https?:|upl_)/i.test(address))

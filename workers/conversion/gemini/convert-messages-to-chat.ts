@@ -20,6 +20,33 @@ interface Call {
   readonly name: string;
 }
 
+type PendingCalls = ReturnType<typeof createPendingCalls>;
+
+/** Calls without a result, in their order. Found by maps, because a request may have thousands whose long ids are alike. */
+function createPendingCalls() {
+  const pending = new Set<Call>();
+  const byId = new Map<unknown, Call[]>();
+  const byName = new Map<unknown, Call[]>();
+  const add = (calls: typeof byId, key: string, call: Call) => {
+    const queue = calls.get(key);
+    if (queue) queue.push(call);
+    else calls.set(key, [call]);
+  };
+  const takeFrom = (queue: Call[] = []): Call | undefined => {
+    for (let call = queue.shift(); call; call = queue.shift()) if (pending.delete(call)) return call;
+    return undefined;
+  };
+  return {
+    add(call: Call): void {
+      pending.add(call);
+      add(byId, call.id, call);
+      add(byName, call.name, call);
+    },
+    /** Removes the call that a result answers: the one with its id, else the first with its name. */
+    take: ({ id, name }: JsonObject): Call | undefined => takeFrom(byId.get(id)) ?? takeFrom(byName.get(name)),
+  };
+}
+
 /** Joins adjacent contents of one role: clients store each event of a stream as a content of its own. */
 function joinTurns(contents: readonly JsonObject[]): Turn[] {
   const turns: Turn[] = [];
@@ -82,15 +109,6 @@ function userParts({ part, path }: LocatedPart, ignored: IgnoredParams): JsonObj
   return [...(content ? [textPart(content)] : []), ...mediaParts(part, path)];
 }
 
-/** Removes the call that a result answers: the one with its id, else the first with its name. */
-function takeCall(pending: Call[], result: JsonObject, path: string): Call {
-  const byId = pending.findIndex(({ id }) => id === result["id"]);
-  const found = byId >= 0 ? byId : pending.findIndex(({ name }) => name === result["name"]);
-  const [call] = found >= 0 ? pending.splice(found, 1) : [];
-  if (!call) return refuse(`${path}.name`, "there is no earlier call of this function without a result");
-  return call;
-}
-
 /** A single `output` string is the result as text; any other response becomes JSON. */
 function resultText(response: unknown, path: string): string {
   const { output } = object(response);
@@ -98,7 +116,7 @@ function resultText(response: unknown, path: string): string {
   return writeJson(object(response), path);
 }
 
-function userToChat(parts: readonly LocatedPart[], pending: Call[], ignored: IgnoredParams): JsonObject[] {
+function userToChat(parts: readonly LocatedPart[], pending: PendingCalls, ignored: IgnoredParams): JsonObject[] {
   const results: JsonObject[] = [];
   const content: JsonObject[] = [];
   for (const each of parts) {
@@ -106,7 +124,8 @@ function userToChat(parts: readonly LocatedPart[], pending: Call[], ignored: Ign
     if (typeof functionResponse === "object" && functionResponse !== null) {
       const path = `${each.path}.functionResponse`;
       const result = object(functionResponse);
-      const { id } = takeCall(pending, result, path);
+      const { id } =
+        pending.take(result) ?? refuse(`${path}.name`, "there is no earlier call of this function without a result");
       results.push({ role: "tool", tool_call_id: id, content: resultText(result["response"], `${path}.response`) });
       const media = list(result["parts"]).flatMap((part, p) => mediaParts(part, `${path}.parts[${p}]`));
       content.push(...resultMedia(id, media));
@@ -119,7 +138,7 @@ function userToChat(parts: readonly LocatedPart[], pending: Call[], ignored: Ign
 /** Stands in for the id of a call that has none; unique by position. */
 const positionId = (path: string): string => `call_${(path.match(/\d+/g) ?? []).join("_")}`;
 
-function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject[] {
+function modelToChat(parts: readonly LocatedPart[], pending: PendingCalls): JsonObject[] {
   let content = "";
   let reasoning = "";
   let signature: unknown;
@@ -140,7 +159,7 @@ function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject
     }
     const { id, name, args } = object(functionCall);
     const call = { id: text(id) || positionId(path), name: text(name) };
-    pending.push(call);
+    pending.add(call);
     const callArguments = writeJson(object(args), `${path}.functionCall.args`);
     calls.push({ ...chatToolCall(call.id, name, callArguments), ...signatureField(thoughtSignature) });
   }
@@ -154,7 +173,7 @@ function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject
 }
 
 export function convertMessagesToChat(contents: unknown, ignored: IgnoredParams): JsonObject[] {
-  const pending: Call[] = [];
+  const pending = createPendingCalls();
   return joinTurns(list(contents)).flatMap(({ isModel, parts }) =>
     isModel ? modelToChat(parts, pending) : userToChat(parts, pending, ignored),
   );

@@ -1,5 +1,5 @@
 import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
-import { isObject, pick } from "../wire/json.ts";
+import { fieldsIn, isObject, pick } from "../wire/json.ts";
 
 /** A file that an output names. */
 export interface NamedFile {
@@ -26,8 +26,9 @@ export function findFiles(
   { input, uploads }: GenerationCall,
 ): { readonly files: readonly NamedFile[]; readonly rest: JsonObject } {
   const files = new Map<string, NamedFile>();
-  const given = JSON.stringify([input, [...uploads.values()].map(({ link }) => link)]);
-  const isGiven = (url: string) => !/^data:/i.test(url) && given.includes(JSON.stringify(url));
+  const given = new Set<unknown>([...uploads.values()].map(({ link }) => link));
+  for (const { value } of fieldsIn(input, "")) given.add(value);
+  const isGiven = (url: string) => !/^data:/i.test(url) && given.has(url);
   const add = (url: string, about: JsonObject): undefined => {
     if (files.size < maxFiles && !files.has(url) && !isGiven(url)) files.set(url, { url, about });
   };

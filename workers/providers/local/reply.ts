@@ -147,8 +147,9 @@ const resultsOf = (messages: readonly Message[]) =>
 /** The results since the model's last turn, quoted. */
 function toolResults(messages: readonly Message[]): string[] {
   const asked = messages[lastAnswer(messages)]?.tool_calls ?? [];
+  const names = new Map<unknown, string | undefined>(asked.map((call) => [call.id, call.function?.name]));
   return resultsOf(messages).map((message) => {
-    const name = asked.find(({ id }) => id === message.tool_call_id)?.function?.name ?? "The tool";
+    const name = names.get(message.tool_call_id) ?? "The tool";
     return `${name} returned: ${shorten(textOf(message))}`;
   });
 }
