@@ -147,6 +147,30 @@ test.each<[field: string, codec: { parse(body: unknown, bytes: number): unknown 
   );
 });
 
+test.each<[field: string, codec: { parse(body: unknown, bytes: number): unknown }, body: (link: string) => Json]>([
+  ["messages[0].content[0].image_url.url", chatCodec, (url) => userPart({ type: "image_url", image_url: { url } })],
+  [
+    "messages[0].content[0].source.url",
+    messagesCodec,
+    (url) => userPart({ type: "image", source: { type: "url", url } }),
+  ],
+  [
+    "input[0].content[0].image_url",
+    responsesCodec,
+    (image_url) => ({ model: "m", input: [{ role: "user", content: [{ type: "input_image", image_url }] }] }),
+  ],
+  [
+    "contents[0].parts[0].fileData.fileUri",
+    gemini1,
+    (fileUri) => geminiPart({ fileData: { mimeType: "image/png", fileUri } }),
+  ],
+])("a link of more than 8,192 characters in %s is refused by name", (field, codec, body) => {
+  expect(codec.parse(body(`https://a.example/${"a".repeat(8_000)}`), 10)).toBeTruthy();
+  expect(() => codec.parse(body(`https://a.example/${"a".repeat(8_192)}`), 10)).toThrow(
+    expect.objectContaining({ status: 400, param: field, message: expect.stringContaining("8192") as string }),
+  );
+});
+
 test("a long conversation is accepted", () => {
   const messages = Array(16_000).fill({ role: "user", content: "Hi" });
   expect(chatCodec.parse({ ...said, messages }, 500_000)).toMatchObject({ size: { messages: 16_000 } });

@@ -110,6 +110,8 @@ test("the state survives clients that decode signatures, and its size is bounded
     reasoning_details: [{ data: "x".repeat(400_000) }],
   });
   expect(long.length).toBeLessThan(400_000);
+  const many = { ...state, reasoning_details: Array.from({ length: 1_000 }, () => encrypted) };
+  expect(decodeReasoning(encodeReasoning(many))).toEqual({ ...state, reasoning_details: Array(256).fill(encrypted) });
   expect(decodeReasoning(long)).toEqual({ reasoning_content: "🙂".repeat(32_768) });
 });
 
@@ -120,6 +122,8 @@ test("whatever comes back is a state of the right shape, or none", () => {
   for (const changed of ["", "{", "null", "[]", '{"reasoning_content":1,"reasoning_details":{}}', "[".repeat(100_000)])
     expect(decodeReasoning(encode(changed))).toEqual({});
   expect(decodeReasoning(encode(`{"reasoning_content":"${"x".repeat(300_000)}"}`))).toEqual({});
+  const many = JSON.stringify(Array.from({ length: 3_000 }, () => ({})));
+  expect(decodeReasoning(encode(`{"reasoning_content":"x","reasoning_details":${many}}`))).toEqual({});
   const deep = `{"data":"x","a":${'{"a":'.repeat(100)}1${"}".repeat(100)}}`;
   expect(decodeReasoning(encode(`{"reasoning_details":[1,{},{"data":1},${deep},{"data":"y"}]}`))).toEqual({
     reasoning_details: [{ data: "y" }],

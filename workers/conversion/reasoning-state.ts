@@ -30,7 +30,8 @@ const encode = (state: ReasoningState): string => prefix + Buffer.from(JSON.stri
 export function encodeReasoning({ reasoning_content = "", reasoning_details = [] }: ReasoningState): string {
   const content = reasoning_content.slice(0, maxContentCharacters).toWellFormed();
   const state = content ? { reasoning_content: content } : {};
-  const whole = encode({ ...state, ...(reasoning_details.length > 0 && { reasoning_details }) });
+  const details = reasoning_details.slice(0, maxDetails);
+  const whole = encode({ ...state, ...(details.length > 0 && { reasoning_details: details }) });
   return whole.length <= maxCharacters ? whole : encode(state);
 }
 

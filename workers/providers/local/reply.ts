@@ -24,10 +24,12 @@ const tokensPerMessage = 3;
 /** `speech`: the text that a trigger has the model say. */
 export async function replyTo(request: ChatRequest, media: ReadMedia, speech: string | undefined) {
   const prompt_tokens = await countPrompt(request, media);
-  const cap = Math.min(request.max_tokens ?? maxTokens, request.max_completion_tokens ?? maxTokens);
+  const n = request.n ?? 1;
+  const most = Math.floor(maxTokens / n);
+  const cap = Math.min(request.max_tokens ?? most, request.max_completion_tokens ?? most, most);
   const choices: Choice[] = [];
   let completion_tokens = 0;
-  for (let index = 0; index < (request.n ?? 1); index++) {
+  for (let index = 0; index < n; index++) {
     if (index > 0) await setImmediate();
     const prompt = textOf(lastUserMessage(request)).slice(0, readCharacters);
     const calls = speech === undefined ? toolCalls(request, prompt, wordsOf(prompt)) : [];
@@ -42,6 +44,7 @@ export async function replyTo(request: ChatRequest, media: ReadMedia, speech: st
   return { choices, usage: { prompt_tokens, completion_tokens, total_tokens, ...details } };
 }
 
+/** Of all choices together, because the answer is written in one turn of the event loop. */
 const maxTokens = 1_000_000;
 
 const tokensOf = ({ text = [], calls }: Choice) =>
