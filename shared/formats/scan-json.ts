@@ -77,6 +77,8 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
   let isElement = false;
   let isNumber = false;
   let isWhole = false;
+  /** In the chunk. It is not searched again for each string: a text of 20 MB may have a hundred thousand and no backslash. */
+  let nextBackslash = -1;
 
   function tooMany(limit: number, what: string): never {
     throw invalidValue(undefined, `The body has more than ${limit} ${what}.`);
@@ -130,7 +132,6 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
       at++;
     }
     let nextQuote = -1;
-    let nextBackslash = -1;
     while (at < chunk.length) {
       const soon = Math.min(chunk.length, at + shortString);
       while (at < soon && chunk[at] !== quote && chunk[at] !== backslash) at++;
@@ -174,6 +175,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
 
   return {
     push(chunk: Buffer): void {
+      nextBackslash = -1;
       let at = 0;
       while (at < chunk.length) {
         if (isInString) {

@@ -154,6 +154,27 @@ export const longBodies: readonly (readonly [name: string, path: string, make: (
     true,
   ],
   [
+    "arguments of 90,000 texts: chat to Anthropic",
+    chat,
+    () => ({
+      model: anthropicModel,
+      messages: [
+        ...user,
+        {
+          role: "assistant",
+          tool_calls: [
+            {
+              id: "c",
+              type: "function",
+              function: { name: "a", arguments: JSON.stringify({ a: many(90_000, () => "ab ".repeat(70)) }) },
+            },
+          ],
+        },
+        { role: "tool", tool_call_id: "c", content: "1" },
+      ],
+    }),
+  ],
+  [
     "arguments of a million names: chat to Gemini",
     chat,
     () => ({

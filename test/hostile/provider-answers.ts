@@ -173,6 +173,12 @@ export const providerAnswers: readonly HostileAnswer[] = [
     }),
   },
   {
+    name: "200,000 texts of 90 bytes",
+    provider: "openai",
+    isShort: true,
+    make: () => ({ body: message({ x: many(200_000, () => "ab ".repeat(30)) }) }),
+  },
+  {
     name: "100,000 choices",
     provider: "openai",
     make: () => ({

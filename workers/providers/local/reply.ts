@@ -45,7 +45,7 @@ export async function replyTo(request: ChatRequest, media: ReadMedia, speech: st
 }
 
 /** Of all choices together, because the answer is written in one turn of the event loop. */
-const maxTokens = 1_000_000;
+const maxTokens = 200_000;
 
 const tokensOf = ({ text = [], calls }: Choice) =>
   calls.reduce((sum, { pieces }) => sum + 1 + pieces.length, text.length);
