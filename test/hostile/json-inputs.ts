@@ -34,11 +34,11 @@ const stored: HostileInput = {
 /** A thousand references to one item of an answer. */
 const referring: HostileInput = {
   kind: "json",
-  name: "1,000 references to an item of 20 KB: responses to Anthropic",
+  name: "1,000 references to an item of 18 KB: responses to Anthropic",
   async prepare(target) {
     const ask = (more: object) =>
       send(target, "/v1/responses", { body: JSON.stringify({ model: localModel, store: true, ...more }) });
-    const { text } = await ask({ input: "tokens:4000" });
+    const { text } = await ask({ input: "tokens:3000" });
     const { output = [] } = JSON.parse(text) as { output?: readonly { readonly id: string }[] };
     const input = many(1_000, () => ({ type: "item_reference", id: output[0]?.id }));
     return async () => (await ask({ input })).status;
