@@ -12,7 +12,7 @@ import type { Clock } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { newId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 
 export { auditSchema } from "./migrations.ts";
 
@@ -82,11 +82,11 @@ export function createAudit({ mongo, clock, log }: { mongo: Mongo; clock: Clock;
   /** Runs the change between its record and the result. */
   async function record<T>(intent: Intent, change: () => Promise<T>, resultOf: (changed: T) => Result): Promise<T> {
     const id = newId("aud");
-    await answered(model.create([{ ...intent, _id: id, createdAt: new Date(clock.now()) } as Stored]));
+    await model.create([{ ...intent, _id: id, createdAt: new Date(clock.now()) } as Stored]);
     async function finish({ status, code, targets = [] }: Result): Promise<void> {
       const update = { $set: { status, ...(code && { code }) }, $addToSet: { targets: { $each: [...targets] } } };
       try {
-        await answered(model.updateOne({ _id: id }, update).exec());
+        await model.updateOne({ _id: id }, update);
       } catch (error) {
         // The change is done: its answer must not say otherwise.
         log.error({ err: error, audit: id, status }, "the result of an operator's change is not recorded");
@@ -106,7 +106,7 @@ export function createAudit({ mongo, clock, log }: { mongo: Mongo; clock: Clock;
 
   /** Newest first. Throws 400 for an unknown `after`. */
   async function list({ who, action, target, from, to, limit, after }: Filter): Promise<AuditRecord[]> {
-    const last = after === undefined ? undefined : await answered(model.findById(after).lean().exec());
+    const last = after === undefined ? undefined : await model.findById(after).lean();
     if (last === null) throw invalidValue("after", `after: there is no record '${after}'.`);
     const within = { ...(from && { $gte: from }), ...(to && { $lt: to }) };
     const filters = [
@@ -119,7 +119,7 @@ export function createAudit({ mongo, clock, log }: { mongo: Mongo; clock: Clock;
       ...(target !== undefined && { targets: target }),
       ...(filters.length > 0 && { $and: filters }),
     };
-    const found = await answered(model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean().exec());
+    const found = await model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean();
     return found.map((each) => toRecord(each as Stored));
   }
 

@@ -4,7 +4,7 @@ import { invalidValue, notFound } from "#errors";
 import { type Clock, dayMs } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { type Budget, budgetPeriods, type KeyBudget } from "./budget-period.ts";
 import type { Limits } from "./limits.ts";
 
@@ -214,7 +214,7 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
         .find({ _id: { $in: [...ids] }, account }, { budget: 1 })
         .lean()
         .exec();
-      return (await answered(found)).flatMap(({ _id, budget }) => (budget ? [{ keyId: _id, budget }] : []));
+      return (await found).flatMap(({ _id, budget }) => (budget ? [{ keyId: _id, budget }] : []));
     },
 
     /** The ids of the keys that share this key's budget and can have been charged since this time. */
@@ -223,7 +223,7 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
         .find({ account, ...sharingSince(id, since) }, { _id: 1 })
         .lean()
         .exec();
-      return (await answered(found)).map(({ _id }) => _id);
+      return (await found).map(({ _id }) => _id);
     },
 
     countSharing: (account: string, id: string, since: Date, limit: number): Promise<number> =>
@@ -239,12 +239,10 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
 
     /** A key that is not revoked. */
     async find(by: { hash: string } | { _id: string }): Promise<KeyRecord | undefined> {
-      const stored = await answered(
-        model
-          .findOne({ ...by, revokedAt: null })
-          .lean()
-          .exec(),
-      );
+      const stored = await model
+        .findOne({ ...by, revokedAt: null })
+        .lean()
+        .exec();
       return stored ? toRecord(stored) : undefined;
     },
 

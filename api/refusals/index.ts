@@ -9,7 +9,7 @@ import type { ServiceError } from "#errors";
 import { type Clock, dayMs } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { oneAtATime } from "#platform/one-at-a-time";
 
 export { refusalsSchema } from "./migrations.ts";
@@ -74,7 +74,7 @@ export function createRefusals({ mongo, clock, log }: { mongo: Mongo; clock: Clo
   const stops = [clock.every(minuteMs, nextMinute), clock.every(writeMs, () => void write())];
 
   async function find(filter: { _id: string; account?: string }): Promise<Refusal | undefined> {
-    const stored = await answered(collection.findOne({ ...filter, createdAt: { $gt: new Date(clock.now() - dayMs) } }));
+    const stored = await collection.findOne({ ...filter, createdAt: { $gt: new Date(clock.now() - dayMs) } });
     if (!stored) return undefined;
     const { _id, ...fields } = stored;
     return { requestId: _id, ...fields };

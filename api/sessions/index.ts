@@ -12,7 +12,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { type InferRawDocType, Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 
 export { sessionsSchema } from "./migrations.ts";
 
@@ -87,7 +87,7 @@ export function createSessions({ mongo, clock }: { mongo: Mongo; clock: Clock })
 
     async find(secret: string): Promise<Session | undefined> {
       if (!isSecret(secret)) return undefined;
-      const stored = await answered(model.findOne(at("session", secret)).lean().exec());
+      const stored = await model.findOne(at("session", secret)).lean();
       return stored ? toSession(stored) : undefined;
     },
 

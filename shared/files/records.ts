@@ -3,7 +3,7 @@ import { invalidValue, noCapacity, type ServiceError, uploadDeleted, uploadExpir
 import { type Clock, dayMs } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { newUploadId } from "#platform/ids";
-import { answered, duplicateKey, type Mongo } from "#platform/mongo";
+import { duplicateKey, type Mongo } from "#platform/mongo";
 import { mediaKinds } from "./media-types.ts";
 
 const statuses = ["pending", "active", "expired", "deleted"] as const;
@@ -114,7 +114,7 @@ const isSlotTaken = (error: unknown): boolean =>
 /** MongoDB's answer within seconds, or `noCapacity`. */
 export async function fromMongo<T>(operation: Promise<T>): Promise<T> {
   try {
-    return await answered(operation);
+    return await operation;
   } catch (error) {
     throw noCapacity("The records of files cannot be reached right now.", 1, error);
   }

@@ -24,7 +24,8 @@ import type { Money } from "#money";
 import { type Clock, dayMs } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
-import { answered, isDuplicate, type Mongo, UnansweredError } from "#platform/mongo";
+import { isDuplicate, type Mongo } from "#platform/mongo";
+import { UnansweredError } from "#platform/mongo-timeouts";
 import { retry } from "#platform/retry";
 
 export interface ClaimRequest extends Owner {
@@ -147,7 +148,7 @@ export function createIdempotencyStore(deps: {
 
   const isExpired = ({ expiresAt }: Stored) => expiresAt.getTime() <= clock.now();
   const find = (filter: Pick<Stored, "_id"> & Partial<Pick<Stored, "requestId">>) =>
-    answered(collection.findOne(filter, { promoteBuffers: true }));
+    collection.findOne(filter, { promoteBuffers: true });
   const textOf = async ({ requestId, answer }: Stored) =>
     decompress(answer?.zstd ?? (await files.getAnswer(requestId)));
 
@@ -207,7 +208,7 @@ export function createIdempotencyStore(deps: {
 
   /** For a request that ended before anything was decided. */
   async function release(_id: string, requestId: string): Promise<void> {
-    await answered(collection.deleteOne({ _id, requestId, answer: { $exists: false } }));
+    await collection.deleteOne({ _id, requestId, answer: { $exists: false } });
   }
 
   /** A claim that MongoDB did not confirm may stand all the same, and counts as running while this process lives. */
@@ -242,7 +243,7 @@ export function createIdempotencyStore(deps: {
       const change = { $set: { answer, ...(hash !== undefined && { hash }) } };
       // No answer yet, or this very one by a write that was not confirmed.
       const open = { _id: id, requestId, answer: { $in: [null, answer] } } as driver.Filter<Stored>;
-      const { matchedCount } = await answered(collection.updateOne(open, change));
+      const { matchedCount } = await collection.updateOne(open, change);
       return matchedCount === 1;
     },
 

@@ -4,7 +4,7 @@ import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
 import { olderThan, openCollection, scatter } from "#platform/collection";
 import { newId } from "#platform/ids";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 
 export type AccountPatch = {
   readonly [Field in "name" | "tier" | "frozen" | "buybackToken"]?: Account[Field] | undefined;
@@ -90,7 +90,7 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
   const summary = { holds: 0 } as const;
 
   async function find(id: string): Promise<Account | undefined> {
-    const stored = await answered(model.findById(id, summary).lean().exec());
+    const stored = await model.findById(id, summary).lean();
     return stored ? toAccount(stored) : undefined;
   }
 
@@ -135,14 +135,12 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
       { ...named, ...(later ? { $and: [begins, later] } : begins) },
       { projection: summary, sort: { name: 1, _id: 1 }, collation: nameCollation, limit, ...scatter("operator") },
     );
-    return (await answered(found.toArray())).map(toAccount);
+    return (await found.toArray()).map(toAccount);
   }
 
   /** With what is needed to know their balances. */
   const holdsOf = (ids: readonly string[]) =>
-    answered(
-      collection.find({ _id: { $in: [...ids] } }, { projection: { available: 1, held: 1, holds: 1 } }).toArray(),
-    );
+    collection.find({ _id: { $in: [...ids] } }, { projection: { available: 1, held: 1, holds: 1 } }).toArray();
 
   async function update(id: string, { name, tier, frozen, buybackToken }: AccountPatch): Promise<Account> {
     const given = Object.entries({ name, tier, frozen, buybackToken }).filter(([, value]) => value !== undefined);

@@ -1,6 +1,5 @@
 import type { mongo } from "mongoose";
 import { scatter } from "#platform/collection";
-import { answered } from "#platform/mongo";
 import type { Ledger, StoredEntry } from "./ledger.ts";
 
 /** How much of what is charged buys back, and the token where neither the account nor the caller chose an eligible one. */
@@ -52,7 +51,7 @@ export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
       ],
       scatter("buyback"),
     );
-    return (await answered(sums.toArray())).map((sum) => ({ ...sum, entries: Number(sum.entries) }));
+    return (await sums.toArray()).map((sum) => ({ ...sum, entries: Number(sum.entries) }));
   }
 
   /** Some entries of a token that are in no batch, and that no failover can roll back. */
@@ -61,7 +60,7 @@ export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
       { ...unclaimed, "buyback.token": token },
       { projection: { buyback: 1 }, limit, readConcern: { level: "majority" }, ...scatter("buyback") },
     );
-    const entries = await answered(found.toArray());
+    const entries = await found.toArray();
     return {
       ids: entries.map(({ _id }) => _id),
       nanoUsd: entries.reduce((sum, { buyback }) => sum + (buyback?.nanoUsd ?? 0n), 0n),
@@ -71,7 +70,7 @@ export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
   /** Puts entries that are in no batch into this one; a second claim changes nothing. */
   async function claim(ids: readonly string[], batch: string): Promise<void> {
     const these = { ...unclaimed, _id: { $in: [...ids] } } as mongo.Filter<StoredEntry>;
-    await answered(collection.updateMany(these, { $set: { "buyback.batch": batch } }, scatter("buyback")));
+    await collection.updateMany(these, { $set: { "buyback.batch": batch } }, scatter("buyback"));
   }
 
   return { accrued, claimable, claim };

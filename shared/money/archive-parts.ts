@@ -2,7 +2,7 @@ import { type ClientSession, type mongo as driver, type InferRawDocType, Schema 
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import type { Contents } from "./archive-file.ts";
 
@@ -57,7 +57,7 @@ export function createArchiveParts({ mongo, clock }: { mongo: Mongo; clock: Cloc
   const after = (ms: number) => new Date(clock.now() + ms);
 
   async function change(filter: driver.Filter<Part>, update: driver.UpdateFilter<Part>): Promise<boolean> {
-    return (await answered(collection.updateOne(filter, update))).matchedCount === 1;
+    return (await collection.updateOne(filter, update)).matchedCount === 1;
   }
   const own = ({ _id, claim }: Part, state: Part["state"]) => ({ _id, claim, state });
 
@@ -77,7 +77,7 @@ export function createArchiveParts({ mongo, clock }: { mongo: Mongo; clock: Cloc
       { $sort: { _id: -1 } },
       { $limit: limit },
     ]);
-    const months = await answered(sums.toArray());
+    const months = await sums.toArray();
     return months.map(({ _id, parts, entries, bytes, ...month }) => ({
       ...month,
       id: _id,
@@ -107,7 +107,7 @@ export function createArchiveParts({ mongo, clock }: { mongo: Mongo; clock: Cloc
         version,
       } as const;
       try {
-        await answered(collection.insertOne({ ...part, ...times }, { session }));
+        await collection.insertOne({ ...part, ...times }, { session });
         return { ...part, ...times };
       } catch (error) {
         if (isDuplicate(error)) return undefined;
@@ -115,13 +115,13 @@ export function createArchiveParts({ mongo, clock }: { mongo: Mongo; clock: Cloc
       }
     },
 
-    findOpen: async (): Promise<Part | undefined> => (await answered(collection.findOne({ open: true }))) ?? undefined,
+    findOpen: async (): Promise<Part | undefined> => (await collection.findOne({ open: true })) ?? undefined,
 
     /** Takes over a part whose run has ended without finishing it. */
     async takeOver({ _id, claim, state }: Part): Promise<Part | undefined> {
       const set = { $set: { claim: randomBase62(16), claimedUntil: after(claimMs) } };
       const free = { _id, claim, state, claimedUntil: { $lte: after(0) } };
-      return (await answered(collection.findOneAndUpdate(free, set, { returnDocument: "after" }))) ?? undefined;
+      return (await collection.findOneAndUpdate(free, set, { returnDocument: "after" })) ?? undefined;
     },
 
     /** The file was read back. False: the part was taken over. */
@@ -137,16 +137,16 @@ export function createArchiveParts({ mongo, clock }: { mongo: Mongo; clock: Cloc
 
     abandon: (part: Part) => change(own(part, "writing"), { $set: { state: "abandoned" }, $unset: { open: "" } }),
 
-    findAbandoned: (): Promise<Part[]> => answered(collection.find({ state: "abandoned" }, { limit: 100 }).toArray()),
+    findAbandoned: (): Promise<Part[]> => collection.find({ state: "abandoned" }, { limit: 100 }).toArray(),
 
     async removeAbandoned({ _id }: Part): Promise<void> {
-      await answered(collection.deleteOne({ _id, state: "abandoned" }));
+      await collection.deleteOne({ _id, state: "abandoned" });
     },
 
     /** The verified files of a month, in an order that does not change when one is added. */
     async findMonth(month: string): Promise<WrittenPart[]> {
       const verified = { month, state: { $in: ["deleting" as const, "archived" as const] } };
-      const found = await answered(collection.find(verified, { sort: { startedAt: 1, _id: 1 } }).toArray());
+      const found = await collection.find(verified, { sort: { startedAt: 1, _id: 1 } }).toArray();
       return found.filter(isWritten);
     },
 

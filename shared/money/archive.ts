@@ -2,7 +2,7 @@ import type { ClientSession } from "mongoose";
 import { type Clock, dayMs } from "#platform/clock";
 import { longRunning, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
 import {
   type ArchivedLine,
@@ -76,7 +76,7 @@ export function createArchive(deps: {
       projection: { createdAt: 1 },
       ...scatter("archive"),
     } as const;
-    return (await answered(ledger.collection.findOne(inSpan(span), options)))?.createdAt;
+    return (await ledger.collection.findOne(inSpan(span), options))?.createdAt;
   }
 
   /** Without the entries of open holds and leases, and of leases whose late costs are still looked for. */
@@ -87,7 +87,7 @@ export function createArchive(deps: {
       { $project: { _id: 0, ids: { $map: { input: { $objectToArray: "$holds" }, in: "$$this.k" } } } },
     ]);
     const leases = [...new Set(entries.flatMap(({ lease }) => lease ?? []))];
-    const [holds, swept] = await Promise.all([answered(open.toArray()), findSwept(leases)]);
+    const [holds, swept] = await Promise.all([open.toArray(), findSwept(leases)]);
     const needed = new Set([...holds.flatMap(({ ids }) => ids), ...swept]);
     if (needed.size === 0) return entries;
     return entries.filter(({ _id: id, lease }) => !needed.has(id) && !(lease !== undefined && needed.has(lease)));
@@ -154,7 +154,7 @@ export function createArchive(deps: {
   /** Undefined: another run has the work. */
   const archivePart = (month: string, span: Span, signal: AbortSignal | undefined) =>
     // The session sees what the run before has deleted, on whichever server it reads.
-    mongo.connection.withSession(async (session) => {
+    mongo.inSession(async (session) => {
       const part = await parts.begin(month, session);
       if (!part) return undefined;
       const gathered = await gather(span, session);

@@ -12,8 +12,6 @@ const definition = {
 const schema = new Schema(definition, { collection: "archivedSums", strict: "throw", versionKey: false });
 type StoredSum = InferRawDocType<typeof definition>;
 
-const options = { readConcern: { level: "snapshot" }, timeoutMS: 15_000 } as const;
-
 export type ArchivedSums = ReturnType<typeof createArchivedSums>;
 
 /**
@@ -45,9 +43,7 @@ export function createArchivedSums({ mongo, ledger }: { mongo: Mongo; ledger: Le
     async move(lines: readonly { readonly id: string; readonly account: string }[]): Promise<void> {
       const ids = lines.map(({ id }) => id);
       const accounts = [...new Set(lines.map(({ account }) => account))];
-      await mongo.connection.withSession((session) =>
-        session.withTransaction(() => moveSome(ids, accounts, session), options),
-      );
+      await mongo.inTransaction((session) => moveSome(ids, accounts, session));
     },
 
     /** Adds the sums of a range of accounts to those of the ledger, without zeros. */

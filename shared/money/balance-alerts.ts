@@ -1,7 +1,6 @@
 import { notFound } from "#errors";
 import type { Clock } from "#platform/clock";
 import { scatter } from "#platform/collection";
-import { answered } from "#platform/mongo";
 import { type Account, type Accounts, toAccount } from "./accounts.ts";
 
 export const withAlert = { alertBelow: { $exists: true } };
@@ -21,8 +20,8 @@ export function createBalanceAlerts({ accounts, clock }: { accounts: Accounts; c
     const isBelow = { $lt: ["$available", "$alertBelow"] };
     const begins = { ...withAlert, alertSince: { $exists: false }, $expr: isBelow };
     const ends = { ...withAlert, alertSince: { $exists: true }, $expr: { $not: [isBelow] } };
-    await answered(collection.updateMany(begins as object, { $set: { alertSince: now() } }, options));
-    await answered(collection.updateMany(ends as object, { $unset: { alertSince: "" } }, options));
+    await collection.updateMany(begins as object, { $set: { alertSince: now() } }, options);
+    await collection.updateMany(ends as object, { $unset: { alertSince: "" } }, options);
   }
 
   /** Null removes the threshold, undefined changes nothing. An alert that goes on has begun when it did. */
@@ -33,7 +32,7 @@ export function createBalanceAlerts({ accounts, clock }: { accounts: Accounts; c
     const change = belowNanoUsd === null ? { $unset: ["alertBelow", "alertSince"] } : set;
     const update = belowNanoUsd === undefined ? [{ $set: { _id: "$_id" } }] : [change];
     const returned = { returnDocument: "after", projection: { holds: 0 } } as const;
-    const stored = await answered(collection.findOneAndUpdate({ _id: id }, update, returned));
+    const stored = await collection.findOneAndUpdate({ _id: id }, update, returned);
     if (!stored) throw notFound("account");
     return toAccount(stored);
   }

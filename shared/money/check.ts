@@ -125,9 +125,7 @@ export function createCheck(deps: {
       log.error({ account, differenceNanoUsd, ...found }, "a balance does not match the ledger");
     }
 
-    const client = mongo.connection.getClient();
-    const compareFrom = (after: string) =>
-      client.withSession({ snapshot: true }, (session) => comparePage(after, session));
+    const compareFrom = (after: string) => mongo.inSnapshot((session) => comparePage(after, session));
     let next: string | undefined = from;
     for (let pages = 0; next !== undefined && pages < maxPages; pages++) next = await compareFrom(next);
     const oldestOpenHoldSeconds = Math.round((now - oldestHeldAt) / 1_000);

@@ -33,7 +33,6 @@ const sinceCheckpoint: Source = { filter: uncounted as driver.Filter<StoredEntry
 const batchSize = 1_000;
 /** A run takes about 10 s. The next one does the rest. */
 const maxBatches = 300;
-const transactionTimeoutMs = 15_000;
 
 export type Checkpoints = ReturnType<typeof createCheckpoints>;
 
@@ -85,12 +84,9 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
 
   /** Returns how many entries were counted. Any number of processes may do it at once. */
   async function checkpoint(signal?: AbortSignal): Promise<number> {
-    const options = { readConcern: { level: "snapshot" }, timeoutMS: transactionTimeoutMs } as const;
     let counted = 0;
     for (let batches = 0; batches < maxBatches && !signal?.aborted; batches++) {
-      const some = await mongo.connection.withSession((session) =>
-        session.withTransaction(() => countSome(session), options),
-      );
+      const some = await mongo.inTransaction(countSome);
       counted += some;
       if (some < batchSize) break;
     }

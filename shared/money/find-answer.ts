@@ -1,4 +1,3 @@
-import { answered } from "#platform/mongo";
 import { answerIndex, type Ledger, type LedgerEntry, toEntry } from "./ledger.ts";
 
 /** What ids of answers that the service makes itself end with, after a prefix of their format. */
@@ -19,6 +18,6 @@ export const createFindAnswer =
     if (made) return made;
     const ofAnswer = { account, "request.answerId": id, ...(key !== undefined && { "request.key": key }) };
     const options = { hint: answerIndex, sort: { createdAt: -1 } } as const;
-    const stored = await answered(collection.findOne(ofAnswer as object, options));
+    const stored = await collection.findOne(ofAnswer as object, options);
     return stored ? toEntry(stored) : undefined;
   };

@@ -1,7 +1,6 @@
 import type { mongo as driver } from "mongoose";
 import { invalidValue } from "#errors";
 import { olderThan, scatter } from "#platform/collection";
-import { answered } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import {
   accountIndex,
@@ -78,11 +77,9 @@ export const createFindCalls =
     const last =
       after === undefined
         ? undefined
-        : await answered(
-            collection.findOne(
-              { _id: after, ...(account !== undefined && { account }) },
-              { hint: byId, projection: position, ...ofAll },
-            ),
+        : await collection.findOne(
+            { _id: after, ...(account !== undefined && { account }) },
+            { hint: byId, projection: position, ...ofAll },
           );
     if (last === null) throw invalidValue("after", `after: there is no request '${after}'.`);
 
@@ -97,13 +94,11 @@ export const createFindCalls =
     const compared = Object.entries(given).filter(([, value]) => value !== undefined);
     const options = { hint, sort: newestFirst, ...ofAll } as const;
     // Read first: what is inserted between the two reads is newer, and changes neither this end nor what follows it.
-    const oldest = await answered(
-      collection.findOne({ ...filter, $and: range } as Filter, {
-        ...options,
-        skip: windowEntries - 1,
-        projection: position,
-      }),
-    );
+    const oldest = await collection.findOne({ ...filter, $and: range } as Filter, {
+      ...options,
+      skip: windowEntries - 1,
+      projection: position,
+    });
     const inWindow = {
       ...filter,
       $and: [
@@ -115,7 +110,7 @@ export const createFindCalls =
         } as Filter,
       ],
     } as Filter;
-    const found = await answered(collection.find(inWindow, { ...options, limit: limit + 1 }).toArray());
+    const found = await collection.find(inWindow, { ...options, limit: limit + 1 }).toArray();
     const calls = found.slice(0, limit).map(toEntry);
     return { calls, next: found.length > limit ? calls.at(-1)?.id : oldest?._id };
   };

@@ -1,6 +1,5 @@
 import { invalidValue } from "#errors";
 import { scatter } from "#platform/collection";
-import { answered } from "#platform/mongo";
 import { type Accounts, type Page, type StoredHold, withOpenHolds } from "./accounts.ts";
 
 /** As many accounts as the count of open holds looks at: those whose holds expire first. */
@@ -55,5 +54,5 @@ export const createHoldList =
       ],
       { hint: { holdsExpireAt: 1 }, maxTimeMS: maxMs, ...scatter("operator") },
     );
-    return (await answered(found.toArray())).map(toListed);
+    return (await found.toArray()).map(toListed);
   };

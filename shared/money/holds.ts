@@ -3,7 +3,7 @@ import type { Background } from "#platform/background";
 import { type Clock, sleep } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount, StoredHold } from "./accounts.ts";
 import { assertRequestId } from "./ledger.ts";
 import type { MoneyObserver } from "./observer.ts";
@@ -142,15 +142,13 @@ export function createHold(deps: {
       expireAt = Math.min(expireAt, hold.expiresAt);
     }
     const enough = { available: { $gte: sumNanoUsd }, openHolds: { $lte: maxOpenHolds - sized.length } };
-    const { matchedCount } = await answered(
-      accounts.collection.updateOne(
-        { _id: account, frozen: false, ...enough, ...absent },
-        {
-          $inc: { available: -sumNanoUsd, held: sumNanoUsd, openHolds: sized.length },
-          $set: holds,
-          $min: { holdsExpireAt: new Date(expireAt) },
-        },
-      ),
+    const { matchedCount } = await accounts.collection.updateOne(
+      { _id: account, frozen: false, ...enough, ...absent },
+      {
+        $inc: { available: -sumNanoUsd, held: sumNanoUsd, openHolds: sized.length },
+        $set: holds,
+        $min: { holdsExpireAt: new Date(expireAt) },
+      },
     );
     return matchedCount === 1;
   }
@@ -158,7 +156,7 @@ export function createHold(deps: {
   async function read(account: string, group: readonly Hold[]): Promise<AccountState | null> {
     const holds = Object.fromEntries(group.map(({ requestId }) => [`holds.${requestId}.amount`, 1 as const]));
     const projection = { frozen: 1, available: 1, held: 1, openHolds: 1, ...holds } as const;
-    return answered(accounts.collection.findOne({ _id: account }, { projection })).catch(unavailable);
+    return accounts.collection.findOne({ _id: account }, { projection }).catch(unavailable);
   }
 
   const refusedBefore = createRefusedAccounts();

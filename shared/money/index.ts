@@ -16,7 +16,7 @@ import { createBackground } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import { scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
 import { type ArchiveSizes, createArchive } from "./archive.ts";
@@ -186,7 +186,7 @@ export function createMoney(deps: {
     listHolds: createHoldList({ accounts }),
     check: createCheck({ mongo, accounts, ledger, checkpoints, archivedSums, clock, log }),
     /** About how many there are, payment accounts too: from metadata. */
-    countAccounts: () => answered(accounts.collection.estimatedDocumentCount(scatter("check"))),
+    countAccounts: () => accounts.collection.estimatedDocumentCount(scatter("check")),
     checkpoint: checkpoints.checkpoint,
     /** What is in the archive, and what of it is restored. */
     archives: {

@@ -1,7 +1,7 @@
 import { type Collection, type InferRawDocType, Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
 import { longRunning, openCollection, scatter } from "#platform/collection";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./usage-dates.ts";
 import type { StoredUsageDay, StoredUsageHour } from "./usage-rows.ts";
 
@@ -67,7 +67,7 @@ export function createKeyTotals(deps: {
   /** At most a minute old. */
   async function usageOfKey(account: string, key: string): Promise<KeyUsage> {
     const today = dayOf(clock.now());
-    const months = await answered(collection.find({ account, key }).toArray());
+    const months = await collection.find({ account, key }).toArray();
     // Read after the months: what a month counts meanwhile is after its day as it was read.
     const counted = months.reduce((last, { through }) => (through > last ? through : last), "");
     const monthStart = `${monthOfDay(today)}-01`;
@@ -95,7 +95,7 @@ export function createKeyTotals(deps: {
   /** What the days that stand say of keys since a time, the start of a day, and when the first day begins that they lack of each. */
   async function closedSince(account: string, keys: readonly string[], since: Date): Promise<ClosedUsage> {
     const key = { $in: [...keys] };
-    const months = await answered(collection.find({ account, key }).toArray());
+    const months = await collection.find({ account, key }).toArray();
     const counted = new Map(keys.map((each) => [each, ""]));
     for (const { key, through } of months) if (through > (counted.get(key) ?? "")) counted.set(key, through);
     const isCounted = ({ key, day }: { key?: string | null; day: string }) => day <= (counted.get(key ?? "") ?? "");
@@ -108,14 +108,12 @@ export function createKeyTotals(deps: {
     const rows =
       from === ""
         ? []
-        : await answered(
-            days
-              .find(
-                { account, key, day: { $gte: from, $lt: `${first}-32` } },
-                { projection: { key: 1, day: 1, cost: 1 } },
-              )
-              .toArray(),
-          );
+        : await days
+            .find(
+              { account, key, day: { $gte: from, $lt: `${first}-32` } },
+              { projection: { key: 1, day: 1, cost: 1 } },
+            )
+            .toArray();
     return {
       nanoUsd: [...whole, ...rows.filter(isCounted)].reduce((sum, { cost }) => sum + cost, 0n),
       until: new Map([...counted].map(([each, through]) => [each, untilOf(through)])),

@@ -1,5 +1,5 @@
 import type { ClientSession } from "mongoose";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
 import type { KeyTotals } from "./key-totals.ts";
 import { keyIndex, type Ledger, refundPrefix } from "./ledger.ts";
@@ -37,9 +37,9 @@ export function createKeyUsage(deps: {
     const filter = { account, kind: "refund", createdAt: { $gte: since } } as const;
     const projection = { amount: 1, createdAt: 1 } as const;
     const found = ledger.collection.find(filter, { projection, hint: refundIndex, session, maxTimeMS });
-    const refunds = new Map((await answered(found.toArray())).map((refund) => [refundedId(refund._id), refund]));
+    const refunds = new Map((await found.toArray()).map((refund) => [refundedId(refund._id), refund]));
     const ids = [...refunds.keys()].map((_id) => ({ _id, account }));
-    const calls = await answered(ledger.readIn(ids, session).toArray());
+    const calls = await ledger.readIn(ids, session).toArray();
     return calls.flatMap(({ _id, request }) => {
       const { amount, createdAt } = refunds.get(_id) ?? {};
       return amount === undefined || !createdAt ? [] : [{ key: request?.key, at: createdAt, nanoUsd: -amount }];
@@ -56,9 +56,7 @@ export function createKeyUsage(deps: {
       ],
       { hint: keyIndex, session, maxTimeMS },
     );
-    return (await answered(cursor.toArray())).map(
-      ({ _id, amount }): Charge => ({ key: _id.key, at: _id.day, nanoUsd: -amount }),
-    );
+    return (await cursor.toArray()).map(({ _id, amount }): Charge => ({ key: _id.key, at: _id.day, nanoUsd: -amount }));
   }
 
   /** By the days that stand, the hours since then, and the ledger since the last run that made them. */
@@ -85,13 +83,13 @@ export function createKeyUsage(deps: {
 
     /** Of one moment: a call that is decided is in the sum and not open, any other the reverse. */
     chargesOfKeys: (account: string, keys: readonly string[], since: Date): Promise<KeyCharges> =>
-      mongo.connection.getClient().withSession({ snapshot: true }, async (session) => {
+      mongo.inSnapshot(async (session) => {
         const projection = { holds: 1 } as const;
-        const found = await answered(accounts.collection.findOne({ _id: account }, { projection, session }));
+        const found = await accounts.collection.findOne({ _id: account }, { projection, session });
         const isOfKeys = new Set<string | null | undefined>(keys);
         const holds = Object.entries(found?.holds ?? {}).filter(([, hold]) => isOfKeys.has(hold.key));
         const ids = holds.map(([_id]) => ({ _id, account }));
-        const decided = await answered(ledger.readIn(ids, session).toArray());
+        const decided = await ledger.readIn(ids, session).toArray();
         const isDecided = new Set(decided.map(({ _id }) => _id));
         const spentNanoUsd = await spentSince(account, keys, since, session);
         const open = holds.filter(([id]) => !isDecided.has(id)).map(([id, { amount }]) => ({ id, nanoUsd: amount }));

@@ -3,7 +3,7 @@ import { type Clock, dayMs } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
 import type { Ledger } from "./ledger.ts";
 import type { MoneyObserver } from "./observer.ts";
@@ -28,7 +28,6 @@ export const instanceOf = (lease: string): string => lease.split(":")[1] ?? "";
 /** The calls of a lease are decided until this long after their deadlines, or never: so it can be closed at last. */
 export const decidableMs = 60_000;
 
-const options = { readConcern: { level: "snapshot" }, timeoutMS: 15_000 } as const;
 const batchSize = 500;
 
 export type LeaseClosing = ReturnType<typeof createLeaseClosing>;
@@ -45,9 +44,6 @@ export function createLeaseClosing(deps: {
   const { mongo, accounts, ledger, observer, clock, log } = deps;
   const { collection: swept } = openCollection<StoredLease>(mongo, "sweptLeases", schema);
 
-  const transact = <Result>(work: (session: ClientSession) => Promise<Result>): Promise<Result> =>
-    mongo.connection.withSession((session) => session.withTransaction(() => work(session), options));
-
   /** Applies the costs of a lease, and returns the rest of it. */
   function endOf(lease: string, cost: bigint) {
     const amount = `$holds.${lease}.amount`;
@@ -60,11 +56,11 @@ export function createLeaseClosing(deps: {
    * the ledger agrees with the costs that this instance knows. False: it was closed before.
    */
   async function closeOwnLease(account: string, lease: string, knownNanoUsd: bigint): Promise<boolean> {
-    const cost = (await answered(ledger.sumLeases([{ _id: lease, account }]))).get(lease) ?? 0n;
+    const cost = (await ledger.sumLeases([{ _id: lease, account }])).get(lease) ?? 0n;
     if (cost !== knownNanoUsd) return closeLease(account, lease);
     const filter = { _id: account, [`holds.${lease}`]: { $exists: true } };
     const end = [{ $set: { openHolds: { $subtract: ["$openHolds", 1] } } }, ...endOf(lease, cost)];
-    return (await answered(accounts.collection.updateOne(filter, end))).matchedCount === 1;
+    return (await accounts.collection.updateOne(filter, end)).matchedCount === 1;
   }
 
   /**
@@ -72,7 +68,7 @@ export function createLeaseClosing(deps: {
    * when the sweeper read it. False: it was closed before, or its instance has relied on it since then.
    */
   const closeLease = (account: string, lease: string, sweptAt?: Date): Promise<boolean> =>
-    transact(async (session) => {
+    mongo.inTransaction(async (session) => {
       const open = sweptAt ? { [`holds.${lease}.expiresAt`]: sweptAt } : { [`holds.${lease}`]: { $exists: true } };
       const filter = { _id: account, ...open };
       // The account is written first: in the other order the transaction starves beside running calls.
@@ -108,7 +104,7 @@ export function createLeaseClosing(deps: {
     let late = 0;
     const since = new Date(clock.now() - dayMs);
     const applyDifference = (lease: StoredLease, cost: bigint) =>
-      transact(async (session) => {
+      mongo.inTransaction(async (session) => {
         const { _id, account } = lease;
         const lateNanoUsd = cost - lease.cost;
         const { matchedCount } = await swept.updateOne({ _id, cost: lease.cost }, { $set: { cost } }, { session });
@@ -144,7 +140,7 @@ export function createLeaseClosing(deps: {
   async function findSwept(leases: readonly string[]): Promise<readonly string[]> {
     if (leases.length === 0) return [];
     const found = swept.find({ _id: { $in: [...leases] } }, { projection: { _id: 1 } });
-    return (await answered(found.toArray())).map(({ _id }) => _id);
+    return (await found.toArray()).map(({ _id }) => _id);
   }
 
   return { closeLease, closeOwnLease, applyLateCosts, findSwept };

@@ -2,7 +2,7 @@ import { accountFrozen, insufficientBalance } from "#errors";
 import { atMost, type Clock, sleep } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import type { Accounts } from "./accounts.ts";
 import { type CallHold, unavailable } from "./holds.ts";
@@ -162,7 +162,7 @@ export function createLeases(deps: {
       [path]: { $exists: !isFirst },
     };
     const options = { returnDocument: "after", projection: { [`${path}.granted`]: 1 } } as const;
-    const document = await answered(collection.findOneAndUpdate(filter, update, options)).catch((error: unknown) => {
+    const document = await collection.findOneAndUpdate(filter, update, options).catch((error: unknown) => {
       log.warn({ err: error, account: book.account }, "the outcome of a lease's growth is unknown");
       drain(book, { mayArrive: isFirst });
       return unavailable(error);
@@ -183,20 +183,19 @@ export function createLeases(deps: {
     const sentAt = performance.now();
     const filter = { _id: book.account, [`holds.${lease.id}`]: { $exists: true } };
     const confirmed = collection.updateOne(filter, [{ $set: movedExpiry(lease.id, clock.now()) }]);
-    const { matchedCount } = await answered(confirmed).catch(unavailable);
+    const { matchedCount } = await confirmed.catch(unavailable);
     if (matchedCount === 1) lease.stoodAt = sentAt;
     else if (book.current === lease) book.current = undefined;
   }
 
   async function read({ account }: Book): Promise<State> {
-    const [state] = await answered(
-      collection
-        .aggregate<State>([
-          { $match: { _id: account } },
-          { $project: { frozen: 1, available: 1, held: 1, otherLeases: countOthers(instance) } },
-        ])
-        .toArray(),
-    ).catch(unavailable);
+    const [state] = await collection
+      .aggregate<State>([
+        { $match: { _id: account } },
+        { $project: { frozen: 1, available: 1, held: 1, otherLeases: countOthers(instance) } },
+      ])
+      .toArray()
+      .catch(unavailable);
     if (!state) throw new Error(`there is no account ${account}`);
     return state;
   }
@@ -270,9 +269,11 @@ export function createLeases(deps: {
     lease.unusedNanoUsd = 0n;
     const path = `holds.${lease.id}.amount`;
     const update = { $inc: { available: amount, held: -amount, [path]: -amount } };
-    answered(collection.updateOne({ _id: account, [path]: { $gte: amount } }, update)).catch((error: Error) =>
-      log.warn({ err: error.message, account }, "a lease could not return what it does not use"),
-    );
+    collection
+      .updateOne({ _id: account, [path]: { $gte: amount } }, update)
+      .catch((error: Error) =>
+        log.warn({ err: error.message, account }, "a lease could not return what it does not use"),
+      );
   }
 
   /** The current lease gives out nothing more. `mayArrive`: it may be taken later than now. */

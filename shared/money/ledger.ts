@@ -2,7 +2,7 @@ import { type ClientSession, type InferRawDocType, type Model, Schema } from "mo
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
 import { olderThan, openCollection, scatter } from "#platform/collection";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import { type Attempt, attemptsOf, type StoredAttempts } from "./attempts.ts";
 
@@ -196,7 +196,7 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
       ordered: false,
       writeConcern: { w: "majority", j: true },
     };
-    const answer = await answered(mongo.db.command(command, { ignoreUndefined: true }));
+    const answer = await mongo.db.command(command, { ignoreUndefined: true });
     const { writeErrors = [], writeConcernError } = answer as InsertAnswer;
     if (writeConcernError) throw new Error(`the write concern failed: ${writeConcernError.errmsg}`);
     return new Map(writeErrors.map((refusal) => [refusal.index, refusal]));
@@ -211,7 +211,7 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
   /** By id. Reads only what no failover can roll back. */
   async function readCommitted(keys: readonly EntryKey[]): Promise<Map<string, StoredEntry>> {
     const found = collection.find(among(keys), { hint: byId, readConcern: { level: "majority" } });
-    return new Map((await answered(found.toArray())).map((entry) => [entry._id, entry]));
+    return new Map((await found.toArray()).map((entry) => [entry._id, entry]));
   }
 
   /** By id, in a transaction. */
@@ -221,7 +221,7 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
   /** Sees also an entry that was committed just now, which a majority read may miss. */
   async function readLatest({ account, _id }: EntryKey): Promise<StoredEntry | undefined> {
     const found = collection.findOne({ account, _id }, { hint: byId, readConcern: { level: "linearizable" } });
-    return (await answered(found)) ?? undefined;
+    return (await found) ?? undefined;
   }
 
   /** The costs decided so far, by lease. */

@@ -2,7 +2,7 @@ import { conflict, invalidValue, noCapacity, notFound, ServiceError } from "#err
 import type { Clock } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate, type Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import type { Account, Accounts } from "./accounts.ts";
 import { type EntryKind, type Ledger, type LedgerEntry, refundOf, type StoredEntry, toEntry } from "./ledger.ts";
@@ -54,8 +54,6 @@ type NewMovement = Omit<StoredEntry, "createdAt" | "decider">;
 
 type NewAccount = ReturnType<Accounts["opened"]>;
 
-/** For how long conflicts with running calls are retried. */
-const transactionTimeoutMs = 15_000;
 /** Of a refused index key: the collection. */
 const inLedger = /[.]ledger index/;
 const backoff = { firstMs: 20, maxMs: 1_000 };
@@ -84,24 +82,21 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
     }
   }
 
-  /** The account is updated first: in the other order the transaction starves beside running calls. */
+  /** The account is updated first: in the other order the transaction starves alongside running calls. */
   const transact = (entry: StoredEntry, opened: NewAccount | undefined): Promise<void> =>
-    mongo.connection.withSession(async (session) => {
+    mongo.inTransaction(async (session) => {
       const { account, amount } = entry;
       const enough = amount < 0n && { available: { $gte: -amount } };
-      const options = { readConcern: { level: "snapshot" }, timeoutMS: transactionTimeoutMs } as const;
-      await session.withTransaction(async () => {
-        const { matchedCount, upsertedCount } = await accounts.model.updateOne(
-          { _id: account, ...enough },
-          { $inc: { available: amount }, ...(opened && { $setOnInsert: opened }) },
-          { session, upsert: opened !== undefined },
-        );
-        if (matchedCount + upsertedCount === 0) {
-          if (!(await accounts.model.exists({ _id: account }).session(session))) throw notFound("account");
-          throw conflict("More would be taken back than is available.");
-        }
-        await ledger.model.create([entry], { session });
-      }, options);
+      const { matchedCount, upsertedCount } = await accounts.model.updateOne(
+        { _id: account, ...enough },
+        { $inc: { available: amount }, ...(opened && { $setOnInsert: opened }) },
+        { session, upsert: opened !== undefined },
+      );
+      if (matchedCount + upsertedCount === 0) {
+        if (!(await accounts.model.exists({ _id: account }).session(session))) throw notFound("account");
+        throw conflict("More would be taken back than is available.");
+      }
+      await ledger.model.create([entry], { session });
     });
 
   /** Throws 404 for an unknown account, 409 for a key used with another amount, or more than is available. */
@@ -193,7 +188,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
         reason: "less than one unit of the token",
       });
     const empty = { _id: id, available: 0n, held: 0n, openHolds: 0 };
-    const { deletedCount } = await answered(accounts.collection.deleteOne(empty));
+    const { deletedCount } = await accounts.collection.deleteOne(empty);
     return deletedCount === 1;
   }
 

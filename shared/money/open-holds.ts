@@ -1,6 +1,5 @@
 import type { Clock } from "#platform/clock";
 import { scatter } from "#platform/collection";
-import { answered } from "#platform/mongo";
 import { type Accounts, withOpenHolds } from "./accounts.ts";
 import { isLease } from "./lease-closing.ts";
 import type { Ledger } from "./ledger.ts";
@@ -20,7 +19,7 @@ interface Counted {
 export function createOpenHolds({ accounts, ledger, clock }: { accounts: Accounts; ledger: Ledger; clock: Clock }) {
   /** Holds that have expired without an entry of their call. */
   async function countUndecided(): Promise<number> {
-    const overdue = await answered(findOverdue(accounts, new Date(clock.now()), maxOverdue).toArray());
+    const overdue = await findOverdue(accounts, new Date(clock.now()), maxOverdue).toArray();
     const calls = overdue
       .filter(({ requestId }) => !isLease(requestId))
       .map(({ account, requestId }) => ({ account, _id: requestId }));
@@ -44,7 +43,7 @@ export function createOpenHolds({ accounts, ledger, clock }: { accounts: Account
       ],
       { hint: { holdsExpireAt: 1 }, ...scatter("metrics") },
     );
-    const [found, undecided] = await Promise.all([answered(counts.toArray()), countUndecided()]);
+    const [found, undecided] = await Promise.all([counts.toArray(), countUndecided()]);
     const of = (isOfLeases: boolean) => {
       const counted = found.find(({ _id }) => _id === isOfLeases);
       return { open: counted?.open ?? 0, oldestAt: counted?.oldestAt.getTime() };

@@ -1,6 +1,5 @@
 import type { mongo as driver } from "mongoose";
 import { longRunning, olderThan, scatter } from "#platform/collection";
-import { answered } from "#platform/mongo";
 import { type Account, type Accounts, type Page, type StoredAccount, toAccount } from "./accounts.ts";
 
 const prefix = "x402:";
@@ -49,7 +48,7 @@ export function createPaymentAccounts({ collection }: Accounts) {
 
   async function list(filter: driver.Filter<StoredAccount>, options: driver.FindOptions): Promise<Account[]> {
     const found = collection.find(filter, { projection: { holds: 0 }, ...options, ...scatter("unused payments") });
-    return (await answered(found.toArray())).map(toAccount);
+    return (await found.toArray()).map(toAccount);
   }
 
   /** The same accounts, in the order of their ids. */

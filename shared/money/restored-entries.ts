@@ -2,7 +2,7 @@ import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import { conflict, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
-import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate, type Mongo } from "#platform/mongo";
 import { type ArchivedLine, entryOf } from "./archive-file.ts";
 import type { ArchiveParts, WrittenPart } from "./archive-parts.ts";
 import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "./ledger.ts";
@@ -41,24 +41,24 @@ export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; p
   async function request(month: string, account?: string): Promise<void> {
     if ((await parts.findMonth(month)).length === 0) throw notFound("archive");
     const restore = { state: "restoring" as const, parts: 0, requestedAt: new Date(clock.now()) };
-    await answered(
-      wanted.updateOne({ _id: month }, { $setOnInsert: { ...restore, ...(account && { account }) } }, { upsert: true }),
-    ).catch((error: unknown) => {
-      if (!isDuplicate(error)) throw error;
-    });
-    const found = await answered(wanted.findOne({ _id: month }));
+    await wanted
+      .updateOne({ _id: month }, { $setOnInsert: { ...restore, ...(account && { account }) } }, { upsert: true })
+      .catch((error: unknown) => {
+        if (!isDuplicate(error)) throw error;
+      });
+    const found = await wanted.findOne({ _id: month });
     if (found?.state === "removing" || found?.account !== account)
       throw conflict("Another restore of this month is there. Remove it first, and wait until it is gone.");
   }
 
   /** Throws 404 if nothing of the month is restored. */
   async function requestRemoval(month: string): Promise<void> {
-    const removed = await answered(wanted.updateOne({ _id: month }, { $set: { state: "removing" } }));
+    const removed = await wanted.updateOne({ _id: month }, { $set: { state: "removing" } });
     if (removed.matchedCount === 0) throw notFound("restore");
   }
 
   async function states(months: readonly string[]): Promise<ReadonlyMap<string, RestoreState>> {
-    const found = await answered(wanted.find({ _id: { $in: [...months] } }).toArray());
+    const found = await wanted.find({ _id: { $in: [...months] } }).toArray();
     return new Map(found.map((restore) => [restore._id, restore]));
   }
 
@@ -66,7 +66,7 @@ export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; p
     for (let at = 0; at < lines.length; at += batchSize) {
       const some = lines.slice(at, at + batchSize).map(entryOf);
       // Another run may have inserted them.
-      await answered(collection.insertMany(some, { ordered: false })).catch((error: unknown) => {
+      await collection.insertMany(some, { ordered: false }).catch((error: unknown) => {
         if (!isDuplicate(error)) throw error;
       });
     }
@@ -75,10 +75,10 @@ export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; p
   async function remove(month: string): Promise<void> {
     const createdAt = { $gte: new Date(`${month}-01T00:00:00Z`), $lt: nextMonth(month) };
     for (;;) {
-      const some = await answered(
-        collection.find({ createdAt }, { projection: { _id: 1 }, hint: archiveIndex, limit: batchSize }).toArray(),
-      );
-      if (some.length > 0) await answered(collection.deleteMany({ _id: { $in: some.map(({ _id }) => _id) } }));
+      const some = await collection
+        .find({ createdAt }, { projection: { _id: 1 }, hint: archiveIndex, limit: batchSize })
+        .toArray();
+      if (some.length > 0) await collection.deleteMany({ _id: { $in: some.map(({ _id }) => _id) } });
       if (some.length < batchSize) return;
     }
   }
@@ -87,7 +87,7 @@ export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; p
     const { _id, account, requestedAt } = month;
     const change = async (set: Partial<Restore>) => {
       const same: driver.Filter<Restore> = { _id, requestedAt, state: "restoring" };
-      return (await answered(wanted.updateOne(same, { $set: set }))).matchedCount === 1;
+      return (await wanted.updateOne(same, { $set: set })).matchedCount === 1;
     };
     const all = await parts.findMonth(_id);
     for (const [at, part] of all.entries()) {
@@ -97,7 +97,7 @@ export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; p
       await insert(account === undefined ? lines : lines.filter((line) => line.account === account));
       if (await change({ parts: at + 1 })) continue;
       // Its removal was requested meanwhile, and may have ended.
-      if (!(await answered(wanted.findOne({ _id })))) await remove(_id);
+      if (!(await wanted.findOne({ _id }))) await remove(_id);
       return;
     }
     await change({ state: "restored" });
@@ -106,11 +106,11 @@ export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; p
   /** Does what is requested. Any number of processes may do it at once. */
   async function work(read: (part: WrittenPart) => Promise<ArchivedLine[]>, signal?: AbortSignal): Promise<void> {
     const todo = wanted.find({ state: { $in: ["restoring", "removing"] } }, { sort: { requestedAt: 1 } });
-    for (const month of await answered(todo.toArray())) {
+    for (const month of await todo.toArray()) {
       if (month.state === "restoring") await restore(month, read, signal);
       else {
         await remove(month._id);
-        await answered(wanted.deleteOne({ _id: month._id, state: "removing" }));
+        await wanted.deleteOne({ _id: month._id, state: "removing" });
       }
     }
   }

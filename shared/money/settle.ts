@@ -3,7 +3,7 @@ import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import { answered, duplicateKey } from "#platform/mongo";
+import { duplicateKey } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import { unlessAborted } from "#platform/unless-aborted";
 import type { Accounts } from "./accounts.ts";
@@ -244,7 +244,7 @@ export function createApply(deps: {
     }
     const balance = { held: -heldNanoUsd, available: heldNanoUsd - costNanoUsd, openHolds: -group.length };
     const update = accounts.collection.updateOne({ _id: account, ...open }, { $inc: balance, $unset: ended });
-    return (await answered(update)).matchedCount === 1;
+    return (await update).matchedCount === 1;
   }
 
   async function writeGroup(account: string, group: readonly Application[]): Promise<(boolean | Error)[]> {

@@ -1,7 +1,7 @@
 import type { Clock } from "#platform/clock";
 import { longRunning, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
 import { unavailable } from "./holds.ts";
 import { instanceOf, isLease, type LeaseClosing } from "./lease-closing.ts";
@@ -82,7 +82,7 @@ export function createSweep(deps: {
   async function endUndecided(account: string, requestId: string): Promise<LedgerEntry> {
     assertRequestId(requestId);
     const projection = { [`holds.${requestId}`]: 1 } as const;
-    const stored = await answered(accounts.collection.findOne({ _id: account }, { projection })).catch(unavailable);
+    const stored = await accounts.collection.findOne({ _id: account }, { projection }).catch(unavailable);
     const hold = stored?.holds?.[requestId];
     if (hold) return releaseHold({ account, requestId, hold }).catch(unavailable);
     const now = new Date(clock.now());
@@ -93,7 +93,7 @@ export function createSweep(deps: {
   /** Releases all holds of an account that has no running call. Throws 503 while MongoDB is unavailable. */
   async function releaseAll(account: string): Promise<void> {
     try {
-      const stored = await answered(accounts.collection.findOne({ _id: account }, { projection: { holds: 1 } }));
+      const stored = await accounts.collection.findOne({ _id: account }, { projection: { holds: 1 } });
       const calls = Object.entries(stored?.holds ?? {}).filter(([id]) => !isLease(id));
       await Promise.all(calls.map(([requestId, hold]) => releaseHold({ account, requestId, hold })));
     } catch (error) {
@@ -143,7 +143,7 @@ export function createSweep(deps: {
       batch = [];
     }
     if (batch.length > 0) await endAll(batch);
-    await answered(updateEarliestExpiry(accounts, now));
+    await updateEarliestExpiry(accounts, now);
     return { applied, decided };
   }
 

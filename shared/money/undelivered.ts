@@ -2,7 +2,7 @@ import { Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
 import { longRunning, openCollection, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { type EntryKey, type Ledger, refundOf, timeIndex } from "./ledger.ts";
 
 /** What an API instance noted of the JSON calls whose answers it has to deliver. */
@@ -61,12 +61,12 @@ export function createUndelivered(deps: {
       $set: { next, open, endsAt: new Date(endsAt) },
       $currentDate: { notedAt: true, scanFrom: true },
     } as const;
-    await answered(collection.updateOne({ _id: instance }, update, { upsert: true, ...quick }));
+    await collection.updateOne({ _id: instance }, update, { upsert: true, ...quick });
   }
 
   /** The instance has delivered all its answers, and takes no more calls. */
   async function endDeliveries(instance: string): Promise<void> {
-    await answered(collection.deleteOne({ _id: instance }));
+    await collection.deleteOne({ _id: instance });
   }
 
   /** Calls with the number `next` or a higher one that were charged. */
@@ -96,8 +96,8 @@ export function createUndelivered(deps: {
     if (!isRecovered) return owed.length;
     const isSame = { _id: dead._id, notedAt: dead.notedAt };
     const open = dead.open.filter(({ _id }) => !decided.has(_id));
-    if (now > dead.endsAt) await answered(collection.deleteOne(isSame));
-    else await answered(collection.updateOne(isSame, { $set: { open, scanFrom: now } }));
+    if (now > dead.endsAt) await collection.deleteOne(isSame);
+    else await collection.updateOne(isSame, { $set: { open, scanFrom: now } });
     return owed.length;
   }
 
@@ -108,7 +108,7 @@ export function createUndelivered(deps: {
   async function refundUndelivered(isAlive: (instance: string) => Promise<boolean>): Promise<number> {
     const isSilent = { $expr: { $lt: ["$notedAt", { $subtract: ["$$NOW", silentMs] }] } };
     let refunded = 0;
-    for (const silent of await answered(collection.find(isSilent).toArray())) {
+    for (const silent of await collection.find(isSilent).toArray()) {
       const instance = silent._id;
       try {
         if (await isAlive(instance)) continue;

@@ -2,7 +2,7 @@ import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
 import { inputKeys, outputKeys, pieceKeys } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { longRunning, openCollection, scatter } from "#platform/collection";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { type Ledger, refundPrefix, timeIndex } from "./ledger.ts";
 import { hourMs, hourOf, hoursLater, startOfHour } from "./usage-dates.ts";
 import { groupFields, hourSchema, replaceRows, type StoredUsageHour } from "./usage-rows.ts";
@@ -82,13 +82,13 @@ export function createUsageHours({ mongo, ledger, clock }: { mongo: Mongo; ledge
   async function countEntries(hour: string, session: ClientSession): Promise<number> {
     const count = { count: "ledger", query: inHour(hour), hint: timeIndex, readConcern: { level: "majority" } };
     const command = { ...count, ...longRunning, ...scatter("usage days") };
-    const { n } = await answered(mongo.db.command(command, { session }), longRunning.maxTimeMS);
+    const { n } = await mongo.db.command(command, { session });
     return Number(n);
   }
 
   /** Makes the rows of an hour, unless they are made from as many entries. */
   const make = (hour: string): Promise<void> =>
-    mongo.connection.withSession(async (session) => {
+    mongo.inSession(async (session) => {
       const now = clock.now();
       const entries = await countEntries(hour, session);
       const state = await stateOf.findOne({ _id: hour });

@@ -1,5 +1,4 @@
 import type { Collection } from "mongoose";
-import { answered } from "#platform/mongo";
 import { daysLater, firstHourOf } from "./usage-dates.ts";
 import type { StoredUsageDay } from "./usage-rows.ts";
 
@@ -58,7 +57,7 @@ export const createUsageViews =
       { $limit: limit },
     ];
     const found = days.aggregate<{ _id: Partial<Record<UsageGroup, string | null>> } & Sums>(pipeline);
-    return (await answered(found.toArray())).map(({ _id, calls, failed, input, output, cached, units, cost }) => ({
+    return (await found.toArray()).map(({ _id, calls, failed, input, output, cached, units, cost }) => ({
       ..._id,
       calls,
       failed,

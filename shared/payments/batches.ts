@@ -4,7 +4,7 @@ import type { Claimable, Page } from "#money";
 import type { Clock } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate, type Mongo } from "#platform/mongo";
 
 export interface SentTransaction {
   readonly signature: string;
@@ -68,19 +68,19 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
   const after = (ms: number) => new Date(clock.now() + ms);
 
   async function change(filter: driver.Filter<StoredBatch>, update: driver.UpdateFilter<StoredBatch>) {
-    const { matchedCount } = await answered(collection.updateOne(filter, update));
+    const { matchedCount } = await collection.updateOne(filter, update);
     return matchedCount === 1;
   }
 
   /** The open batch of a token, which is created if there is none. */
   async function openOf(token: string): Promise<StoredBatch> {
     for (;;) {
-      const found = await answered(collection.findOne({ token, state: "open" }));
+      const found = await collection.findOne({ token, state: "open" });
       if (found) return found;
       const fresh = { nanoUsd: 0n, entries: 0, chunks: 0, createdAt: after(0) };
       const batch: StoredBatch = { _id: `bb_${randomBase62(20)}`, token, state: "open", ...fresh };
       try {
-        await answered(collection.insertOne(batch));
+        await collection.insertOne(batch);
         return batch;
       } catch (error) {
         if (!isDuplicate(error)) throw error;
@@ -91,7 +91,7 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
   /** All open batches. The partial index needs a bound on the token. */
   const open = (): Promise<Pick<StoredBatch, "token" | "nanoUsd" | "entries">[]> => {
     const projection = { token: 1, nanoUsd: 1, entries: 1 };
-    return answered(collection.find({ state: "open", token: { $gt: "" } }, { projection }).toArray());
+    return collection.find({ state: "open", token: { $gt: "" } }, { projection }).toArray();
   };
 
   /** Records the entries of the next chunk. False: another process did so, or the batch is closed. */
@@ -114,7 +114,7 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     const free = { state: "due" as const, lookAt: { $lte: after(0) } };
     const set = { $set: { lease: id, lookAt: after(leaseMs) } };
     const options = { sort: { lookAt: 1 }, returnDocument: "after" } as const;
-    const leased = await answered(collection.findOneAndUpdate(free, set, options));
+    const leased = await collection.findOneAndUpdate(free, set, options);
     return leased ? { ...leased, lease: id } : undefined;
   }
 
@@ -137,22 +137,21 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
 
   /** Newest first. */
   async function list({ limit, after: seen }: Page): Promise<ListedBatch[]> {
-    const last = seen === undefined ? undefined : await answered(collection.findOne({ _id: seen }));
+    const last = seen === undefined ? undefined : await collection.findOne({ _id: seen });
     if (last === null) throw invalidValue("after", `after: there is no batch '${seen}'.`);
     const older = last && olderThan(last._id, last.createdAt);
     const projection = { chunks: 0, chunk: 0, lease: 0, lookAt: 0 };
-    return answered(collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection }).toArray());
+    return collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection }).toArray();
   }
 
   /** Those that are not done; bounded, should an executor fail for long. */
   /** `done` by the collection's size, which MongoDB knows without counting. */
   async function countByState() {
-    const count = (filter: driver.Filter<StoredBatch>) =>
-      answered(collection.countDocuments(filter, { limit: countLimit }));
+    const count = (filter: driver.Filter<StoredBatch>) => collection.countDocuments(filter, { limit: countLimit });
     const [open, due, all] = await Promise.all([
       count({ state: "open", token: { $gt: "" } }),
       count({ state: "due", lookAt: { $exists: true } }),
-      answered(collection.estimatedDocumentCount()),
+      collection.estimatedDocumentCount(),
     ]);
     return { open, due, done: Math.max(0, all - open - due) };
   }

@@ -5,7 +5,7 @@ import { unitNanoUsd } from "#money";
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate, type Mongo } from "#platform/mongo";
 
 const states = ["open", "settling", "unknown", "settled"] as const;
 
@@ -75,7 +75,7 @@ function unavailable(error: unknown): never {
     : noCapacity("Quotes cannot be reached right now. Repeat the request as it is.", 1, error);
 }
 
-const stored = <T>(operation: Promise<T>): Promise<T> => answered(operation).catch(unavailable);
+const stored = <T>(operation: Promise<T>): Promise<T> => operation.catch(unavailable);
 
 /** A price in units of USDC, rounded up. */
 export const unitsOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNanoUsd - 1n) / unitNanoUsd;

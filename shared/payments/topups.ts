@@ -5,7 +5,7 @@ import { formatUsd, type Page, unitNanoUsd } from "#money";
 import { type Clock, dayMs } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate, type Mongo } from "#platform/mongo";
 import type { X402Config } from "./config.ts";
 import { transferRequestUrl } from "./solana-pay.ts";
 import type { Progress } from "./topup-chain.ts";
@@ -98,7 +98,7 @@ export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: 
   /** Throws 429 if more than so many of the last day are not paid. */
   async function assertUnpaid(account: string, atMost: number): Promise<void> {
     const unpaid = { account, createdAt: { $gt: after(-dayMs) }, received: 0n };
-    if ((await answered(collection.countDocuments(unpaid, { limit: atMost + 1 }))) > atMost)
+    if ((await collection.countDocuments(unpaid, { limit: atMost + 1 })) > atMost)
       throw rateLimited(`${maxUnpaidPerDay} top-ups of the last 24 hours are not paid: pay one of them.`, 3_600);
   }
 
@@ -125,36 +125,36 @@ export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: 
         lookAt: after(0),
         removeAt: after(retentionMs),
       };
-      await answered(collection.insertOne(stored));
+      await collection.insertOne(stored);
       // Again with this one: of several that are opened side by side the last sees all of them.
       try {
         await assertUnpaid(account, maxUnpaidPerDay);
       } catch (error) {
-        await answered(collection.deleteOne({ _id: stored._id }));
+        await collection.deleteOne({ _id: stored._id });
         throw error;
       }
       return toTopup(stored, clock.now());
     },
 
     async find(account: string, id: string): Promise<Topup | undefined> {
-      const stored = await answered(collection.findOne({ _id: id, account }));
+      const stored = await collection.findOne({ _id: id, account });
       return stored ? toTopup(stored, clock.now()) : undefined;
     },
 
     /** Newest first. Throws 400 for an unknown `after`. */
     async list(account: string, { limit, after: seen }: Page): Promise<Topup[]> {
-      const last = seen === undefined ? undefined : await answered(collection.findOne({ _id: seen, account }));
+      const last = seen === undefined ? undefined : await collection.findOne({ _id: seen, account });
       if (last === null) throw invalidValue("after", `after: this account has no top-up '${seen}'.`);
       const older = last && olderThan(last._id, last.createdAt);
       const found = collection.find({ account, ...older }, { sort: { createdAt: -1, _id: -1 }, limit });
-      return (await answered(found.toArray())).map((each) => toTopup(each, clock.now()));
+      return (await found.toArray()).map((each) => toTopup(each, clock.now()));
     },
 
     /** One to look for, which no other process looks for now: longest waiting first. */
     async lease(): Promise<StoredTopup | undefined> {
       const set = { $set: { lookAt: after(leaseMs) } };
       const options = { sort: { lookAt: 1 }, returnDocument: "after" } as const;
-      return (await answered(collection.findOneAndUpdate({ lookAt: { $lte: after(0) } }, set, options))) ?? undefined;
+      return (await collection.findOneAndUpdate({ lookAt: { $lte: after(0) } }, set, options)) ?? undefined;
     },
 
     /** Ends a look. Without a time it was the last. Changes nothing if another process has taken over. */
@@ -162,27 +162,27 @@ export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: 
       const set = { ...(progress && { progress }), ...(nextMs !== undefined && { lookAt: after(nextMs) }) };
       const unset = nextMs === undefined && { $unset: { lookAt: "" as const } };
       const update = { ...(Object.keys(set).length > 0 && { $set: set }), ...unset };
-      await answered(collection.updateOne({ _id, lookAt: lookAt as Date }, update, { ignoreUndefined: true }));
+      await collection.updateOne({ _id, lookAt: lookAt as Date }, update, { ignoreUndefined: true });
     },
 
     /** What the transaction counts for: the amount of the first claim. Undefined: it counts for another top-up. */
     async claim({ _id: topup }: StoredTopup, signature: string, nanoUsd: bigint): Promise<bigint | undefined> {
       try {
-        await answered(payments.insertOne({ _id: signature, topup, nanoUsd }));
+        await payments.insertOne({ _id: signature, topup, nanoUsd });
         return nanoUsd;
       } catch (error) {
         if (!isDuplicate(error)) throw error;
-        return (await answered(payments.findOne({ _id: signature, topup })))?.nanoUsd;
+        return (await payments.findOne({ _id: signature, topup }))?.nanoUsd;
       }
     },
 
     /** Shows what was credited. The sum only grows, so any number of processes may write it in any order. */
     async showCredited({ _id: topup }: StoredTopup, transaction: string): Promise<void> {
       const sum = { $group: { _id: null, nanoUsd: { $sum: "$nanoUsd" } } };
-      const [sums] = await answered(payments.aggregate<{ nanoUsd: bigint }>([{ $match: { topup } }, sum]).toArray());
+      const [sums] = await payments.aggregate<{ nanoUsd: bigint }>([{ $match: { topup } }, sum]).toArray();
       const received = sums?.nanoUsd ?? 0n;
-      await answered(collection.updateOne({ _id: topup, transaction: { $exists: false } }, { $set: { transaction } }));
-      await answered(collection.updateOne({ _id: topup }, { $max: { received }, $unset: { removeAt: "" } }));
+      await collection.updateOne({ _id: topup, transaction: { $exists: false } }, { $set: { transaction } });
+      await collection.updateOne({ _id: topup }, { $max: { received }, $unset: { removeAt: "" } });
     },
   };
 }

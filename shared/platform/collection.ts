@@ -1,50 +1,8 @@
-import { type Collection, mongo as driver, type Model } from "mongoose";
-import { answered, type Mongo } from "./mongo.ts";
+import type { Collection, Model } from "mongoose";
+import type { Mongo } from "./mongo.ts";
 
-/** For scheduled jobs and checks, which read or write many documents at once. */
+/** For scheduled jobs, checks and migrations, which read or write many documents at once. */
 export const longRunning = { maxTimeMS: 60_000 } as const;
-/** How much longer than its `maxTimeMS` an operation may take. */
-const graceMs = 1_000;
-const operations = [
-  "aggregate",
-  "bulkWrite",
-  "countDocuments",
-  "deleteMany",
-  "deleteOne",
-  "distinct",
-  "estimatedDocumentCount",
-  "find",
-  "findOne",
-  "findOneAndDelete",
-  "findOneAndReplace",
-  "findOneAndUpdate",
-  "insertMany",
-  "insertOne",
-  "replaceOne",
-  "updateMany",
-  "updateOne",
-] as const;
-type Operation = (...args: readonly object[]) => Promise<unknown> | driver.AbstractCursor;
-
-/** Limits the time of every operation, of a cursor that of each batch: to its `maxTimeMS`, else to that of `answered`. */
-function limitTime(collection: object): void {
-  // Mongoose gives the same object each time.
-  if (Object.hasOwn(collection, "find")) return;
-  const methods = collection as Record<(typeof operations)[number], Operation>;
-  for (const name of operations) {
-    const run = methods[name].bind(collection);
-    methods[name] = (...args) => {
-      const { maxTimeMS } = (args.at(-1) ?? {}) as { readonly maxTimeMS?: number };
-      const limit = <T>(operation: Promise<T>) =>
-        answered(operation, maxTimeMS === undefined ? undefined : maxTimeMS + graceMs);
-      const result = run(...args);
-      if (!(result instanceof driver.AbstractCursor)) return limit(result);
-      const next = result.next.bind(result);
-      result.next = () => (result.bufferedCount() > 0 ? next() : limit(next()));
-      return result;
-    };
-  }
-}
 
 /**
  * A collection for its owner, whose migrations create it and its indexes. Operations of `model` are cast and checked by the schema, those of `collection` are not.
@@ -55,7 +13,6 @@ function limitTime(collection: object): void {
 export function openCollection<Stored extends object>({ connection }: Mongo, name: string, schema: object) {
   const model = connection.model(name, schema as never) as unknown as Model<Stored>;
   const collection = model.collection as unknown as Collection<Stored>;
-  limitTime(collection);
   return { model, collection };
 }
 

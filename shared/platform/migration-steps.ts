@@ -1,6 +1,7 @@
-/** Steps of migrations. Each can be stopped at any point and repeated, and is safe beside processes of the version before. */
+/** Steps of migrations. Each can be stopped at any point and repeated, and is safe while the previous version runs. */
 import { mongo as driver } from "mongoose";
-import { scatter } from "./collection.ts";
+import { dayMs } from "./clock.ts";
+import { longRunning, scatter } from "./collection.ts";
 import { type Migration, MigrationError, type Step } from "./migrations.ts";
 import { isDuplicate } from "./mongo.ts";
 
@@ -15,9 +16,12 @@ const indexNotFound = 27;
 const hasCode = (error: unknown, ...codes: readonly number[]) =>
   error instanceof driver.MongoServerError && codes.includes(Number(error.code));
 
+/** A build of an index on a large collection takes hours. */
+const building = { maxTimeMS: dayMs } as const;
+
 /**
- * Creates collections, and indexes that do not exist. MongoDB builds them beside reads and writes. A build that is interrupted
- * is joined or begun again by the next run.
+ * Creates collections, and indexes that do not exist. MongoDB goes on reading and writing while it builds them. The next run
+ * joins a build that is under way, or begins again.
  */
 export const createCollections = (
   what: string,
@@ -28,7 +32,7 @@ export const createCollections = (
   async run({ db }) {
     await Promise.all(
       collections.map(async ({ collection, indexes }) => {
-        await db.createCollection(collection).catch((error: unknown) => {
+        await db.createCollection(collection, longRunning).catch((error: unknown) => {
           if (!hasCode(error, namespaceExists)) throw error;
         });
         if (indexes.length > 0) await createIndexes(db, collection, indexes);
@@ -39,7 +43,8 @@ export const createCollections = (
 
 async function createIndexes(db: driver.Db, collection: string, indexes: readonly driver.IndexDescription[]) {
   try {
-    await db.collection(collection).createIndexes(indexes.map((index) => ({ ...index })));
+    const specs = indexes.map((index) => ({ ...index }));
+    await db.collection(collection).createIndexes(specs, building);
   } catch (error) {
     if (!isDuplicate(error)) throw error;
     throw new MigrationError(
@@ -50,14 +55,14 @@ async function createIndexes(db: driver.Db, collection: string, indexes: readonl
   }
 }
 
-/** For indexes that no process uses any more, also none of the version before. */
+/** For indexes that neither this version nor the previous one uses. */
 export const dropIndexes = (what: string, collection: string, names: readonly string[]): Migration => ({
   what,
   async run({ db }) {
     for (const name of names)
       await db
         .collection(collection)
-        .dropIndex(name)
+        .dropIndex(name, longRunning)
         .catch((error: unknown) => {
           if (!hasCode(error, namespaceNotFound, indexNotFound)) throw error;
         });
@@ -83,11 +88,15 @@ export const backfill = (
         projection: { _id: 1 },
         sort: { _id: 1 },
         skip: pageSize - 1,
+        ...longRunning,
         ...scatter("migration"),
       } as const;
       const end = (await documents.findOne({ _id: { $gt: after } }, options))?._id;
       const range = end === undefined ? { $gt: after } : { $gt: after, $lte: end };
-      const { modifiedCount } = await documents.updateMany({ ...filter, _id: range }, update, scatter("migration"));
+      const { modifiedCount } = await documents.updateMany({ ...filter, _id: range }, update, {
+        ...longRunning,
+        ...scatter("migration"),
+      });
       await save(end ?? after, modifiedCount);
       if (end === undefined) return;
       after = end;

@@ -10,7 +10,7 @@ import type { mongo as driver } from "mongoose";
 import { type Clock, sleep } from "./clock.ts";
 import { randomBase62 } from "./ids.ts";
 import type { Logger } from "./logger.ts";
-import { answered, isDuplicate, type Mongo } from "./mongo.ts";
+import { isDuplicate, type Mongo } from "./mongo.ts";
 
 export interface Step {
   readonly db: driver.Db;
@@ -73,7 +73,7 @@ const waitMs = 500;
 const idOf = (module: string, number: number) => `${module}-${number}`;
 const readApplied = async ({ db }: Pick<Mongo, "db">): Promise<Map<string, Applied>> => {
   const found = db.collection<Applied>(collectionName).find({ _id: { $ne: lockId } }, { promoteValues: true });
-  return new Map((await answered(found.toArray())).map((each) => [each._id, each]));
+  return new Map((await found.toArray()).map((each) => [each._id, each]));
 };
 
 export interface MigrationState {

@@ -1,6 +1,7 @@
-import mongoose, { type Connection } from "mongoose";
+import mongoose, { type ClientSession, type Connection } from "mongoose";
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logger.ts";
+import { limitTimes, withMongoTimeout } from "./mongo-timeouts.ts";
 
 export type Mongo = Awaited<ReturnType<typeof connectMongo>>;
 
@@ -23,6 +24,11 @@ const options = {
 } as const;
 
 const maxAttempts = 10;
+/** Limits how long a transaction is repeated because it conflicts with others. */
+const transactionMs = 15_000;
+const pingMs = 1_000;
+
+type Work<Result> = (session: ClientSession) => Promise<Result>;
 
 /** Retries the first connection: startup is not latency-critical, and on a busy machine the first reply may be slow. */
 async function connect(uri: string, log: Logger): Promise<Connection> {
@@ -40,15 +46,19 @@ async function connect(uri: string, log: Logger): Promise<Connection> {
 
 /**
  * One connection for a process. Int64 is read as bigint. Nothing is buffered while the server is unavailable; operations fail
- * within a second instead of thirty. Writes are journaled by a majority.
+ * within a second instead of thirty, and none waits forever for an answer (`UnansweredError`). Writes are journaled by a majority.
  */
 export async function connectMongo(uri: string, clock: Clock, log: Logger) {
   const connection = await connect(uri, log);
-  const db = connection.getClient().db(connection.name);
+  const client = connection.getClient();
+  limitTimes(client);
+  const db = client.db(connection.name);
+  // Models take their collections from here.
+  Object.assign(connection, { db });
   let upSince: number | undefined = clock.now();
   let closing = false;
   // Mongoose's own events do not report a server that hangs.
-  connection.getClient().on("topologyDescriptionChanged", ({ newDescription }) => {
+  client.on("topologyDescriptionChanged", ({ newDescription }) => {
     const up = [...newDescription.servers.values()].some((server) => server.isWritable);
     if (!up && upSince !== undefined && !closing) log.warn("mongodb is unavailable");
     upSince = up ? (upSince ?? clock.now()) : undefined;
@@ -60,11 +70,26 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
     /** For commands that `connection` has no method for. */
     db,
     ping: async (): Promise<void> => {
-      await db.command({ ping: 1 }, { timeoutMS: 1_000 });
+      await withMongoTimeout(db.command({ ping: 1 }), pingMs);
+    },
+    /** The work sees what it has written itself, on whichever server it reads. */
+    inSession: <Result>(work: Work<Result>): Promise<Result> => client.withSession(work),
+    /** The work reads the data of one moment. */
+    inSnapshot: <Result>(work: Work<Result>): Promise<Result> => client.withSession({ snapshot: true }, work),
+    /** Repeats the work while it conflicts with other transactions. After an `UnansweredError` its outcome is unknown. */
+    inTransaction<Result>(work: Work<Result>): Promise<Result> {
+      const endsAt = performance.now() + transactionMs;
+      const attempt = async (session: ClientSession) => {
+        if (performance.now() >= endsAt) throw new Error("the transaction conflicts with others");
+        return work(session);
+      };
+      const options = { readConcern: { level: "snapshot" } } as const;
+      const done = client.withSession((session) => session.withTransaction(attempt, options));
+      return withMongoTimeout(done, transactionMs);
     },
     close: (): Promise<void> => {
       closing = true;
-      return connection.close();
+      return withMongoTimeout(connection.close());
     },
   };
 }
@@ -74,30 +99,3 @@ export const duplicateKey = 11_000;
 /** An insert or update that a unique index refused. */
 export const isDuplicate = (error: unknown): boolean =>
   error instanceof mongoose.mongo.MongoServerError && error.code === duplicateKey;
-
-const answerTimeoutMs = 4_000;
-
-/** An operation took too long. It may still be carried out: `operation` settles if the server answers after all. */
-export class UnansweredError extends mongoose.mongo.MongoNetworkTimeoutError {
-  readonly operation: Promise<unknown>;
-
-  constructor(operation: Promise<unknown>, timeoutMs: number) {
-    super(`MongoDB has not answered for ${timeoutMs} ms`);
-    this.operation = operation;
-  }
-}
-
-/**
- * The driver (7.8) waits forever if it writes to a closed socket before it learns of the close, as happens when a server is
- * killed under load, and for a server that answers heartbeats only. Such an operation is rejected here, with `UnansweredError`.
- */
-export async function answered<T>(operation: Promise<T>, timeoutMs = answerTimeoutMs): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const expire = () => reject(new UnansweredError(operation, timeoutMs));
-  const timer = setTimeout(expire, timeoutMs);
-  try {
-    return await Promise.race([operation, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

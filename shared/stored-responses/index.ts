@@ -18,7 +18,7 @@ import { openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
-import { answered, type Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo";
 import { createQuota, type Quota } from "./quota.ts";
 
 export { responsesSchema } from "./migrations.ts";
@@ -85,9 +85,7 @@ export function createStoredResponses(deps: {
 
   async function count(account: string): Promise<Quota> {
     const totals = { _id: null, responses: { $sum: 1 }, bytes: { $sum: "$bytes" } };
-    const [found] = await answered(
-      collection.aggregate([{ $match: { account, ...living() } }, { $group: totals }]).toArray(),
-    );
+    const [found] = await collection.aggregate([{ $match: { account, ...living() } }, { $group: totals }]).toArray();
     return { responses: Number(found?.["responses"] ?? 0), bytes: Number(found?.["bytes"] ?? 0) };
   }
   const fitsQuota = createQuota({ quota, clock, count });
@@ -112,7 +110,7 @@ export function createStoredResponses(deps: {
   async function find(account: string, id: string, reserve?: Reserve): Promise<StoredResponse | undefined> {
     if (!isId(id)) return undefined;
     const filter = { account, _id: documentId(account, id), ...living() };
-    const stored = await answered(collection.findOne(filter, { promoteBuffers: true })).catch(unavailable);
+    const stored = await collection.findOne(filter, { promoteBuffers: true }).catch(unavailable);
     if (!stored) return undefined;
     reserve?.(stored.textBytes);
     return read(stored).catch(unavailable);
@@ -128,13 +126,16 @@ export function createStoredResponses(deps: {
     const wanted = new Set([...ids].filter(isId));
     const filter = { account, items: { $in: [...wanted] }, ...living() };
     const options = { projection: { items: 1, requestId: 1, textBytes: 1 } };
-    const candidates = await answered(
-      collection.find(filter, options).sort({ createdAt: -1 }).limit(maxSearched).toArray(),
-    ).catch(unavailable);
+    const candidates = await collection
+      .find(filter, options)
+      .sort({ createdAt: -1 })
+      .limit(maxSearched)
+      .toArray()
+      .catch(unavailable);
     for (const { _id, items, textBytes } of candidates) {
       if (!items.some((id) => wanted.has(id))) continue;
       reserve(textBytes);
-      const stored = await answered(collection.findOne({ account, _id }, { promoteBuffers: true })).catch(unavailable);
+      const stored = await collection.findOne({ account, _id }, { promoteBuffers: true }).catch(unavailable);
       if (!stored) continue;
       const { input, response } = await read(stored).catch(unavailable);
       for (const item of [...input, ...list(response["output"])].toReversed()) {
@@ -176,7 +177,7 @@ export function createStoredResponses(deps: {
       textBytes,
       ...(isInline && { zstd }),
     };
-    await answered(write("", _id, stored));
+    await write("", _id, stored);
     return true;
   }
 
@@ -188,9 +189,7 @@ export function createStoredResponses(deps: {
     async delete(account: string, id: string): Promise<boolean> {
       if (!isId(id)) return false;
       const filter = { account, _id: documentId(account, id), ...living() };
-      const stored = await answered(collection.findOneAndDelete(filter, { projection: { zstd: 0 } })).catch(
-        unavailable,
-      );
+      const stored = await collection.findOneAndDelete(filter, { projection: { zstd: 0 } }).catch(unavailable);
       if (!stored) return false;
       const { requestId, bytes } = stored;
       if (bytes > maxInlineBytes)

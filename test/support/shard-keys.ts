@@ -71,7 +71,7 @@ function watch(): Set<string> {
     const frames = (new Error().stack ?? "").split("\n").slice(1);
     return (
       frames
-        .find((frame) => !/node_modules|node:|shard-keys\.ts|platform\/collection\.ts/.test(frame))
+        .find((frame) => !/node_modules|node:|shard-keys\.ts|platform\/mongo-timeouts\.ts/.test(frame))
         ?.includes("/test/") ?? false
     );
   };

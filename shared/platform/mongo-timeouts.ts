@@ -1,0 +1,94 @@
+/**
+ * Bounds every operation of a MongoDB client. The driver (7.8) waits forever if it writes to a closed socket before it learns
+ * of the close, as happens when a server is killed under load, and for a server that answers heartbeats only. Its own
+ * `timeoutMS` has no effect (docs/adr/0030-mongodb-timeouts.md).
+ */
+import { mongo as driver } from "mongoose";
+
+const defaultMs = 4_000;
+/** How much longer than its `maxTimeMS` an operation may take. */
+const graceMs = 1_000;
+
+/** An operation took too long. It may still be carried out: `operation` settles if the server answers after all. */
+export class UnansweredError extends driver.MongoNetworkTimeoutError {
+  readonly operation: Promise<unknown>;
+
+  constructor(operation: Promise<unknown>, timeoutMs: number) {
+    super(`MongoDB has not answered for ${timeoutMs} ms`);
+    this.operation = operation;
+  }
+}
+
+/** Rejects with `UnansweredError` after the time. */
+export async function withMongoTimeout<T>(operation: Promise<T>, timeoutMs = defaultMs): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new UnansweredError(operation, timeoutMs)), timeoutMs);
+  try {
+    return await Promise.race([operation, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Everything that a client makes has bounds from now on: databases, collections, cursors and sessions. An operation may take
+ * four seconds, or its `maxTimeMS` and a little more; so may each batch of a cursor.
+ */
+export function limitTimes(client: driver.MongoClient): void {
+  const { db, startSession } = client;
+  client.db = (...args) => limited(db.apply(client, args));
+  client.startSession = (...args) => limitSession(startSession.apply(client, args));
+}
+
+type Method = (...args: readonly unknown[]) => unknown;
+
+/** Limits what the methods of an object return, and the methods of what they return. */
+const limited = <T extends object>(target: T): T =>
+  new Proxy(target, {
+    get(_, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      return (...args: readonly unknown[]) =>
+        limitResult(Reflect.apply(value as Method, target, args), timeoutOf(args));
+    },
+  });
+
+function limitResult(result: unknown, timeoutMs: number | undefined): unknown {
+  if (result instanceof Promise) return withMongoTimeout(result, timeoutMs);
+  if (result instanceof driver.AbstractCursor) return limitCursor(result, timeoutMs);
+  return typeof result === "object" && result !== null ? limited(result) : result;
+}
+
+function timeoutOf(args: readonly unknown[]): number | undefined {
+  const options = args.findLast((each) => typeof each === "object" && each !== null && "maxTimeMS" in each);
+  return options && (options as { maxTimeMS: number }).maxTimeMS + graceMs;
+}
+
+function limitCursor<Cursor extends driver.AbstractCursor>(cursor: Cursor, timeoutMs: number | undefined): Cursor {
+  const { next, hasNext, tryNext, close } = cursor;
+  const limit = <T>(operation: Promise<T>) => withMongoTimeout(operation, timeoutMs);
+  const read = <T>(operation: () => Promise<T>): Promise<T> =>
+    limit(operation.call(cursor)).catch((error: unknown) => {
+      // The driver would wait for the end of the cursor before it throws.
+      if (error instanceof UnansweredError) close.call(cursor).catch(() => undefined);
+      throw error;
+    });
+  return Object.assign(cursor, {
+    next: () => (cursor.bufferedCount() > 0 ? next.call(cursor) : read(next)),
+    hasNext: () => read(hasNext),
+    tryNext: () => read(tryNext),
+    close: () => limit(close.call(cursor)),
+  });
+}
+
+function limitSession(session: driver.ClientSession): driver.ClientSession {
+  const { commitTransaction, abortTransaction } = session;
+  return Object.assign(session, {
+    commitTransaction: () => withMongoTimeout(commitTransaction.call(session)),
+    // As in the driver, a transaction that cannot be aborted is left to the server.
+    abortTransaction: (options?: object) =>
+      withMongoTimeout(abortTransaction.call(session, options)).catch((error: unknown) => {
+        if (!(error instanceof UnansweredError)) throw error;
+      }),
+  });
+}
