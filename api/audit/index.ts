@@ -6,10 +6,10 @@
  * that write fails, and nothing is changed. A record without a result says that the process died meanwhile, or that MongoDB
  * did not take the result: the change may be done or not, and its targets tell.
  */
-import { type InferRawDocType, Schema } from "mongoose";
+import { Schema } from "mongoose";
 import { invalidValue, toServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
-import { olderThan, openCollection } from "#platform/collection";
+import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { newId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
@@ -32,8 +32,7 @@ const definition = {
   status: { type: Number },
   code: { type: String },
 } as const;
-const schema = new Schema(definition, { collection: "auditLog", strict: "throw", versionKey: false, minimize: false });
-type Stored = InferRawDocType<typeof definition>;
+type Stored = DocumentOf<typeof definition>;
 
 export type AuditRecord = ReturnType<typeof toRecord>;
 
@@ -77,7 +76,7 @@ interface Filter {
 export type Audit = ReturnType<typeof createAudit>;
 
 export function createAudit({ mongo, clock, log }: { mongo: Mongo; clock: Clock; log: Logger }) {
-  const { model } = openCollection<Stored>(mongo, "auditLog", schema);
+  const { model } = openCollection<Stored>(mongo, "auditLog", definition);
 
   /** Runs the change between its record and the result. */
   async function record<T>(intent: Intent, change: () => Promise<T>, resultOf: (changed: T) => Result): Promise<T> {

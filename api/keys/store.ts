@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import { type InferRawDocType, Schema } from "mongoose";
 import { invalidValue, notFound } from "#errors";
 import { type Clock, dayMs } from "#platform/clock";
-import { olderThan, openCollection } from "#platform/collection";
+import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
 import type { Mongo } from "#platform/mongo";
 import { type Budget, budgetPeriods, type KeyBudget } from "./budget-period.ts";
@@ -82,9 +81,8 @@ const definition = {
   lastUsedAt: { type: Date },
   revokedAt: { type: Date },
 } as const;
-const schema = new Schema(definition, { collection: "keys", strict: "throw", versionKey: false });
 
-type Stored = InferRawDocType<typeof definition>;
+type Stored = DocumentOf<typeof definition>;
 
 /** The prefix is fixed by docs/api/inference.md, part 5; 40 characters of base62 are 238 bits. */
 const newSecret = () => `live_${randomBase62(40)}`;
@@ -142,7 +140,7 @@ function updateOf({ limits = {}, budget, ...others }: KeyPatch, now: Date) {
 
 /** The collection `keys`. It holds no secret, only the hash of one. */
 export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { model } = openCollection<Stored>(mongo, "keys", schema);
+  const { model } = openCollection<Stored>(mongo, "keys", definition);
   const now = () => new Date(clock.now());
 
   async function change({ id, account }: KeyId, update: object): Promise<KeyRecord> {

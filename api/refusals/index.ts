@@ -4,10 +4,9 @@
  * ledger: a refusal costs nothing and never waits for MongoDB. Records are gathered and written once a second; those that are too
  * many, that MongoDB does not take, or that a killed process has, are missing.
  */
-import { type InferRawDocType, Schema } from "mongoose";
 import type { ServiceError } from "#errors";
 import { type Clock, dayMs } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { oneAtATime } from "#platform/one-at-a-time";
@@ -31,8 +30,7 @@ const definition = {
   code: { type: String, required: true },
   createdAt: { type: Date, required: true },
 } as const;
-const schema = new Schema(definition, { collection: "refusedRequests", strict: "throw", versionKey: false });
-type Stored = InferRawDocType<typeof definition>;
+type Stored = DocumentOf<typeof definition>;
 
 export interface Refusal {
   readonly requestId: string;
@@ -49,7 +47,7 @@ type RefusedRequest = Pick<Refusal, "requestId" | "account" | "key" | "endpoint"
 export type Refusals = ReturnType<typeof createRefusals>;
 
 export function createRefusals({ mongo, clock, log }: { mongo: Mongo; clock: Clock; log: Logger }) {
-  const { collection } = openCollection<Stored>(mongo, "refusedRequests", schema);
+  const { collection } = openCollection<Stored>(mongo, "refusedRequests", definition);
   /** Of the minute that runs, by account. */
   let counts = new Map<string, number>();
   let queued: Stored[] = [];

@@ -9,9 +9,8 @@
  * Only `npm start` issues codes, for the demo. Outside of it there are none to redeem.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { type InferRawDocType, Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 
 export { sessionsSchema } from "./migrations.ts";
@@ -38,8 +37,7 @@ const definition = {
   createdAt: { type: Date, required: true },
   expiresAt: { type: Date, required: true },
 } as const;
-const schema = new Schema(definition, { collection: "sessions", strict: "throw", versionKey: false });
-type Stored = InferRawDocType<typeof definition>;
+type Stored = DocumentOf<typeof definition>;
 
 /** A code is no session: their hashes differ. */
 type Use = "session" | "code";
@@ -57,7 +55,7 @@ function toSession({ account, key, operator, sealed, expiresAt }: Stored): Sessi
 type SubjectOf = (secret: string) => Subject;
 
 export function createSessions({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { model } = openCollection<Stored>(mongo, "sessions", schema);
+  const { model } = openCollection<Stored>(mongo, "sessions", definition);
 
   async function insert(use: Use, lifeMs: number, subjectOf: SubjectOf) {
     const secret = randomBytes(secretBytes).toString("base64url");

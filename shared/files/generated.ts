@@ -1,7 +1,6 @@
-import { type InferRawDocType, Schema } from "mongoose";
 import { fileExpired, invalidValue, noCapacity, upstreamError } from "#errors";
 import type { Clock } from "#platform/clock";
-import { olderThan, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
 import { newFileId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
@@ -18,8 +17,7 @@ const fileFields = {
   bytes: { type: Number },
   etag: { type: String },
 } as const;
-const fileSchema = new Schema(fileFields, { collection: "files", strict: "throw", versionKey: false });
-type StoredFile = InferRawDocType<typeof fileFields>;
+type StoredFile = DocumentOf<typeof fileFields>;
 
 const jobFields = {
   /** The request id. */
@@ -29,8 +27,7 @@ const jobFields = {
   job: { type: String, required: true },
   expiresAt: { type: Date, required: true },
 } as const;
-const jobSchema = new Schema(jobFields, { collection: "generations", strict: "throw", versionKey: false });
-type StoredJob = InferRawDocType<typeof jobFields>;
+type StoredJob = DocumentOf<typeof jobFields>;
 export type ProviderJob = Pick<StoredJob, "upstream" | "job">;
 
 interface NewFile {
@@ -51,8 +48,8 @@ const fileKey = (id: string) => `files/${id}`;
  */
 export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: Clock; log: Logger }) {
   const { mongo, storage, clock, log } = deps;
-  const files = openCollection<StoredFile>(mongo, "files", fileSchema);
-  const jobs = openCollection<StoredJob>(mongo, "generations", jobSchema);
+  const files = openCollection<StoredFile>(mongo, "files", fileFields);
+  const jobs = openCollection<StoredJob>(mongo, "generations", jobFields);
   const expiry = createExpiry({ ...deps, collection: files.collection, keyOf: fileKey });
 
   /** `recheck`: storage may still create the objects after this, so expiry looks again when it cannot any more. */

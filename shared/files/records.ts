@@ -1,7 +1,7 @@
-import { type Collection, type InferRawDocType, mongo, type QueryFilter, Schema } from "mongoose";
+import { type Collection, mongo, type QueryFilter } from "mongoose";
 import { invalidValue, noCapacity, type ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
 import { type Clock, dayMs } from "#platform/clock";
-import { olderThan, openCollection } from "#platform/collection";
+import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { newUploadId } from "#platform/ids";
 import { duplicateKey, type Mongo } from "#platform/mongo";
 import { mediaKinds } from "./media-types.ts";
@@ -51,14 +51,13 @@ const definition = {
   activatedAt: { type: Date },
   multipart: { type: multipart, _id: false },
 } as const;
-const schema = new Schema(definition, { collection: "uploads", strict: "throw", versionKey: false });
 
 /** Small: only of those that are being sent. */
 export const pendingIndex = { status: 1, dueAt: 1 } as const;
 const countLimit = 100_000;
 
-export type StoredUpload = InferRawDocType<typeof definition>;
-export type StoredObject = InferRawDocType<typeof objectFields>;
+export type StoredUpload = DocumentOf<typeof definition>;
+export type StoredObject = DocumentOf<typeof objectFields>;
 
 /** Uploads, generated files and stored answers are deleted after this time. */
 export const fileLifetimeMs = dayMs;
@@ -128,7 +127,7 @@ export type Records = ReturnType<typeof createRecords>;
 
 /** The collection `uploads`. Every change of state is a compare-and-set of one document. */
 export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { model, collection } = openCollection<StoredUpload>(mongo, "uploads", schema);
+  const { model, collection } = openCollection<StoredUpload>(mongo, "uploads", definition);
   const objects = collection as unknown as Collection<StoredObject>;
 
   async function insert(record: StoredUpload): Promise<void> {

@@ -16,13 +16,13 @@
  * answer cannot be stored.
  */
 import { createHash } from "node:crypto";
-import { type mongo as driver, Schema } from "mongoose";
+import type { mongo as driver } from "mongoose";
 import type { Usage } from "#catalog";
 import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { Money } from "#money";
 import { type Clock, dayMs } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
 import { isDuplicate, type Mongo } from "#platform/mongo";
 import { UnansweredError } from "#platform/mongo-timeouts";
@@ -79,18 +79,21 @@ const releaseTimeoutMs = 600_000;
 type State = { readonly costNanoUsd: bigint } | "running" | "free" | "dead" | "changed";
 const isFree = (state: State) => state === "free" || state === "dead";
 
-interface Stored extends Owner {
-  readonly _id: string;
-  readonly account: string;
-  readonly hash?: string;
-  readonly answer?: StoredAnswer;
-  readonly expiresAt: Date;
-}
 /** The compressed text is absent if it is in object storage. */
 type StoredAnswer = Partial<Omit<StoredCall, "text"> & { readonly upload: string; readonly zstd: Buffer }>;
 
-// Documents are written by the driver, which casts nothing: the schema has no fields.
-const schema = new Schema({}, { collection: "idempotency", strict: "throw", versionKey: false });
+const definition = {
+  /** A hash of the account and the key. */
+  _id: { type: String, required: true },
+  account: { type: String, required: true },
+  requestId: { type: String, required: true },
+  instance: { type: String, required: true },
+  pool: { type: String },
+  hash: { type: String },
+  answer: { type: Object },
+  expiresAt: { type: Date, required: true },
+} as const;
+type Stored = DocumentOf<typeof definition, { answer?: StoredAnswer }>;
 
 const idOf = (account: string, key: string) =>
   createHash("sha256")
@@ -104,7 +107,7 @@ export function createIdempotencyStore(deps: {
   clock: Clock;
 }) {
   const { mongo, money, files, clock } = deps;
-  const { collection } = openCollection<Stored>(mongo, "idempotency", schema);
+  const { collection } = openCollection<Stored>(mongo, "idempotency", definition);
 
   const newClaim = ({ account, requestId, instance, pool, hash }: ClaimRequest) => ({
     account,

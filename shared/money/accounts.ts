@@ -1,8 +1,8 @@
-import { type InferRawDocType, Schema } from "mongoose";
+import { Schema } from "mongoose";
 import type { Tier } from "#catalog";
 import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
-import { olderThan, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
 import { newId } from "#platform/ids";
 import type { Mongo } from "#platform/mongo";
 
@@ -53,7 +53,6 @@ const definition = {
   alertSince: { type: Date },
   createdAt: { type: Date, required: true },
 } as const;
-const schema = new Schema(definition, { collection: "accounts", strict: "throw", versionKey: false, minimize: false });
 /** The filter of the sweeper's index, which has only accounts with open holds. */
 export const withOpenHolds = { openHolds: { $gt: 0 } };
 
@@ -61,7 +60,7 @@ export const withOpenHolds = { openHolds: { $gt: 0 } };
 export const named = { _id: { $gte: "acct_", $lt: "acct`" } };
 export const nameCollation = { locale: "en", strength: 2 };
 
-export type StoredAccount = InferRawDocType<typeof definition>;
+export type StoredAccount = DocumentOf<typeof definition>;
 export type StoredHold = StoredAccount["holds"][string];
 
 export type Account = ReturnType<typeof toAccount>;
@@ -85,7 +84,7 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 /** The collection `accounts`. The operations of every call use `collection`, which does not cast. */
 export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { model, collection } = openCollection<StoredAccount>(mongo, "accounts", schema);
+  const { model, collection } = openCollection<StoredAccount>(mongo, "accounts", definition);
   // An account may have thousands of holds.
   const summary = { holds: 0 } as const;
 

@@ -1,6 +1,6 @@
-import { type ClientSession, type mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import type { ClientSession, mongo as driver } from "mongoose";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
@@ -33,10 +33,8 @@ const definition = {
   from: { type: Date },
   to: { type: Date },
 } as const;
-const schema = new Schema(definition, { collection: "archives", strict: "throw", versionKey: false });
 
-type Fields = InferRawDocType<typeof definition>;
-export type Part = { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> };
+export type Part = DocumentOf<typeof definition>;
 /** A part whose file was verified. */
 export type WrittenPart = Part & Contents;
 
@@ -53,7 +51,7 @@ export type ArchiveParts = ReturnType<typeof createArchiveParts>;
  * was taken over changes nothing.
  */
 export function createArchiveParts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { collection } = openCollection<Part>(mongo, "archives", schema);
+  const { collection } = openCollection<Part>(mongo, "archives", definition);
   const after = (ms: number) => new Date(clock.now() + ms);
 
   async function change(filter: driver.Filter<Part>, update: driver.UpdateFilter<Part>): Promise<boolean> {

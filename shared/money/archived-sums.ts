@@ -1,5 +1,5 @@
-import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
-import { longRunning, openCollection, scatter } from "#platform/collection";
+import type { ClientSession } from "mongoose";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import type { Range, Sums } from "./checkpoints.ts";
 import { archivable, type Ledger } from "./ledger.ts";
@@ -9,8 +9,7 @@ const definition = {
   _id: { type: String, required: true },
   amount: { type: BigInt, required: true },
 } as const;
-const schema = new Schema(definition, { collection: "archivedSums", strict: "throw", versionKey: false });
-type StoredSum = InferRawDocType<typeof definition>;
+type StoredSum = DocumentOf<typeof definition>;
 
 export type ArchivedSums = ReturnType<typeof createArchivedSums>;
 
@@ -19,7 +18,7 @@ export type ArchivedSums = ReturnType<typeof createArchivedSums>;
  * One transaction deletes entries and adds them to the sums, so in any snapshot each entry is counted once.
  */
 export function createArchivedSums({ mongo, ledger }: { mongo: Mongo; ledger: Ledger }) {
-  const { collection } = openCollection<StoredSum>(mongo, "archivedSums", schema);
+  const { collection } = openCollection<StoredSum>(mongo, "archivedSums", definition);
 
   async function moveSome(ids: readonly string[], accounts: readonly string[], session: ClientSession) {
     // The accounts let a sharded cluster ask only the shards that have them.

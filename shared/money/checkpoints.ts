@@ -1,5 +1,5 @@
-import { type ClientSession, type mongo as driver, type InferRawDocType, Schema } from "mongoose";
-import { longRunning, openCollection, scatter } from "#platform/collection";
+import type { ClientSession, mongo as driver } from "mongoose";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { accountIndex, type Ledger, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
 
@@ -17,8 +17,7 @@ const definition = {
   _id: { type: String, required: true },
   amount: { type: BigInt, required: true },
 } as const;
-const schema = new Schema(definition, { collection: "checkpoints", strict: "throw", versionKey: false });
-type StoredCheckpoint = InferRawDocType<typeof definition>;
+type StoredCheckpoint = DocumentOf<typeof definition>;
 
 /** Which entries to sum, and an index that begins with the account. */
 interface Source {
@@ -27,7 +26,7 @@ interface Source {
 }
 
 const everyEntry: Source = { filter: {}, hint: accountIndex };
-const sinceCheckpoint: Source = { filter: uncounted as driver.Filter<StoredEntry>, hint: uncountedIndex };
+const sinceCheckpoint: Source = { filter: uncounted as object as driver.Filter<StoredEntry>, hint: uncountedIndex };
 
 /** A transaction takes about 30 ms. */
 const batchSize = 1_000;
@@ -46,7 +45,7 @@ export type Checkpoints = ReturnType<typeof createCheckpoints>;
  * same entry, one has its transaction aborted.
  */
 export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Ledger }) {
-  const { collection } = openCollection<StoredCheckpoint>(mongo, "checkpoints", schema);
+  const { collection } = openCollection<StoredCheckpoint>(mongo, "checkpoints", definition);
 
   async function countSome(session: ClientSession): Promise<number> {
     const { filter, hint } = sinceCheckpoint;

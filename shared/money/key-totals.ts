@@ -1,6 +1,6 @@
-import { type Collection, type InferRawDocType, Schema } from "mongoose";
+import { type Collection, Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
-import { longRunning, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./usage-dates.ts";
 import type { StoredUsageDay, StoredUsageHour } from "./usage-rows.ts";
@@ -28,8 +28,7 @@ const definition = {
   through: { type: String, required: true },
   cost: { type: BigInt, required: true },
 } as const;
-const schema = new Schema(definition, { collection: "keyMonths", strict: "throw", versionKey: false });
-type StoredMonth = InferRawDocType<typeof definition>;
+type StoredMonth = DocumentOf<typeof definition>;
 
 /**
  * The collection `keyMonths`: the sums of a key's days that stand, by month, each with its last day. With the days after that
@@ -42,7 +41,7 @@ export function createKeyTotals(deps: {
   clock: Clock;
 }) {
   const { mongo, days, hours, clock } = deps;
-  const { collection } = openCollection<StoredMonth>(mongo, "keyMonths", schema);
+  const { collection } = openCollection<StoredMonth>(mongo, "keyMonths", definition);
 
   /** Sums the month again through this day, which stands as those before. */
   async function addDay(day: string): Promise<void> {

@@ -1,6 +1,6 @@
-import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
+import type { ClientSession } from "mongoose";
 import { type Clock, dayMs } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
@@ -16,9 +16,8 @@ const definition = {
   cost: { type: BigInt, required: true },
   closedAt: { type: Date, required: true },
 } as const;
-const schema = new Schema(definition, { collection: "sweptLeases", strict: "throw", versionKey: false });
 export const sweptLifetimeSeconds = (2 * dayMs) / 1_000;
-type StoredLease = InferRawDocType<typeof definition>;
+type StoredLease = DocumentOf<typeof definition>;
 
 const prefix = "lease:";
 export const isLease = (holdId: string): boolean => holdId.startsWith(prefix);
@@ -42,7 +41,7 @@ export function createLeaseClosing(deps: {
   log: Logger;
 }) {
   const { mongo, accounts, ledger, observer, clock, log } = deps;
-  const { collection: swept } = openCollection<StoredLease>(mongo, "sweptLeases", schema);
+  const { collection: swept } = openCollection<StoredLease>(mongo, "sweptLeases", definition);
 
   /** Applies the costs of a lease, and returns the rest of it. */
   function endOf(lease: string, cost: bigint) {

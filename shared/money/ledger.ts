@@ -1,7 +1,7 @@
-import { type ClientSession, type InferRawDocType, type Model, Schema } from "mongoose";
+import { type ClientSession, type Model, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
-import { olderThan, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import { type Attempt, attemptsOf, type StoredAttempts } from "./attempts.ts";
@@ -77,7 +77,6 @@ export const entryDefinition = {
   /** The account's checkpoint counts this entry. Absent before. */
   checkpointed: { type: Boolean },
 } as const;
-const schema = new Schema(entryDefinition, { collection: "ledger", strict: "throw", versionKey: false });
 export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
 /** All accounts: the usage of a day, and an operator's search. */
 export const timeIndex = { createdAt: -1, _id: -1 } as const;
@@ -105,7 +104,7 @@ export const uncountedIndex = { account: 1 } as const;
 export const archivable = { kind: { $in: ["usage", "storage"] }, checkpointed: true };
 export const archiveIndex = { createdAt: 1 } as const;
 
-export type StoredEntry = InferRawDocType<typeof entryDefinition>;
+export type StoredEntry = DocumentOf<typeof entryDefinition>;
 type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "attempts" | "usage" | "shortfall" | "upstreamCost">;
 /** Optional fields are absent in the database, never null. */
 type Absent<Value> = null extends Value ? Exclude<Value, null> | undefined : Value;
@@ -183,7 +182,7 @@ export type Ledger = ReturnType<typeof createLedger>;
 
 /** The collection `ledger`: append-only. `insert` and `collection` do not cast. */
 export function createLedger({ mongo }: { mongo: Mongo }) {
-  const { model, collection } = openCollection<StoredEntry>(mongo, "ledger", schema);
+  const { model, collection } = openCollection<StoredEntry>(mongo, "ledger", entryDefinition);
 
   /**
    * Inserts what can be inserted, and returns the refusals by their index. Throws when nothing is known of any entry. A

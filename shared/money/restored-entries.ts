@@ -1,13 +1,11 @@
-import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import type { mongo as driver } from "mongoose";
 import { conflict, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/collection";
 import { isDuplicate, type Mongo } from "#platform/mongo";
 import { type ArchivedLine, entryOf } from "./archive-file.ts";
 import type { ArchiveParts, WrittenPart } from "./archive-parts.ts";
 import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "./ledger.ts";
-
-const entries = new Schema(entryDefinition, { collection: "restoredEntries", strict: "throw", versionKey: false });
 
 const states = ["restoring", "restored", "removing"] as const;
 const definition = {
@@ -20,9 +18,7 @@ const definition = {
   parts: { type: Number, required: true },
   requestedAt: { type: Date, required: true },
 } as const;
-const restores = new Schema(definition, { collection: "restores", strict: "throw", versionKey: false });
-type Fields = InferRawDocType<typeof definition>;
-type Restore = { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> };
+type Restore = DocumentOf<typeof definition>;
 
 /** How far the restore of a month is. */
 export type RestoreState = Pick<Restore, "state" | "account" | "parts">;
@@ -34,8 +30,8 @@ const batchSize = 1_000;
  * decision reads; so they can be put there and removed at any time. `restores` says what is wanted, and a scheduled job does it.
  */
 export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; parts: ArchiveParts; clock: Clock }) {
-  const { model, collection } = openCollection<StoredEntry>(mongo, "restoredEntries", entries);
-  const { collection: wanted } = openCollection<Restore>(mongo, "restores", restores);
+  const { model, collection } = openCollection<StoredEntry>(mongo, "restoredEntries", entryDefinition);
+  const { collection: wanted } = openCollection<Restore>(mongo, "restores", definition);
 
   /** Throws 404 for a month without an archive, and 409 while something else of it is restored. */
   async function request(month: string, account?: string): Promise<void> {

@@ -1,24 +1,24 @@
-import { Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
-import { longRunning, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type EntryKey, type Ledger, refundOf, timeIndex } from "./ledger.ts";
 
 /** What an API instance noted of the JSON calls whose answers it has to deliver. */
-interface StoredInstance {
-  readonly _id: string;
+const definition = {
+  _id: { type: String, required: true },
   /** The number that its next call gets. */
-  readonly next: number;
+  next: { type: Number, required: true },
   /** The calls with lower numbers that their callers have not received whole. */
-  readonly open: readonly EntryKey[];
+  open: { type: [{ _id: String, account: String }], required: true },
   /** By MongoDB's clock. */
-  readonly notedAt: Date;
+  notedAt: { type: Date, required: true },
   /** Calls with the number `next` or a higher one are decided after this, by MongoDB's clock or a worker's. */
-  readonly scanFrom: Date;
+  scanFrom: { type: Date, required: true },
   /** From here on none of its calls can be decided any more. */
-  readonly endsAt: Date;
-}
+  endsAt: { type: Date, required: true },
+} as const;
+type StoredInstance = DocumentOf<typeof definition, { open: readonly EntryKey[] }>;
 
 export interface DeliveryNote {
   readonly instance: string;
@@ -27,8 +27,6 @@ export interface DeliveryNote {
   /** Unix milliseconds. */
   readonly endsAt: number;
 }
-
-const schema = new Schema({ _id: String }, { collection: "apiInstances", strict: "throw", versionKey: false });
 
 /** Several times the interval of the notes. */
 const silentMs = 20_000;
@@ -54,7 +52,7 @@ export function createUndelivered(deps: {
   log: Logger;
 }) {
   const { mongo, ledger, refund, clock, log } = deps;
-  const { collection } = openCollection<StoredInstance>(mongo, "apiInstances", schema);
+  const { collection } = openCollection<StoredInstance>(mongo, "apiInstances", definition);
 
   async function noteDeliveries({ instance, next, open, endsAt }: DeliveryNote): Promise<void> {
     const update = {

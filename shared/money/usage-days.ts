@@ -1,12 +1,11 @@
-import { type InferRawDocType, Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
-import { longRunning, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import { isDuplicate, type Mongo } from "#platform/mongo";
 import { createKeyTotals } from "./key-totals.ts";
 import type { Ledger } from "./ledger.ts";
 import { dayOf, daysLater, firstHourOf, hourMs } from "./usage-dates.ts";
 import { createUsageHours } from "./usage-hours.ts";
-import { counts, daySchema, groupFields, replaceRows, type StoredUsageDay } from "./usage-rows.ts";
+import { counts, dayDefinition, groupFields, replaceRows, type StoredUsageDay } from "./usage-rows.ts";
 import { createUsageViews } from "./usage-views.ts";
 
 const states = {
@@ -17,9 +16,8 @@ const states = {
   closed: { type: Boolean },
   closedAt: { type: Date },
 } as const;
-const stateSchema = new Schema(states, { collection: "usageDayStates", strict: "throw", versionKey: false });
 
-type State = InferRawDocType<typeof states>;
+type State = DocumentOf<typeof states>;
 
 /** How long the hours of a day that stands remain, for views and runs that began before. */
 const hoursRemainMs = hourMs;
@@ -30,8 +28,8 @@ const hoursRemainMs = hourMs;
  * what is shown. A run claims a day by a higher version, and replaces no row of a higher one.
  */
 export function createUsageDays({ mongo, ledger, clock }: { mongo: Mongo; ledger: Ledger; clock: Clock }) {
-  const { collection } = openCollection<StoredUsageDay>(mongo, "usageDays", daySchema);
-  const { collection: stateOf } = openCollection<State>(mongo, "usageDayStates", stateSchema);
+  const { collection } = openCollection<StoredUsageDay>(mongo, "usageDays", dayDefinition);
+  const { collection: stateOf } = openCollection<State>(mongo, "usageDayStates", states);
   const hours = createUsageHours({ mongo, ledger, clock });
   const totals = createKeyTotals({ mongo, days: collection, hours: hours.collection, clock });
 

@@ -1,11 +1,11 @@
-import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
+import type { ClientSession } from "mongoose";
 import { inputKeys, outputKeys, pieceKeys } from "#catalog";
 import type { Clock } from "#platform/clock";
-import { longRunning, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { type Ledger, refundPrefix, timeIndex } from "./ledger.ts";
 import { hourMs, hourOf, hoursLater, startOfHour } from "./usage-dates.ts";
-import { groupFields, hourSchema, replaceRows, type StoredUsageHour } from "./usage-rows.ts";
+import { groupFields, hourDefinition, replaceRows, type StoredUsageHour } from "./usage-rows.ts";
 
 const states = {
   /** The hour. */
@@ -18,8 +18,7 @@ const states = {
   /** The hour ended a while ago, and so have all before. */
   closed: { type: Boolean },
 } as const;
-const stateSchema = new Schema(states, { collection: "usageHourStates", strict: "throw", versionKey: false });
-type State = InferRawDocType<typeof states>;
+type State = DocumentOf<typeof states>;
 
 /** An entry is in the ledger this long after the time that it bears; only after an outage it may take longer. */
 const insertedMs = 120_000;
@@ -60,8 +59,8 @@ const sameGroup = Object.fromEntries(
  * did not end writes every row, so that nothing which that one still writes counts; any other writes the rows that changed.
  */
 export function createUsageHours({ mongo, ledger, clock }: { mongo: Mongo; ledger: Ledger; clock: Clock }) {
-  const { collection } = openCollection<StoredUsageHour>(mongo, "usageHours", hourSchema);
-  const { collection: stateOf } = openCollection<State>(mongo, "usageHourStates", stateSchema);
+  const { collection } = openCollection<StoredUsageHour>(mongo, "usageHours", hourDefinition);
+  const { collection: stateOf } = openCollection<State>(mongo, "usageHourStates", states);
 
   const startsAt = (hour: string) => new Date(startOfHour(hour));
   const endsAt = (hour: string) => new Date(startOfHour(hour) + hourMs);

@@ -1,4 +1,5 @@
-import { type InferRawDocType, Schema } from "mongoose";
+import { Schema } from "mongoose";
+import type { DocumentOf } from "#platform/collection";
 
 /** Absent of calls of which only the hold was known: key, model, endpoint. */
 const group = { key: { type: String }, model: { type: String }, endpoint: { type: String } } as const;
@@ -23,16 +24,15 @@ const row = {
 } as const;
 export const counts = ["entries", "calls", "failed", "input", "output", "cached", "units"] as const;
 
-const days = {
+export const dayDefinition = {
   /** Day, account, key, model and endpoint: the rows of a day are a range. */
   _id: { type: Schema.Types.Mixed, required: true },
   /** `2026-11-23`, in UTC. */
   day: { type: String, required: true },
   ...row,
 } as const;
-export const daySchema = new Schema(days, { collection: "usageDays", strict: "throw", versionKey: false });
 
-const hours = {
+export const hourDefinition = {
   /** Hour, account, key, model and endpoint. */
   _id: { type: Schema.Types.Mixed, required: true },
   /** `2026-11-23T05`, in UTC. */
@@ -41,11 +41,10 @@ const hours = {
   /** The part of the cost of entries from before the `settledUntil` of the hour's state. */
   settled: { type: BigInt, required: true },
 } as const;
-export const hourSchema = new Schema(hours, { collection: "usageHours", strict: "throw", versionKey: false });
 
 /** What an account used in a day by one key, of one model, at one endpoint. */
-export type StoredUsageDay = InferRawDocType<typeof days>;
-export type StoredUsageHour = InferRawDocType<typeof hours>;
+export type StoredUsageDay = DocumentOf<typeof dayDefinition>;
+export type StoredUsageHour = DocumentOf<typeof hourDefinition>;
 
 /**
  * Replaces the rows of a period, in MongoDB, by those that come in with a group as `_id`: all of them or those that changed, and

@@ -1,8 +1,8 @@
-import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import type { mongo as driver } from "mongoose";
 import { invalidValue } from "#errors";
 import type { Claimable, Page } from "#money";
 import type { Clock } from "#platform/clock";
-import { olderThan, openCollection } from "#platform/collection";
+import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate, type Mongo } from "#platform/mongo";
 
@@ -46,12 +46,8 @@ const definition = {
   received: { type: BigInt },
   doneAt: { type: Date },
 } as const;
-const schema = new Schema(definition, { collection: "buybacks", strict: "throw", versionKey: false });
 
-type Fields = InferRawDocType<typeof definition>;
-export type StoredBatch = {
-  readonly [Name in keyof Omit<Fields, "chunk" | "sent">]: Exclude<Fields[Name], null>;
-} & { readonly chunk?: Claimable; readonly sent?: SentTransaction };
+export type StoredBatch = DocumentOf<typeof definition, { chunk?: Claimable; sent?: SentTransaction }>;
 
 export type ListedBatch = Omit<StoredBatch, "chunks" | "chunk" | "lease" | "lookAt">;
 
@@ -63,7 +59,7 @@ export type Batches = ReturnType<typeof createBatches>;
 
 /** The collection `buybacks`. Every change is a compare-and-set of one document. */
 export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const { collection } = openCollection<StoredBatch>(mongo, "buybacks", schema);
+  const { collection } = openCollection<StoredBatch>(mongo, "buybacks", definition);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 

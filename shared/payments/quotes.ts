@@ -1,9 +1,9 @@
 import type { PaymentRequirements } from "@x402/core/types";
-import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { type mongo as driver, Schema } from "mongoose";
 import { noCapacity } from "#errors";
 import { unitNanoUsd } from "#money";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate, type Mongo } from "#platform/mongo";
 
@@ -35,12 +35,8 @@ const definition = {
   /** The rest was paid back, so the payment pays for nothing more. */
   paidBackAt: { type: Date },
 } as const;
-const schema = new Schema(definition, { collection: "quotes", strict: "throw", versionKey: false });
 
-type Fields = InferRawDocType<typeof definition>;
-export type Quote = { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> } & {
-  readonly requirements: PaymentRequirements;
-};
+export type Quote = DocumentOf<typeof definition, { requirements: PaymentRequirements }>;
 /** A quote that a payment has claimed. */
 export type Claimed = Quote & ClaimingPayment;
 type ClaimingPayment = Readonly<Record<"messageHash" | "blockhash" | "payer", string>>;
@@ -85,7 +81,7 @@ export const amountNanoUsd = ({ requirements }: Quote): bigint => BigInt(require
 
 /** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable. */
 export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs: number; clock: Clock }) {
-  const { collection } = openCollection<Quote>(mongo, "quotes", schema);
+  const { collection } = openCollection<Quote>(mongo, "quotes", definition);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 

@@ -1,9 +1,8 @@
 import { type Address, generateKeyPairSigner } from "@solana/kit";
-import { type InferRawDocType, Schema } from "mongoose";
 import { invalidValue, rateLimited } from "#errors";
 import { formatUsd, type Page, unitNanoUsd } from "#money";
 import { type Clock, dayMs } from "#platform/clock";
-import { olderThan, openCollection } from "#platform/collection";
+import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate, type Mongo } from "#platform/mongo";
 import type { X402Config } from "./config.ts";
@@ -30,7 +29,6 @@ const definition = {
   /** While nothing was paid. */
   removeAt: { type: Date },
 } as const;
-const schema = new Schema(definition, { collection: "topups", strict: "throw", versionKey: false });
 
 /** By signature: the transaction counts for this top-up, and for no other. */
 const paymentDefinition = {
@@ -38,17 +36,9 @@ const paymentDefinition = {
   topup: { type: String, required: true },
   nanoUsd: { type: BigInt, required: true },
 } as const;
-const paymentSchema = new Schema(paymentDefinition, {
-  collection: "topupPayments",
-  strict: "throw",
-  versionKey: false,
-});
 
-type Fields = InferRawDocType<typeof definition>;
-export type StoredTopup = {
-  readonly [Name in keyof Omit<Fields, "progress">]: Exclude<Fields[Name], null>;
-} & { readonly progress?: Progress };
-type Payment = Readonly<InferRawDocType<typeof paymentDefinition>>;
+export type StoredTopup = DocumentOf<typeof definition, { progress?: Progress }>;
+type Payment = DocumentOf<typeof paymentDefinition>;
 
 const minNanoUsd = 1_000_000_000n;
 const maxNanoUsd = 10_000n * minNanoUsd;
@@ -90,8 +80,8 @@ export type Topups = ReturnType<typeof createTopups>;
 
 /** The collections `topups` and `topupPayments`. */
 export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: Mongo; clock: Clock }) {
-  const { collection } = openCollection<StoredTopup>(mongo, "topups", schema);
-  const payments = openCollection<Payment>(mongo, "topupPayments", paymentSchema).collection;
+  const { collection } = openCollection<StoredTopup>(mongo, "topups", definition);
+  const payments = openCollection<Payment>(mongo, "topupPayments", paymentDefinition).collection;
 
   const after = (ms: number) => new Date(clock.now() + ms);
 

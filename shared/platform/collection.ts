@@ -1,19 +1,27 @@
-import type { Collection, Model } from "mongoose";
+import { type Collection, type InferRawDocType, type Model, Schema } from "mongoose";
 import type { Mongo } from "./mongo.ts";
 
 /** For scheduled jobs, checks and migrations, which read or write many documents at once. */
 export const longRunning = { maxTimeMS: 60_000 } as const;
 
+/** The documents of a definition. Optional fields are absent in the database, never null. `Typed`: fields whose type it cannot express. */
+export type DocumentOf<Definition, Typed extends object = object> = {
+  readonly [Name in keyof Omit<InferRawDocType<Definition>, keyof Typed>]: Exclude<
+    InferRawDocType<Definition>[Name],
+    null
+  >;
+} & Readonly<Typed>;
+
 /**
- * A collection for its owner, whose migrations create it and its indexes. Operations of `model` are cast and checked by the schema, those of `collection` are not.
- * An operation that may take longer than a few seconds says so by `maxTimeMS` (`longRunning`).
- * The schema is passed as a plain object and the document type is named, because inferring it from the schema makes the
+ * A collection for its owner, whose migrations create it and its indexes. Operations of `model` are cast and checked by the
+ * definition, those of `collection` are not (docs/adr/0030-mongodb-timeouts.md). An operation that may take longer than a few seconds
+ * says so by `maxTimeMS` (`longRunning`). `Document` is `DocumentOf` the definition: it is named, because inferring it here makes the
  * type check instantiate 120,000 types.
  */
-export function openCollection<Stored extends object>({ connection }: Mongo, name: string, schema: object) {
-  const model = connection.model(name, schema as never) as unknown as Model<Stored>;
-  const collection = model.collection as unknown as Collection<Stored>;
-  return { model, collection };
+export function openCollection<Document extends object>({ connection }: Mongo, name: string, definition: object) {
+  const schema = new Schema(definition, { strict: "throw", versionKey: false, minimize: false });
+  const model = connection.model(name, schema, name) as unknown as Model<Document>;
+  return { model, collection: model.collection as unknown as Collection<Document> };
 }
 
 /**

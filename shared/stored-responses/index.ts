@@ -9,12 +9,11 @@
  * Ids are a provider's or ours, and are looked up only together with the account: another account's is unknown.
  */
 import { createHash } from "node:crypto";
-import { Schema } from "mongoose";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import { type JsonObject, list, text } from "#formats";
 import { type Clock, dayMs } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
@@ -32,20 +31,22 @@ export interface StoredResponse {
 /** Before a response is read: takes memory for its text. May throw. */
 type Reserve = (textBytes: number) => void;
 
-interface Stored {
-  readonly _id: string;
-  readonly account: string;
-  readonly requestId: string;
+const definition = {
+  /** A hash of the account and the id. */
+  _id: { type: String, required: true },
+  account: { type: String, required: true },
+  requestId: { type: String, required: true },
   /** Ids of output items. */
-  readonly items: readonly string[];
-  readonly createdAt: Date;
-  readonly expiresAt: Date;
+  items: { type: [String], required: true },
+  createdAt: { type: Date, required: true },
+  expiresAt: { type: Date, required: true },
   /** Compressed. */
-  readonly bytes: number;
-  readonly textBytes: number;
+  bytes: { type: Number, required: true },
+  textBytes: { type: Number, required: true },
   /** Absent if it is in object storage. */
-  readonly zstd?: Buffer;
-}
+  zstd: { type: Buffer },
+} as const;
+type Stored = DocumentOf<typeof definition, { zstd?: Buffer }>;
 
 const maxInlineBytes = 64 * 1024;
 /** Of JSON. A larger answer is not stored. */
@@ -57,9 +58,6 @@ const maxIdLength = 200;
 /** A conversation needs its last answer only. */
 const maxSearched = 100;
 const defaultQuota: Quota = { responses: 50_000, bytes: 512 * 1024 * 1024 };
-
-// Documents are written by the driver, which casts nothing: the schema has no fields.
-const schema = new Schema({}, { collection: "responses", strict: "throw", versionKey: false });
 
 const documentId = (account: string, id: string) =>
   createHash("sha256")
@@ -80,7 +78,7 @@ export function createStoredResponses(deps: {
   quota?: Quota;
 }) {
   const { mongo, files, clock, log, quota = defaultQuota } = deps;
-  const { collection } = openCollection<Stored>(mongo, "responses", schema);
+  const { collection } = openCollection<Stored>(mongo, "responses", definition);
   const living = () => ({ expiresAt: { $gt: new Date(clock.now()) } });
 
   async function count(account: string): Promise<Quota> {

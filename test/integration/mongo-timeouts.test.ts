@@ -1,4 +1,3 @@
-import { Schema } from "mongoose";
 import { expect, test } from "vitest";
 import { systemClock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
@@ -35,8 +34,8 @@ test("every kind of operation on a MongoDB that answers heartbeats only is given
     readonly _id: string;
     readonly n: number;
   }
-  const schema = new Schema({ _id: String, n: Number }, { collection: "things", versionKey: false });
-  const { model, collection } = openCollection<Thing>(mongo, "things", schema);
+  const definition = { _id: String, n: Number };
+  const { model, collection } = openCollection<Thing>(mongo, "things", definition);
   await collection.insertMany(Array.from({ length: 300 }, (_, n) => ({ _id: String(n), n })));
   /** Some of its documents are read, and the server has more. */
   const begun = async () => {
