@@ -4,9 +4,9 @@ import { longRunning, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount } from "./accounts.ts";
-import type { ArchivedSums } from "./archived-sums.ts";
+import type { ArchivedSums } from "./archive/sums.ts";
 import type { Checkpoints, Range, Sums } from "./checkpoints.ts";
-import { isLease } from "./lease-closing.ts";
+import { isLease } from "./leases/closing.ts";
 import type { Ledger } from "./ledger.ts";
 import { pendingCosts } from "./pending-costs.ts";
 

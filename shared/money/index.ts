@@ -19,10 +19,10 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
-import { type ArchiveSizes, createArchive } from "./archive.ts";
-import type { ArchiveObjects } from "./archive-objects.ts";
-import { createArchiveParts } from "./archive-parts.ts";
-import { createArchivedSums } from "./archived-sums.ts";
+import { type ArchiveSizes, createArchive } from "./archive/archive.ts";
+import type { ArchiveObjects } from "./archive/objects.ts";
+import { createArchiveParts } from "./archive/parts.ts";
+import { createArchivedSums } from "./archive/sums.ts";
 import { createBalanceAlerts } from "./balance-alerts.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
@@ -30,17 +30,17 @@ import { createFindAnswer } from "./find-answer.ts";
 import { createFindCalls } from "./find-calls.ts";
 import { createHoldList } from "./hold-list.ts";
 import { createHold } from "./holds.ts";
-import { createKeyUsage } from "./key-usage.ts";
-import type { Recalls, Registration } from "./lease-book.ts";
-import { createLeaseClosing } from "./lease-closing.ts";
-import { createLeases } from "./leases.ts";
+import { createKeyUsage } from "./usage/key-usage.ts";
+import type { Recalls, Registration } from "./leases/lease.ts";
+import { createLeaseClosing } from "./leases/closing.ts";
+import { createLeases } from "./leases/leases.ts";
 import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
 import type { MoneyObserver } from "./observer.ts";
 import { createOpenHolds } from "./open-holds.ts";
 import { createPaymentAccounts } from "./payment-accounts.ts";
 import { pendingCosts } from "./pending-costs.ts";
-import { createRestoredEntries } from "./restored-entries.ts";
+import { createRestoredEntries } from "./archive/restored-entries.ts";
 import {
   createApply,
   createDecide,
@@ -52,21 +52,21 @@ import {
 } from "./settle.ts";
 import { createSweep } from "./sweep.ts";
 import { createUndelivered } from "./undelivered.ts";
-import { createUsageDays } from "./usage-days.ts";
+import { createUsageDays } from "./usage/days.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
-export { archivableMs } from "./archive.ts";
-export { type ArchiveObjects, createArchiveObjects } from "./archive-objects.ts";
-export type { ArchivedMonth } from "./archive-parts.ts";
+export { archivableMs } from "./archive/archive.ts";
+export { type ArchiveObjects, createArchiveObjects } from "./archive/objects.ts";
+export type { ArchivedMonth } from "./archive/parts.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
 export type { CallPage, CallQuery } from "./find-calls.ts";
 export type { ListedHold } from "./hold-list.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
-export type { KeyUsage } from "./key-totals.ts";
-export type { Leased, Recalls, Registration } from "./lease-book.ts";
-export { decidableMs } from "./lease-closing.ts";
-export type { Leases } from "./leases.ts";
+export type { KeyUsage } from "./usage/key-totals.ts";
+export type { Leased, Recalls, Registration } from "./leases/lease.ts";
+export { decidableMs } from "./leases/closing.ts";
+export type { Leases } from "./leases/leases.ts";
 export {
   type EntryKind,
   entryKinds,
@@ -78,12 +78,12 @@ export { moneySchema } from "./migrations.ts";
 export type { Movement, Payout } from "./movements.ts";
 export type { MoneyObserver } from "./observer.ts";
 export { isPaymentAccount, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
-export { createRecalls } from "./recalls.ts";
-export type { RestoreState } from "./restored-entries.ts";
+export { createRecalls } from "./leases/return-requests.ts";
+export type { RestoreState } from "./archive/restored-entries.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export type { DeliveryNote } from "./undelivered.ts";
-export { dayOf, daysLater } from "./usage-dates.ts";
-export { type UsageGroup, type UsageRow, usageGroups } from "./usage-views.ts";
+export { dayOf, daysLater } from "./usage/dates.ts";
+export { type UsageGroup, type UsageRow, usageGroups } from "./usage/views.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
 export type Money = ReturnType<typeof createMoney>;

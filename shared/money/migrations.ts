@@ -2,7 +2,7 @@ import { backfill, createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
 import { nameCollation, named, withOpenHolds } from "./accounts.ts";
 import { alertIndex, withAlert } from "./balance-alerts.ts";
-import { sweptLifetimeSeconds } from "./lease-closing.ts";
+import { sweptLifetimeSeconds } from "./leases/closing.ts";
 import {
   accountIndex,
   answerIndex,
@@ -24,7 +24,7 @@ import {
   withError,
 } from "./ledger.ts";
 import { spentIndex, unusedIndex, withoutUnused, withUnused } from "./payment-accounts.ts";
-import { hourIndex, refunds } from "./usage-hours.ts";
+import { hourIndex, refunds } from "./usage/hours.ts";
 
 const attempts = "$request.attempts";
 /** As `StoredAttempts`: all but the last failed at an unknown upstream, and the last one ended as the call did. */

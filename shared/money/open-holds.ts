@@ -1,7 +1,7 @@
 import type { Clock } from "#platform/clock";
 import { scatter } from "#platform/collection";
 import { type Accounts, withOpenHolds } from "./accounts.ts";
-import { isLease } from "./lease-closing.ts";
+import { isLease } from "./leases/closing.ts";
 import type { Ledger } from "./ledger.ts";
 import { findOverdue } from "./sweep.ts";
 

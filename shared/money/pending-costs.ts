@@ -1,6 +1,6 @@
 import type { ClientSession } from "mongoose";
 import type { StoredAccount } from "./accounts.ts";
-import { isLease } from "./lease-closing.ts";
+import { isLease } from "./leases/closing.ts";
 import { type Ledger, toEntry } from "./ledger.ts";
 
 const pageHolds = 5_000;

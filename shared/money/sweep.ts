@@ -4,7 +4,7 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
 import { unavailable } from "./holds.ts";
-import { instanceOf, isLease, type LeaseClosing } from "./lease-closing.ts";
+import { instanceOf, isLease, type LeaseClosing } from "./leases/closing.ts";
 import { assertRequestId, type Ledger, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
 import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 

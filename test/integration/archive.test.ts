@@ -1,8 +1,8 @@
 import { GetObjectCommand, ListObjectsV2Command } from "@aws-sdk/client-s3";
 import type { mongo as driver } from "mongoose";
 import { expect, test } from "vitest";
-import { exactTypes } from "../../shared/money/archive-file.ts";
-import { expiresArchives } from "../../shared/money/archive-objects.ts";
+import { exactTypes } from "../../shared/money/archive/file.ts";
+import { expiresArchives } from "../../shared/money/archive/objects.ts";
 import { createMoney, paymentAccount } from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";

@@ -1,6 +1,6 @@
 import mongoose from "mongoose";
 import { expect, onTestFinished, test } from "vitest";
-import { exactTypes } from "../../shared/money/archive-file.ts";
+import { exactTypes } from "../../shared/money/archive/file.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import {
   decisionOf,

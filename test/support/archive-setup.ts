@@ -1,7 +1,7 @@
 import { CreateBucketCommand } from "@aws-sdk/client-s3";
 import { expect, onTestFinished } from "vitest";
-import { type ArchivedLine, readArchiveFile } from "../../shared/money/archive-file.ts";
-import type { WrittenPart } from "../../shared/money/archive-parts.ts";
+import { type ArchivedLine, readArchiveFile } from "../../shared/money/archive/file.ts";
+import type { WrittenPart } from "../../shared/money/archive/parts.ts";
 import {
   type ArchiveObjects,
   createArchiveObjects,

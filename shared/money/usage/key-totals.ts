@@ -2,8 +2,8 @@ import { type Collection, Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
-import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./usage-dates.ts";
-import type { StoredUsageDay, StoredUsageHour } from "./usage-rows.ts";
+import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./dates.ts";
+import type { StoredUsageDay, StoredUsageHour } from "./rows.ts";
 
 /** What the calls of a key were charged, refunds subtracted: on this day, in this month, ever. Days and months are UTC. */
 export interface KeyUsage {

@@ -1,6 +1,6 @@
 import type { Collection } from "mongoose";
-import { daysLater, firstHourOf } from "./usage-dates.ts";
-import type { StoredUsageDay } from "./usage-rows.ts";
+import { daysLater, firstHourOf } from "./dates.ts";
+import type { StoredUsageDay } from "./rows.ts";
 
 export const usageGroups = ["day", "model", "key", "endpoint"] as const;
 export type UsageGroup = (typeof usageGroups)[number];

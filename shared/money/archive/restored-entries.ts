@@ -3,9 +3,9 @@ import { conflict, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { isDuplicate, type Mongo } from "#platform/mongo";
-import { type ArchivedLine, entryOf } from "./archive-file.ts";
-import type { ArchiveParts, WrittenPart } from "./archive-parts.ts";
-import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "./ledger.ts";
+import { type ArchivedLine, entryOf } from "./file.ts";
+import type { ArchiveParts, WrittenPart } from "./parts.ts";
+import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "../ledger.ts";
 
 const states = ["restoring", "restored", "removing"] as const;
 const definition = {

@@ -4,8 +4,8 @@ import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
-import type { Accounts } from "./accounts.ts";
-import { type CallHold, unavailable } from "./holds.ts";
+import type { Accounts } from "../accounts.ts";
+import { type CallHold, unavailable } from "../holds.ts";
 import {
   type Book,
   countOthers,
@@ -15,14 +15,14 @@ import {
   type Recalls,
   type Registration,
   type State,
-} from "./lease-book.ts";
-import type { LeaseClosing } from "./lease-closing.ts";
-import { growth, movedExpiry } from "./lease-growth.ts";
-import type { Ledger } from "./ledger.ts";
-import type { MoneyObserver } from "./observer.ts";
-import { createRefusedAccounts } from "./refused-accounts.ts";
+} from "./lease.ts";
+import type { LeaseClosing } from "./closing.ts";
+import { growth, movedExpiry } from "./growth.ts";
+import type { Ledger } from "../ledger.ts";
+import type { MoneyObserver } from "../observer.ts";
+import { createRefusedAccounts } from "../refused-accounts.ts";
 import { createSpending } from "./spending.ts";
-import { assertAmount } from "./usd.ts";
+import { assertAmount } from "../usd.ts";
 
 const groupLimit = 500;
 const longestLeaseMs = 60_000;

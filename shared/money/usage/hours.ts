@@ -3,9 +3,9 @@ import { inputKeys, outputKeys, pieceKeys } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
-import { type Ledger, refundPrefix, timeIndex } from "./ledger.ts";
-import { hourMs, hourOf, hoursLater, startOfHour } from "./usage-dates.ts";
-import { groupFields, hourDefinition, replaceRows, type StoredUsageHour } from "./usage-rows.ts";
+import { type Ledger, refundPrefix, timeIndex } from "../ledger.ts";
+import { hourMs, hourOf, hoursLater, startOfHour } from "./dates.ts";
+import { groupFields, hourDefinition, replaceRows, type StoredUsageHour } from "./rows.ts";
 
 const states = {
   /** The hour. */

@@ -3,7 +3,7 @@ import { type Clock, dayMs } from "#platform/clock";
 import { longRunning, scatter } from "#platform/collection";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
-import type { Accounts } from "./accounts.ts";
+import type { Accounts } from "../accounts.ts";
 import {
   type ArchivedLine,
   type Contents,
@@ -11,12 +11,12 @@ import {
   type ExactEntry,
   exactTypes,
   readArchiveFile,
-} from "./archive-file.ts";
-import type { ArchiveObjects } from "./archive-objects.ts";
-import { type ArchiveParts, isWritten, type Part, type WrittenPart } from "./archive-parts.ts";
-import type { ArchivedSums } from "./archived-sums.ts";
-import type { LeaseClosing } from "./lease-closing.ts";
-import { archivable, archiveIndex, type Ledger } from "./ledger.ts";
+} from "./file.ts";
+import type { ArchiveObjects } from "./objects.ts";
+import { type ArchiveParts, isWritten, type Part, type WrittenPart } from "./parts.ts";
+import type { ArchivedSums } from "./sums.ts";
+import type { LeaseClosing } from "../leases/closing.ts";
+import { archivable, archiveIndex, type Ledger } from "../ledger.ts";
 
 /** What bounds the memory of a run. */
 export interface ArchiveSizes {

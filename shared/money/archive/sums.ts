@@ -1,8 +1,8 @@
 import type { ClientSession } from "mongoose";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
-import type { Range, Sums } from "./checkpoints.ts";
-import { archivable, type Ledger } from "./ledger.ts";
+import type { Range, Sums } from "../checkpoints.ts";
+import { archivable, type Ledger } from "../ledger.ts";
 
 const definition = {
   /** The account. */

@@ -1,6 +1,6 @@
 import type { Logger } from "#platform/logger";
 import type { RedisClient } from "#platform/redis";
-import type { Recalls } from "./lease-book.ts";
+import type { Recalls } from "./lease.ts";
 
 const channel = "leases:recall";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { zstdCompress, zstdDecompress } from "node:zlib";
 import { mongo } from "mongoose";
-import type { StoredEntry } from "./ledger.ts";
+import type { StoredEntry } from "../ledger.ts";
 
 const toZstd = promisify(zstdCompress);
 const fromZstd = promisify(zstdDecompress);

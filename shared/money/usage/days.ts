@@ -2,11 +2,11 @@ import type { Clock } from "#platform/clock";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
 import { isDuplicate, type Mongo } from "#platform/mongo";
 import { createKeyTotals } from "./key-totals.ts";
-import type { Ledger } from "./ledger.ts";
-import { dayOf, daysLater, firstHourOf, hourMs } from "./usage-dates.ts";
-import { createUsageHours } from "./usage-hours.ts";
-import { counts, dayDefinition, groupFields, replaceRows, type StoredUsageDay } from "./usage-rows.ts";
-import { createUsageViews } from "./usage-views.ts";
+import type { Ledger } from "../ledger.ts";
+import { dayOf, daysLater, firstHourOf, hourMs } from "./dates.ts";
+import { createUsageHours } from "./hours.ts";
+import { counts, dayDefinition, groupFields, replaceRows, type StoredUsageDay } from "./rows.ts";
+import { createUsageViews } from "./views.ts";
 
 const states = {
   /** The day. */

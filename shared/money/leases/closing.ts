@@ -4,9 +4,9 @@ import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
-import type { Accounts } from "./accounts.ts";
-import type { Ledger } from "./ledger.ts";
-import type { MoneyObserver } from "./observer.ts";
+import type { Accounts } from "../accounts.ts";
+import type { Ledger } from "../ledger.ts";
+import type { MoneyObserver } from "../observer.ts";
 
 const definition = {
   /** The id of the lease. */

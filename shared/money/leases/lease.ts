@@ -1,4 +1,4 @@
-import type { CallHold } from "./holds.ts";
+import type { CallHold } from "../holds.ts";
 import type { createSpending } from "./spending.ts";
 
 /** The hold of one call, given out of a lease. */

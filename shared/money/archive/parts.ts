@@ -3,8 +3,8 @@ import type { Clock } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate, type Mongo } from "#platform/mongo";
-import type { Page } from "./accounts.ts";
-import type { Contents } from "./archive-file.ts";
+import type { Page } from "../accounts.ts";
+import type { Contents } from "./file.ts";
 
 const states = ["writing", "deleting", "archived", "abandoned"] as const;
 

@@ -1,9 +1,9 @@
 import type { ClientSession } from "mongoose";
 import type { Mongo } from "#platform/mongo";
-import type { Accounts } from "./accounts.ts";
+import type { Accounts } from "../accounts.ts";
 import type { KeyTotals } from "./key-totals.ts";
-import { keyIndex, type Ledger, refundPrefix } from "./ledger.ts";
-import type { UsageHours } from "./usage-hours.ts";
+import { keyIndex, type Ledger, refundPrefix } from "../ledger.ts";
+import type { UsageHours } from "./hours.ts";
 
 /** What keys were charged, refunds subtracted, and their calls that have holds of their own and are not decided. */
 export interface KeyCharges {

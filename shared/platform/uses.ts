@@ -1,0 +1,15 @@
+import type { Clock } from "./clock.ts";
+import type { Logger } from "./logger.ts";
+import type { Mongo } from "./mongo.ts";
+import type { RedisClient } from "./redis.ts";
+
+/** What a process has of the outside world. */
+interface Platform {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly mongo: Mongo;
+  readonly redis: RedisClient;
+}
+
+/** The parts of it that a function uses: `Uses<"clock" | "log">`. */
+export type Uses<Part extends keyof Platform> = Pick<Platform, Part>;
