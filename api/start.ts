@@ -4,7 +4,7 @@ import { createGathered } from "#gathered";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys, keysSchema } from "#keys";
-import { createRecalls } from "#money";
+import { createReturnRequests } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost, sleep } from "#platform/clock";
 import { newId } from "#platform/ids";
@@ -80,8 +80,8 @@ export async function startApi(deps: ProcessDeps) {
   await atStart(() => queues.emptySince());
   const { registration } = reader;
   const unfollow = reconnectTogether(redis, subscriber);
-  const recalls = await createRecalls({ instance: reader.instance, subscriber, commands: redis, log });
-  const leases = money.createLeases({ registration, recalls });
+  const returnRequests = await createReturnRequests({ instance: reader.instance, subscriber, commands: redis, log });
+  const leases = money.createLeases({ registration, returnRequests });
 
   const refusals = createRefusals({ mongo, clock, log });
   const services = { ...common, refusals, registry, queues, reader, keys, leases };

@@ -8,11 +8,9 @@
  */
 import { Schema } from "mongoose";
 import { invalidValue, toServiceError } from "#errors";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { newId } from "#platform/ids";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 
 export { auditSchema } from "./migrations.ts";
 
@@ -75,7 +73,7 @@ interface Filter {
 
 export type Audit = ReturnType<typeof createAudit>;
 
-export function createAudit({ mongo, clock, log }: { mongo: Mongo; clock: Clock; log: Logger }) {
+export function createAudit({ mongo, clock, log }: Uses<"mongo" | "clock" | "log">) {
   const { model } = openCollection<Stored>(mongo, "auditLog", definition);
 
   /** Runs the change between its record and the result. */

@@ -1,8 +1,8 @@
 import { budgetExceeded, noCapacity } from "#errors";
 import { formatUsd, type Money } from "#money";
-import { type Clock, sleep } from "#platform/clock";
+import { sleep } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { periodAt } from "./budget-period.ts";
 import type { BudgetState, createLimits, Quota, QuotaBudget } from "./limits.ts";
 import type { createKeyStore } from "./store.ts";
@@ -45,13 +45,13 @@ export const budgetedQuotas = (quota: Quota): BudgetedQuota[] => [
  * older than the connection to Redis. MongoDB knows every open call of a key with a budget, because each has a hold of its own
  * before it takes from the budget: docs/adr/0024-key-budgets.md.
  */
-export function createBudgets(deps: {
-  limits: ReturnType<typeof createLimits>;
-  money: Pick<Money, "chargesOfKeys" | "costsOf">;
-  store: Pick<ReturnType<typeof createKeyStore>, "sharing">;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createBudgets(
+  deps: Uses<"clock" | "log"> & {
+    limits: ReturnType<typeof createLimits>;
+    money: Pick<Money, "chargesOfKeys" | "costsOf">;
+    store: Pick<ReturnType<typeof createKeyStore>, "sharing">;
+  },
+) {
   const { limits, money, store, clock, log } = deps;
   const counting = new Map<string, Promise<void>>();
   const settledAt = new Map<string, number>();

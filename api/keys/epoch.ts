@@ -1,7 +1,6 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
-import type { Clock } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
-import type { RedisClient } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 
 /** Expected where a caller was not looked up, or has just been. */
 export const anyEpoch = "any";
@@ -15,7 +14,7 @@ const trustMs = 500;
  * Values are random, not counted: one that Redis lost in a crash never comes back with another meaning. While Redis does
  * not answer, each failed read makes a local value, so that nothing cached under the one before outlives it.
  */
-export function createEpoch({ redis, clock }: { redis: RedisClient; clock: Clock }) {
+export function createEpoch({ redis, clock }: Uses<"redis" | "clock">) {
   let last = "never observed";
   let knownAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;

@@ -17,11 +17,8 @@
 import { isIPv6 } from "node:net";
 import { invalidApiKey, noCapacity, rateLimited } from "#errors";
 import type { Money } from "#money";
-import type { Clock } from "#platform/clock";
 import type { ObserveWrite } from "#platform/group-commit";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
-import type { RedisClient } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 import { type Budget, type KeyBudget, periodAt } from "./budget-period.ts";
 import { createBudgets } from "./budgets.ts";
 import { anyEpoch, createEpoch } from "./epoch.ts";
@@ -68,22 +65,20 @@ const budgetsAtOnce = 20;
 /** Longer than a sign-in takes. */
 const signInMs = 10_000;
 
-export function createKeys(deps: {
-  mongo: Mongo;
-  redis: RedisClient;
-  money: Pick<Money, "account" | "chargesOfKeys" | "costsOf">;
-  clock: Clock;
-  log: Logger;
-  defaults: Limits;
-  /** Of one key. */
-  uploads: { readonly perMinute: number; readonly concurrent: number };
-  /** Of one address, without a key. */
-  addressRequestsPerMinute: number;
-  /** Of one key, to the account's own interface. */
-  accountRequestsPerMinute: number;
-  failedSignInsPerMinute: number;
-  observeLimits?: ObserveWrite;
-}) {
+export function createKeys(
+  deps: Uses<"mongo" | "redis" | "clock" | "log"> & {
+    money: Pick<Money, "account" | "chargesOfKeys" | "costsOf">;
+    defaults: Limits;
+    /** Of one key. */
+    uploads: { readonly perMinute: number; readonly concurrent: number };
+    /** Of one address, without a key. */
+    addressRequestsPerMinute: number;
+    /** Of one key, to the account's own interface. */
+    accountRequestsPerMinute: number;
+    failedSignInsPerMinute: number;
+    observeLimits?: ObserveWrite;
+  },
+) {
   const { money, clock, log, defaults, addressRequestsPerMinute } = deps;
   const { accountRequestsPerMinute, failedSignInsPerMinute } = deps;
   const store = createKeyStore(deps);

@@ -1,4 +1,4 @@
-import type { Clock } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 import type { Epoch } from "./epoch.ts";
 
 interface Entry<T> {
@@ -16,7 +16,7 @@ const maxAgeMs = 30_000;
  * lookups of a name share one read. What does not exist is not cached: a flood of invented secrets must not evict the
  * real ones.
  */
-export function createLookups<T>({ clock, epoch }: { clock: Clock; epoch: Pick<Epoch, "last"> }) {
+export function createLookups<T>({ clock, epoch }: Uses<"clock"> & { epoch: Pick<Epoch, "last"> }) {
   const entries = new Map<string, Entry<T>>();
 
   return async function lookUp(name: string, read: (epoch: string) => Promise<T | undefined>): Promise<T | undefined> {

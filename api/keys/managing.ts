@@ -1,6 +1,6 @@
 import { beyondOwnKey, conflict, invalidValue, notFound } from "#errors";
 import type { Money } from "#money";
-import type { Clock } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 import { type Budget, budgetPeriods, periodAt } from "./budget-period.ts";
 import type { Limits } from "./limits.ts";
 import type { Caller } from "./slots.ts";
@@ -76,13 +76,14 @@ function withOwnBounds({ limits: own, ...caller }: Caller, defaults: Limits, giv
 }
 
 /** Making, changing and revoking keys. `by`: the key that asks, for its own account; absent: an operator. */
-export function createManaging(deps: {
-  store: ReturnType<typeof createKeyStore>;
-  money: Pick<Money, "account">;
-  clock: Clock;
-  defaults: Limits;
-  epochChanged: () => Promise<void>;
-}) {
+export function createManaging(
+  deps: Uses<"clock"> & {
+    store: ReturnType<typeof createKeyStore>;
+    money: Pick<Money, "account">;
+    defaults: Limits;
+    epochChanged: () => Promise<void>;
+  },
+) {
   const { store, money, clock, defaults, epochChanged } = deps;
 
   function assertFuture({ expiresAt }: KeyPatch): void {

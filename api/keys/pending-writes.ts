@@ -1,6 +1,6 @@
-import { type Clock, sleep } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import { sleep } from "#platform/clock";
 import { retry } from "#platform/retry";
+import type { Uses } from "#platform/uses";
 
 type Write = () => Promise<void>;
 
@@ -13,7 +13,7 @@ const losableMs = 5_000;
  * Idempotent writes that must be made, but not at once. Failed ones are retried every second, in any order, so that an
  * outage of Redis does not keep the slots of finished calls taken until they expire.
  */
-export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger }) {
+export function createPendingWrites({ clock, log }: Uses<"clock" | "log">) {
   /** The earliest first; those before `first` are too old. */
   let recent: { readonly write: Write; readonly madeAt: number }[] = [];
   let first = 0;

@@ -9,8 +9,8 @@ import {
   ServiceError,
 } from "#errors";
 import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
-import { onReconnect, type RedisClient } from "#platform/redis";
+import { onReconnect } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 import type { KeyBudget } from "./budget-period.ts";
 import { budgetedQuotas, type createBudgets, hasBudget, sharedQuotas } from "./budgets.ts";
 import { anyEpoch, type Epoch } from "./epoch.ts";
@@ -71,18 +71,17 @@ interface SlotKind {
 }
 
 /** Slots and tokens of keys. What an outage of Redis keeps from being released is released after it. */
-export function createSlots(deps: {
-  redis: RedisClient;
-  limits: ReturnType<typeof createLimits>;
-  budgets: ReturnType<typeof createBudgets>;
-  epoch: Epoch;
-  /** Of one key. */
-  uploads: { readonly perMinute: number; readonly concurrent: number };
-  /** The current state of a key that was looked up before, if it may still be used. */
-  refresh: (keyId: string) => Promise<Caller | undefined>;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createSlots(
+  deps: Uses<"redis" | "clock" | "log"> & {
+    limits: ReturnType<typeof createLimits>;
+    budgets: ReturnType<typeof createBudgets>;
+    epoch: Epoch;
+    /** Of one key. */
+    uploads: { readonly perMinute: number; readonly concurrent: number };
+    /** The current state of a key that was looked up before, if it may still be used. */
+    refresh: (keyId: string) => Promise<Caller | undefined>;
+  },
+) {
   const { redis, limits, budgets, epoch, uploads, refresh, clock, log } = deps;
   const calls: SlotKind = {
     quotaOf: (caller) => ({ ...caller.limits, ...budgetsOf(caller), name: `{${caller.keyId}}` }),

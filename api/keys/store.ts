@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { invalidValue, notFound } from "#errors";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import { type Budget, budgetPeriods, type KeyBudget } from "./budget-period.ts";
 import type { Limits } from "./limits.ts";
 
@@ -139,7 +139,7 @@ function updateOf({ limits = {}, budget, ...others }: KeyPatch, now: Date) {
 }
 
 /** The collection `keys`. It holds no secret, only the hash of one. */
-export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { model } = openCollection<Stored>(mongo, "keys", definition);
   const now = () => new Date(clock.now());
 

@@ -5,11 +5,10 @@
  * many, that MongoDB does not take, or that a killed process has, are missing.
  */
 import type { ServiceError } from "#errors";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
 import { oneAtATime } from "#platform/one-at-a-time";
+import type { Uses } from "#platform/uses";
 
 export { refusalsSchema } from "./migrations.ts";
 
@@ -46,7 +45,7 @@ export interface Refusal {
 type RefusedRequest = Pick<Refusal, "requestId" | "account" | "key" | "endpoint">;
 export type Refusals = ReturnType<typeof createRefusals>;
 
-export function createRefusals({ mongo, clock, log }: { mongo: Mongo; clock: Clock; log: Logger }) {
+export function createRefusals({ mongo, clock, log }: Uses<"mongo" | "clock" | "log">) {
   const { collection } = openCollection<Stored>(mongo, "refusedRequests", definition);
   /** Of the minute that runs, by account. */
   let counts = new Map<string, number>();

@@ -9,9 +9,8 @@
  * Only `npm start` issues codes, for the demo. Outside of it there are none to redeem.
  */
 import { createHash, randomBytes } from "node:crypto";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 
 export { sessionsSchema } from "./migrations.ts";
 
@@ -54,7 +53,7 @@ function toSession({ account, key, operator, sealed, expiresAt }: Stored): Sessi
 /** `subjectOf` gets the new secret, to seal with. */
 type SubjectOf = (secret: string) => Subject;
 
-export function createSessions({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+export function createSessions({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { model } = openCollection<Stored>(mongo, "sessions", definition);
 
   async function insert(use: Use, lifeMs: number, subjectOf: SubjectOf) {

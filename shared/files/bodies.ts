@@ -6,8 +6,8 @@ import {
   PutObjectCommand,
   type S3Client,
 } from "@aws-sdk/client-s3";
-import type { Clock } from "#platform/clock";
 import { nextTurnIfLarge } from "#platform/next-turn";
+import type { Uses } from "#platform/uses";
 import { fileLifetimeMs } from "./records.ts";
 
 const prefixes = ["bodies/", "answers/"] as const;
@@ -15,7 +15,7 @@ const bodyKey = (requestId: string) => `bodies/${requestId}`;
 const answerKey = (requestId: string) => `answers/${requestId}`;
 
 /** Request bodies too large for a job, and stored answers too large for a MongoDB document. */
-export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock }) {
+export function createBodies(deps: Uses<"clock"> & { s3: S3Client; bucket: string }) {
   const { s3, bucket, clock } = deps;
 
   async function put(Key: string, Body: Uint8Array): Promise<void> {

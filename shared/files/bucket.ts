@@ -8,7 +8,7 @@ import {
   type S3Client,
   type TransitionDefaultMinimumObjectSize,
 } from "@aws-sdk/client-s3";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { isErrorNamed } from "./transfer.ts";
 
 /** Expiry deletes everything sooner; this rule catches what it missed. */
@@ -36,7 +36,7 @@ const corsRules: readonly CORSRule[] = [
 ];
 
 /** Sets lifecycle rules, a second line behind expiry, and CORS. Leaves the rules of others as they are. */
-export async function prepareBucket(deps: { s3: S3Client; bucket: string; log: Logger }): Promise<void> {
+export async function prepareBucket(deps: Uses<"log"> & { s3: S3Client; bucket: string }): Promise<void> {
   const { s3, bucket: Bucket, log } = deps;
 
   async function attempt(setting: string, work: () => Promise<void>): Promise<void> {

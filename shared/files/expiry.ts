@@ -1,18 +1,16 @@
 import type { Collection, mongo } from "mongoose";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { scatter } from "#platform/collection";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { fromMongo, type StoredObject } from "./records.ts";
 import type { MultipartMarker, Storage } from "./storage.ts";
 
-interface Deps {
+interface Deps extends Uses<"clock" | "log"> {
   readonly collection: Collection<StoredObject>;
   readonly keyOf: (id: string) => string;
   /** Runs before objects are deleted. Returns the ids for which it failed. */
   readonly settle?: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly storage: Storage;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 const batchSize = 200;
@@ -86,7 +84,11 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
 }
 
 /** Aborts multipart uploads that can no longer be completed, one page of storage's list per call. */
-export function createMultipartCleanup({ storage, clock, prefix }: { storage: Storage; clock: Clock; prefix: string }) {
+export function createMultipartCleanup({
+  storage,
+  clock,
+  prefix,
+}: Uses<"clock"> & { storage: Storage; prefix: string }) {
   let marker: MultipartMarker | undefined;
 
   return async function abortAbandoned(): Promise<void> {

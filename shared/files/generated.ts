@@ -1,11 +1,9 @@
 import { fileExpired, invalidValue, noCapacity, upstreamError } from "#errors";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
 import { newFileId } from "#platform/ids";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
 import { type Spool, withSpool } from "#platform/spool";
 import { unlessAborted } from "#platform/unless-aborted";
+import type { Uses } from "#platform/uses";
 import { createExpiry } from "./expiry.ts";
 import { detect, headBytes } from "./media-types.ts";
 import { expiryGraceMs, fileLifetimeMs, fromMongo, objectFields } from "./records.ts";
@@ -46,7 +44,7 @@ const fileKey = (id: string) => `files/${id}`;
  * The collections `files` and `generations`: files made by models, and the provider jobs that make them. The record of a file
  * is written before its object, so that expiry knows of every object.
  */
-export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: Clock; log: Logger }) {
+export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storage: Storage }) {
   const { mongo, storage, clock, log } = deps;
   const files = openCollection<StoredFile>(mongo, "files", fileFields);
   const jobs = openCollection<StoredJob>(mongo, "generations", jobFields);

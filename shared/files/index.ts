@@ -20,11 +20,9 @@
 import type { Money } from "#money";
 import { isPublicHost } from "#platform/addresses";
 import { createBackground } from "#platform/background";
-import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
 import { connectS3, type S3Config } from "#platform/s3";
+import type { Uses } from "#platform/uses";
 import { createBodies } from "./bodies.ts";
 import { prepareBucket } from "./bucket.ts";
 import { createMultipartCleanup } from "./expiry.ts";
@@ -46,13 +44,12 @@ export type { Upload } from "./upload-view.ts";
 export type Files = ReturnType<typeof createFiles>;
 export type GeneratedFile = Exclude<Awaited<ReturnType<Files["generated"]["find"]>>, "expired" | undefined>;
 
-export function createFiles(deps: {
-  config: S3Config & Pick<Config, "S3_BUCKET" | "UPLOAD_USD_PER_GB_DAY">;
-  mongo: Mongo;
-  money: Money;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createFiles(
+  deps: Uses<"mongo" | "clock" | "log"> & {
+    config: S3Config & Pick<Config, "S3_BUCKET" | "UPLOAD_USD_PER_GB_DAY">;
+    money: Money;
+  },
+) {
   const { config, mongo, money, clock, log } = deps;
   const background = createBackground({ log });
   const s3 = connectS3(config, "commands");

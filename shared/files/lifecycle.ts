@@ -1,10 +1,9 @@
 import { noCapacity, toServiceError } from "#errors";
 import { formatUsd, type Money, parseUsd, type ReleaseReason } from "#money";
 import type { Background } from "#platform/background";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
 import { retry } from "#platform/retry";
 import { unlessAborted } from "#platform/unless-aborted";
+import type { Uses } from "#platform/uses";
 import { createExpiry } from "./expiry.ts";
 import type { MediaType } from "./media-types.ts";
 import { fileLifetimeMs, type Records, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
@@ -37,15 +36,15 @@ export function storagePrice(usdPerGbDay: string): (bytes: number) => bigint {
  * without an active file, which the next completion finishes or expiry refunds; never an active file without a charge.
  * The cost is held before the first byte.
  */
-export function createLifecycle(deps: {
-  records: Records;
-  money: Money;
-  price: (bytes: number) => bigint;
-  storage: Storage;
-  background: Background;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createLifecycle(
+  deps: Uses<"clock" | "log"> & {
+    records: Records;
+    money: Money;
+    price: (bytes: number) => bigint;
+    storage: Storage;
+    background: Background;
+  },
+) {
   const { records, money, price, storage, background, clock, log } = deps;
   const expiry = createExpiry({ ...deps, collection: records.objects, keyOf: uploadKey, settle });
 

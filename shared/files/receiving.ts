@@ -1,11 +1,10 @@
 import { invalidValue, requestTooLarge, ServiceError, toServiceError } from "#errors";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { detect, headBytes, unsupportedFile } from "./media-types.ts";
 import { expiryGraceMs, newRecord, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
 import type { Upload, UploadDeps } from "./upload-view.ts";
 
-type Deps = UploadDeps & { readonly log: Logger };
+type Deps = UploadDeps & Uses<"log">;
 
 /** From the start of a raw or form upload to its last byte. */
 const receiveTimeoutMs = 20 * 60_000;
@@ -87,7 +86,7 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock, 
 /** A body as it arrives: its first bytes, then all of it. Throws 400 if it breaks off, misses the deadline or has another length. */
 function createIncoming(
   body: AsyncIterable<Buffer>,
-  { bytes, deadline, clock }: { bytes: number; deadline: number; clock: Clock },
+  { bytes, deadline, clock }: Uses<"clock"> & { bytes: number; deadline: number },
 ) {
   const source = body[Symbol.asyncIterator]();
   let received = 0;

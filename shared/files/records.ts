@@ -1,9 +1,10 @@
 import { type Collection, mongo, type QueryFilter } from "mongoose";
 import { invalidValue, noCapacity, type ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { newUploadId } from "#platform/ids";
-import { duplicateKey, type Mongo } from "#platform/mongo";
+import { duplicateKey } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import { mediaKinds } from "./media-types.ts";
 
 const statuses = ["pending", "active", "expired", "deleted"] as const;
@@ -126,7 +127,7 @@ export const uploadEnded = ({ _id }: { _id: string }, status: UploadStatus, para
 export type Records = ReturnType<typeof createRecords>;
 
 /** The collection `uploads`. Every change of state is a compare-and-set of one document. */
-export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { model, collection } = openCollection<StoredUpload>(mongo, "uploads", definition);
   const objects = collection as unknown as Collection<StoredObject>;
 

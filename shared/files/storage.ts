@@ -10,8 +10,7 @@ import {
   PutObjectCommand,
   type S3Client,
 } from "@aws-sdk/client-s3";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { createTransfers, isErrorNamed, storageUnavailable } from "./transfer.ts";
 
 export type Storage = ReturnType<typeof createStorage>;
@@ -36,13 +35,9 @@ const fromStorage = <T>(operation: Promise<T>): Promise<T> =>
   });
 
 /** Objects in the bucket. A failure of storage is `noCapacity`. */
-export function createStorage(deps: {
-  commands: S3Client;
-  transfers: S3Client;
-  bucket: string;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createStorage(
+  deps: Uses<"clock" | "log"> & { commands: S3Client; transfers: S3Client; bucket: string },
+) {
   const { commands, transfers, bucket: Bucket, log } = deps;
   const { send, open } = createTransfers({ ...deps, s3: transfers });
 

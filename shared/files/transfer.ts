@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { GetObjectCommand, PutObjectCommand, type S3Client } from "@aws-sdk/client-s3";
 import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 
 export const storageUnavailable = (cause: unknown) =>
   noCapacity("File storage cannot be reached right now; nothing was charged.", 5, cause);
@@ -37,7 +38,7 @@ function createIdleTimer(clock: Clock, signal: AbortSignal | undefined) {
 }
 
 /** `s3`: a client without timeouts, which the idle timer replaces. */
-export function createTransfers({ s3, bucket: Bucket, clock }: { s3: S3Client; bucket: string; clock: Clock }) {
+export function createTransfers({ s3, bucket: Bucket, clock }: Uses<"clock"> & { s3: S3Client; bucket: string }) {
   /**
    * Streams an object of known size at the pace of storage, so that no object is ever whole in memory. Throws what `chunks`
    * throws. Resolves with the ETag.

@@ -1,6 +1,6 @@
 import type { S3Client } from "@aws-sdk/client-s3";
 import { S3RequestPresigner } from "@aws-sdk/s3-request-presigner";
-import type { Clock } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 import type { Lifecycle } from "./lifecycle.ts";
 import { type Records, type StoredUpload, statusAt, uploadKey } from "./records.ts";
 import type { Storage } from "./storage.ts";
@@ -62,13 +62,12 @@ type Links = ReturnType<typeof createLinks>;
 export type ToUpload = ReturnType<typeof createToUpload>;
 export type Upload = Awaited<ReturnType<ToUpload>>;
 
-export interface UploadDeps {
+export interface UploadDeps extends Uses<"clock"> {
   readonly records: Records;
   readonly storage: Storage;
   readonly lifecycle: Lifecycle;
   readonly links: Links;
   readonly toUpload: ToUpload;
-  readonly clock: Clock;
 }
 
 /** A link to an active upload lives this long, or for the rest of the upload's life. */
@@ -82,7 +81,7 @@ export const partsOf = (bytes: number, partSize: number): readonly { partNumber:
   }));
 
 /** The current public view of an upload's record. Times are unix milliseconds. */
-export function createToUpload({ links, clock }: { links: Links; clock: Clock }) {
+export function createToUpload({ links, clock }: Uses<"clock"> & { links: Links }) {
   async function multipartLinks(record: StoredUpload) {
     const { uploadId, partSize, linksExpireAt } = record.multipart ?? {};
     if (!uploadId || !partSize || !linksExpireAt) return undefined;

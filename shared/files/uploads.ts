@@ -2,7 +2,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import { invalidValue, noCapacity, uploadExpired, uploadNotFound } from "#errors";
 import type { UploadRef } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import type { MediaType } from "./media-types.ts";
 import { createParts } from "./parts.ts";
 import { createReceiving } from "./receiving.ts";
@@ -25,11 +25,11 @@ interface Usable extends MediaType {
   readonly expiresAt: number;
 }
 
-type Deps = UploadDeps & {
-  readonly log: Logger;
-  /** Storage has an address on the internet. */
-  readonly providersReachLinks: boolean;
-};
+type Deps = UploadDeps &
+  Uses<"log"> & {
+    /** Storage has an address on the internet. */
+    readonly providersReachLinks: boolean;
+  };
 
 export function createUploads(deps: Deps) {
   const { records, storage, lifecycle, links, providersReachLinks, toUpload, clock, log } = deps;

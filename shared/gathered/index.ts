@@ -4,8 +4,7 @@
  * are absent until the next run. Times are Unix milliseconds, amounts decimal strings of nano-USD.
  */
 import { z } from "zod";
-import type { Clock } from "#platform/clock";
-import type { RedisClient } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 
 const key = "gathered";
 /** Scrapes ask for one value after the other. */
@@ -40,7 +39,7 @@ interface GatheredValues {
 
 export type Gathered = ReturnType<typeof createGathered>;
 
-export function createGathered({ redis, clock }: { redis: RedisClient; clock: Clock }) {
+export function createGathered({ redis, clock }: Uses<"redis" | "clock">) {
   let last: { readonly at: number; readonly values: Promise<GatheredValues> } | undefined;
 
   async function readNow(): Promise<GatheredValues> {

@@ -21,12 +21,13 @@ import type { Usage } from "#catalog";
 import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { Money } from "#money";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
-import { isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate } from "#platform/mongo";
 import { UnansweredError } from "#platform/mongo-timeouts";
 import { retry } from "#platform/retry";
+import type { Uses } from "#platform/uses";
 
 export interface ClaimRequest extends Owner {
   readonly account: string;
@@ -100,12 +101,12 @@ const idOf = (account: string, key: string) =>
     .update(JSON.stringify([account, key]))
     .digest("base64url");
 
-export function createIdempotencyStore(deps: {
-  mongo: Mongo;
-  money: Pick<Money, "entry" | "endUndecided">;
-  files: Pick<Files, "putAnswer" | "getAnswer">;
-  clock: Clock;
-}) {
+export function createIdempotencyStore(
+  deps: Uses<"mongo" | "clock"> & {
+    money: Pick<Money, "entry" | "endUndecided">;
+    files: Pick<Files, "putAnswer" | "getAnswer">;
+  },
+) {
   const { mongo, money, files, clock } = deps;
   const { collection } = openCollection<Stored>(mongo, "idempotency", definition);
 

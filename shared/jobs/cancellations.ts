@@ -1,8 +1,7 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
 import { type RedisClient, reconnectTogether } from "#platform/redis";
 import { retry } from "#platform/retry";
+import type { Uses } from "#platform/uses";
 import { cancelledKey, channelOf, isUnanswered, type Notice, type Pace, paces } from "./frames.ts";
 
 const backoff = { firstMs: 100, maxMs: 100 };
@@ -13,12 +12,7 @@ const noticeOf: ReadonlyMap<string, Notice | Pace> = new Map([
 ]);
 
 /** The worker's end of cancellation: which of its running calls were cancelled or paused, and whose callers disconnected. */
-export function createCancellations(deps: {
-  subscriber: RedisClient;
-  commands: RedisClient;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createCancellations(deps: Uses<"clock" | "log"> & { subscriber: RedisClient; commands: RedisClient }) {
   const { subscriber, commands, clock, log } = deps;
   const watched = new Map<string, (notice: Notice | Pace) => void>();
   let asked: string[] = [];

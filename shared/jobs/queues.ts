@@ -1,8 +1,7 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { Queue } from "bullmq";
 import type { ObserveWrite } from "#platform/group-commit";
-import type { Logger } from "#platform/logger";
-import type { RedisClient } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 import { isTextPool, jobCatalog, type PaidCall, type PaidJobName, type Pool, textPools } from "./catalog.ts";
 import { createShards, prefixOf, shardOf, sharedKey } from "./shards.ts";
 
@@ -46,7 +45,7 @@ const scheduled = Object.entries(jobCatalog).flatMap(([name, job]) =>
 );
 const schedulingPools = [...new Set(scheduled.map(({ pool }) => pool))];
 
-export function createQueues(deps: { redis: RedisClient; observe?: ObserveWrite; log: Logger; chatShards?: number }) {
+export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWrite; chatShards?: number }) {
   const { redis, observe, log, chatShards = 1 } = deps;
   /** Those that still take calls. */
   const batches = new Map<string, Batch>();

@@ -1,6 +1,6 @@
-import { type Clock, sleep } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import { sleep } from "#platform/clock";
 import { onReconnect, type RedisClient, reconnectTogether } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 import { cancelledKey, channelOf, type Frame, fromField, leaseMs, type Notice, type Pace, replyKey } from "./frames.ts";
 
 /** Every worker looks once a second. */
@@ -38,15 +38,15 @@ function after(id: string): string {
 }
 
 /** The API's end of the reply protocol: one stream for all replies to this instance. */
-export function createReplyReader(deps: {
-  /** Random at each start. */
-  instance: string;
-  /** Reads, and may block. */
-  reader: RedisClient;
-  commands: RedisClient;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createReplyReader(
+  deps: Uses<"clock" | "log"> & {
+    /** Random at each start. */
+    instance: string;
+    /** Reads, and may block. */
+    reader: RedisClient;
+    commands: RedisClient;
+  },
+) {
   const { instance, reader, commands, clock, log } = deps;
   const key = replyKey(instance);
   const waiting = new Map<string, (frame: Frame) => void>();

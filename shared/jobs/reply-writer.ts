@@ -1,9 +1,9 @@
 import type { ServiceError } from "#errors";
-import type { Clock } from "#platform/clock";
 import type { ObserveWrite } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
-import { onReconnect, type RedisClient } from "#platform/redis";
+import { onReconnect } from "#platform/redis";
 import { retry } from "#platform/retry";
+import type { Uses } from "#platform/uses";
 import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
 import {
   type Frame,
@@ -35,7 +35,7 @@ const stalledMs = 1_000;
 /** The reply key is missing, but Redis has not been back for long. */
 class KeyMissing extends Error {}
 
-export function createReplies(deps: { redis: RedisClient; observe?: ObserveWrite; clock: Clock }) {
+export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: ObserveWrite }) {
   const { redis, clock } = deps;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
   onReconnect(redis, () => {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { RedisClient } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 import { type Pool, pools } from "./catalog.ts";
 
 /**
@@ -27,7 +27,7 @@ export function shardOf(account: string, count: number): string {
 
 const shardsKey = sharedKey("chat", "shards");
 
-export function createShards({ redis, own }: { redis: RedisClient; own: number }) {
+export function createShards({ redis, own }: Uses<"redis"> & { own: number }) {
   /** Never fewer than before: there may be jobs in all of them. */
   let known = own;
 

@@ -1,8 +1,6 @@
 import { z } from "zod";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
-import type { RedisClient } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 import { type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
 import { mergeSpeeds, type Speed, speedKey, speeds } from "./speeds.ts";
@@ -37,13 +35,7 @@ const intervalMs = 1_000;
 const forgetMs = 60_000;
 
 /** Writes this worker's record every second until stopped, which removes it at once. */
-export function registerWorker(deps: {
-  worker: string;
-  redis: RedisClient;
-  clock: Clock;
-  log: Logger;
-  record: () => WorkerRecord;
-}) {
+export function registerWorker(deps: Uses<"redis" | "clock" | "log"> & { worker: string; record: () => WorkerRecord }) {
   const { worker, redis, clock, log } = deps;
   const write = oneAtATime(log, "writing the worker record", () =>
     Promise.all([
@@ -71,13 +63,10 @@ export function createWorkerRegistry({
   catalog,
   clock,
   log,
-}: {
-  redis: RedisClient;
+}: Uses<"redis" | "clock" | "log"> & {
   queues: Pick<Queues, "backlog" | "announceShards">;
   /** The hash of this API instance's catalog. */
   catalog: string;
-  clock: Clock;
-  log: Logger;
 }) {
   let workers: readonly KnownWorker[] = [];
   let workersByCatalog: Readonly<Record<string, number>> = {};

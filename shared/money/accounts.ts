@@ -1,10 +1,9 @@
 import { Schema } from "mongoose";
 import type { Tier } from "#catalog";
 import { invalidValue, notFound } from "#errors";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
 import { newId } from "#platform/ids";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 
 export type AccountPatch = {
   readonly [Field in "name" | "tier" | "frozen" | "buybackToken"]?: Account[Field] | undefined;
@@ -83,7 +82,7 @@ export const toAccount = (stored: Omit<StoredAccount, "holds">) => ({
 export type Accounts = ReturnType<typeof createAccounts>;
 
 /** The collection `accounts`. The operations of every call use `collection`, which does not cast. */
-export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { model, collection } = openCollection<StoredAccount>(mongo, "accounts", definition);
   // An account may have thousands of holds.
   const summary = { holds: 0 } as const;

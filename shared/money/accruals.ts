@@ -1,6 +1,7 @@
 import type { mongo } from "mongoose";
 import { scatter } from "#platform/collection";
-import type { Ledger, StoredEntry } from "./ledger.ts";
+import type { MoneyDeps } from "./deps.ts";
+import type { StoredEntry } from "./ledger.ts";
 
 /** How much of what is charged buys back, and the token where neither the account nor the caller chose an eligible one. */
 export interface BuybackTerms {
@@ -39,7 +40,7 @@ const unclaimed = { "buyback.batch": { $type: "null" } } as mongo.Filter<StoredE
 const unclaimedOfAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mongo.Filter<StoredEntry>;
 
 /** The buybacks that ledger entries carry. */
-export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
+export function createAccruals({ ledger: { collection } }: MoneyDeps) {
   /** By token, the accruals that are in no batch. */
   async function accrued(): Promise<Accrued[]> {
     const sums = collection.aggregate<Accrued>(

@@ -1,7 +1,7 @@
 import { notFound } from "#errors";
-import type { Clock } from "#platform/clock";
 import { scatter } from "#platform/collection";
-import { type Account, type Accounts, toAccount } from "./accounts.ts";
+import { type Account, toAccount } from "./accounts.ts";
+import type { MoneyDeps } from "./deps.ts";
 
 export const withAlert = { alertBelow: { $exists: true } };
 export const alertIndex = { alertBelow: 1 } as const;
@@ -11,7 +11,7 @@ export const alertIndex = { alertBelow: 1 } as const;
  * finds it at the threshold or above. Each is one write of one document by its own state, so any number of processes may
  * look at once. Between two looks a balance may fall and rise unnoticed, as by the hold of a short call.
  */
-export function createBalanceAlerts({ accounts, clock }: { accounts: Accounts; clock: Clock }) {
+export function createBalanceAlerts({ accounts, clock }: MoneyDeps) {
   const { collection } = accounts;
   const now = () => new Date(clock.now());
   const options = { hint: alertIndex, ...scatter("balance alerts") } as const;

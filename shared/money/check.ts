@@ -1,13 +1,10 @@
 import type { ClientSession } from "mongoose";
-import type { Clock } from "#platform/clock";
 import { longRunning, scatter } from "#platform/collection";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
-import type { Accounts, StoredAccount } from "./accounts.ts";
+import type { StoredAccount } from "./accounts.ts";
 import type { ArchivedSums } from "./archive/sums.ts";
 import type { Checkpoints, Range, Sums } from "./checkpoints.ts";
+import type { MoneyDeps } from "./deps.ts";
 import { isLease } from "./leases/closing.ts";
-import type { Ledger } from "./ledger.ts";
 import { pendingCosts } from "./pending-costs.ts";
 
 /** The accounts and entries that are read from one snapshot, which MongoDB retains for five minutes. */
@@ -22,15 +19,7 @@ const pageEntries = 100_000;
  * found by every later check, but one that was changed or removed afterwards only by a full check, which reads every entry
  * again, adds the sums of those that were archived, and compares the checkpoints with them.
  */
-export function createCheck(deps: {
-  mongo: Mongo;
-  accounts: Accounts;
-  ledger: Ledger;
-  checkpoints: Checkpoints;
-  archivedSums: ArchivedSums;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createCheck(deps: MoneyDeps & { checkpoints: Checkpoints; archivedSums: ArchivedSums }) {
   const { mongo, accounts, ledger, checkpoints, archivedSums, clock, log } = deps;
 
   /** Goes on after an account, for at most so many pages. `next`: where the following run begins; undefined at the end. */

@@ -1,7 +1,7 @@
 import type { ClientSession, mongo as driver } from "mongoose";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import type { Mongo } from "#platform/mongo";
-import { accountIndex, type Ledger, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
+import type { MoneyDeps } from "./deps.ts";
+import { accountIndex, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
 
 /** A range of account ids. */
 export interface Range {
@@ -44,7 +44,7 @@ export type Checkpoints = ReturnType<typeof createCheckpoints>;
  * an entry that is inserted late has no mark either. A crash in between changes nothing; of two processes that count the
  * same entry, one has its transaction aborted.
  */
-export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Ledger }) {
+export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
   const { collection } = openCollection<StoredCheckpoint>(mongo, "checkpoints", definition);
 
   async function countSome(session: ClientSession): Promise<number> {

@@ -2,13 +2,14 @@ import type { mongo as driver } from "mongoose";
 import { invalidValue } from "#errors";
 import { olderThan, scatter } from "#platform/collection";
 import type { Page } from "./accounts.ts";
+import type { MoneyDeps } from "./deps.ts";
 import {
   accountIndex,
+  answerIndex,
   anyStatusIndex,
   byId,
   errorIndex,
   keyIndex,
-  type Ledger,
   type LedgerEntry,
   modelIndex,
   type RequestRecord,
@@ -68,7 +69,7 @@ const notOlderThan = ({ _id, createdAt }: Pick<StoredEntry, "_id" | "createdAt">
 
 /** Every filter has an index, alone; of several one has, and the others are compared within a bounded window. */
 export const createFindCalls =
-  ({ ledger: { collection } }: { ledger: Ledger }) =>
+  ({ ledger: { collection } }: MoneyDeps) =>
   async (query: CallQuery): Promise<CallPage> => {
     const { account, key, status, model, endpoint, code, upstream, from, to, limit, after } = query;
     const ofAll = account === undefined ? scatter("operator") : {};
@@ -113,4 +114,22 @@ export const createFindCalls =
     const found = await collection.find(inWindow, { ...options, limit: limit + 1 }).toArray();
     const calls = found.slice(0, limit).map(toEntry);
     return { calls, next: found.length > limit ? calls.at(-1)?.id : oldest?._id };
+  };
+
+/** Ids of answers that the service makes itself end with this, after a prefix of their format. */
+const randomPart = /(?:^|[_-])([0-9A-Za-z]{24})$/;
+
+/** Finds a call by its request id, or by the id of its answer: of several answers with one id the newest. */
+export const createFindAnswer =
+  ({ ledger }: MoneyDeps) =>
+  async (account: string, id: string, key: string | undefined): Promise<LedgerEntry | undefined> => {
+    const visible = (found: LedgerEntry | undefined) =>
+      found?.request && (key === undefined || found.request.key === key) ? found : undefined;
+    const random = randomPart.exec(id)?.[1];
+    const made = random === undefined ? undefined : visible(await ledger.entry(account, `req_${random}`));
+    if (made) return made;
+    const ofAnswer = { account, "request.answerId": id, ...(key !== undefined && { "request.key": key }) };
+    const options = { hint: answerIndex, sort: { createdAt: -1 } } as const;
+    const stored = await ledger.collection.findOne(ofAnswer as object, options);
+    return stored ? toEntry(stored) : undefined;
   };

@@ -1,12 +1,10 @@
 import { accountFrozen, insufficientBalance, noCapacity, rateLimited } from "#errors";
 import type { Background } from "#platform/background";
-import { type Clock, sleep } from "#platform/clock";
+import { sleep } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
-import type { Accounts, StoredAccount, StoredHold } from "./accounts.ts";
+import type { StoredAccount, StoredHold } from "./accounts.ts";
+import type { MoneyDeps } from "./deps.ts";
 import { assertRequestId } from "./ledger.ts";
-import type { MoneyObserver } from "./observer.ts";
 import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
 import { createRefusedAccounts } from "./refused-accounts.ts";
 import type { Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
@@ -109,15 +107,12 @@ export function fitHolds(state: AccountState | null, group: readonly Hold[]) {
   return { fitting, refused };
 }
 
-export function createHold(deps: {
-  accounts: Accounts;
-  mongo: Mongo;
-  release: (call: ReleasedCall, reason: ReleaseReason) => Promise<unknown>;
-  background: Background;
-  observer?: MoneyObserver | undefined;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createHold(
+  deps: MoneyDeps & {
+    release: (call: ReleasedCall, reason: ReleaseReason) => Promise<unknown>;
+    background: Background;
+  },
+) {
   const { accounts, mongo, release, background, observer, clock, log } = deps;
 
   /** Writes all of them or none. */

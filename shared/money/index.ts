@@ -13,34 +13,30 @@
  * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
  */
 import { createBackground } from "#platform/background";
-import type { Clock } from "#platform/clock";
 import { scatter } from "#platform/collection";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
 import { type ArchiveSizes, createArchive } from "./archive/archive.ts";
 import type { ArchiveObjects } from "./archive/objects.ts";
 import { createArchiveParts } from "./archive/parts.ts";
+import { createRestoredEntries } from "./archive/restored-entries.ts";
 import { createArchivedSums } from "./archive/sums.ts";
 import { createBalanceAlerts } from "./balance-alerts.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
-import { createFindAnswer } from "./find-answer.ts";
-import { createFindCalls } from "./find-calls.ts";
-import { createHoldList } from "./hold-list.ts";
+import type { MoneyDeps, MoneyObserver } from "./deps.ts";
+import { createFindAnswer, createFindCalls } from "./find-calls.ts";
 import { createHold } from "./holds.ts";
-import { createKeyUsage } from "./usage/key-usage.ts";
-import type { Recalls, Registration } from "./leases/lease.ts";
 import { createLeaseClosing } from "./leases/closing.ts";
+import type { Registration } from "./leases/lease.ts";
 import { createLeases } from "./leases/leases.ts";
+import type { ReturnRequests } from "./leases/return-requests.ts";
 import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
-import type { MoneyObserver } from "./observer.ts";
 import { createOpenHolds } from "./open-holds.ts";
 import { createPaymentAccounts } from "./payment-accounts.ts";
 import { pendingCosts } from "./pending-costs.ts";
-import { createRestoredEntries } from "./archive/restored-entries.ts";
 import {
   createApply,
   createDecide,
@@ -53,20 +49,22 @@ import {
 import { createSweep } from "./sweep.ts";
 import { createUndelivered } from "./undelivered.ts";
 import { createUsageDays } from "./usage/days.ts";
+import { createKeyUsage } from "./usage/key-usage.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
 export { archivableMs } from "./archive/archive.ts";
 export { type ArchiveObjects, createArchiveObjects } from "./archive/objects.ts";
 export type { ArchivedMonth } from "./archive/parts.ts";
+export type { RestoreState } from "./archive/restored-entries.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
+export type { MoneyObserver } from "./deps.ts";
 export type { CallPage, CallQuery } from "./find-calls.ts";
-export type { ListedHold } from "./hold-list.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
-export type { KeyUsage } from "./usage/key-totals.ts";
-export type { Leased, Recalls, Registration } from "./leases/lease.ts";
 export { decidableMs } from "./leases/closing.ts";
+export type { Leased, Registration } from "./leases/lease.ts";
 export type { Leases } from "./leases/leases.ts";
+export { createReturnRequests, type ReturnRequests } from "./leases/return-requests.ts";
 export {
   type EntryKind,
   entryKinds,
@@ -76,13 +74,12 @@ export {
 } from "./ledger.ts";
 export { moneySchema } from "./migrations.ts";
 export type { Movement, Payout } from "./movements.ts";
-export type { MoneyObserver } from "./observer.ts";
+export type { ListedHold } from "./open-holds.ts";
 export { isPaymentAccount, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
-export { createRecalls } from "./leases/return-requests.ts";
-export type { RestoreState } from "./archive/restored-entries.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export type { DeliveryNote } from "./undelivered.ts";
 export { dayOf, daysLater } from "./usage/dates.ts";
+export type { KeyUsage } from "./usage/key-totals.ts";
 export { type UsageGroup, type UsageRow, usageGroups } from "./usage/views.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
@@ -92,40 +89,33 @@ export type Archive = ReturnType<Money["createArchive"]>;
 
 interface ArchiveSettings {
   readonly objects: ArchiveObjects;
-  /** Absent: nothing is archived. */
+  /** Without retention nothing is archived. */
   readonly retentionDays: number | undefined;
   readonly sizes?: ArchiveSizes | undefined;
 }
 
-export function createMoney(deps: {
-  mongo: Mongo;
-  /** Absent: nothing accrues. */
+export function createMoney({
+  buyback,
+  observer,
+  ...platform
+}: Uses<"mongo" | "clock" | "log"> & {
+  /** Without terms nothing accrues. */
   buyback?: BuybackTerms | undefined;
   observer?: MoneyObserver | undefined;
-  clock: Clock;
-  log: Logger;
 }) {
-  const { mongo, buyback, observer, clock, log } = deps;
-  const background = createBackground({ log });
-  const accounts = createAccounts({ mongo, clock });
-  const ledger = createLedger({ mongo });
-  const checkpoints = createCheckpoints({ mongo, ledger });
-  const usageDays = createUsageDays({ mongo, ledger, clock });
-  const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, observer, clock, log });
-  const { apply, applyOnce } = createApply({ accounts, observer, clock, log });
-  const parts = createArchiveParts({ mongo, clock });
-  const archivedSums = createArchivedSums({ mongo, ledger });
-  const restored = createRestoredEntries({ mongo, parts, clock });
-  const { closeLease, closeOwnLease, applyLateCosts, findSwept } = createLeaseClosing({
-    mongo,
-    accounts,
-    ledger,
-    observer,
-    clock,
-    log,
-  });
-
-  const movements = createMovements({ mongo, accounts, ledger, clock, log });
+  const background = createBackground(platform);
+  const accounts = createAccounts(platform);
+  const ledger = createLedger(platform);
+  const deps: MoneyDeps = { ...platform, accounts, ledger, observer };
+  const checkpoints = createCheckpoints(deps);
+  const usageDays = createUsageDays(deps);
+  const { decide, decideOnce, shortfalls } = createDecide({ ...deps, buyback });
+  const { apply, applyOnce } = createApply(deps);
+  const parts = createArchiveParts(platform);
+  const archivedSums = createArchivedSums(deps);
+  const restored = createRestoredEntries({ ...platform, parts });
+  const { closeLease, closeOwnLease, applyLateCosts, findSwept } = createLeaseClosing(deps);
+  const movements = createMovements(deps);
 
   /** Decides, then applies the entry that counts. */
   async function settle(decision: Decision): Promise<Decided> {
@@ -141,7 +131,7 @@ export function createMoney(deps: {
   const release = (call: ReleasedCall, reason: ReleaseReason) => settle(releaseDecision(call, reason));
 
   return {
-    ...createHold({ accounts, mongo, release, background, observer, clock, log }),
+    ...createHold({ ...deps, release, background }),
     decide,
     apply,
     settle,
@@ -149,9 +139,9 @@ export function createMoney(deps: {
     shortfalls,
     ...movements,
     ...createPaymentAccounts(accounts),
-    ...createUndelivered({ mongo, ledger, refund: movements.refund, clock, log }),
-    ...createAccruals({ ledger }),
-    ...createKeyUsage({ mongo, accounts, ledger, totals: usageDays.totals, hours: usageDays.hours }),
+    ...createUndelivered({ ...deps, refund: movements.refund }),
+    ...createAccruals(deps),
+    ...createKeyUsage({ ...deps, totals: usageDays.totals, hours: usageDays.hours }),
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,
@@ -161,19 +151,19 @@ export function createMoney(deps: {
     entry: ledger.entry,
     findEntry: ledger.findEntry,
     /** Calls by what they were; one that still runs has no entry yet. */
-    findCalls: createFindCalls({ ledger }),
-    ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce, closeLease }),
+    findCalls: createFindCalls(deps),
+    ...createSweep({ ...deps, applyOnce, decideOnce, closeLease }),
     applyLateCosts,
-    findAnswer: createFindAnswer(ledger),
-    ...createBalanceAlerts({ accounts, clock }),
+    findAnswer: createFindAnswer(deps),
+    ...createBalanceAlerts(deps),
     /** For a worker: makes the usage of the last days. */
     sumUsage: usageDays.sumUsage,
     /** Usage by day, at most a minute old. */
     usage: usageDays.usage,
     usageOfKey: usageDays.totals.usageOfKey,
     /** For an API instance: the holds of its text calls. */
-    createLeases: (instance: { readonly registration: Registration; readonly recalls: Recalls }) =>
-      createLeases({ ...instance, accounts, ledger, mongo, closeOwnLease, observer, clock, log }),
+    createLeases: (instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) =>
+      createLeases({ ...deps, ...instance, closeOwnLease }),
     /** By account: credits less decided costs. */
     balances: async (ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> => {
       const found = await accounts.holdsOf(ids);
@@ -182,9 +172,8 @@ export function createMoney(deps: {
         Object.keys(holds).reduce((sum, id) => sum + (costs.get(id) ?? 0n), 0n);
       return new Map(found.map((each) => [each._id, each.available + each.held - pending(each)]));
     },
-    openHolds: createOpenHolds({ accounts, ledger, clock }),
-    listHolds: createHoldList({ accounts }),
-    check: createCheck({ mongo, accounts, ledger, checkpoints, archivedSums, clock, log }),
+    ...createOpenHolds(deps),
+    check: createCheck({ ...deps, checkpoints, archivedSums }),
     /** About how many there are, payment accounts too: from metadata. */
     countAccounts: () => accounts.collection.estimatedDocumentCount(scatter("check")),
     checkpoint: checkpoints.checkpoint,
@@ -200,20 +189,9 @@ export function createMoney(deps: {
     },
     /** For a worker: moves old entries to storage, and restores them. */
     createArchive({ objects, retentionDays, sizes }: ArchiveSettings) {
-      const { run, read } = createArchive({
-        mongo,
-        accounts,
-        ledger,
-        parts,
-        sums: archivedSums,
-        findSwept,
-        objects,
-        sumUsage: usageDays.sumUsage,
-        retentionDays,
-        sizes,
-        clock,
-        log,
-      });
+      const { sumUsage } = usageDays;
+      const archive = { parts, sums: archivedSums, findSwept, objects, sumUsage, retentionDays, sizes };
+      const { run, read } = createArchive({ ...deps, ...archive });
       return { run, restore: (signal?: AbortSignal) => restored.work(read, signal) };
     },
     /** Resolves once no release is running in the background: wait for it before MongoDB closes. At most two minutes. */

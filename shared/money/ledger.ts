@@ -2,7 +2,7 @@ import { type ClientSession, type Model, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
 import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import type { Page } from "./accounts.ts";
 import { type Attempt, attemptsOf, type StoredAttempts } from "./attempts.ts";
 
@@ -181,7 +181,7 @@ export const byId = { _id: 1 } as const;
 export type Ledger = ReturnType<typeof createLedger>;
 
 /** The collection `ledger`: append-only. `insert` and `collection` do not cast. */
-export function createLedger({ mongo }: { mongo: Mongo }) {
+export function createLedger({ mongo }: Uses<"mongo">) {
   const { model, collection } = openCollection<StoredEntry>(mongo, "ledger", entryDefinition);
 
   /**

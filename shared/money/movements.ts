@@ -1,11 +1,10 @@
 import { conflict, invalidValue, noCapacity, notFound, ServiceError } from "#errors";
-import type { Clock } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
-import type { Logger } from "#platform/logger";
-import { isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import type { Account, Accounts } from "./accounts.ts";
-import { type EntryKind, type Ledger, type LedgerEntry, refundOf, type StoredEntry, toEntry } from "./ledger.ts";
+import type { MoneyDeps } from "./deps.ts";
+import { type EntryKind, type LedgerEntry, refundOf, type StoredEntry, toEntry } from "./ledger.ts";
 import { isPaymentAccount, paymentAccount } from "./payment-accounts.ts";
 import { maxInt64 } from "./usd.ts";
 
@@ -60,7 +59,7 @@ const backoff = { firstMs: 20, maxMs: 1_000 };
 const refundable: ReadonlySet<EntryKind> = new Set(["usage", "storage"]);
 
 /** Movements that are rare: each is one transaction of an account and an entry. */
-export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger: Ledger; clock: Clock; log: Logger }) {
+export function createMovements(deps: MoneyDeps) {
   const { mongo, accounts, ledger, clock, log } = deps;
 
   /**

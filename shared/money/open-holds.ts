@@ -1,13 +1,14 @@
-import type { Clock } from "#platform/clock";
+import { invalidValue } from "#errors";
 import { scatter } from "#platform/collection";
-import { type Accounts, withOpenHolds } from "./accounts.ts";
+import { type Page, type StoredHold, withOpenHolds } from "./accounts.ts";
+import type { MoneyDeps } from "./deps.ts";
 import { isLease } from "./leases/closing.ts";
-import type { Ledger } from "./ledger.ts";
 import { findOverdue } from "./sweep.ts";
 
-/** Bounds of one count, so that it costs little however many accounts are active. */
+/** Bounds what one count or page costs, however many accounts are active: it reads those whose holds expire first. */
 const maxAccounts = 20_000;
 const maxOverdue = 1_000;
+const listMs = 10_000;
 
 interface Counted {
   readonly _id: boolean;
@@ -15,9 +16,33 @@ interface Counted {
   readonly oldestAt: Date;
 }
 
-/** The holds of all accounts, read from the index of accounts that have any: those first that expire first. */
-export function createOpenHolds({ accounts, ledger, clock }: { accounts: Accounts; ledger: Ledger; clock: Clock }) {
-  /** Holds that have expired without an entry of their call. */
+export type ListedHold = ReturnType<typeof toListed>;
+
+interface Found {
+  readonly account: string;
+  readonly k: string;
+  readonly v: StoredHold;
+}
+
+const toListed = ({ account, k, v }: Found) => ({
+  /** Its place in the list. */
+  id: `${v.heldAt.getTime()}/${account}/${k}`,
+  /** The request's id, or the lease's. */
+  hold: k,
+  account,
+  isLease: isLease(k),
+  nanoUsd: v.amount,
+  heldAt: v.heldAt,
+  expiresAt: v.expiresAt,
+});
+
+/** The holds of all accounts, read from the index of accounts that have any. */
+export function createOpenHolds({ accounts, ledger, clock }: MoneyDeps) {
+  const { collection } = accounts;
+  const activeAccounts = [{ $match: withOpenHolds }, { $limit: maxAccounts }];
+  const hint = { holdsExpireAt: 1 } as const;
+
+  /** Counts holds that have expired without an entry of their call. */
   async function countUndecided(): Promise<number> {
     const overdue = await findOverdue(accounts, new Date(clock.now()), maxOverdue).toArray();
     const calls = overdue
@@ -26,11 +51,10 @@ export function createOpenHolds({ accounts, ledger, clock }: { accounts: Account
     return calls.length === 0 ? 0 : calls.length - (await ledger.readCommitted(calls)).size;
   }
 
-  return async function openHolds() {
-    const counts = accounts.collection.aggregate<Counted>(
+  async function openHolds() {
+    const counts = collection.aggregate<Counted>(
       [
-        { $match: withOpenHolds },
-        { $limit: maxAccounts },
+        ...activeAccounts,
         { $project: { _id: 0, holds: { $objectToArray: "$holds" } } },
         { $unwind: "$holds" },
         {
@@ -41,7 +65,7 @@ export function createOpenHolds({ accounts, ledger, clock }: { accounts: Account
           },
         },
       ],
-      { hint: { holdsExpireAt: 1 }, ...scatter("metrics") },
+      { hint, ...scatter("metrics") },
     );
     const [found, undecided] = await Promise.all([counts.toArray(), countUndecided()]);
     const of = (isOfLeases: boolean) => {
@@ -49,5 +73,35 @@ export function createOpenHolds({ accounts, ledger, clock }: { accounts: Account
       return { open: counted?.open ?? 0, oldestAt: counted?.oldestAt.getTime() };
     };
     return { holds: of(false), leases: of(true), undecided };
-  };
+  }
+
+  /** Holds and leases, oldest first. */
+  async function listHolds({ limit, after }: Page): Promise<ListedHold[]> {
+    const place = after === undefined ? undefined : /^(\d{1,15})\/([^/]+)\/(.+)$/.exec(after);
+    if (place === null) throw invalidValue("after", "after is not the `next` of a page.");
+    const [, ms, account, k] = place ?? [];
+    const heldAt = new Date(Number(ms));
+    const newer = {
+      $or: [
+        { "v.heldAt": { $gt: heldAt } },
+        { "v.heldAt": heldAt, account: { $gt: account } },
+        { "v.heldAt": heldAt, account, k: { $gt: k } },
+      ],
+    };
+    const found = collection.aggregate<Found>(
+      [
+        ...activeAccounts,
+        { $project: { holds: { $objectToArray: "$holds" } } },
+        { $unwind: "$holds" },
+        { $project: { _id: 0, account: "$_id", k: "$holds.k", v: "$holds.v" } },
+        ...(place ? [{ $match: newer }] : []),
+        { $sort: { "v.heldAt": 1, account: 1, k: 1 } },
+        { $limit: limit },
+      ],
+      { hint, maxTimeMS: listMs, ...scatter("operator") },
+    );
+    return (await found.toArray()).map(toListed);
+  }
+
+  return { openHolds, listHolds };
 }

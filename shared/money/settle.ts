@@ -1,24 +1,13 @@
 import { mongo } from "mongoose";
-import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
-import type { Logger } from "#platform/logger";
 import { duplicateKey } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import { unlessAborted } from "#platform/unless-aborted";
-import type { Accounts } from "./accounts.ts";
 import { accrualOf, type BuybackTerms } from "./accruals.ts";
 import { storedAttempts } from "./attempts.ts";
-import { storedAnswerId } from "./find-answer.ts";
-import {
-  assertRequestId,
-  type Ledger,
-  type LedgerEntry,
-  type RequestRecord,
-  type StoredEntry,
-  toEntry,
-} from "./ledger.ts";
-import type { MoneyObserver } from "./observer.ts";
+import type { MoneyDeps } from "./deps.ts";
+import { assertRequestId, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
 import { assertAmount } from "./usd.ts";
 
 /** How a call ended and what it really cost. */
@@ -80,7 +69,11 @@ export const releaseDecision = <Call extends Omit<AnyDecision, OutcomeField>>(
   { status, error }: ReleaseReason,
 ) => ({ ...call, costNanoUsd: 0n, status, error, attempts: [], usage: {}, estimated: false }) as const;
 
-/** Whether the entry has to be measured: beside its text it has a few hundred bytes. */
+/** The id of an answer, unless it follows from the request's. */
+const storedAnswerId = (answerId: string | undefined, requestId: string): string | undefined =>
+  answerId?.endsWith(requestId.slice("req_".length)) || (answerId?.length ?? 0) > 200 ? undefined : answerId;
+
+/** Decides if the entry has to be measured: apart from its text it has a few hundred bytes. */
 function mayBeTooLarge(decision: AnyDecision): boolean {
   const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage, attempts, answerId } =
     decision;
@@ -94,13 +87,7 @@ function mayBeTooLarge(decision: AnyDecision): boolean {
 }
 
 /** Decisions: the first insert into the ledger under a request id wins. */
-export function createDecide(deps: {
-  ledger: Ledger;
-  buyback?: BuybackTerms | undefined;
-  observer?: MoneyObserver | undefined;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefined }) {
   const { ledger, buyback, observer, clock, log } = deps;
   let shortfalls = 0;
 
@@ -223,12 +210,7 @@ export function createDecide(deps: {
 }
 
 /** Applications: each ends one hold on its account, once, by its filter. */
-export function createApply(deps: {
-  accounts: Accounts;
-  observer?: MoneyObserver | undefined;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createApply(deps: MoneyDeps) {
   const { accounts, observer, clock, log } = deps;
   /** Applies all of them or none. */
   async function write(account: string, group: readonly Application[]): Promise<boolean> {

@@ -1,11 +1,9 @@
-import type { Clock } from "#platform/clock";
 import { longRunning, scatter } from "#platform/collection";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
+import type { MoneyDeps } from "./deps.ts";
 import { unavailable } from "./holds.ts";
 import { instanceOf, isLease, type LeaseClosing } from "./leases/closing.ts";
-import { assertRequestId, type Ledger, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
+import { assertRequestId, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
 import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
 /** After this a hold is released even if it is still pending. */
@@ -29,16 +27,13 @@ export interface OpenHold {
  * Ends holds that have expired. Any number of processes may do it at once: the first insert decides, and the filter of
  * an application lets it happen once. Nothing is retried, because the next sweep follows anyway.
  */
-export function createSweep(deps: {
-  mongo: Mongo;
-  accounts: Accounts;
-  ledger: Ledger;
-  clock: Clock;
-  log: Logger;
-  decideOnce: (decision: AnyDecision) => Promise<Decided>;
-  applyOnce: (application: Application) => Promise<boolean>;
-  closeLease: LeaseClosing["closeLease"];
-}) {
+export function createSweep(
+  deps: MoneyDeps & {
+    decideOnce: (decision: AnyDecision) => Promise<Decided>;
+    applyOnce: (application: Application) => Promise<boolean>;
+    closeLease: LeaseClosing["closeLease"];
+  },
+) {
   const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce, closeLease } = deps;
 
   async function mayRelease(overdue: OpenHold, isPending: IsPending, isServing: IsServing): Promise<boolean> {

@@ -1,8 +1,6 @@
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
-import { type EntryKey, type Ledger, refundOf, timeIndex } from "./ledger.ts";
+import type { MoneyDeps } from "./deps.ts";
+import { type EntryKey, refundOf, timeIndex } from "./ledger.ts";
 
 /** What an API instance noted of the JSON calls whose answers it has to deliver. */
 const definition = {
@@ -44,13 +42,9 @@ const quick = { writeConcern: { w: 1, journal: false } } as const;
  * delivered yet. When it is dead, these calls and those with later numbers are refunded if they were charged. Its note is
  * older than its last deliveries, never younger: what may have been delivered, but is not known to have been, is refunded.
  */
-export function createUndelivered(deps: {
-  mongo: Mongo;
-  ledger: Ledger;
-  refund: (account: string, requestId: string) => Promise<unknown>;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createUndelivered(
+  deps: MoneyDeps & { refund: (account: string, requestId: string) => Promise<unknown> },
+) {
   const { mongo, ledger, refund, clock, log } = deps;
   const { collection } = openCollection<StoredInstance>(mongo, "apiInstances", definition);
 

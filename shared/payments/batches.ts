@@ -1,10 +1,10 @@
 import type { mongo as driver } from "mongoose";
 import { invalidValue } from "#errors";
 import type { Claimable, Page } from "#money";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 
 export interface SentTransaction {
   readonly signature: string;
@@ -58,7 +58,7 @@ const countLimit = 10_000;
 export type Batches = ReturnType<typeof createBatches>;
 
 /** The collection `buybacks`. Every change is a compare-and-set of one document. */
-export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { collection } = openCollection<StoredBatch>(mongo, "buybacks", definition);
 
   const after = (ms: number) => new Date(clock.now() + ms);

@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
 import type { Accrued, Money, Page } from "#money";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import type { Batches, Execution, ListedBatch, SentTransaction, StoredBatch } from "./batches.ts";
 import type { BuybackConfig } from "./config.ts";
 
@@ -39,7 +39,7 @@ const toBatch = ({ _id: id, sent, signature = sent?.signature, ...batch }: Liste
   signature,
 });
 
-export function createBuyback(deps: { config: BuybackConfig; batches: Batches; money: Money; log: Logger }) {
+export function createBuyback(deps: Uses<"log"> & { config: BuybackConfig; batches: Batches; money: Money }) {
   const { config, batches, money, log } = deps;
   const minNanoUsd = config.minimumNanoUsd > 1n ? config.minimumNanoUsd : 1n;
 

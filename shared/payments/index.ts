@@ -26,10 +26,8 @@ import { encodePaymentRequiredHeader } from "@x402/core/http";
 import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
 import type { Money, Page } from "#money";
-import type { Clock } from "#platform/clock";
 import { type Config, ConfigError, configError } from "#platform/config";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";
 import { connectRpc, createChain } from "./chain.ts";
@@ -54,7 +52,7 @@ export type Payments = ReturnType<typeof createPayments>;
 export type X402 = ReturnType<typeof createX402>;
 
 /** Throws `ConfigError` for settings that contradict one another. */
-export function createPayments(deps: { config: Config; mongo: Mongo; money: Money; clock: Clock; log: Logger }) {
+export function createPayments(deps: Uses<"mongo" | "clock" | "log"> & { config: Config; money: Money }) {
   const { config, mongo, money, clock, log } = deps;
   const x402 = x402Config(config);
   const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
@@ -71,7 +69,7 @@ export function createPayments(deps: { config: Config; mongo: Mongo; money: Mone
   };
 }
 
-function createTopUps(deps: { x402: X402Config; mongo: Mongo; money: Money; clock: Clock; log: Logger }) {
+function createTopUps(deps: Uses<"mongo" | "clock" | "log"> & { x402: X402Config; money: Money }) {
   const topups = createTopups(deps);
   const chain = createTopupChain(connectRpc(deps.x402.rpcUrl));
   return {
@@ -97,7 +95,7 @@ const checkEveryMs = 600_000;
 /** How long after signing a payment may be sent. A blockhash lives about as long. */
 const maxTimeoutSeconds = 60;
 
-function createX402(deps: { x402: X402Config; quotes: Quotes; money: Money; clock: Clock; log: Logger }) {
+function createX402(deps: Uses<"clock" | "log"> & { x402: X402Config; quotes: Quotes; money: Money }) {
   const { x402, quotes, money, clock, log } = deps;
   const { network, asset, payTo } = x402;
   const rpc = connectRpc(x402.rpcUrl);

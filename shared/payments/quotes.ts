@@ -2,10 +2,10 @@ import type { PaymentRequirements } from "@x402/core/types";
 import { type mongo as driver, Schema } from "mongoose";
 import { noCapacity } from "#errors";
 import { unitNanoUsd } from "#money";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 
 const states = ["open", "settling", "unknown", "settled"] as const;
 
@@ -80,7 +80,7 @@ export const unitsOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNan
 export const amountNanoUsd = ({ requirements }: Quote): bigint => BigInt(requirements.amount) * unitNanoUsd;
 
 /** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable. */
-export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs: number; clock: Clock }) {
+export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> & { quoteMs: number }) {
   const { collection } = openCollection<Quote>(mongo, "quotes", definition);
 
   const after = (ms: number) => new Date(clock.now() + ms);

@@ -1,9 +1,9 @@
 import { encodePaymentResponseHeader } from "@x402/core/http";
 import { noCapacity } from "#errors";
 import { type Money, paymentAccount } from "#money";
-import { type Clock, sleep } from "#platform/clock";
+import { sleep } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import type { Chain } from "./chain.ts";
 import type { X402Config } from "./config.ts";
 import type { Facilitator, Outcome } from "./facilitators.ts";
@@ -54,15 +54,15 @@ const retryDelayMs = 2_000;
 const batchSize = 100;
 
 /** Settles payments, and decides those of unknown outcome from the chain alone. Any number of processes may do so at once. */
-export function createSettle(deps: {
-  x402: X402Config;
-  quotes: Quotes;
-  chain: Chain;
-  facilitator: () => Promise<Facilitator>;
-  money: Pick<Money, "creditPayment">;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createSettle(
+  deps: Uses<"clock" | "log"> & {
+    x402: X402Config;
+    quotes: Quotes;
+    chain: Chain;
+    facilitator: () => Promise<Facilitator>;
+    money: Pick<Money, "creditPayment">;
+  },
+) {
   const { x402, quotes, chain, facilitator, money, clock, log } = deps;
   const { network, caps } = x402;
   const receipt = (response: Omit<Parameters<typeof encodePaymentResponseHeader>[0], "network">): Headers => ({

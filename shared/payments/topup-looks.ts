@@ -1,7 +1,7 @@
 import type { Signature } from "@solana/kit";
 import { type Money, unitNanoUsd } from "#money";
-import { type Clock, dayMs } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import { dayMs } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 import type { TopupChain } from "./topup-chain.ts";
 import type { StoredTopup, Topups } from "./topups.ts";
 
@@ -17,13 +17,9 @@ const minIntervalMs = 4_000;
 const intervalsOfAge = 30;
 
 /** Credits what arrived for top-ups. Any number of processes may do so at once, and die at any point. */
-export function createTopupLooks(deps: {
-  topups: Topups;
-  chain: TopupChain;
-  money: Pick<Money, "creditReceipt">;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createTopupLooks(
+  deps: Uses<"clock" | "log"> & { topups: Topups; chain: TopupChain; money: Pick<Money, "creditReceipt"> },
+) {
   const { topups, chain, money, clock, log } = deps;
 
   const intervalMs = ({ createdAt }: StoredTopup) =>

@@ -1,10 +1,11 @@
 import { type Address, generateKeyPairSigner } from "@solana/kit";
 import { invalidValue, rateLimited } from "#errors";
 import { formatUsd, type Page, unitNanoUsd } from "#money";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import type { X402Config } from "./config.ts";
 import { transferRequestUrl } from "./solana-pay.ts";
 import type { Progress } from "./topup-chain.ts";
@@ -79,7 +80,7 @@ function toTopup(stored: StoredTopup, now: number) {
 export type Topups = ReturnType<typeof createTopups>;
 
 /** The collections `topups` and `topupPayments`. */
-export function createTopups({ x402, mongo, clock }: { x402: X402Config; mongo: Mongo; clock: Clock }) {
+export function createTopups({ x402, mongo, clock }: Uses<"mongo" | "clock"> & { x402: X402Config }) {
   const { collection } = openCollection<StoredTopup>(mongo, "topups", definition);
   const payments = openCollection<Payment>(mongo, "topupPayments", paymentDefinition).collection;
 

@@ -1,7 +1,6 @@
 import { invalidValue, notFound } from "#errors";
 import { type Account, type Money, type Movement, type Page, type Payout, paymentAccount, unitNanoUsd } from "#money";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { isSignature } from "./config.ts";
 import { paymentLifetimeMs } from "./payment.ts";
 import { amountNanoUsd, type Quote, type Quotes } from "./quotes.ts";
@@ -36,7 +35,7 @@ const toUnusedPayment = (account: Account, quote: Quote | undefined) => {
   };
 };
 
-export function createUnusedPayments(deps: { quotes: Quotes; money: Money; clock: Clock; log: Logger }) {
+export function createUnusedPayments(deps: Uses<"clock" | "log"> & { quotes: Quotes; money: Money }) {
   const { quotes, money, clock, log } = deps;
 
   /** Expired: its payer can no longer use it. */

@@ -12,12 +12,11 @@ import { createHash } from "node:crypto";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import { type JsonObject, list, text } from "#formats";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
 import { groupCommit } from "#platform/group-commit";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import { createQuota, type Quota } from "./quota.ts";
 
 export { responsesSchema } from "./migrations.ts";
@@ -70,13 +69,12 @@ const unavailable = (cause: unknown): never => {
   throw noCapacity("Stored responses are unavailable.", 2, cause);
 };
 
-export function createStoredResponses(deps: {
-  mongo: Mongo;
-  files: Pick<Files, "putAnswer" | "getAnswer" | "deleteAnswer">;
-  clock: Clock;
-  log: Logger;
-  quota?: Quota;
-}) {
+export function createStoredResponses(
+  deps: Uses<"mongo" | "clock" | "log"> & {
+    files: Pick<Files, "putAnswer" | "getAnswer" | "deleteAnswer">;
+    quota?: Quota;
+  },
+) {
   const { mongo, files, clock, log, quota = defaultQuota } = deps;
   const { collection } = openCollection<Stored>(mongo, "responses", definition);
   const living = () => ({ expiresAt: { $gt: new Date(clock.now()) } });

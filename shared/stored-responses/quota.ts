@@ -1,4 +1,4 @@
-import type { Clock } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 
 export interface Quota {
   readonly responses: number;
@@ -17,7 +17,7 @@ const maxAccounts = 10_000;
  * Bounds what an account stores. Each process counts once a minute and adds what it stores itself, so the bound is exceeded by
  * what the other processes store within that minute, and no call waits for a counter that all of an account's calls change.
  */
-export function createQuota(deps: { quota: Quota; clock: Clock; count: (account: string) => Promise<Quota> }) {
+export function createQuota(deps: Uses<"clock"> & { quota: Quota; count: (account: string) => Promise<Quota> }) {
   const { quota, clock, count } = deps;
   const accounts = new Map<string, Used>();
 

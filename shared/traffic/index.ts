@@ -3,10 +3,8 @@
  * in memory and adds what it counted to Redis every five seconds, so reading it costs the same at any load. It is not the
  * ledger: what Redis loses, or a process that is killed, is missing here. Owns the Redis keys `{traffic}:*`, which expire.
  */
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
-import type { RedisClient } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 
 const fields = ["calls", "failed", "refused", "nanoUsd"] as const;
 type Field = (typeof fields)[number];
@@ -56,7 +54,7 @@ export function createTrafficCounter() {
 }
 
 /** Adds the counts of this process to those of all. */
-export function startTraffic(deps: { counter: TrafficCounter; redis: RedisClient; clock: Clock; log: Logger }) {
+export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: TrafficCounter }) {
   const { counter, redis, clock, log } = deps;
 
   const flush = oneAtATime(log, "writing the traffic counts", async () => {

@@ -228,7 +228,7 @@ test("an instance that was taken for dead gives out nothing of a lease that was 
       since = performance.now();
     },
   };
-  const leases = money.createLeases({ registration, recalls: { ask() {}, onAsked() {} } });
+  const leases = money.createLeases({ registration, returnRequests: { ask() {}, onAsked() {} } });
   const first = await spend(money, leases, leaseRequestOf(account, 600n), 100n);
   since = undefined;
   clock.later(2 * minuteMs);
@@ -254,7 +254,7 @@ test("an instance that comes back while the sweeper takes it for dead keeps its 
     since = performance.now();
   };
   const registration = { instance: "api_paused", since: () => since, renew };
-  const leases = money.createLeases({ registration, recalls: { ask() {}, onAsked() {} } });
+  const leases = money.createLeases({ registration, returnRequests: { ask() {}, onAsked() {} } });
   await spend(money, leases, leaseRequestOf(account, 800n), 0n);
   since = undefined;
   clock.later(2 * minuteMs);

@@ -7,7 +7,7 @@ import {
   type Leased,
   type Money,
   moneySchema,
-  type Recalls,
+  type ReturnRequests,
 } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
@@ -55,9 +55,12 @@ export async function startBank({ balanceNanoUsd = 1_000n } = {}) {
   return { uri, clock, money, mongo, account, another };
 }
 
-/** The leases of an API instance that is always registered, alone or beside the others of `recalls`. */
-export const leasesOf = (money: Money, instance = "api_test", recalls: Recalls = { ask() {}, onAsked() {} }) =>
-  money.createLeases({ registration: { instance, since: () => 0, renew: async () => {} }, recalls });
+/** The leases of an API instance that is always registered, alone or beside the others of `returnRequests`. */
+export const leasesOf = (
+  money: Money,
+  instance = "api_test",
+  returnRequests: ReturnRequests = { ask() {}, onAsked() {} },
+) => money.createLeases({ registration: { instance, since: () => 0, renew: async () => {} }, returnRequests });
 
 export async function openAccount(money: Money, balanceNanoUsd: bigint): Promise<string> {
   const { id } = await money.createAccount({ name: "acme" });
@@ -132,10 +135,10 @@ export const leaseRequestOf = (account: string, maxNanoUsd: bigint, more: Partia
 export const leasedDecision = (request: CallHold, { lease, heldNanoUsd }: Leased, costNanoUsd: bigint) =>
   decisionOf({ ...request, maxNanoUsd: heldNanoUsd }, costNanoUsd, { lease });
 
-/** Instances that hear each other's recalls. */
+/** Instances that hear each other's return requests. */
 export function createRecallBus() {
-  const listeners = new Map<string, Parameters<Recalls["onAsked"]>[0]>();
-  return (instance: string): Recalls => ({
+  const listeners = new Map<string, Parameters<ReturnRequests["onAsked"]>[0]>();
+  return (instance: string): ReturnRequests => ({
     ask(account) {
       for (const [other, giveBack] of listeners) if (other !== instance) giveBack({ account, from: instance });
     },

@@ -1,9 +1,9 @@
 import type { ClientSession } from "mongoose";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { longRunning, scatter } from "#platform/collection";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
-import type { Accounts } from "../accounts.ts";
+import type { MoneyDeps } from "../deps.ts";
+import type { LeaseClosing } from "../leases/closing.ts";
+import { archivable, archiveIndex } from "../ledger.ts";
 import {
   type ArchivedLine,
   type Contents,
@@ -15,8 +15,6 @@ import {
 import type { ArchiveObjects } from "./objects.ts";
 import { type ArchiveParts, isWritten, type Part, type WrittenPart } from "./parts.ts";
 import type { ArchivedSums } from "./sums.ts";
-import type { LeaseClosing } from "../leases/closing.ts";
-import { archivable, archiveIndex, type Ledger } from "../ledger.ts";
 
 /** What bounds the memory of a run. */
 export interface ArchiveSizes {
@@ -49,20 +47,17 @@ interface Span {
  * An entry is moved when its month has been over for the retention, a checkpoint counts it, a batch has claimed its accrual,
  * and no open hold or lease, nor a lease that was swept lately, needs it. Others stay until then.
  */
-export function createArchive(deps: {
-  mongo: Mongo;
-  accounts: Accounts;
-  ledger: Ledger;
-  parts: ArchiveParts;
-  sums: ArchivedSums;
-  findSwept: LeaseClosing["findSwept"];
-  objects: ArchiveObjects;
-  sumUsage: (signal?: AbortSignal) => Promise<void>;
-  retentionDays: number | undefined;
-  sizes?: ArchiveSizes | undefined;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createArchive(
+  deps: MoneyDeps & {
+    parts: ArchiveParts;
+    sums: ArchivedSums;
+    findSwept: LeaseClosing["findSwept"];
+    objects: ArchiveObjects;
+    sumUsage: (signal?: AbortSignal) => Promise<void>;
+    retentionDays: number | undefined;
+    sizes?: ArchiveSizes | undefined;
+  },
+) {
   const { mongo, accounts, ledger, parts, sums, findSwept, objects, sumUsage, retentionDays, clock, log } = deps;
   const { partEntries, partBytes, batchEntries } = deps.sizes ?? defaultSizes;
 

@@ -1,8 +1,8 @@
 import type { ClientSession, mongo as driver } from "mongoose";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import type { Page } from "../accounts.ts";
 import type { Contents } from "./file.ts";
 
@@ -50,7 +50,7 @@ export type ArchiveParts = ReturnType<typeof createArchiveParts>;
  * The collection `archives`: the files of archived entries. Every change is a compare-and-set of one document, so a run that
  * was taken over changes nothing.
  */
-export function createArchiveParts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+export function createArchiveParts({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { collection } = openCollection<Part>(mongo, "archives", definition);
   const after = (ms: number) => new Date(clock.now() + ms);
 

@@ -1,11 +1,11 @@
 import type { mongo as driver } from "mongoose";
 import { conflict, notFound } from "#errors";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
-import { isDuplicate, type Mongo } from "#platform/mongo";
+import { isDuplicate } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
+import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "../ledger.ts";
 import { type ArchivedLine, entryOf } from "./file.ts";
 import type { ArchiveParts, WrittenPart } from "./parts.ts";
-import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "../ledger.ts";
 
 const states = ["restoring", "restored", "removing"] as const;
 const definition = {
@@ -29,7 +29,7 @@ const batchSize = 1_000;
  * Archived entries for an investigation. They are in a collection of their own, `restoredEntries`, that no balance, check or
  * decision reads; so they can be put there and removed at any time. `restores` says what is wanted, and a scheduled job does it.
  */
-export function createRestoredEntries({ mongo, parts, clock }: { mongo: Mongo; parts: ArchiveParts; clock: Clock }) {
+export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "clock"> & { parts: ArchiveParts }) {
   const { model, collection } = openCollection<StoredEntry>(mongo, "restoredEntries", entryDefinition);
   const { collection: wanted } = openCollection<Restore>(mongo, "restores", definition);
 

@@ -1,8 +1,8 @@
 import type { ClientSession } from "mongoose";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import type { Mongo } from "#platform/mongo";
 import type { Range, Sums } from "../checkpoints.ts";
-import { archivable, type Ledger } from "../ledger.ts";
+import type { MoneyDeps } from "../deps.ts";
+import { archivable } from "../ledger.ts";
 
 const definition = {
   /** The account. */
@@ -17,7 +17,7 @@ export type ArchivedSums = ReturnType<typeof createArchivedSums>;
  * The collection `archivedSums`: for each account the sum of its entries that are in the archive and no longer in the ledger.
  * One transaction deletes entries and adds them to the sums, so in any snapshot each entry is counted once.
  */
-export function createArchivedSums({ mongo, ledger }: { mongo: Mongo; ledger: Ledger }) {
+export function createArchivedSums({ mongo, ledger }: MoneyDeps) {
   const { collection } = openCollection<StoredSum>(mongo, "archivedSums", definition);
 
   async function moveSome(ids: readonly string[], accounts: readonly string[], session: ClientSession) {

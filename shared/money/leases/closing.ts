@@ -1,12 +1,8 @@
 import type { ClientSession } from "mongoose";
-import { type Clock, dayMs } from "#platform/clock";
+import { dayMs } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
-import type { Accounts } from "../accounts.ts";
-import type { Ledger } from "../ledger.ts";
-import type { MoneyObserver } from "../observer.ts";
+import type { MoneyDeps } from "../deps.ts";
 
 const definition = {
   /** The id of the lease. */
@@ -32,14 +28,7 @@ const batchSize = 500;
 export type LeaseClosing = ReturnType<typeof createLeaseClosing>;
 
 /** The end of leases. Owns the collection `sweptLeases`: those that the sweeper closed in the last two days. */
-export function createLeaseClosing(deps: {
-  mongo: Mongo;
-  accounts: Accounts;
-  ledger: Ledger;
-  observer?: MoneyObserver | undefined;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createLeaseClosing(deps: MoneyDeps) {
   const { mongo, accounts, ledger, observer, clock, log } = deps;
   const { collection: swept } = openCollection<StoredLease>(mongo, "sweptLeases", definition);
 

@@ -1,5 +1,5 @@
+import type { Clock } from "#platform/clock";
 import type { CallHold } from "../holds.ts";
-import type { createSpending } from "./spending.ts";
 
 /** The hold of one call, given out of a lease. */
 export interface Leased {
@@ -22,14 +22,6 @@ export interface Registration {
   renew(): Promise<void>;
 }
 
-/** How instances ask each other to return what they do not use. */
-export interface Recalls {
-  /** Without an account: for all of them. */
-  ask(account?: string): void;
-  /** `from`: the instance that asks. */
-  onAsked(giveBack: (request: { readonly account?: string | undefined; readonly from: string }) => void): void;
-}
-
 export interface Lease {
   readonly id: string;
   readonly takenAt: number;
@@ -46,7 +38,7 @@ export interface Lease {
 }
 
 /** The leases of one account. */
-export interface Book {
+export interface AccountLeases {
   readonly account: string;
   /** Gives out. */
   current: Lease | undefined;
@@ -54,11 +46,11 @@ export interface Book {
   readonly draining: Set<Lease>;
   /** Calls that wait for a write. */
   waiting: number;
-  readonly spending: ReturnType<typeof createSpending>;
+  readonly spending: Spending;
 }
 
 /** An account that cannot take all that is asked of it. */
-export interface State {
+export interface AccountState {
   readonly frozen: boolean;
   readonly available: bigint;
   readonly held: bigint;
@@ -67,10 +59,13 @@ export interface State {
 }
 
 /**
- * Whether the call may be served soon: by what other instances return, or, if the balance does not even cover the least of
- * it, by the end of calls that hold more than they cost.
+ * The call may be served soon: by what other instances return, or, if the balance does not even cover its minimum, by the end
+ * of calls that hold more than they cost.
  */
-export function isWorthWaiting({ frozen, available, held, otherLeases }: State, { minNanoUsd }: CallHold): boolean {
+export function isWorthWaiting(
+  { frozen, available, held, otherLeases }: AccountState,
+  { minNanoUsd }: CallHold,
+): boolean {
   if (frozen || available + held < minNanoUsd) return false;
   return otherLeases > 0 || available < minNanoUsd;
 }
@@ -80,3 +75,84 @@ export const countOthers = (instance: string) => {
   const isOther = { $regexMatch: { input: "$$this.k", regex: `^lease:(?!${instance}:)` } };
   return { $size: { $filter: { input: { $objectToArray: "$holds" }, cond: isOther } } };
 };
+
+const aheadShare = 8;
+/** From then on the sweeper asks whether the instance lives. */
+const sweptAfterMs = 15_000;
+
+/**
+ * What an instance writes that relies on its lease: another expiry, whatever its clock says. The sweeper closes a lease only if
+ * its expiry is the one that it read before it asked whether the instance lives.
+ */
+export function movedExpiry(id: string, now: number) {
+  const path = `holds.${id}.expiresAt`;
+  return { [path]: { $max: [new Date(now + sweptAfterMs), { $add: [`$${path}`, 1] }] } };
+}
+
+/**
+ * The update that takes or grows a lease. Computed from the document: what is needed, or all that is available if that is
+ * less; and what is taken ahead, at most an eighth of what is available, if the account is rich enough.
+ */
+export function growth(
+  id: string,
+  lease: {
+    readonly isFirst: boolean;
+    readonly needNanoUsd: bigint;
+    readonly aheadNanoUsd: bigint;
+    readonly richNanoUsd: bigint;
+    readonly now: number;
+    readonly callsEndAt: Date;
+  },
+) {
+  const { isFirst, needNanoUsd, aheadNanoUsd, richNanoUsd, now, callsEndAt } = lease;
+  const hold = `holds.${id}`;
+  const share = { $toLong: { $floor: { $divide: ["$available", aheadShare] } } };
+  const ahead = { $cond: [{ $gte: ["$available", richNanoUsd] }, { $min: [aheadNanoUsd, share] }, 0n] };
+  const granted = { $min: ["$available", { $add: [needNanoUsd, ahead] }] };
+  const amount = isFirst ? `$${hold}.granted` : { $add: [`$${hold}.amount`, `$${hold}.granted`] };
+  return [
+    { $set: { [`${hold}.granted`]: granted, [`${hold}.callsEndAt`]: callsEndAt, ...movedExpiry(id, now) } },
+    {
+      $set: {
+        available: { $subtract: ["$available", `$${hold}.granted`] },
+        held: { $add: ["$held", `$${hold}.granted`] },
+        [`${hold}.amount`]: amount,
+        ...(isFirst && {
+          [`${hold}.heldAt`]: new Date(now),
+          openHolds: { $add: ["$openHolds", 1] },
+          holdsExpireAt: { $min: ["$holdsExpireAt", `$${hold}.expiresAt`] },
+        }),
+      },
+    },
+  ];
+}
+
+const windowMs = 5_000;
+
+export type Spending = ReturnType<typeof createSpending>;
+
+/** What an account spends in five seconds: the larger sum of this window and the previous one. */
+export function createSpending(clock: Clock) {
+  let windowAt = clock.now();
+  let current = 0n;
+  let previous = 0n;
+
+  function move(): void {
+    const now = clock.now();
+    if (now - windowAt < windowMs) return;
+    previous = now - windowAt < 2 * windowMs ? current : 0n;
+    current = 0n;
+    windowAt = now;
+  }
+
+  return {
+    add(nanoUsd: bigint): void {
+      move();
+      current += nanoUsd;
+    },
+    inFiveSeconds(): bigint {
+      move();
+      return current > previous ? current : previous;
+    },
+  };
+}

@@ -1,28 +1,25 @@
 import { accountFrozen, insufficientBalance } from "#errors";
-import { atMost, type Clock, sleep } from "#platform/clock";
+import { atMost, sleep } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
-import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
-import type { Accounts } from "../accounts.ts";
+import type { MoneyDeps } from "../deps.ts";
 import { type CallHold, unavailable } from "../holds.ts";
+import { createRefusedAccounts } from "../refused-accounts.ts";
+import { assertAmount } from "../usd.ts";
+import type { LeaseClosing } from "./closing.ts";
 import {
-  type Book,
+  type AccountLeases,
+  type AccountState,
   countOthers,
+  createSpending,
+  growth,
   isWorthWaiting,
   type Lease,
   type Leased,
-  type Recalls,
+  movedExpiry,
   type Registration,
-  type State,
 } from "./lease.ts";
-import type { LeaseClosing } from "./closing.ts";
-import { growth, movedExpiry } from "./growth.ts";
-import type { Ledger } from "../ledger.ts";
-import type { MoneyObserver } from "../observer.ts";
-import { createRefusedAccounts } from "../refused-accounts.ts";
-import { createSpending } from "./spending.ts";
-import { assertAmount } from "../usd.ts";
+import type { ReturnRequests } from "./return-requests.ts";
 
 const groupLimit = 500;
 const longestLeaseMs = 60_000;
@@ -52,38 +49,34 @@ const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
  * after a write without an answer nothing has to be guessed: the lease gives out nothing more, and closing it returns
  * whatever the document holds for it. What a process that died has taken is closed by the sweeper.
  */
-export function createLeases(deps: {
-  accounts: Accounts;
-  ledger: Ledger;
-  mongo: Mongo;
-  closeOwnLease: LeaseClosing["closeOwnLease"];
-  registration: Registration;
-  recalls: Recalls;
-  observer?: MoneyObserver | undefined;
-  clock: Clock;
-  log: Logger;
-}) {
-  const { accounts, ledger, mongo, closeOwnLease, registration, recalls, observer, clock, log } = deps;
+export function createLeases(
+  deps: MoneyDeps & {
+    closeOwnLease: LeaseClosing["closeOwnLease"];
+    registration: Registration;
+    returnRequests: ReturnRequests;
+  },
+) {
+  const { accounts, ledger, mongo, closeOwnLease, registration, returnRequests, observer, clock, log } = deps;
   const { collection } = accounts;
   const { instance } = registration;
-  const books = new Map<string, Book>();
+  const byAccount = new Map<string, AccountLeases>();
   const closing = new Set<Promise<unknown>>();
   const stopping = new AbortController();
   const refusedBefore = createRefusedAccounts();
   let taken = 0;
 
-  function bookOf(account: string): Book {
-    const existing = books.get(account);
+  function leasesOf(account: string): AccountLeases {
+    const existing = byAccount.get(account);
     if (existing) return existing;
-    const book = {
+    const leases = {
       account,
       current: undefined,
       draining: new Set<Lease>(),
       waiting: 0,
       spending: createSpending(clock),
     };
-    books.set(account, book);
-    return book;
+    byAccount.set(account, leases);
+    return leases;
   }
 
   /** Whether the lease may give out without a look at MongoDB: it is reachable, and the sweeper cannot have closed the lease. */
@@ -92,7 +85,7 @@ export function createLeases(deps: {
     return stoodAt !== undefined && since !== undefined && stoodAt >= since && mongo.upSince() !== undefined;
   }
 
-  function give(book: Book, lease: Lease, requestId: string, heldNanoUsd: bigint): Leased {
+  function give(leases: AccountLeases, lease: Lease, requestId: string, heldNanoUsd: bigint): Leased {
     lease.unusedNanoUsd -= heldNanoUsd;
     lease.lastUsedAt = clock.now();
     function end(costNanoUsd: bigint): void {
@@ -100,23 +93,28 @@ export function createLeases(deps: {
       lease.unusedNanoUsd += heldNanoUsd - costNanoUsd;
       lease.spentNanoUsd += costNanoUsd;
       lease.lastUsedAt = clock.now();
-      book.spending.add(costNanoUsd);
-      if (lease.openCalls.size === 0 && book.draining.has(lease)) close(book, lease);
+      leases.spending.add(costNanoUsd);
+      if (lease.openCalls.size === 0 && leases.draining.has(lease)) close(leases, lease);
     }
     lease.openCalls.set(requestId, end);
     return { lease: lease.id, heldNanoUsd, end };
   }
 
   /** Serves what the lease has enough for, in order; with `partly`, also less than the most that a call can cost. */
-  function giveInOrder(book: Book, group: readonly CallHold[], partly: boolean, given: Map<CallHold, Leased>) {
-    const lease = book.current;
+  function giveInOrder(
+    leases: AccountLeases,
+    group: readonly CallHold[],
+    partly: boolean,
+    given: Map<CallHold, Leased>,
+  ) {
+    const lease = leases.current;
     if (!lease || !stands(lease)) return;
     for (const request of group) {
       const { maxNanoUsd, minNanoUsd } = request;
       const amount = partly && lease.unusedNanoUsd < maxNanoUsd ? lease.unusedNanoUsd : maxNanoUsd;
       const fits = amount >= minNanoUsd && amount <= lease.unusedNanoUsd && request.expiresAt <= lease.callsEndAt;
       if (!fits || given.has(request)) continue;
-      given.set(request, give(book, lease, request.requestId, amount));
+      given.set(request, give(leases, lease, request.requestId, amount));
     }
   }
 
@@ -124,10 +122,10 @@ export function createLeases(deps: {
    * Takes what the group needs, or as much of it as the account has, if that serves at least one of its calls. False: it does
    * not. Throws 503 if the outcome is unknown.
    */
-  async function grow(book: Book, group: readonly CallHold[], partly: boolean): Promise<boolean> {
+  async function grow(leases: AccountLeases, group: readonly CallHold[], partly: boolean): Promise<boolean> {
     const now = clock.now();
     const expiresAt = Math.max(...group.map((request) => request.expiresAt));
-    book.current ??= {
+    leases.current ??= {
       id: idOf(instance, taken++),
       takenAt: now,
       unusedNanoUsd: 0n,
@@ -137,7 +135,7 @@ export function createLeases(deps: {
       callsEndAt: expiresAt + longestLeaseMs,
       stoodAt: undefined,
     };
-    const lease = book.current;
+    const lease = leases.current;
     const isFirst = lease.stoodAt === undefined;
     const { unusedNanoUsd } = lease;
     const missing = (amount: bigint) => (amount > unusedNanoUsd ? amount - unusedNanoUsd : 0n);
@@ -149,26 +147,26 @@ export function createLeases(deps: {
     const update = growth(lease.id, {
       isFirst,
       needNanoUsd,
-      aheadNanoUsd: 2n * book.spending.inFiveSeconds(),
+      aheadNanoUsd: 2n * leases.spending.inFiveSeconds(),
       richNanoUsd: needNanoUsd + affordableCalls * largestNanoUsd,
       now,
       callsEndAt: new Date(callsEndAt),
     });
     const path = `holds.${lease.id}` as const;
     const filter = {
-      _id: book.account,
+      _id: leases.account,
       frozen: false,
       available: { $gte: leastNanoUsd },
       [path]: { $exists: !isFirst },
     };
     const options = { returnDocument: "after", projection: { [`${path}.granted`]: 1 } } as const;
     const document = await collection.findOneAndUpdate(filter, update, options).catch((error: unknown) => {
-      log.warn({ err: error, account: book.account }, "the outcome of a lease's growth is unknown");
-      drain(book, { mayArrive: isFirst });
+      log.warn({ err: error, account: leases.account }, "the outcome of a lease's growth is unknown");
+      drain(leases, { mayArrive: isFirst });
       return unavailable(error);
     });
     if (!document) {
-      if (isFirst) book.current = undefined;
+      if (isFirst) leases.current = undefined;
       return false;
     }
     // The lease may have begun to drain meanwhile: then this goes back with the rest of it.
@@ -179,18 +177,18 @@ export function createLeases(deps: {
   }
 
   /** A lease that is gone was closed by the sweeper, who took this process for dead. One that is there stays. */
-  async function confirm(book: Book, lease: Lease): Promise<void> {
+  async function confirm(leases: AccountLeases, lease: Lease): Promise<void> {
     const sentAt = performance.now();
-    const filter = { _id: book.account, [`holds.${lease.id}`]: { $exists: true } };
+    const filter = { _id: leases.account, [`holds.${lease.id}`]: { $exists: true } };
     const confirmed = collection.updateOne(filter, [{ $set: movedExpiry(lease.id, clock.now()) }]);
     const { matchedCount } = await confirmed.catch(unavailable);
     if (matchedCount === 1) lease.stoodAt = sentAt;
-    else if (book.current === lease) book.current = undefined;
+    else if (leases.current === lease) leases.current = undefined;
   }
 
-  async function read({ account }: Book): Promise<State> {
+  async function read({ account }: AccountLeases): Promise<AccountState> {
     const [state] = await collection
-      .aggregate<State>([
+      .aggregate<AccountState>([
         { $match: { _id: account } },
         { $project: { frozen: 1, available: 1, held: 1, otherLeases: countOthers(instance) } },
       ])
@@ -203,7 +201,7 @@ export function createLeases(deps: {
   async function holdGroup(account: string, group: readonly CallHold[]): Promise<(Leased | Error)[]> {
     const given = new Map<CallHold, Leased>();
     try {
-      return await giveOrRefuse(bookOf(account), group, given);
+      return await giveOrRefuse(leasesOf(account), group, given);
     } catch (error) {
       // All of them are refused.
       for (const leased of given.values()) leased.end(0n);
@@ -212,34 +210,34 @@ export function createLeases(deps: {
   }
 
   async function giveOrRefuse(
-    book: Book,
+    leases: AccountLeases,
     group: readonly CallHold[],
     given: Map<CallHold, Leased>,
   ): Promise<(Leased | Error)[]> {
-    const { account } = book;
+    const { account } = leases;
     const waiting = () => group.filter((request) => !given.has(request));
     // While MongoDB is unavailable nothing is sent: then nothing is unknown.
     if (mongo.upSince() === undefined) await mongo.ping().catch(unavailable);
     if (registration.since() === undefined) await registration.renew().catch(unavailable);
-    if (book.current && !stands(book.current)) await confirm(book, book.current);
+    if (leases.current && !stands(leases.current)) await confirm(leases, leases.current);
     // An account that was refused costs a read for each group, and no write.
-    let state = refusedBefore.has(account) ? await read(book) : undefined;
+    let state = refusedBefore.has(account) ? await read(leases) : undefined;
 
     async function serve(partly: boolean): Promise<void> {
-      giveInOrder(book, group, partly, given);
+      giveInOrder(leases, group, partly, given);
       const rest = waiting();
       if (rest.length === 0) return;
       const covers = ({ maxNanoUsd, minNanoUsd }: CallHold) =>
-        !state || state.available + (book.current?.unusedNanoUsd ?? 0n) >= (partly ? minNanoUsd : maxNanoUsd);
-      if (!state?.frozen && rest.some(covers) && (await grow(book, rest, partly)))
-        giveInOrder(book, rest, partly, given);
-      if (waiting().length > 0) state = await read(book);
+        !state || state.available + (leases.current?.unusedNanoUsd ?? 0n) >= (partly ? minNanoUsd : maxNanoUsd);
+      if (!state?.frozen && rest.some(covers) && (await grow(leases, rest, partly)))
+        giveInOrder(leases, rest, partly, given);
+      if (waiting().length > 0) state = await read(leases);
     }
 
     await serve(false);
     for (const pauseMs of pausesMs) {
-      if (!state || !waiting().some((request) => isWorthWaiting(state as State, request))) break;
-      if (state.otherLeases > 0) recalls.ask(account);
+      if (!state || !waiting().some((request) => isWorthWaiting(state as AccountState, request))) break;
+      if (state.otherLeases > 0) returnRequests.ask(account);
       await sleep(clock, pauseMs);
       state = undefined;
       await serve(false);
@@ -248,7 +246,7 @@ export function createLeases(deps: {
     if (registration.since() === undefined || mongo.upSince() === undefined)
       return unavailable(new Error("the registration lapsed, or MongoDB is unavailable"));
     refusedBefore.remember(account, waiting().length > 0);
-    const availableNanoUsd = (state?.available ?? 0n) + (book.current?.unusedNanoUsd ?? 0n);
+    const availableNanoUsd = (state?.available ?? 0n) + (leases.current?.unusedNanoUsd ?? 0n);
     return group.map(
       (request) =>
         given.get(request) ??
@@ -277,22 +275,22 @@ export function createLeases(deps: {
   }
 
   /** The current lease gives out nothing more. `mayArrive`: it may be taken later than now. */
-  function drain(book: Book, { mayArrive = false } = {}): void {
-    const lease = book.current;
+  function drain(leases: AccountLeases, { mayArrive = false } = {}): void {
+    const lease = leases.current;
     if (!lease) return;
-    book.current = undefined;
-    if (lease.openCalls.size === 0) return close(book, lease, mayArrive);
-    book.draining.add(lease);
-    giveBack(book.account, lease);
+    leases.current = undefined;
+    if (lease.openCalls.size === 0) return close(leases, lease, mayArrive);
+    leases.draining.add(lease);
+    giveBack(leases.account, lease);
   }
 
-  function close(book: Book, lease: Lease, mayArrive = false): void {
-    book.draining.delete(lease);
+  function close(leases: AccountLeases, lease: Lease, mayArrive = false): void {
+    leases.draining.delete(lease);
     if (lease.stoodAt === undefined && !mayArrive) return;
     const { signal } = stopping;
     const closed = retry({ clock, signal, backoff }, async () => {
       if (mayArrive) await sleep(clock, lateWriteMs, signal);
-      await closeOwnLease(book.account, lease.id, lease.spentNanoUsd);
+      await closeOwnLease(leases.account, lease.id, lease.spentNanoUsd);
     }).catch((error: Error) => log.warn({ err: error.message, lease: lease.id }, "the sweeper has to close a lease"));
     closing.add(closed);
     void closed.finally(() => closing.delete(closed));
@@ -300,30 +298,30 @@ export function createLeases(deps: {
 
   function tick(): void {
     const now = clock.now();
-    for (const book of books.values()) {
-      const { current, waiting, draining, account } = book;
+    for (const leases of byAccount.values()) {
+      const { current, waiting, draining, account } = leases;
       if (current && waiting === 0) {
         const isQuiet = now - current.lastUsedAt >= idleMs;
-        if (now - current.takenAt >= longestLeaseMs || (isQuiet && current.openCalls.size === 0)) drain(book);
+        if (now - current.takenAt >= longestLeaseMs || (isQuiet && current.openCalls.size === 0)) drain(leases);
         else if (isQuiet) giveBack(account, current);
       }
       for (const lease of draining) giveBack(account, lease);
-      if (!book.current && draining.size === 0 && book.waiting === 0) books.delete(account);
+      if (!leases.current && draining.size === 0 && leases.waiting === 0) byAccount.delete(account);
     }
   }
   const stopTicks = clock.every(tickMs, tick);
 
   /** Asked by another instance. */
-  function returnUnused(book: Book, from: string): void {
-    const { current, waiting, account } = book;
+  function returnUnused(leases: AccountLeases, from: string): void {
+    const { current, waiting, account } = leases;
     // Of two instances that both wait, one gets what the other does not use.
     if (!current || (waiting > 0 && instance < from)) return;
-    if (current.openCalls.size === 0 && waiting === 0) drain(book);
+    if (current.openCalls.size === 0 && waiting === 0) drain(leases);
     else giveBack(account, current);
   }
-  recalls.onAsked(({ account, from }) => {
-    const asked = account === undefined ? books.values() : [books.get(account)];
-    for (const book of asked) if (book) returnUnused(book, from);
+  returnRequests.onAsked(({ account, from }) => {
+    const asked = account === undefined ? byAccount.values() : [byAccount.get(account)];
+    for (const leases of asked) if (leases) returnUnused(leases, from);
   });
 
   /**
@@ -333,27 +331,27 @@ export function createLeases(deps: {
   async function hold(request: CallHold): Promise<Leased> {
     assertAmount(request.maxNanoUsd, "maxNanoUsd");
     assertAmount(request.minNanoUsd, "minNanoUsd");
-    const book = bookOf(request.account);
-    const { current } = book;
-    const mayGive = current && book.waiting === 0 && request.expiresAt <= current.callsEndAt;
+    const leases = leasesOf(request.account);
+    const { current } = leases;
+    const mayGive = current && leases.waiting === 0 && request.expiresAt <= current.callsEndAt;
     if (mayGive && current.unusedNanoUsd >= request.maxNanoUsd && stands(current))
-      return give(book, current, request.requestId, request.maxNanoUsd);
-    book.waiting += 1;
+      return give(leases, current, request.requestId, request.maxNanoUsd);
+    leases.waiting += 1;
     try {
       return await commit(request.account, request.requestId, request);
     } finally {
-      book.waiting -= 1;
+      leases.waiting -= 1;
     }
   }
 
   /** Closes the leases that have no undecided call, also where the news of a decision did not come yet. */
   async function closeIdle(account?: string): Promise<void> {
-    const asked = [...(account === undefined ? books.values() : [books.get(account)])].filter(
-      (book) => book !== undefined,
+    const asked = [...(account === undefined ? byAccount.values() : [byAccount.get(account)])].filter(
+      (leases) => leases !== undefined,
     );
-    const openOf = ({ current, draining }: Book) => [...(current ? [current] : []), ...draining];
-    const keysOf = (book: Book) =>
-      openOf(book).flatMap(({ openCalls }) => [...openCalls.keys()].map((_id) => ({ account: book.account, _id })));
+    const openOf = ({ current, draining }: AccountLeases) => [...(current ? [current] : []), ...draining];
+    const keysOf = (leases: AccountLeases) =>
+      openOf(leases).flatMap(({ openCalls }) => [...openCalls.keys()].map((_id) => ({ account: leases.account, _id })));
     const keys = asked.flatMap(keysOf);
     const decided = keys.length > 0 ? await ledger.readCommitted(keys) : new Map<string, never>();
     for (const { openCalls } of asked.flatMap(openOf))
@@ -361,7 +359,7 @@ export function createLeases(deps: {
         const entry = decided.get(requestId);
         if (entry) end(-entry.amount);
       }
-    for (const book of asked) if (book.current?.openCalls.size === 0 && book.waiting === 0) drain(book);
+    for (const leases of asked) if (leases.current?.openCalls.size === 0 && leases.waiting === 0) drain(leases);
     await Promise.all(closing);
   }
 
@@ -369,7 +367,7 @@ export function createLeases(deps: {
     hold,
     /** For who looks at an account, or at all: closes the leases without calls here, and asks the other instances to. */
     async settleIdle(account?: string): Promise<void> {
-      recalls.ask(account);
+      returnRequests.ask(account);
       await atMost(clock, settleMs, closeIdle(account));
     },
     /** After the last call. Leases of calls without a decision are for the sweeper. */

@@ -1,10 +1,9 @@
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import { isDuplicate, type Mongo } from "#platform/mongo";
-import { createKeyTotals } from "./key-totals.ts";
-import type { Ledger } from "../ledger.ts";
+import { isDuplicate } from "#platform/mongo";
+import type { MoneyDeps } from "../deps.ts";
 import { dayOf, daysLater, firstHourOf, hourMs } from "./dates.ts";
 import { createUsageHours } from "./hours.ts";
+import { createKeyTotals } from "./key-totals.ts";
 import { counts, dayDefinition, groupFields, replaceRows, type StoredUsageDay } from "./rows.ts";
 import { createUsageViews } from "./views.ts";
 
@@ -27,10 +26,11 @@ const hoursRemainMs = hourMs;
  * its hours when the next day is over, and stand from then on, also when their entries are in the archive. Until then its hours are
  * what is shown. A run claims a day by a higher version, and replaces no row of a higher one.
  */
-export function createUsageDays({ mongo, ledger, clock }: { mongo: Mongo; ledger: Ledger; clock: Clock }) {
+export function createUsageDays(deps: MoneyDeps) {
+  const { mongo, clock } = deps;
   const { collection } = openCollection<StoredUsageDay>(mongo, "usageDays", dayDefinition);
   const { collection: stateOf } = openCollection<State>(mongo, "usageDayStates", states);
-  const hours = createUsageHours({ mongo, ledger, clock });
+  const hours = createUsageHours(deps);
   const totals = createKeyTotals({ mongo, days: collection, hours: hours.collection, clock });
 
   const lastClosed = async (): Promise<string> =>

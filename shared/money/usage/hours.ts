@@ -1,9 +1,8 @@
 import type { ClientSession } from "mongoose";
 import { inputKeys, outputKeys, pieceKeys } from "#catalog";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import type { Mongo } from "#platform/mongo";
-import { type Ledger, refundPrefix, timeIndex } from "../ledger.ts";
+import type { MoneyDeps } from "../deps.ts";
+import { refundPrefix, timeIndex } from "../ledger.ts";
 import { hourMs, hourOf, hoursLater, startOfHour } from "./dates.ts";
 import { groupFields, hourDefinition, replaceRows, type StoredUsageHour } from "./rows.ts";
 
@@ -58,7 +57,7 @@ const sameGroup = Object.fromEntries(
  * entries the ledger had before; the ledger only grows, so with as many entries nothing is to be done. A run after one that
  * did not end writes every row, so that nothing which that one still writes counts; any other writes the rows that changed.
  */
-export function createUsageHours({ mongo, ledger, clock }: { mongo: Mongo; ledger: Ledger; clock: Clock }) {
+export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
   const { collection } = openCollection<StoredUsageHour>(mongo, "usageHours", hourDefinition);
   const { collection: stateOf } = openCollection<State>(mongo, "usageHourStates", states);
 

@@ -1,7 +1,6 @@
 import { type Collection, Schema } from "mongoose";
-import type { Clock } from "#platform/clock";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import type { Mongo } from "#platform/mongo";
+import type { Uses } from "#platform/uses";
 import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./dates.ts";
 import type { StoredUsageDay, StoredUsageHour } from "./rows.ts";
 
@@ -34,12 +33,9 @@ type StoredMonth = DocumentOf<typeof definition>;
  * The collection `keyMonths`: the sums of a key's days that stand, by month, each with its last day. With the days after that
  * one a total is a few dozen documents, however old the key is. A sum is replaced, never added to.
  */
-export function createKeyTotals(deps: {
-  mongo: Mongo;
-  days: Collection<StoredUsageDay>;
-  hours: Collection<StoredUsageHour>;
-  clock: Clock;
-}) {
+export function createKeyTotals(
+  deps: Uses<"mongo" | "clock"> & { days: Collection<StoredUsageDay>; hours: Collection<StoredUsageHour> },
+) {
   const { mongo, days, hours, clock } = deps;
   const { collection } = openCollection<StoredMonth>(mongo, "keyMonths", definition);
 

@@ -1,9 +1,8 @@
 import type { ClientSession } from "mongoose";
-import type { Mongo } from "#platform/mongo";
-import type { Accounts } from "../accounts.ts";
-import type { KeyTotals } from "./key-totals.ts";
-import { keyIndex, type Ledger, refundPrefix } from "../ledger.ts";
+import type { MoneyDeps } from "../deps.ts";
+import { keyIndex, refundPrefix } from "../ledger.ts";
 import type { UsageHours } from "./hours.ts";
+import type { KeyTotals } from "./key-totals.ts";
 
 /** What keys were charged, refunds subtracted, and their calls that have holds of their own and are not decided. */
 export interface KeyCharges {
@@ -23,13 +22,7 @@ const refundIndex = { createdAt: 1, account: 1 } as const;
 const maxTimeMS = 3_000;
 const refundedId = (refund: string) => refund.slice(refundPrefix.length);
 
-export function createKeyUsage(deps: {
-  mongo: Mongo;
-  accounts: Accounts;
-  ledger: Ledger;
-  totals: KeyTotals;
-  hours: UsageHours;
-}) {
+export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: UsageHours }) {
   const { mongo, accounts, ledger, totals, hours } = deps;
 
   /** Refunds name no key, but their call. They count on their own day, as in the days that stand. */
