@@ -148,9 +148,9 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
       return toState((await run({ quota }, "look", "", 0, 0)) as Verdict);
     },
 
-    /** Whether the budget is now to be counted under this token, and by no one else for `leaseMs`. */
-    async beginCount(quota: Quota, token: string, leaseMs: number): Promise<"begun" | "counting" | "counted"> {
-      const [verdict] = (await run({ quota }, "count", token, leaseMs, 0)) as Verdict;
+    /** Whether the budget is now to be counted under this token, and by no one else for `claimMs`. */
+    async beginCount(quota: Quota, token: string, claimMs: number): Promise<"begun" | "counting" | "counted"> {
+      const [verdict] = (await run({ quota }, "count", token, claimMs, 0)) as Verdict;
       if (verdict === "uncounted") return "begun";
       return verdict === "counting" ? "counting" : "counted";
     },

@@ -1,5 +1,5 @@
 import { type Catalog, CatalogError, loadCatalog, upstreamVariables } from "#catalog";
-import { buybackConfig, settlerOf, x402Config } from "#payments";
+import { buybackConfig, settlerOf, solanaConfig } from "#payments";
 import { systemClock } from "#platform/clock";
 import { type Config, ConfigError, environment, loadConfig, secretVariables } from "#platform/config";
 import { createProcessLogger } from "#platform/logger";
@@ -67,7 +67,7 @@ export async function checkConfig(env: Environment, asked: readonly ProcessName[
   const variables = catalog ? upstreamVariables(catalog) : [];
 
   await attempt(() => void buybackConfig(config));
-  const x402 = await attempt(() => x402Config(config));
+  const x402 = await attempt(() => solanaConfig(config));
   if (asked.includes("api") && x402) await attempt(() => settlerOf(x402));
   let upstreams: ConfigReport["upstreams"] = [];
   if (asked.includes("worker")) {

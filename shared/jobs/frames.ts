@@ -78,7 +78,7 @@ export function fromField(name: string, data: string): Frame | undefined {
 }
 
 /** An instance renews its reply stream each second: without a renewal for this long it is dead, and the stream is gone. */
-export const leaseMs = 30_000;
+export const registrationMs = 30_000;
 /** Without a renewal for this long nothing is run for it any more. Longer than versions that renew every 5 s let it wait. */
 export const silentMs = 6_000;
 

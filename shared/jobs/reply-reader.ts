@@ -1,7 +1,16 @@
 import { sleep } from "#platform/clock";
 import { onReconnect, type RedisClient, reconnectTogether } from "#platform/redis";
 import type { Uses } from "#platform/uses";
-import { cancelledKey, channelOf, type Frame, fromField, leaseMs, type Notice, type Pace, replyKey } from "./frames.ts";
+import {
+  cancelledKey,
+  channelOf,
+  type Frame,
+  fromField,
+  type Notice,
+  type Pace,
+  registrationMs,
+  replyKey,
+} from "./frames.ts";
 
 /** Every worker looks once a second. */
 const leavingSeconds = 3;
@@ -10,11 +19,11 @@ const readCount = 64;
 const blockMs = 5_000;
 const trimMs = 250;
 const retryDelayMs = 100;
-/** Shorter than the lease by enough for a call to reach its queue. */
+/** Shorter than the registration by enough for a call to reach its queue. */
 const longestGapMs = 20_000;
 
 /**
- * Renews the lease, or creates the stream again when it is missing. Its ids continue after the last one read, whatever
+ * Renews the registration, or creates the stream again when it is missing. Its ids continue after the last one read, whatever
  * the clock of a server that took over says. A server that took over with an older stream may have assigned ids before
  * that one: XREAD would never return their entries, so the script does. It also says whether the stream was missing.
  */
@@ -70,7 +79,7 @@ export function createReplyReader(
   let renewedSince = 0;
 
   async function renew(): Promise<void> {
-    const args = [leaseMs / 1_000, lastId, after(lastId)];
+    const args = [registrationMs / 1_000, lastId, after(lastId)];
     const sentAt = performance.now();
     const answer = await commands.eval(renewScript, 1, key, ...args);
     const [missing, missed] = answer as [0 | 1, [id: string, fields: string[]][]];
@@ -85,14 +94,14 @@ export function createReplyReader(
     renewing = renew().then(
       () => true,
       (error: Error) => {
-        log.warn({ err: error.message }, "reply lease");
+        log.warn({ err: error.message }, "reply registration");
         return false;
       },
     );
     return renewing;
   }
 
-  /** After an outage the lease may have expired already: do not wait for the next renewal. */
+  /** After an outage the registration may have expired already: do not wait for the next renewal. */
   const onCommandsReady = () => {
     isSettled = false;
     void renewSoon();
@@ -182,7 +191,7 @@ export function createReplyReader(
 
   return {
     instance,
-    /** This instance's registration: without a renewal for `leaseMs` it counts as dead. Monotonic milliseconds. */
+    /** This instance's registration: without a renewal for `registrationMs` it counts as dead. Monotonic milliseconds. */
     registration: {
       instance,
       since: () => (performance.now() - renewedAt <= longestGapMs ? renewedSince : undefined),
@@ -231,7 +240,7 @@ export function createReplyReader(
         markers.delete(marker);
       }
     },
-    /** Whether an instance, this one or another, holds its lease. */
+    /** This instance or another one is still registered. */
     instanceLives: async (other: string): Promise<boolean> => (await commands.exists(replyKey(other))) === 1,
     async stop(): Promise<void> {
       stopped = true;

@@ -8,10 +8,10 @@ import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.t
 import {
   type Frame,
   isUnanswered,
-  leaseMs,
   limitUnits,
   type Outcome,
   pauseMs,
+  registrationMs,
   replyKey,
   silentMs,
   splitText,
@@ -95,7 +95,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
       if (askedAt - (seenAt.get(replyTo) ?? Number.NEGATIVE_INFINITY) < freshMs) return true;
       const remainingMs = await retry(retrying, () => redis.pttl(replyKey(replyTo)));
       if (clock.now() - askedAt > stalledMs) reconnectedAt = clock.now();
-      const silenceMs = leaseMs - remainingMs;
+      const silenceMs = registrationMs - remainingMs;
       if (silenceMs < silentMs) seenAt.set(replyTo, askedAt);
       else seenAt.delete(replyTo);
       return silenceMs < withinMs || !isSettled();

@@ -32,14 +32,14 @@ const definition = {
   nanoUsd: { type: BigInt, required: true },
   entries: { type: Number, required: true },
   createdAt: { type: Date, required: true },
-  /** Of an open batch: how many chunks were counted, and the one that is being claimed. */
+  /** How many chunks of an open batch were counted, and the one that is being claimed. */
   chunks: { type: Number, required: true },
   chunk: { type: { ids: [String], nanoUsd: BigInt }, _id: false },
-  /** Of a due batch: the execution that holds it, and when the next one may begin. */
+  /** The execution that a due batch is taken by, and when the next one may begin. */
   lease: { type: String },
   lookAt: { type: Date },
   sent: { type: { signature: String, transaction: String, lastValidBlockHeight: BigInt }, _id: false },
-  /** Of a batch that is done. */
+  /** Only when it is done. */
   executor: { type: String },
   signature: { type: String },
   spent: { type: BigInt },
@@ -51,7 +51,7 @@ export type StoredBatch = DocumentOf<typeof definition, { chunk?: Claimable; sen
 
 export type ListedBatch = Omit<StoredBatch, "chunks" | "chunk" | "lease" | "lookAt">;
 
-const leaseMs = 120_000;
+const executionMs = 120_000;
 const retryDelayMs = 30_000;
 const countLimit = 10_000;
 
@@ -59,7 +59,7 @@ export type Batches = ReturnType<typeof createBatches>;
 
 /** The collection `buybacks`. Every change is a compare-and-set of one document. */
 export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
-  const { collection } = openCollection<StoredBatch>(mongo, "buybacks", definition);
+  const { model, collection } = openCollection<StoredBatch>(mongo, "buybacks", definition);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
@@ -76,7 +76,7 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
       const fresh = { nanoUsd: 0n, entries: 0, chunks: 0, createdAt: after(0) };
       const batch: StoredBatch = { _id: `bb_${randomBase62(20)}`, token, state: "open", ...fresh };
       try {
-        await collection.insertOne(batch);
+        await model.create(batch);
         return batch;
       } catch (error) {
         if (!isDuplicate(error)) throw error;
@@ -105,13 +105,13 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
     change({ _id, state: "open", chunks, chunk: { $exists: false } }, { $set: { state: "due", lookAt: after(0) } });
 
   /** A due batch that no process executes now. */
-  async function lease(): Promise<(StoredBatch & { readonly lease: string }) | undefined> {
+  async function takeDue(): Promise<(StoredBatch & { readonly lease: string }) | undefined> {
     const id = randomBase62(16);
     const free = { state: "due" as const, lookAt: { $lte: after(0) } };
-    const set = { $set: { lease: id, lookAt: after(leaseMs) } };
+    const set = { $set: { lease: id, lookAt: after(executionMs) } };
     const options = { sort: { lookAt: 1 }, returnDocument: "after" } as const;
-    const leased = await collection.findOneAndUpdate(free, set, options);
-    return leased ? { ...leased, lease: id } : undefined;
+    const taken = await collection.findOneAndUpdate(free, set, options);
+    return taken ? { ...taken, lease: id } : undefined;
   }
 
   async function recordSent({ _id, lease }: StoredBatch, sent: SentTransaction): Promise<void> {
@@ -140,8 +140,7 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
     return collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection }).toArray();
   }
 
-  /** Those that are not done; bounded, should an executor fail for long. */
-  /** `done` by the collection's size, which MongoDB knows without counting. */
+  /** Bounded, should an executor fail for long. `done` follows from the collection's size, which MongoDB knows without counting. */
   async function countByState() {
     const count = (filter: driver.Filter<StoredBatch>) => collection.countDocuments(filter, { limit: countLimit });
     const [open, due, all] = await Promise.all([
@@ -152,5 +151,5 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
     return { open, due, done: Math.max(0, all - open - due) };
   }
 
-  return { countByState, open, openOf, beginChunk, endChunk, close, lease, recordSent, postpone, finish, list };
+  return { countByState, open, openOf, beginChunk, endChunk, close, takeDue, recordSent, postpone, finish, list };
 }

@@ -100,7 +100,7 @@ export function createBuyback(deps: Uses<"log"> & { config: BuybackConfig; batch
   async function execute(executor: BuybackExecutor, signal: AbortSignal) {
     const counts = { done: 0, pending: 0 };
     for (let count = 0; count < maxBatches && !signal.aborted; count++) {
-      const batch = await batches.lease();
+      const batch = await batches.takeDue();
       if (!batch) break;
       counts[(await executeOne(executor, batch, signal)) ? "done" : "pending"] += 1;
     }

@@ -8,9 +8,9 @@ import {
   type Signature,
 } from "@solana/kit";
 import { findAssociatedTokenPda, TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
-import { beganWith, withoutPassword, type X402Config } from "./config.ts";
+import { beganWith, type SolanaConfig, withoutPassword } from "./config.ts";
 import { decodeTransaction, messageHashOf } from "./payment.ts";
-import type { Claimed } from "./quotes.ts";
+import type { ClaimedQuote } from "./quotes.ts";
 
 /** Far below the lease of a claim, so that its holder ends in time. */
 const rpcTimeoutMs = 8_000;
@@ -42,7 +42,7 @@ const slackSeconds = 600;
 export type Chain = ReturnType<typeof createChain>;
 
 /** Reads from the network. Rejects while it does not answer. */
-export function createChain(rpc: Rpc, { network, asset, payTo }: X402Config) {
+export function createChain(rpc: Rpc, { network, asset, payTo }: SolanaConfig) {
   const bytesOf = async (account: Address) => {
     const { value } = await rpc.getAccountInfo(account, { encoding: "base64", commitment: "confirmed" }).send();
     return value && { owner: value.owner, data: Buffer.from(value.data[0], "base64") };
@@ -91,7 +91,7 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: X402Config) {
   }
 
   /** Searches what the payer signed, so that no one else can hide it among other transactions. Rejects after `maxPages`. */
-  async function byMemo({ _id: memo, messageHash, payer, createdAt }: Claimed, minContextSlot: bigint) {
+  async function byMemo({ _id: memo, messageHash, payer, createdAt }: ClaimedQuote, minContextSlot: bigint) {
     const since = BigInt(Math.floor(createdAt.getTime() / 1_000) - slackSeconds);
     let before: Signature | undefined;
     for (let page = 0; page < maxPages; page++) {
@@ -112,7 +112,7 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: X402Config) {
    * The payment that claimed the quote, if it is in a block: nothing was transferred if its transaction failed. Its absence
    * counts only from a node that has seen this slot.
    */
-  const find = (quote: Claimed, seenSlot = 0n) =>
+  const find = (quote: ClaimedQuote, seenSlot = 0n) =>
     quote.signature === undefined ? byMemo(quote, seenSlot) : bySignature(quote.signature, seenSlot);
 
   const height = (commitment: "processed" | "finalized") => rpc.getBlockHeight({ commitment }).send();
@@ -121,7 +121,7 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: X402Config) {
    * A finalized slot at which the payment's blockhash had expired. Undefined: it has not. The height is read first: a
    * transaction that is not found after it was passed can never land.
    */
-  async function expiredSince({ blockhash, overAtHeight }: Claimed): Promise<bigint | undefined> {
+  async function expiredSince({ blockhash, overAtHeight }: ClaimedQuote): Promise<bigint | undefined> {
     if (overAtHeight === undefined || (await height("finalized")) <= overAtHeight) return undefined;
     const config = { commitment: "finalized" } as const;
     const { context, value } = await rpc.isBlockhashValid(blockhash as Blockhash, config).send();

@@ -42,10 +42,10 @@ export function withoutPassword(url: string, name: string): string {
   return url;
 }
 
-export type X402Config = NonNullable<ReturnType<typeof x402Config>>;
+export type SolanaConfig = NonNullable<ReturnType<typeof solanaConfig>>;
 
 /** Undefined: payments are switched off. Workers that do not settle, but only read the chain, have no facilitator. */
-export function x402Config(config: Config) {
+export function solanaConfig(config: Config) {
   const { X402_PAY_TO, SOLANA_RPC_URL, X402_FEE_PAYER_KEY, X402_FACILITATOR_URL } = config;
   if (X402_PAY_TO === undefined) return undefined;
   if (SOLANA_RPC_URL === undefined) throw configError("SOLANA_RPC_URL is missing: payments by x402 need it");
@@ -104,7 +104,7 @@ export async function walletOf(key: string, variable: string): Promise<KeyPairSi
  * The wallet that settles payments here, or the facilitator that does. Needed by processes that quote. Throws `ConfigError`
  * naming the variable.
  */
-export async function settlerOf({ payTo, feePayerKey, facilitatorUrl }: X402Config) {
+export async function settlerOf({ payTo, feePayerKey, facilitatorUrl }: SolanaConfig) {
   if (facilitatorUrl !== undefined) return { facilitatorUrl };
   if (feePayerKey === undefined)
     throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");

@@ -5,7 +5,7 @@ import { type FacilitatorRpcConfig, toFacilitatorSvmSigner } from "@x402/svm";
 import { configError } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import type { Rpc } from "./chain.ts";
-import { isSignature, type X402Config } from "./config.ts";
+import { isSignature, type SolanaConfig } from "./config.ts";
 import { decodeTransaction, type Payment } from "./payment.ts";
 
 export type Outcome =
@@ -39,7 +39,7 @@ const rentExemptLamports = 890_880;
 const warnBelowPayments = 1_000;
 
 /** Rejects if the fee payer cannot pay for one payment; warns if it can pay for few. */
-async function checkFunds(rpc: Rpc, feePayer: Address, { caps }: X402Config, log: Logger): Promise<void> {
+async function checkFunds(rpc: Rpc, feePayer: Address, { caps }: SolanaConfig, log: Logger): Promise<void> {
   const { value } = await rpc.getBalance(feePayer, { commitment: "confirmed" }).send();
   const priorityLamports = Math.ceil((caps.maxComputeUnits * caps.maxPriorityFeeMicroLamports) / 1e6);
   // A payment that fails on chain costs it, too.
@@ -55,13 +55,13 @@ async function checkFunds(rpc: Rpc, feePayer: Address, { caps }: X402Config, log
  * used. Rejects while the fee payer has no SOL.
  */
 export async function ownFacilitator(
-  x402: X402Config,
+  solana: SolanaConfig,
   feePayer: KeyPairSigner,
   rpc: Rpc,
   log: Logger,
 ): Promise<Facilitator> {
-  const { network } = x402;
-  await checkFunds(rpc, feePayer.address, x402, log);
+  const { network } = solana;
+  await checkFunds(rpc, feePayer.address, solana, log);
   const signer = toFacilitatorSvmSigner(feePayer, { [network]: rpc } as unknown as FacilitatorRpcConfig);
 
   /** Undefined: the simulation succeeded. */
@@ -108,7 +108,10 @@ const sentReason = "invalid_exact_svm_transaction_failed";
 const isVerificationFault = (reason: string) => /^invalid_[a-z0-9_]{1,120}$/.test(reason) && reason !== sentReason;
 
 /** Settles elsewhere and pays the fees. It is trusted only when it reports that a payment was settled. */
-export async function remoteFacilitator({ network, facilitatorToken }: X402Config, url: string): Promise<Facilitator> {
+export async function remoteFacilitator(
+  { network, facilitatorToken }: SolanaConfig,
+  url: string,
+): Promise<Facilitator> {
   const headers = facilitatorToken === undefined ? {} : { Authorization: `Bearer ${facilitatorToken}` };
   const client = new HTTPFacilitatorClient({
     url,

@@ -31,19 +31,19 @@ import type { Uses } from "#platform/uses";
 import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";
 import { connectRpc, createChain } from "./chain.ts";
-import { buybackConfig, settlerOf, type X402Config, x402Config } from "./config.ts";
+import { buybackConfig, type SolanaConfig, settlerOf, solanaConfig } from "./config.ts";
 import { type Facilitator, ownFacilitator, remoteFacilitator } from "./facilitators.ts";
 import { createQuotes, newMemo, type Quotes, unitsOf } from "./quotes.ts";
 import { createSettle } from "./settle.ts";
 import { createTopupChain } from "./topup-chain.ts";
-import { createTopupLooks } from "./topup-looks.ts";
+import { createTopupPoller } from "./topup-poller.ts";
 import { createTopups } from "./topups.ts";
 import { createUnusedPayments } from "./unused-payments.ts";
 
 export type { Execution, SentTransaction } from "./batches.ts";
 export type { Batch, BuybackExecutor, DueBatch } from "./buyback.ts";
 export { connectRpc, type Rpc } from "./chain.ts";
-export { buybackConfig, networkOf, settlerOf, walletOf, x402Config } from "./config.ts";
+export { buybackConfig, networkOf, settlerOf, solanaConfig, walletOf } from "./config.ts";
 export { paymentsSchema } from "./migrations.ts";
 export type { Topup } from "./topups.ts";
 export type { UnusedPayment } from "./unused-payments.ts";
@@ -54,14 +54,14 @@ export type X402 = ReturnType<typeof createX402>;
 /** Throws `ConfigError` for settings that contradict one another. */
 export function createPayments(deps: Uses<"mongo" | "clock" | "log"> & { config: Config; money: Money }) {
   const { config, mongo, money, clock, log } = deps;
-  const x402 = x402Config(config);
+  const solana = solanaConfig(config);
   const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
   const batches = createBatches({ mongo, clock });
   return {
     /** Undefined: switched off, no `X402_PAY_TO`. */
-    x402: x402 && createX402({ x402, quotes, money, clock, log }),
+    x402: solana && createX402({ solana, quotes, money, clock, log }),
     /** Undefined: the same. */
-    topups: x402 && createTopUps({ x402, mongo, money, clock, log }),
+    topups: solana && createTopUps({ solana, mongo, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),
     /** Batches by state. */
     countBuybacks: batches.countByState,
@@ -69,14 +69,14 @@ export function createPayments(deps: Uses<"mongo" | "clock" | "log"> & { config:
   };
 }
 
-function createTopUps(deps: Uses<"mongo" | "clock" | "log"> & { x402: X402Config; money: Money }) {
+function createTopUps(deps: Uses<"mongo" | "clock" | "log"> & { solana: SolanaConfig; money: Money }) {
   const topups = createTopups(deps);
-  const chain = createTopupChain(connectRpc(deps.x402.rpcUrl));
+  const chain = createTopupChain(connectRpc(deps.solana.rpcUrl));
   return {
     open: (account: string, nanoUsd: bigint) => topups.open(account, nanoUsd),
     list: (account: string, page: Page) => topups.list(account, page),
     find: (account: string, id: string) => topups.find(account, id),
-    creditArrived: createTopupLooks({ ...deps, topups, chain }),
+    creditArrived: createTopupPoller({ ...deps, topups, chain }),
   };
 }
 
@@ -95,18 +95,18 @@ const checkEveryMs = 600_000;
 /** How long after signing a payment may be sent. A blockhash lives about as long. */
 const maxTimeoutSeconds = 60;
 
-function createX402(deps: Uses<"clock" | "log"> & { x402: X402Config; quotes: Quotes; money: Money }) {
-  const { x402, quotes, money, clock, log } = deps;
-  const { network, asset, payTo } = x402;
-  const rpc = connectRpc(x402.rpcUrl);
-  const chain = createChain(rpc, x402);
+function createX402(deps: Uses<"clock" | "log"> & { solana: SolanaConfig; quotes: Quotes; money: Money }) {
+  const { solana, quotes, money, clock, log } = deps;
+  const { network, asset, payTo } = solana;
+  const rpc = connectRpc(solana.rpcUrl);
+  const chain = createChain(rpc, solana);
   let checked: { readonly facilitator: Promise<Facilitator>; readonly until: number } | undefined;
 
   async function check(): Promise<Facilitator> {
-    const { feePayer, facilitatorUrl } = await settlerOf(x402);
+    const { feePayer, facilitatorUrl } = await settlerOf(solana);
     const facilitator = feePayer
-      ? await ownFacilitator(x402, feePayer, rpc, log)
-      : await remoteFacilitator(x402, facilitatorUrl);
+      ? await ownFacilitator(solana, feePayer, rpc, log)
+      : await remoteFacilitator(solana, facilitatorUrl);
     const fault = await chain.configFault();
     if (fault !== undefined) throw configError(fault);
     return facilitator;
@@ -155,6 +155,6 @@ function createX402(deps: Uses<"clock" | "log"> & { x402: X402Config; quotes: Qu
     return { headers: { "PAYMENT-REQUIRED": encodePaymentRequiredHeader(body), "cache-control": "no-store" }, body };
   }
 
-  const { find, settle, reconcile } = createSettle({ x402, quotes, chain, facilitator, money, clock, log });
+  const { find, settle, reconcile } = createSettle({ solana, quotes, chain, facilitator, money, clock, log });
   return { start, quote, find, settle, reconcile };
 }

@@ -7,7 +7,7 @@ import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { dayMs } from "#platform/clock";
-import type { X402Config } from "./config.ts";
+import type { SolanaConfig } from "./config.ts";
 import type { Quote } from "./quotes.ts";
 
 const param = "payment-signature";
@@ -76,7 +76,7 @@ const notUsed = () => Promise.reject(new Error("a payment is only verified here"
  * network. It is checked before the quote is claimed, also for a remote facilitator: a transaction found on chain later is
  * identified by the hash of its message alone, and the payer may have had a facilitator settle it for less.
  */
-export async function verify(payment: Payment, requirements: PaymentRequirements, caps: X402Config["caps"]) {
+export async function verify(payment: Payment, requirements: PaymentRequirements, caps: SolanaConfig["caps"]) {
   const feePayer = String(requirements.extra["feePayer"]);
   if (payment.feePayer !== feePayer) return "fee_payer_mismatch";
   // The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not. Accounts

@@ -38,10 +38,10 @@ const definition = {
 
 export type Quote = DocumentOf<typeof definition, { requirements: PaymentRequirements }>;
 /** A quote that a payment has claimed. */
-export type Claimed = Quote & ClaimingPayment;
+export type ClaimedQuote = Quote & ClaimingPayment;
 type ClaimingPayment = Readonly<Record<"messageHash" | "blockhash" | "payer", string>>;
 
-export const isClaimed = (quote: Quote): quote is Claimed =>
+export const isClaimed = (quote: Quote): quote is ClaimedQuote =>
   quote.messageHash !== undefined && quote.blockhash !== undefined && quote.payer !== undefined;
 
 const memoLength = 24;
@@ -49,8 +49,8 @@ const memoLength = 24;
 export const newMemo = () => randomBase62(memoLength);
 export const isQuoteMemo = (text: string): boolean => text.length === memoLength && /^[0-9A-Za-z]+$/.test(text);
 
-/** A claim that has not ended by then is decided from the chain by the next process that looks it up. */
-const leaseMs = 60_000;
+/** If a claim has not ended by then, the next process that looks it up decides it from the chain. */
+const claimMs = 60_000;
 
 /** The fields that are removed when a quote opens again. */
 const claimFields = {
@@ -81,7 +81,7 @@ export const amountNanoUsd = ({ requirements }: Quote): bigint => BigInt(require
 
 /** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable. */
 export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> & { quoteMs: number }) {
-  const { collection } = openCollection<Quote>(mongo, "quotes", definition);
+  const { model, collection } = openCollection<Quote>(mongo, "quotes", definition);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
@@ -95,7 +95,7 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
   return {
     async open(quote: Pick<Quote, "_id" | "requestHash" | "requirements" | "buybackToken">): Promise<void> {
       const document = { ...quote, state: "open" as const, createdAt: after(0), expiresAt: after(quoteMs) };
-      await stored(collection.insertOne(document, { ignoreUndefined: true }));
+      await stored(model.create(document));
     },
 
     find: async (memo: string): Promise<Quote | undefined> =>
@@ -108,7 +108,7 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
 
     /** Used: the payment has claimed another quote. */
     async claim(memo: string, id: string, { messageHash, blockhash, payer }: ClaimingPayment) {
-      const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer, lookAt: after(leaseMs) };
+      const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer, lookAt: after(claimMs) };
       try {
         const update = { $set: set, $unset: { expiresAt: "" as const } };
         const claimed = await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update);
@@ -134,10 +134,10 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
     release: (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, opening()),
 
     /** When the chain shows that the payment did not land and never will. */
-    reopen: ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, opening()),
+    reopen: ({ _id, state, messageHash }: ClaimedQuote) => change({ _id, state, messageHash }, opening()),
 
     /** Also if it was settled by the same payment before, or was reopened meanwhile. */
-    markSettled: ({ _id, messageHash, blockhash, payer }: Claimed, signature: string) =>
+    markSettled: ({ _id, messageHash, blockhash, payer }: ClaimedQuote, signature: string) =>
       change(
         { _id, $or: [{ messageHash }, { state: "open" }] },
         {
@@ -147,7 +147,7 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
       ),
 
     /** Sets the next look-up of a payment that no process works on. */
-    postpone: ({ _id, state, messageHash }: Claimed, ms: number, overAtHeight?: bigint) =>
+    postpone: ({ _id, state, messageHash }: ClaimedQuote, ms: number, overAtHeight?: bigint) =>
       change(
         { _id, state, messageHash, lookAt: { $lte: after(0) } },
         {
@@ -157,7 +157,7 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
       ),
 
     /** Longest waiting first. */
-    async due(limit: number): Promise<Claimed[]> {
+    async due(limit: number): Promise<ClaimedQuote[]> {
       const found = collection.find({ lookAt: { $lte: after(0) } }, { sort: { lookAt: 1 }, limit });
       return (await stored(found.toArray())).filter(isClaimed);
     },

@@ -5,10 +5,10 @@ import { sleep } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
 import type { Uses } from "#platform/uses";
 import type { Chain } from "./chain.ts";
-import type { X402Config } from "./config.ts";
+import type { SolanaConfig } from "./config.ts";
 import type { Facilitator, Outcome } from "./facilitators.ts";
 import { decodePayment, type Payment, quoteFault, verify } from "./payment.ts";
-import { amountNanoUsd, type Claimed, isClaimed, type Quote, type Quotes, unitsOf } from "./quotes.ts";
+import { amountNanoUsd, type ClaimedQuote, isClaimed, type Quote, type Quotes, unitsOf } from "./quotes.ts";
 
 /** Of the response. */
 type Headers = Readonly<Record<string, string>>;
@@ -56,20 +56,20 @@ const batchSize = 100;
 /** Settles payments, and decides those of unknown outcome from the chain alone. Any number of processes may do so at once. */
 export function createSettle(
   deps: Uses<"clock" | "log"> & {
-    x402: X402Config;
+    solana: SolanaConfig;
     quotes: Quotes;
     chain: Chain;
     facilitator: () => Promise<Facilitator>;
     money: Pick<Money, "creditPayment">;
   },
 ) {
-  const { x402, quotes, chain, facilitator, money, clock, log } = deps;
-  const { network, caps } = x402;
+  const { solana, quotes, chain, facilitator, money, clock, log } = deps;
+  const { network, caps } = solana;
   const receipt = (response: Omit<Parameters<typeof encodePaymentResponseHeader>[0], "network">): Headers => ({
     "PAYMENT-RESPONSE": encodePaymentResponseHeader({ ...response, network }),
   });
 
-  const settled = ({ _id: memo, messageHash, buybackToken, signature = "", payer }: Claimed): Settled => ({
+  const settled = ({ _id: memo, messageHash, buybackToken, signature = "", payer }: ClaimedQuote): Settled => ({
     kind: "settled",
     account: paymentAccount(memo),
     key: messageHash,
@@ -84,7 +84,7 @@ export function createSettle(
   });
 
   /** The credit is written first: after a crash in between, the quote is looked up again, and the credit counts once. */
-  async function credit(quote: Claimed, signature: string): Promise<Settled> {
+  async function credit(quote: ClaimedQuote, signature: string): Promise<Settled> {
     const { _id: memo, messageHash, buybackToken } = quote;
     const nanoUsd = amountNanoUsd(quote);
     await money.creditPayment({ memo, messageHash, nanoUsd, transaction: signature, buybackToken });
@@ -93,7 +93,7 @@ export function createSettle(
   }
 
   /** A transaction that is on chain already fails its simulation, so a refusal is checked against the chain. */
-  async function confirmRefusal(quote: Claimed, outcome: Outcome): Promise<Outcome> {
+  async function confirmRefusal(quote: ClaimedQuote, outcome: Outcome): Promise<Outcome> {
     if (outcome.kind !== "refused") return outcome;
     try {
       const landed = await chain.find(quote);
@@ -117,7 +117,7 @@ export function createSettle(
     if (claiming !== "claimed") return claiming === "used" ? refused("payment_already_used", payment) : undefined;
 
     const { messageHash, blockhash, payer } = payment;
-    const claimed: Claimed = { ...quote, messageHash, blockhash, payer };
+    const claimed: ClaimedQuote = { ...quote, messageHash, blockhash, payer };
     const recordSignature = (signature: string) => quotes.recordSignature(memo, claim, signature);
     const outcome = await confirmRefusal(claimed, await settler.settle(payment, requirements, recordSignature));
     switch (outcome.kind) {
@@ -179,7 +179,7 @@ export function createSettle(
   }
 
   /** Also `unknown` while the chain is unavailable. */
-  async function resolve(quote: Claimed): Promise<"settled" | "reopened" | "unknown"> {
+  async function resolve(quote: ClaimedQuote): Promise<"settled" | "reopened" | "unknown"> {
     try {
       const expired = await chain.expiredSince(quote);
       const landed = await chain.find(quote, expired);

@@ -6,8 +6,7 @@ import { type DocumentOf, olderThan, openCollection } from "#platform/collection
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate } from "#platform/mongo";
 import type { Uses } from "#platform/uses";
-import type { X402Config } from "./config.ts";
-import { transferRequestUrl } from "./solana-pay.ts";
+import type { SolanaConfig } from "./config.ts";
 import type { Progress } from "./topup-chain.ts";
 
 const definition = {
@@ -24,7 +23,7 @@ const definition = {
   transaction: { type: String },
   createdAt: { type: Date, required: true },
   expiresAt: { type: Date, required: true },
-  /** When to look on chain next. Absent: no longer. */
+  /** When to poll the chain next. Absent once polling has ended. */
   lookAt: { type: Date },
   progress: { type: { until: String, newest: String, before: String, slot: BigInt }, _id: false },
   /** While nothing was paid. */
@@ -45,11 +44,32 @@ const minNanoUsd = 1_000_000_000n;
 const maxNanoUsd = 10_000n * minNanoUsd;
 const lifeMs = 3_600_000;
 const retentionMs = 30 * dayMs;
-/** Each is looked for during a week. */
+/** We poll the chain for each top-up for a week. */
 const maxUnpaidPerDay = 20;
-/** Longer than one look takes. */
-const leaseMs = 60_000;
+/** Longer than one poll takes. */
+const pollMs = 60_000;
 const label = "Inference service";
+
+/** A transfer request as in docs.solanapay.com/spec. */
+interface TransferRequest {
+  /** The wallet, not its token account. */
+  readonly recipient: Address;
+  /** Decimal, in whole tokens. */
+  readonly amount: string;
+  readonly splToken: Address;
+  /** The transaction names it among its accounts, so that it can be found. */
+  readonly reference: Address;
+  readonly label: string;
+  readonly message: string;
+}
+
+/** Wallets that do not decode a form read a plus sign as one, so spaces are `%20`. */
+function transferRequestUrl({ recipient, splToken, ...request }: TransferRequest): string {
+  const { amount, reference, label, message } = request;
+  const params = { amount, "spl-token": splToken, reference, label, message };
+  const query = Object.entries(params).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `solana:${recipient}?${query.join("&")}`;
+}
 
 export type Topup = ReturnType<typeof toTopup>;
 
@@ -80,9 +100,9 @@ function toTopup(stored: StoredTopup, now: number) {
 export type Topups = ReturnType<typeof createTopups>;
 
 /** The collections `topups` and `topupPayments`. */
-export function createTopups({ x402, mongo, clock }: Uses<"mongo" | "clock"> & { x402: X402Config }) {
-  const { collection } = openCollection<StoredTopup>(mongo, "topups", definition);
-  const payments = openCollection<Payment>(mongo, "topupPayments", paymentDefinition).collection;
+export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> & { solana: SolanaConfig }) {
+  const { model, collection } = openCollection<StoredTopup>(mongo, "topups", definition);
+  const payments = openCollection<Payment>(mongo, "topupPayments", paymentDefinition);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
@@ -107,8 +127,8 @@ export function createTopups({ x402, mongo, clock }: Uses<"mongo" | "clock"> & {
         _id: `top_${randomBase62(20)}`,
         account,
         reference,
-        recipient: x402.payTo,
-        asset: x402.asset,
+        recipient: solana.payTo,
+        asset: solana.asset,
         nanoUsd,
         received: 0n,
         createdAt: after(0),
@@ -116,19 +136,19 @@ export function createTopups({ x402, mongo, clock }: Uses<"mongo" | "clock"> & {
         lookAt: after(0),
         removeAt: after(retentionMs),
       };
-      await collection.insertOne(stored);
-      // Again with this one: of several that are opened side by side the last sees all of them.
+      await model.create(stored);
+      // Count again with this one: of several that are opened at once, the last sees all of them.
       try {
         await assertUnpaid(account, maxUnpaidPerDay);
       } catch (error) {
-        await collection.deleteOne({ _id: stored._id });
+        await model.deleteOne({ _id: stored._id });
         throw error;
       }
       return toTopup(stored, clock.now());
     },
 
     async find(account: string, id: string): Promise<Topup | undefined> {
-      const stored = await collection.findOne({ _id: id, account });
+      const stored = await model.findOne({ _id: id, account }).lean();
       return stored ? toTopup(stored, clock.now()) : undefined;
     },
 
@@ -141,15 +161,15 @@ export function createTopups({ x402, mongo, clock }: Uses<"mongo" | "clock"> & {
       return (await found.toArray()).map((each) => toTopup(each, clock.now()));
     },
 
-    /** One to look for, which no other process looks for now: longest waiting first. */
-    async lease(): Promise<StoredTopup | undefined> {
-      const set = { $set: { lookAt: after(leaseMs) } };
+    /** Takes one that no other process polls for now: longest waiting first. */
+    async takeDue(): Promise<StoredTopup | undefined> {
+      const set = { $set: { lookAt: after(pollMs) } };
       const options = { sort: { lookAt: 1 }, returnDocument: "after" } as const;
       return (await collection.findOneAndUpdate({ lookAt: { $lte: after(0) } }, set, options)) ?? undefined;
     },
 
-    /** Ends a look. Without a time it was the last. Changes nothing if another process has taken over. */
-    async endLook({ _id, lookAt }: StoredTopup, { progress, nextMs }: { progress?: Progress; nextMs?: number }) {
+    /** Ends a poll. Without `nextMs` it was the last. Changes nothing if another process has taken over. */
+    async endPoll({ _id, lookAt }: StoredTopup, { progress, nextMs }: { progress?: Progress; nextMs?: number }) {
       const set = { ...(progress && { progress }), ...(nextMs !== undefined && { lookAt: after(nextMs) }) };
       const unset = nextMs === undefined && { $unset: { lookAt: "" as const } };
       const update = { ...(Object.keys(set).length > 0 && { $set: set }), ...unset };
@@ -159,18 +179,18 @@ export function createTopups({ x402, mongo, clock }: Uses<"mongo" | "clock"> & {
     /** What the transaction counts for: the amount of the first claim. Undefined: it counts for another top-up. */
     async claim({ _id: topup }: StoredTopup, signature: string, nanoUsd: bigint): Promise<bigint | undefined> {
       try {
-        await payments.insertOne({ _id: signature, topup, nanoUsd });
+        await payments.model.create({ _id: signature, topup, nanoUsd });
         return nanoUsd;
       } catch (error) {
         if (!isDuplicate(error)) throw error;
-        return (await payments.findOne({ _id: signature, topup }))?.nanoUsd;
+        return (await payments.model.findOne({ _id: signature, topup }).lean())?.nanoUsd;
       }
     },
 
     /** Shows what was credited. The sum only grows, so any number of processes may write it in any order. */
     async showCredited({ _id: topup }: StoredTopup, transaction: string): Promise<void> {
       const sum = { $group: { _id: null, nanoUsd: { $sum: "$nanoUsd" } } };
-      const [sums] = await payments.aggregate<{ nanoUsd: bigint }>([{ $match: { topup } }, sum]).toArray();
+      const [sums] = await payments.collection.aggregate<{ nanoUsd: bigint }>([{ $match: { topup } }, sum]).toArray();
       const received = sums?.nanoUsd ?? 0n;
       await collection.updateOne({ _id: topup, transaction: { $exists: false } }, { $set: { transaction } });
       await collection.updateOne({ _id: topup }, { $max: { received }, $unset: { removeAt: "" } });

@@ -25,7 +25,7 @@ const options = {
 
 const maxAttempts = 10;
 /** Limits how long a transaction is repeated because it conflicts with others. */
-const transactionMs = 15_000;
+const transactionMs = 60_000;
 const pingMs = 1_000;
 
 type Work<Result> = (session: ClientSession) => Promise<Result>;

@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 import { noCapacity } from "#errors";
 import type { Reply } from "#jobs";
 import { type Clock, systemClock } from "#platform/clock";
-import { type Frame, fromField, leaseMs, limitBytes, pauseMs, toField } from "../../shared/jobs/frames.ts";
+import { type Frame, fromField, limitBytes, pauseMs, registrationMs, toField } from "../../shared/jobs/frames.ts";
 import { collect, openReader, openWriter } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { testStores } from "../support/servers.ts";
@@ -467,7 +467,7 @@ test("an instance that has not renewed its stream for six seconds gets no more w
     clock.advance(60_000);
     await redis.pexpire(key, remainingMs);
     expect(await replies.instanceLives("api_test")).toBe(lives);
-    expect(await replies.instanceLives("api_test", leaseMs)).toBe(!isDead);
+    expect(await replies.instanceLives("api_test", registrationMs)).toBe(!isDead);
   }
 });
 

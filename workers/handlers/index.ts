@@ -1,7 +1,7 @@
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import type { Gathered } from "#gathered";
-import { type JobName, type JobPayload, leaseMs, type PaidJobName, pools, type Queues } from "#jobs";
+import { type JobName, type JobPayload, type PaidJobName, pools, type Queues, registrationMs } from "#jobs";
 import type { Archive } from "#money";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
@@ -94,7 +94,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
       return pending.includes(true);
     };
     const livesOrHasJobs = async (instance: string) =>
-      (await replies.instanceLives(instance, leaseMs)) || (await queues.hasJobsOf(instance));
+      (await replies.instanceLives(instance, registrationMs)) || (await queues.hasJobsOf(instance));
     // One look for all leases that ask at the same time, and never one that began before a lease was read.
     const looks = new Map<string, Promise<boolean>>();
     const isServing = async (instance: string, since: Date) => {
@@ -107,7 +107,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     if (swept.applied + swept.decided > 0) log.warn(swept, "overdue holds were ended");
   },
   "refund-undelivered": async ({ money, replies }) => {
-    await money.refundUndelivered((instance) => replies.instanceLives(instance, leaseMs));
+    await money.refundUndelivered((instance) => replies.instanceLives(instance, registrationMs));
   },
   "apply-late-costs": async ({ money }) => {
     await money.applyLateCosts();

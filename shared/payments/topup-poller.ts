@@ -5,19 +5,19 @@ import type { Uses } from "#platform/uses";
 import type { TopupChain } from "./topup-chain.ts";
 import type { StoredTopup, Topups } from "./topups.ts";
 
-/** Transactions that are read in one look: anyone may add some with a reference, for the network's fee. */
+/** Transactions that one poll reads: anyone may add some with a reference, for the network's fee. */
 const pageSize = 100;
-const looksPerRun = 50;
+const pollsPerRun = 50;
 /** The network is probably unavailable: the next run asks again. */
 const maxFailures = 3;
-/** How long after its expiry a top-up is still looked for. */
+/** How long after its expiry we still poll for a top-up. */
 const lateMs = 7 * dayMs;
 const minIntervalMs = 4_000;
-/** The interval grows with the age: an hour after it was opened a top-up is looked for every two minutes. */
+/** The interval grows with the age: we poll for a top-up every two minutes once it is an hour old. */
 const intervalsOfAge = 30;
 
 /** Credits what arrived for top-ups. Any number of processes may do so at once, and die at any point. */
-export function createTopupLooks(
+export function createTopupPoller(
   deps: Uses<"clock" | "log"> & { topups: Topups; chain: TopupChain; money: Pick<Money, "creditReceipt"> },
 ) {
   const { topups, chain, money, clock, log } = deps;
@@ -27,7 +27,7 @@ export function createTopupLooks(
 
   /**
    * The claim makes the transaction this top-up's, then the ledger counts it once. A crash in between is repaired by the
-   * next look, which begins at the same page.
+   * next poll, which begins at the same page.
    */
   async function creditFrom(topup: StoredTopup, signature: Signature): Promise<boolean> {
     const units = await chain.unitsIn(signature, topup);
@@ -39,7 +39,7 @@ export function createTopupLooks(
   }
 
   /** Reads one page. A transaction that cannot be read does not hinder the others, but the page is read again. */
-  async function look(topup: StoredTopup, counts: { credited: number }): Promise<void> {
+  async function poll(topup: StoredTopup, counts: { credited: number }): Promise<void> {
     const isLast = clock.now() >= topup.expiresAt.getTime() + lateMs;
     const { signatures, isComplete, next } = await chain.nextPage(topup, topup.progress ?? {}, pageSize);
     const failures: unknown[] = [];
@@ -51,21 +51,21 @@ export function createTopupLooks(
       }
     if (failures.length > 0) throw failures[0];
     const nextMs = isComplete ? intervalMs(topup) : 0;
-    await topups.endLook(topup, { progress: next, ...(!(isComplete && isLast) && { nextMs }) });
+    await topups.endPoll(topup, { progress: next, ...(!(isComplete && isLast) && { nextMs }) });
   }
 
-  /** Resolves with how many payments were credited, and how many looks failed. */
+  /** Resolves with how many payments were credited, and how many polls failed. */
   return async function creditArrived(signal: AbortSignal) {
     const counts = { credited: 0, failed: 0 };
-    for (let looks = 0; looks < looksPerRun && counts.failed < maxFailures && !signal.aborted; looks++) {
-      const topup = await topups.lease();
+    for (let polls = 0; polls < pollsPerRun && counts.failed < maxFailures && !signal.aborted; polls++) {
+      const topup = await topups.takeDue();
       if (!topup) break;
       try {
-        await look(topup, counts);
+        await poll(topup, counts);
       } catch (error) {
         counts.failed += 1;
         log.warn({ err: error, topup: topup._id }, "a top-up could not be looked for");
-        await topups.endLook(topup, { nextMs: intervalMs(topup) });
+        await topups.endPoll(topup, { nextMs: intervalMs(topup) });
       }
     }
     return counts;
