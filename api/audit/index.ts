@@ -1,5 +1,5 @@
 /**
- * What operators changed: docs/api/admin.md, "Audit log". Owns the collection `auditLog`, which is append-only: a record gets its
+ * The changes of operators: docs/api/admin.md, "Audit log". Owns the collection `auditLog`, which is append-only: a record gets its
  * result, and never changes again.
  *
  * The record is written, journaled by a majority, before the change is begun, so there is no change without one. It throws if
@@ -26,7 +26,7 @@ const definition = {
   changes: { type: Schema.Types.Mixed },
   requestId: { type: String, required: true },
   createdAt: { type: Date, required: true },
-  /** Absent: not known. */
+  /** Absent while the outcome is unknown. */
   status: { type: Number },
   code: { type: String },
 } as const;
@@ -56,7 +56,7 @@ interface Intent {
 
 interface Result {
   readonly status: number;
-  /** Beside those of the intent. */
+  /** In addition to those of the intent. */
   readonly targets?: readonly string[];
   readonly code?: string;
 }

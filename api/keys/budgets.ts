@@ -7,7 +7,7 @@ import { periodAt } from "./budget-period.ts";
 import type { BudgetState, createLimits, Quota, QuotaBudget } from "./limits.ts";
 import type { createKeyStore } from "./store.ts";
 
-/** How long others wait for an instance that counts; then it counts as dead. */
+/** Others wait this long for an instance that counts; then it counts as dead. */
 const countLeaseMs = 5_000;
 const countPollMs = 20;
 const countTimeoutMs = 10_000;
@@ -132,7 +132,7 @@ export function createBudgets(
   return {
     state,
 
-    /** What the budget still covers, at least `minNanoUsd`. Throws 402. */
+    /** The rest of the budget, at least `minNanoUsd`. Throws 402. */
     async remaining(quota: BudgetedQuota, minNanoUsd: bigint): Promise<bigint> {
       const { limitNanoUsd } = quota.budget;
       const remainingOf = ({ spentNanoUsd, openNanoUsd }: BudgetState) => limitNanoUsd - spentNanoUsd - openNanoUsd;

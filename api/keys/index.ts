@@ -3,7 +3,7 @@
  * `limits:*`.
  *
  * A secret is `live_` and 40 random base62 characters (docs/api/inference.md, part 5), shown once and stored as a hash.
- * What a secret stands for is cached in memory until `limits:epoch` has another value. Whoever changes something that a
+ * The key of a secret is cached in memory until `limits:epoch` has another value. Whoever changes something that a
  * `Caller` carries writes MongoDB first, then the epoch. A paid call reads it together with the script that takes its slot,
  * any other call at most 500 ms late; so a revocation can neither be missed nor lost.
  *
@@ -60,7 +60,7 @@ interface CachedKey {
 }
 
 const lastUsedEveryMs = 60_000;
-/** Of one page of keys, side by side: counters that are missing are counted from MongoDB. */
+/** The keys of one page are counted at once: counters that are missing are counted from MongoDB. */
 const budgetsAtOnce = 20;
 /** Longer than a sign-in takes. */
 const signInMs = 10_000;
@@ -69,11 +69,11 @@ export function createKeys(
   deps: Uses<"mongo" | "redis" | "clock" | "log"> & {
     money: Pick<Money, "account" | "chargesOfKeys" | "costsOf">;
     defaults: Limits;
-    /** Of one key. */
+    /** Limits of one key. */
     uploads: { readonly perMinute: number; readonly concurrent: number };
-    /** Of one address, without a key. */
+    /** Limit of one address, without a key. */
     addressRequestsPerMinute: number;
-    /** Of one key, to the account's own interface. */
+    /** Limit of one key to the account's own interface. */
     accountRequestsPerMinute: number;
     failedSignInsPerMinute: number;
     observeLimits?: ObserveWrite;
@@ -262,7 +262,7 @@ export function createKeys(
 
     get: (account: string, id: string): Promise<KeyRecord> => store.get(account, id),
 
-    /** What the key has spent in this period of its budget, and when that ends. Null: it has none. */
+    /** The spending of the key in this period of its budget, and the end of the period. Null without a budget. */
     budgetOf: (caller: Caller): Promise<SpentBudget | null> => spentOf(caller),
 
     /** To be called after an account was changed. */

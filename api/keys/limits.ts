@@ -22,12 +22,12 @@ interface Bucket {
   readonly resetMs: number;
 }
 
-/** What is counted under one name in Redis. Its hash tag is the key's id, so that all of a key is on one shard. */
+/** A group of counters under one name in Redis. Its hash tag is the key's id, so that all of a key is on one shard. */
 export interface Quota extends Limits {
   readonly name: string;
-  /** Of the key, whatever is counted under this name. */
+  /** The key's limits, whichever counter uses them. */
   readonly budget?: QuotaBudget | undefined;
-  /** Of other keys, which the costs of its calls count against, too. */
+  /** Other keys whose budgets the costs of its calls also count against. */
   readonly sharedBudgets?: readonly QuotaBudget[];
 }
 
@@ -36,7 +36,7 @@ export interface QuotaBudget extends KeyBudget {
   readonly keyId: string;
 }
 
-/** What a key has spent in this period, and what its open calls may cost. */
+/** The spending of a key in this period, and the most that its open calls can cost. */
 export interface BudgetState {
   readonly isCounted: boolean;
   readonly spentNanoUsd: bigint;
@@ -54,7 +54,7 @@ export interface LimitCheck {
   readonly reached?: "requests" | "tokens" | "concurrent" | "budget" | "uncounted";
   /** Until the refused call would fit; a guess for a slot. */
   readonly waitMs: number;
-  /** Of `enter`: the calls of the quota that were in flight before, in all instances. */
+  /** For `enter`: the calls of the quota that were already in flight, in all instances. */
   readonly inFlight: number;
   readonly rateLimits: RateLimits;
 }
@@ -148,7 +148,7 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
       return toState((await run({ quota }, "look", "", 0, 0)) as Verdict);
     },
 
-    /** Whether the budget is now to be counted under this token, and by no one else for `claimMs`. */
+    /** `begun`: the budget is to be counted under this token, and by no one else for `claimMs`. */
     async beginCount(quota: Quota, token: string, claimMs: number): Promise<"begun" | "counting" | "counted"> {
       const [verdict] = (await run({ quota }, "count", token, claimMs, 0)) as Verdict;
       if (verdict === "uncounted") return "begun";

@@ -6,11 +6,11 @@ import type { Limits } from "./limits.ts";
 import type { Caller } from "./slots.ts";
 import type { createKeyStore, KeyPatch, KeyRecord } from "./store.ts";
 
-/** Of an account, not counting those that are revoked. */
+/** Limits the keys of an account that are not revoked. */
 const maxKeys = 1_000;
 /** The budgets that one key's calls count against, beside its own. Each is a script of Redis for every call. */
 const maxSharedBudgets = 4;
-/** Of one budget, with the revoked ones that it has to count in its period. */
+/** Limits the keys of one budget, with the revoked ones that it has to count in its period. */
 const maxSharingKeys = 10_000;
 
 const limitNames = {
@@ -20,7 +20,7 @@ const limitNames = {
 } as const satisfies Record<keyof Limits, string>;
 const eachLimit = Object.keys(limitNames) as (keyof Limits)[];
 
-/** Whether a list of models has this one, or this `provider/*`. Null: all models. */
+/** True if a list of models has this one, or this `provider/*`. Null stands for all models. */
 export const allowsModel = (models: readonly string[] | null, id: string): boolean =>
   models === null || models.includes(id) || models.includes(`${id.slice(0, id.indexOf("/"))}/*`);
 

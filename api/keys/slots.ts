@@ -28,7 +28,7 @@ export interface Caller {
   readonly frozen: boolean;
   readonly limits: Limits;
   readonly budget: KeyBudget | null;
-  /** Of the keys that made it. Its calls count against these, too. */
+  /** The budgets of the keys that made it. Its calls also count against these. */
   readonly sharedBudgets: readonly QuotaBudget[];
   /** Ids of models, and `provider/*`. Null: all. */
   readonly models: readonly string[] | null;
@@ -39,14 +39,14 @@ export interface Caller {
 
 /** One request that was counted, and its place among the key's concurrent ones. */
 export interface Slot {
-  /** As of when the slot was taken, which may be newer than what `authenticate` returned. */
+  /** Read when the slot was taken, so it may be newer than the result of `authenticate`. */
   readonly caller: Caller;
   readonly requestId: string;
   readonly quota: Quota;
   /** The key's other requests that were in flight when this one came, in all instances. */
   readonly inFlight: number;
   rateLimits: RateLimits;
-  /** What `takeTokens` has counted so far. */
+  /** The tokens that `takeTokens` has counted so far. */
   takenTokens: number;
   /** The call is, or may be, open in the key's budget. */
   isBudgeted?: boolean;
@@ -66,7 +66,7 @@ interface Released {
 
 interface SlotKind {
   quotaOf(caller: Caller): Quota;
-  /** What errors call the requests that are counted, and those in flight. */
+  /** The names that errors use for counted requests and for those in flight. */
   readonly names: readonly [rate: string, running: string];
 }
 
@@ -76,7 +76,7 @@ export function createSlots(
     limits: ReturnType<typeof createLimits>;
     budgets: ReturnType<typeof createBudgets>;
     epoch: Epoch;
-    /** Of one key. */
+    /** Limits of one key. */
     uploads: { readonly perMinute: number; readonly concurrent: number };
     /** The current state of a key that was looked up before, if it may still be used. */
     refresh: (keyId: string) => Promise<Caller | undefined>;
@@ -104,7 +104,7 @@ export function createSlots(
     throw noCapacity("The limits of the API key cannot be checked right now.", 1, error);
   }
 
-  /** Undefined: the epoch is not the expected one, and nothing was counted. */
+  /** Returns undefined, and counts nothing, if the epoch is not the expected one. */
   async function enter(quota: Quota, request: SlotRequest, expectedEpoch: string): Promise<LimitCheck | undefined> {
     const isSent = redis.status === "ready";
     const { requestId } = request;
@@ -173,7 +173,7 @@ export function createSlots(
     takeSlot: (caller: Caller, request: SlotRequest) => take(calls, caller, request),
     takeUploadSlot: (caller: Caller, request: SlotRequest) => take(uploading, caller, request),
 
-    /** What each budget of the key still covers, at least this; undefined without a budget. Throws 402, 503. */
+    /** The amount that every budget of the key still covers, at least this; undefined without a budget. Throws 402, 503. */
     async budgetRemaining({ quota }: Slot, minNanoUsd: bigint): Promise<bigint | undefined> {
       const asked = budgetedQuotas(quota).map((each) => budgets.remaining(each, minNanoUsd));
       const remaining = await Promise.all(asked).catch(uncheckedUnlessRefused);
@@ -199,7 +199,7 @@ export function createSlots(
       slot.rateLimits = taken.rateLimits;
     },
 
-    /** Of an upload that another request had started. */
+    /** For an upload that another request had started. */
     async endBudgeted({ quota }: Slot, requestId: string, costNanoUsd: bigint): Promise<void> {
       await endTake(quota, requestId, costNanoUsd);
     },
@@ -241,7 +241,7 @@ export class RateLimitReached extends ServiceError {
 }
 
 /**
- * Whether a refused request stays counted against its key. Failures of the service do not count, nor does a limit that is
+ * True if a refused request stays counted against its key. Failures of the service do not count, nor does a limit that is
  * worth waiting for; `generation_in_progress` is no failure.
  */
 function staysCounted({ status, code, shouldRetry }: ServiceError): boolean {

@@ -66,7 +66,7 @@ const definition = {
   name: { type: String },
   prefix: { type: String, required: true },
   hash: { type: String, required: true },
-  /** Absent: `inference`. */
+  /** Defaults to `inference`. */
   scopes: { type: [{ type: String, enum: scopes }], default: undefined },
   limits: {
     requestsPerMinute: { type: Number },
@@ -124,7 +124,7 @@ const sharingSince = (id: string, since: Date) => ({
 
 const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
 
-/** Of the fields that the patch names; `null` removes one. */
+/** Changes the fields that the patch names; `null` removes one. */
 function updateOf({ limits = {}, budget, ...others }: KeyPatch, now: Date) {
   const fields = {
     ...others,
@@ -198,14 +198,14 @@ export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
       return toRecord(stored);
     },
 
-    /** Of those that are not revoked, up to `limit`. */
+    /** Counts the keys that are not revoked, up to `limit`. */
     countLive: (account: string, limit: number): Promise<number> =>
       model
         .countDocuments({ account, ...live })
         .limit(limit)
         .exec(),
 
-    /** Of these keys, the budgets of those that have one, also if they are revoked. */
+    /** The budgets of these keys, including revoked ones. */
     async budgetsOf(account: string, ids: readonly string[]): Promise<{ keyId: string; budget: KeyBudget }[]> {
       if (ids.length === 0) return [];
       const found = model

@@ -12,9 +12,9 @@ import type { Uses } from "#platform/uses";
 
 export { refusalsSchema } from "./migrations.ts";
 
-/** Of one account, in one process. More are counted only. */
+/** Limits the records of one account in one process. More are only counted. */
 const maxPerMinute = 60;
-/** Of all accounts, in one process. */
+/** Limits the records of all accounts in one process. */
 const maxQueued = 200;
 const writeMs = 1_000;
 const minuteMs = 60_000;
@@ -36,7 +36,7 @@ export interface Refusal {
   readonly account: string;
   readonly key: string;
   readonly endpoint: string;
-  /** Of the HTTP answer. */
+  /** The status of the HTTP response. */
   readonly status: number;
   readonly code: string;
   readonly createdAt: Date;
@@ -47,7 +47,7 @@ export type Refusals = ReturnType<typeof createRefusals>;
 
 export function createRefusals({ mongo, clock, log }: Uses<"mongo" | "clock" | "log">) {
   const { collection } = openCollection<Stored>(mongo, "refusedRequests", definition);
-  /** Of the minute that runs, by account. */
+  /** Refusals in the current minute, by account. */
   let counts = new Map<string, number>();
   let queued: Stored[] = [];
 

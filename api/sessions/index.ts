@@ -16,10 +16,10 @@ export { sessionsSchema } from "./migrations.ts";
 
 export const sessionLifeMs = 12 * 3_600_000;
 const codeLifeMs = 5 * 60_000;
-/** Of one key, or of one operator. Beyond them the oldest end. */
+/** Limits the sessions of one key or one operator. The oldest end beyond it. */
 const maxSessions = 100;
 
-/** Whom a session stands for. `sealed`: by the secret of the session or code. */
+/** The owner of a session. `sealed`: by the secret of the session or code. */
 export type Subject =
   | { readonly kind: "account"; readonly account: string; readonly key: string }
   | { readonly kind: "operator"; readonly operator: string; readonly sealed: string };
@@ -75,7 +75,7 @@ export function createSessions({ mongo, clock }: Uses<"mongo" | "clock">) {
   }
 
   return {
-    /** Always under a new secret, so that none which somebody else knows becomes valid. */
+    /** Always issues a new secret, to prevent session fixation. */
     async begin(subjectOf: SubjectOf): Promise<{ secret: string; expiresAt: Date }> {
       const { owner, ...begun } = await insert("session", sessionLifeMs, subjectOf);
       await endOldest(owner);
@@ -97,7 +97,7 @@ export function createSessions({ mongo, clock }: Uses<"mongo" | "clock">) {
       return (await insert("code", codeLifeMs, subjectOf)).secret;
     },
 
-    /** Whom the code stands for; only the first who asks gets it. */
+    /** Redeems a one-time code; returns its subject. */
     async redeemCode(code: string): Promise<Subject | undefined> {
       const stored = isSecret(code) ? await model.findOneAndDelete(at("code", code)).lean() : null;
       return stored ? toSession(stored) : undefined;

@@ -75,7 +75,7 @@ export async function prepareBucket(deps: Uses<"log"> & { s3: S3Client; bucket: 
   });
 }
 
-/** Undefined: the bucket has these rules already. */
+/** Returns undefined if the bucket has these rules already. */
 export function mergeById<Rule extends { ID?: string | undefined }>(
   existing: readonly Rule[],
   wanted: readonly Rule[],

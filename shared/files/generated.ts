@@ -115,7 +115,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
     },
     /** Never rejects: what cannot be removed now expires. */
     delete: (ids: readonly string[]) => remove(ids, false),
-    /** Undefined: there never was such a file. */
+    /** Returns undefined if there never was such a file. */
     async find(id: string) {
       const found = await fromMongo(files.model.findOne({ _id: id, announced: true }).lean<StoredFile>().exec());
       if (!found) return undefined;
@@ -124,7 +124,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
       if (!contentType || bytes == null || !etag) throw new Error(`the record of ${id} is incomplete`);
       return { id, contentType, bytes, etag, expiresAt: expiresAt.getTime() };
     },
-    /** Those of an account that have not expired, newest first, after the file with the id `after`. Throws 400 for an unknown one. */
+    /** Files of an account that have not expired, newest first, after the file with the id `after`. Throws 400 for an unknown one. */
     async list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
       const last = after === undefined ? undefined : await fromMongo(files.collection.findOne({ _id: after, account }));
       if (last === null) throw invalidValue("after", `after: this account has no file '${after}'.`);

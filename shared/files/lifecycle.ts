@@ -11,10 +11,10 @@ import type { Storage } from "./storage.ts";
 
 export type Lifecycle = ReturnType<typeof createLifecycle>;
 
-/** How long a completion waits for MongoDB. */
+/** A completion waits this long for MongoDB. */
 const activateTimeoutMs = 60_000;
 const releaseTimeoutMs = 10_000;
-/** How long an end that failed is tried again. What is not done by then falls to expiry and the sweeper of holds. */
+/** An end that failed is repeated for this long. Then expiry and the sweeper of holds finish it. */
 const endTimeoutMs = 120_000;
 const backoff = { firstMs: 200, maxMs: 200 };
 const endBackoff = { firstMs: 500, maxMs: 5_000 };

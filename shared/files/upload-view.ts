@@ -117,7 +117,7 @@ export function createToUpload({ links, clock }: Uses<"clock"> & { links: Links 
       costNanoUsd: activatedAt || status === "pending" ? cost : 0n,
       /** Signed anew on every read; null unless active. */
       url: status === "active" ? await links.get(uploadKey(id), mime, { from: now, until }) : null,
-      /** Of a pending upload in parts. */
+      /** Only for a pending upload in parts. */
       ...(multipart && { multipart }),
     };
   };

@@ -1,5 +1,5 @@
 /**
- * What a maintenance worker has counted in the stores, for the metrics of all API instances: one of the workers asks MongoDB,
+ * Counts that a maintenance worker has made in the stores, for the metrics of all API instances: one of the workers asks MongoDB,
  * not every process at every scrape. Owns the Redis hash `gathered`. Without Redis, or after it lost its data, the values
  * are absent until the next run. Times are Unix milliseconds, amounts decimal strings of nano-USD.
  */
@@ -23,7 +23,7 @@ const shapes = {
     dueSince: z.number().optional(),
     buybacks: z.record(z.string(), z.number()),
   }),
-  /** Of the ledger: the last check of all accounts, and the one under way, which begins after the account `after`. */
+  /** The last check of the ledger over all accounts, and the one under way, which begins after the account `after`. */
   check: z.object({
     complete: found.extend({ at: z.number() }).optional(),
     current: found.extend({ after: z.string() }).optional(),

@@ -33,11 +33,11 @@ export interface ClaimRequest extends Owner {
   readonly account: string;
   /** As the caller sent it: 1 to 255 characters. */
   readonly key: string;
-  /** Of the request; undefined if it is known only after the body was read. */
+  /** The hash of the request; undefined if it is known only after the body was read. */
   readonly hash: string | undefined;
 }
 
-/** Whether some process may still end the request that has a key. */
+/** Resolves with true if some process may still end the request that has a key. */
 type IsAlive = (owner: Owner) => Promise<boolean>;
 
 export { idempotencySchema } from "./migrations.ts";
@@ -156,7 +156,7 @@ export function createIdempotencyStore(
   const textOf = async ({ requestId, answer }: Stored) =>
     decompress(answer?.zstd ?? (await files.getAnswer(requestId)));
 
-  /** Of the request that has the key. */
+  /** The state of the request that has the key. */
   async function stateOf({ account, requestId, instance, pool, answer }: Stored, isAlive: IsAlive): Promise<State> {
     if (answer?.upload !== undefined) return { costNanoUsd: 0n };
     const entry = await money.entry(account, requestId);
@@ -200,7 +200,7 @@ export function createIdempotencyStore(
     }
   }
 
-  /** What the document holds of an answer; the text of a large one goes to object storage. */
+  /** Prepares an answer for its document; the text of a large one goes to object storage. */
   async function storeText(requestId: string, { text, ...rest }: StoredCall): Promise<StoredAnswer> {
     const zstd = await compress(text);
     if (zstd.length <= maxInlineBytes) return { ...rest, zstd };
@@ -235,7 +235,7 @@ export function createIdempotencyStore(
       }
     },
 
-    /** Whether there is running work or an answer under the key: `claim` would not find it free. */
+    /** True if there is running work or an answer under the key: `claim` would not find it free. */
     async has({ account, key }: Pick<ClaimRequest, "account" | "key">, isAlive: IsAlive): Promise<boolean> {
       const stored = await find({ _id: idOf(account, key) });
       return stored !== null && !isExpired(stored) && !isFree(await stateOf(stored, isAlive));

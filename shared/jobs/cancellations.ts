@@ -5,7 +5,7 @@ import type { Uses } from "#platform/uses";
 import { cancelledKey, channelOf, isUnanswered, type Notice, type Pace, paces } from "./frames.ts";
 
 const backoff = { firstMs: 100, maxMs: 100 };
-/** By channel. */
+/** Listeners by channel. */
 const noticeOf: ReadonlyMap<string, Notice | Pace> = new Map([
   ...Object.entries(channelOf).map(([notice, channel]) => [channel, notice as Notice] as const),
   ...paces.map((pace) => [pace, pace] as const),
@@ -25,7 +25,7 @@ export function createCancellations(deps: Uses<"clock" | "log"> & { subscriber: 
     asked = [];
     answers = undefined;
     const retrying = { clock, backoff, retryIf: (error: unknown) => isUnanswered(commands, error) };
-    // Of several hash slots. The connection sends them together.
+    // The channels have several hash slots. The connection sends them together.
     const stored = await retry(retrying, () => Promise.all(ids.map((id) => commands.get(cancelledKey(id)))));
     return new Map(ids.flatMap((id, at) => (stored[at] ? [[id, stored[at] as Notice]] : [])));
   }

@@ -17,19 +17,19 @@ export interface Frame {
   readonly outcome?: Outcome;
 }
 
-/** What the API learns beside the text. All but `headers` comes with the last frame. */
+/** The API learns this in addition to the text. All but `headers` comes with the last frame. */
 export interface Outcome {
   /** Nano-USD charged, as a decimal string. */
   readonly cost?: string;
   /** Tokens that count against the key's limit. */
   readonly tokens?: number;
-  /** How long attempts at upstreams took together. */
+  /** The total time of attempts at upstreams. */
   readonly providerMs?: number;
   /** The call was charged, but its answer was lost with its worker: the API refunds it. */
   readonly answerLost?: true;
   /** The worker could not read the call: the API decides it. */
   readonly undecided?: true;
-  /** What closes a stream that failed, where that is more than the error itself. */
+  /** Closes a stream that failed, where that takes more than the error itself. */
   readonly ending?: string;
   /** With the first frame: headers for the caller. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -96,7 +96,7 @@ export type Pace = (typeof paces)[number];
 export const pauseMs = 5_000;
 
 /**
- * Whether a lost connection may have dropped the answer to a command. ioredis repeats such commands itself, but it
+ * True if a lost connection may have dropped the answer to a command. ioredis repeats such commands itself, but it
  * rejects the rest of a pipeline that was answered in part, and what was under way when the last node of a cluster was lost.
  */
 export function isUnanswered(redis: RedisClient, error: unknown): boolean {

@@ -18,7 +18,7 @@ export interface QueuedJob {
   /** The name of the pool's queue that it is in. */
   readonly queue: string;
   readonly id: string;
-  /** How many calls it carries. */
+  /** The number of calls that it carries. */
   readonly calls: number;
 }
 
@@ -30,7 +30,7 @@ interface Batch {
 
 /** A batch's id ends in the number of its calls; other jobs carry one. */
 const priorities = Array.from({ length: priorityClasses.length + 1 }, (_, i) => i + 1);
-/** Of BullMQ's scores, which are a priority times this and a counter. */
+/** BullMQ's scores are a priority times this, and a counter. */
 const priorityStep = 2 ** 32;
 /** A run of a scheduled job, with the time at which it was due. */
 const scheduledRun = /^repeat:.*:(\d+)$/;
@@ -47,7 +47,7 @@ const schedulingPools = [...new Set(scheduled.map(({ pool }) => pool))];
 
 export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWrite; chatShards?: number }) {
   const { redis, observe, log, chatShards = 1 } = deps;
-  /** Those that still take calls. */
+  /** Groups that still take calls. */
   const batches = new Map<string, Batch>();
   let batchesMade = 0;
   const shards = createShards({ redis, own: chatShards });
@@ -107,7 +107,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     return add(name, queue, { id, calls: calls.length }, { v: 1, calls }, priority);
   }
 
-  /** What is admitted in one turn of the event loop goes together. BullMQ's cost of a job is half of that of a call. */
+  /** Calls that are admitted in one turn of the event loop go together. BullMQ's cost of a job is half of that of a call. */
   function joinBatch(
     name: PaidJobName,
     queue: string,
@@ -177,7 +177,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     /** False: a worker has the job, or it carries other calls too. True: no worker has it or will get it; it may have just ended. */
     remove: async ({ queue, id, calls }: Omit<QueuedJob, "pool">): Promise<boolean> =>
       calls === 1 && (await queueOf(queue).remove(id)) === 1,
-    /** Whether a worker has the job or may still get it. */
+    /** True if a worker has the job or may still get it. */
     async isPending(pool: Pool, id: string): Promise<boolean> {
       const states = await Promise.all(queuesOf(pool).map((queue) => queue.getJobState(id)));
       return states.some((state) => state !== "completed" && state !== "failed" && state !== "unknown");
@@ -191,7 +191,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       if (state === "prioritized" || state === "waiting") return 1;
       return state === "completed" || state === "failed" || state === "unknown" ? undefined : "running";
     },
-    /** Whether a job that carries calls of this API instance without an `Idempotency-Key` is in a text pool. */
+    /** True if a job that carries calls of this API instance without an `Idempotency-Key` is in a text pool. */
     async hasJobsOf(instance: string): Promise<boolean> {
       const ids = await Promise.all(
         textPools

@@ -74,7 +74,7 @@ export function createReplyReader(
   let stopRenewing = () => {};
   let onDataLoss = () => {};
   let unfollow: (() => void)[] = [];
-  /** By the monotonic clock: the last renewal, and since when no gap was longer than `longestGapMs`. */
+  /** The last renewal, and since when no gap was longer than `longestGapMs`, by the monotonic clock. */
   let renewedAt = Number.NEGATIVE_INFINITY;
   let renewedSince = 0;
 
@@ -137,7 +137,7 @@ export function createReplyReader(
     for (let at = 0; at + 1 < fields.length; at += 2) handOver(fields[at] as string, fields[at + 1] as string);
   }
 
-  /** Those before it were handed over, or lost with Redis's data: nobody waits for them any longer. */
+  /** Earlier frames were handed over, or lost with Redis's data: nobody waits for them any longer. */
   function reachMarker(reached: number): void {
     for (const [marker, onReached] of markers) {
       if (marker > reached) return;

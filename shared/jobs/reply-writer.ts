@@ -87,7 +87,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
 
   return {
     /**
-     * Whether the API instance has renewed its reply stream within `withinMs`, as of the last second. After an outage that is
+     * True if the API instance has renewed its reply stream within `withinMs`, as of the last second. After an outage that is
      * unknown, and it counts as alive.
      */
     async instanceLives(replyTo: string, withinMs = silentMs): Promise<boolean> {
@@ -101,7 +101,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
       return silenceMs < withinMs || !isSettled();
     },
 
-    /** How a call ended, from a delivery that did not run it: an unnumbered frame. */
+    /** The end of a call, from a delivery that did not run it: an unnumbered frame. */
     async late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {
       const data = JSON.stringify(error.fields());
       return add(replyTo, toField({ requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) }));
@@ -224,7 +224,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
         },
         final(text: string, outcome: Outcome): Promise<boolean> {
           stopGathering(sendGathered);
-          // What is still gathered is sent with the end, which saves a frame.
+          // Gathered text is sent with the end, which saves a frame.
           sendParts("final", gathered + text, outcome);
           gathered = "";
           return allSent();

@@ -6,7 +6,7 @@ import { type Pool, pools } from "./catalog.ts";
  * The queues of the pools. A pool has one, of its own name; the chat pool may have several, `chat`, `chat-1` and so on, each
  * with the calls of some accounts, so that several threads of Redis, or nodes of a cluster, share its work.
  *
- * How many there are is the choice of each API instance (`CHAT_SHARDS`), which announces it under `{chat}:shards`: the highest
+ * Each API instance chooses their number (`CHAT_SHARDS`) and announces it under `{chat}:shards`: the highest
  * number of all instances, for a day. Workers serve as many as that, whatever their own number is, so instances with another
  * number may come and go in any order.
  */

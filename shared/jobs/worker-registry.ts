@@ -10,7 +10,7 @@ const upstreamState = z.enum(["ready", "open", "no key"]).catch("open");
 type UpstreamState = z.infer<typeof upstreamState>;
 // The name of a pool is any string: a worker of a newer version may serve pools that are unknown here.
 const workerRecord = z.object({
-  /** Of the service. Workers from before this field, and the next, have none. */
+  /** The version of the service. Older workers lack this field and the next. */
   version: z.string().optional(),
   /** Unix milliseconds. */
   startedAt: z.number().optional(),
@@ -22,7 +22,7 @@ const workerRecord = z.object({
   speeds: speeds.optional().catch(undefined),
 });
 
-/** What a worker process writes about itself every second. */
+/** A worker process writes this about itself every second. */
 export type WorkerRecord = z.infer<typeof workerRecord>;
 type KnownWorker = WorkerRecord & { readonly id: string };
 
@@ -165,9 +165,9 @@ export function createWorkerRegistry({
     ended: (pool: Pool) => countAdded(pool, -1),
     /** The upstream's best state among the workers. */
     upstream: (id: string): UpstreamState => upstreams.get(id) ?? "no key",
-    /** How fast the upstream serves the model, by its own name for it, over all workers; undefined if no call was measured lately. */
+    /** The speed at which the upstream serves the model, by its own name for it, over all workers; undefined if no call was measured lately. */
     speed: (id: string, model: string): Speed | undefined => measured.get(speedKey(id, model)),
-    /** Whether any worker was ever seen. */
+    /** True once any worker was seen. */
     known: () => upstreams.size > 0,
   };
 }

@@ -21,13 +21,13 @@ const hold = {
   heldAt: { type: Date, required: true },
   /** From then on the sweeper looks at it. */
   expiresAt: { type: Date, required: true },
-  /** Of a call: its key. */
+  /** A call's key. */
   key: { type: String },
-  /** Of a call whose job carries other calls too: the API instance that made the job. */
+  /** The API instance that made the job, if the job carries other calls too. */
   instance: { type: String },
-  /** Of a lease: no hold of its calls expires later. */
+  /** Only of a lease: no hold of its calls expires later. */
   callsEndAt: { type: Date },
-  /** Of a lease: what its last growth took. */
+  /** Only of a lease: the amount that its last growth took. */
   granted: { type: BigInt },
 } as const;
 /** Typed as its definition, which is cheaper to infer from. */
@@ -40,7 +40,7 @@ const definition = {
   buybackToken: { type: String },
   available: { type: BigInt, required: true },
   held: { type: BigInt, required: true },
-  /** By request id, or by the id of a lease. */
+  /** Keyed by request id, or by the id of a lease. */
   holds: { type: Map, of: holdSchema, required: true },
   /** The size of `holds`, which MongoDB cannot compare in a filter. */
   openHolds: { type: Number, required: true },
@@ -55,7 +55,7 @@ const definition = {
 /** The filter of the sweeper's index, which has only accounts with open holds. */
 export const withOpenHolds = { openHolds: { $gt: 0 } };
 
-/** Of the index of names, which has no payment accounts, and takes capitals as the letters they are. */
+/** The index of names has no payment accounts, and ignores case. */
 export const named = { _id: { $gte: "acct_", $lt: "acct`" } };
 export const nameCollation = { locale: "en", strength: 2 };
 
@@ -123,7 +123,7 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return stored.map(toAccount);
   }
 
-  /** In the order of names: those whose name begins so, in any case. Throws 400 for an unknown `after`. */
+  /** Lists accounts whose name begins so, in any case, ordered by name. Throws 400 for an unknown `after`. */
   async function search(prefix: string, { limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
@@ -136,7 +136,7 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return (await found.toArray()).map(toAccount);
   }
 
-  /** With what is needed to know their balances. */
+  /** Reads what balances are made of. */
   const holdsOf = (ids: readonly string[]) =>
     collection.find({ _id: { $in: [...ids] } }, { projection: { available: 1, held: 1, holds: 1 } }).toArray();
 

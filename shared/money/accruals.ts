@@ -3,7 +3,7 @@ import { scatter } from "#platform/collection";
 import type { MoneyDeps } from "./deps.ts";
 import type { StoredEntry } from "./ledger.ts";
 
-/** How much of what is charged buys back, and the token where neither the account nor the caller chose an eligible one. */
+/** The share of charges that buys back, and the token where neither the account nor the caller chose an eligible one. */
 export interface BuybackTerms {
   /** 0 to 10000. */
   readonly bps: number;
@@ -34,14 +34,14 @@ export function accrualOf(
   return nanoUsd > 0n ? { buyback: { token, nanoUsd, batch: null } } : {};
 }
 
-// As the partial index has it: `null` alone would match the entries that have no accrual.
+// The filter of the partial index: `null` alone would match the entries that have no accrual.
 const unclaimed = { "buyback.batch": { $type: "null" } } as mongo.Filter<StoredEntry>;
 // The index begins with the token: without a bound on it the whole ledger would be scanned.
 const unclaimedOfAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mongo.Filter<StoredEntry>;
 
 /** The buybacks that ledger entries carry. */
 export function createAccruals({ ledger: { collection } }: MoneyDeps) {
-  /** By token, the accruals that are in no batch. */
+  /** Sums the accruals that are in no batch, by token. */
   async function accrued(): Promise<Accrued[]> {
     const sums = collection.aggregate<Accrued>(
       [

@@ -9,7 +9,7 @@ export interface Range {
   readonly $lte?: string;
 }
 
-/** By account, without zeros. */
+/** Sums by account, without zeros. */
 export type Sums = Map<string, bigint>;
 
 const definition = {

@@ -16,7 +16,7 @@ export interface MoneyObserver {
   readonly writes: Readonly<Record<"ledger" | "holds" | "applications" | "leases", ObserveWrite>>;
 }
 
-/** What the parts of this module share. */
+/** The parts of this module share these. */
 export interface MoneyDeps extends Uses<"mongo" | "clock" | "log"> {
   readonly accounts: Accounts;
   readonly ledger: Ledger;

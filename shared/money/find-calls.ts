@@ -20,14 +20,14 @@ import {
 } from "./ledger.ts";
 
 export interface CallQuery extends Page {
-  /** Absent: all accounts, for operators. */
+  /** Defaults to all accounts, for operators. */
   readonly account?: string | undefined;
   /** Only with an account. */
   readonly key?: string | undefined;
   readonly status?: RequestRecord["status"] | undefined;
   readonly model?: string | undefined;
   readonly endpoint?: string | undefined;
-  /** Of the error that was answered. */
+  /** The code of the error in the response. */
   readonly code?: string | undefined;
   readonly upstream?: string | undefined;
   /** When the call ended: from the first, before the second. */
@@ -43,7 +43,7 @@ export interface CallPage {
 
 type Filter = driver.Filter<StoredEntry>;
 
-/** What one page may read: the filters that its index does not answer are compared with so many entries, about 10 ms. */
+/** Limits what one page reads: filters without an index are compared with this many entries, about 10 ms. */
 const windowEntries = 2_000;
 const newestFirst = { createdAt: -1, _id: -1 } as const;
 const isCall = { $in: ["usage", "storage"] };

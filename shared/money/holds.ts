@@ -25,7 +25,7 @@ export interface Hold {
   readonly instance?: string;
 }
 
-/** What to hold, and the call that it is for: its entry is written at once if the hold has to be released. */
+/** An amount to hold, and its call: the entry is written at once if the hold has to be released. */
 export interface CallHold extends Omit<Hold, "key">, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
   /** The message of the 402. */
   insufficientText(availableNanoUsd: bigint): string;
@@ -37,7 +37,7 @@ export type HoldResult =
       readonly ok: false;
       readonly reason: Refusal;
       readonly availableNanoUsd: bigint;
-      /** By open holds: what they do not use becomes available again. */
+      /** The sum of open holds: what they do not use becomes available again. */
       readonly heldNanoUsd: bigint;
     };
 

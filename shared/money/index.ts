@@ -164,7 +164,7 @@ export function createMoney({
     /** For an API instance: the holds of its text calls. */
     createLeases: (instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) =>
       createLeases({ ...deps, ...instance, closeOwnLease }),
-    /** By account: credits less decided costs. */
+    /** Credits less decided costs, by account. */
     balances: async (ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> => {
       const found = await accounts.holdsOf(ids);
       const costs = await pendingCosts(ledger, found);
@@ -174,10 +174,10 @@ export function createMoney({
     },
     ...createOpenHolds(deps),
     check: createCheck({ ...deps, checkpoints, archivedSums }),
-    /** About how many there are, payment accounts too: from metadata. */
+    /** An estimate from metadata, including payment accounts. */
     countAccounts: () => accounts.collection.estimatedDocumentCount(scatter("check")),
     checkpoint: checkpoints.checkpoint,
-    /** What is in the archive, and what of it is restored. */
+    /** The archive, and what of it is restored. */
     archives: {
       list: parts.listMonths,
       find: parts.sumMonth,

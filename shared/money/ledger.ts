@@ -21,13 +21,13 @@ export const refundPrefix = "refund:";
 export const refundOf = (requestId: string): string => `${refundPrefix}${requestId}`;
 
 export const statuses = ["succeeded", "failed", "cancelled"] as const;
-/** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
+/** The end of a call. The sweeper knows only its hold, and neither key, endpoint nor model. */
 const request = {
   key: { type: String },
   endpoint: { type: String },
   /** The id of its answer, where it does not follow from the request's. */
   answerId: { type: String },
-  /** Absent of calls that no worker took, and of older ones; so is the next. */
+  /** Absent if no worker took the call, and in older entries; the same holds for the next field. */
   streamed: { type: Boolean },
   /** Why the model stopped, in chat's words. */
   finishReason: { type: String },
@@ -46,7 +46,7 @@ const request = {
   totalMs: { type: Number, required: true },
   /** The part of the cost above the hold. It is not charged. */
   shortfall: { type: BigInt, required: true },
-  /** What the upstream that answered costs us, where the catalog says it. */
+  /** Our cost of the upstream that answered, where the catalog says it. */
   upstreamCost: { type: BigInt },
 } as const;
 const accrual = {
@@ -66,7 +66,7 @@ export const entryDefinition = {
   /** The lease that the call's hold was given out of. */
   lease: { type: String },
   /**
-   * Of a charged call whose answer is neither streamed nor stored: the API instance that has to deliver it, and the call's
+   * Set if the answer of a charged call is neither streamed nor stored: the API instance that has to deliver it, and the call's
    * number there (`undelivered.ts`).
    */
   reply: { type: { instance: { type: String, required: true }, number: { type: Number, required: true } }, _id: false },
@@ -91,7 +91,7 @@ export const answerIndex = { account: 1, "request.answerId": 1 } as const;
 export const unsuccessful = { "request.status": { $in: ["failed", "cancelled"] } };
 export const statusIndex = { account: 1, "request.status": 1, createdAt: -1, _id: -1 } as const;
 export const anyStatusIndex = { "request.status": 1, createdAt: -1, _id: -1 } as const;
-/** Of calls that were answered an error. */
+/** Calls that ended with an error. */
 export const withError = { "request.error": { $exists: true } };
 export const errorIndex = { "request.error": 1, createdAt: -1, _id: -1 } as const;
 /** Has the costs of leases, so that their sums read no entry. */
@@ -158,7 +158,7 @@ function toRecord({
   };
 }
 
-/** Of one entry of an insert. */
+/** The refusal of one entry of an insert. */
 interface Refusal {
   readonly index: number;
   readonly code: number;
@@ -175,7 +175,7 @@ export type EntryKey = Pick<StoredEntry, "_id" | "account">;
 /** The same of a lease. */
 type LeaseKey = EntryKey;
 
-/** Of the indexes that begin with the account none is better for an id. */
+/** No index that begins with the account is better for an id. */
 export const byId = { _id: 1 } as const;
 
 export type Ledger = ReturnType<typeof createLedger>;
@@ -207,13 +207,13 @@ export function createLedger({ mongo }: Uses<"mongo">) {
     _id: { $in: keys.map(({ _id }) => _id) },
   });
 
-  /** By id. Reads only what no failover can roll back. */
+  /** Reads entries by id: only those that no failover can roll back. */
   async function readCommitted(keys: readonly EntryKey[]): Promise<Map<string, StoredEntry>> {
     const found = collection.find(among(keys), { hint: byId, readConcern: { level: "majority" } });
     return new Map((await found.toArray()).map((entry) => [entry._id, entry]));
   }
 
-  /** By id, in a transaction. */
+  /** Reads entries by id, in a transaction. */
   const readIn = (keys: readonly EntryKey[], session: ClientSession | undefined) =>
     collection.find(among(keys), { hint: byId, ...(session && { session }) });
 

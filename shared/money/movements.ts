@@ -42,7 +42,7 @@ export interface Receipt {
   readonly transaction: string;
 }
 
-/** What was paid back to a payer on chain. */
+/** A payment back to a payer on chain. */
 export interface Payout {
   readonly nanoUsd: bigint;
   readonly transaction: string;
@@ -53,7 +53,7 @@ type NewMovement = Omit<StoredEntry, "createdAt" | "decider">;
 
 type NewAccount = ReturnType<Accounts["opened"]>;
 
-/** Of a refused index key: the collection. */
+/** Matches a key that an index of the ledger refused. */
 const inLedger = /[.]ledger index/;
 const backoff = { firstMs: 20, maxMs: 1_000 };
 const refundable: ReadonlySet<EntryKind> = new Set(["usage", "storage"]);
@@ -63,7 +63,7 @@ export function createMovements(deps: MoneyDeps) {
   const { mongo, accounts, ledger, clock, log } = deps;
 
   /**
-   * Whether the transaction took effect is read from the ledger, by the entry's id. So a lost answer to a commit cannot
+   * The ledger tells if the transaction took effect, by the entry's id. So a lost answer to a commit cannot
    * make a second movement.
    */
   async function record(movement: NewMovement, opened?: NewAccount): Promise<Movement> {

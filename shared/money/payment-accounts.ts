@@ -18,12 +18,12 @@ export const withoutUnused = { _id: ids, available: { $lt: unitNanoUsd }, held: 
 /** A key of its own, so that a hint is clear. */
 export const spentIndex = { createdAt: -1, _id: -1, available: 1 } as const;
 
-/** How many index keys a page of a sum reads. */
+/** The number of index keys that a page of a sum reads. */
 const pageKeys = 100_000;
 
 /** Accounts of payments on chain. */
 export function createPaymentAccounts({ collection }: Accounts) {
-  /** What is available on payment accounts, without amounts too small to be paid back. */
+  /** The sum available on payment accounts, without amounts too small to be paid back. */
   async function sumUnused(openedBefore: Date) {
     const total = { nanoUsd: 0n, payments: 0 };
     for (let after = prefix; ; ) {

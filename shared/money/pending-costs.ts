@@ -5,7 +5,7 @@ import { type Ledger, toEntry } from "./ledger.ts";
 
 const pageHolds = 5_000;
 
-/** By the id of a hold: what is decided and not yet applied. A lease without decided calls is absent, like an undecided call. */
+/** Costs that are decided and not yet applied, by the id of the hold. A lease without decided calls is absent, like an undecided call. */
 export async function pendingCosts(
   ledger: Ledger,
   accounts: readonly Pick<StoredAccount, "_id" | "holds">[],

@@ -10,7 +10,7 @@ import type { MoneyDeps } from "./deps.ts";
 import { assertRequestId, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
 import { assertAmount } from "./usd.ts";
 
-/** How a call ended and what it really cost. */
+/** The end of a call and its real cost. */
 export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
   /** Default: `usage`, a model call. */
   readonly kind?: "usage" | "storage" | undefined;
@@ -49,7 +49,7 @@ export interface ReleaseReason {
 }
 
 export interface Decided {
-  /** Whether this decision made the entry. Exact, even when the answer to the insert was lost. */
+  /** True if this decision made the entry. Exact, even when the answer to the insert was lost. */
   readonly won: boolean;
   /** The entry that counts. */
   readonly entry: LedgerEntry;
@@ -204,7 +204,7 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
   return {
     decide,
     decideOnce,
-    /** How many calls cost more than was held, since this process started. Should be 0. */
+    /** The number of calls that cost more than was held, since this process started. Should be 0. */
     shortfalls: () => shortfalls,
   };
 }

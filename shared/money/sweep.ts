@@ -12,9 +12,9 @@ const maxOverdueMs = 3_600_000;
 const recoveryMs = 60_000;
 const batchSize = 100;
 
-/** Whether a job that carries this call alone may still run, or its upload arrive. */
+/** Resolves with true if a job that carries this call alone may still run, or its upload arrive. */
 type IsPending = (requestId: string, account: string) => Promise<boolean>;
-/** Whether the instance lives or has jobs in a queue, or may have had some that Redis lost since then. */
+/** Resolves with true if the instance lives or has jobs in a queue, or may have had some that Redis lost since then. */
 type IsServing = (instance: string, since: Date) => Promise<boolean>;
 
 export interface OpenHold {

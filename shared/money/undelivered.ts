@@ -2,14 +2,14 @@ import { type DocumentOf, longRunning, openCollection, scatter } from "#platform
 import type { MoneyDeps } from "./deps.ts";
 import { type EntryKey, refundOf, timeIndex } from "./ledger.ts";
 
-/** What an API instance noted of the JSON calls whose answers it has to deliver. */
+/** The note of an API instance about the JSON calls whose answers it has to deliver. */
 const definition = {
   _id: { type: String, required: true },
   /** The number that its next call gets. */
   next: { type: Number, required: true },
   /** The calls with lower numbers that their callers have not received whole. */
   open: { type: [{ _id: String, account: String }], required: true },
-  /** By MongoDB's clock. */
+  /** The time of the note by MongoDB's clock. */
   notedAt: { type: Date, required: true },
   /** Calls with the number `next` or a higher one are decided after this, by MongoDB's clock or a worker's. */
   scanFrom: { type: Date, required: true },
@@ -28,7 +28,7 @@ export interface DeliveryNote {
 
 /** Several times the interval of the notes. */
 const silentMs = 20_000;
-/** How far apart the clocks of MongoDB, API instances and workers may be. */
+/** The clocks of MongoDB, API instances and workers may be this far apart. */
 const skewMs = 120_000;
 /** After MongoDB came back, workers insert what they could not insert meanwhile. */
 const recoveryMs = 60_000;

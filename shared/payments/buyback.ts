@@ -107,7 +107,7 @@ export function createBuyback(deps: Uses<"log"> & { config: BuybackConfig; batch
     return counts;
   }
 
-  /** By token, what is in no batch or in an open one. */
+  /** Sums what is in no batch or in an open one, by token. */
   async function accrued(): Promise<Accrued[]> {
     const sums = new Map((await money.accrued()).map((each) => [each.token, each]));
     for (const { token, ...open } of await batches.open()) {

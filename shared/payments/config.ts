@@ -15,7 +15,7 @@ const named = {
   testnet: { id: "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z", usdc: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" },
 } as const;
 
-/** By a short name or a CAIP-2 id. `usdc` is its mint of USDC: undefined for a private network. */
+/** Finds a network by a short name or a CAIP-2 id. `usdc` is its mint of USDC, undefined for a private network. */
 export function networkOf(name: string) {
   const known = Object.entries(named).find(([short, { id }]) => name === short || name === id);
   return known ? known[1] : { id: name as `solana:${string}`, usdc: undefined };
@@ -23,7 +23,7 @@ export function networkOf(name: string) {
 
 export const isSignature = (text: string): boolean => /^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text);
 
-/** Whether a chain with this genesis block is the network. */
+/** True if a chain with this genesis block is the network. */
 export const beganWith = (network: string, genesisHash: string): boolean =>
   network === `solana:${genesisHash.slice(0, 32)}`;
 
@@ -44,7 +44,7 @@ export function withoutPassword(url: string, name: string): string {
 
 export type SolanaConfig = NonNullable<ReturnType<typeof solanaConfig>>;
 
-/** Undefined: payments are switched off. Workers that do not settle, but only read the chain, have no facilitator. */
+/** Undefined if payments are switched off. Workers that do not settle, but only read the chain, have no facilitator. */
 export function solanaConfig(config: Config) {
   const { X402_PAY_TO, SOLANA_RPC_URL, X402_FEE_PAYER_KEY, X402_FACILITATOR_URL } = config;
   if (X402_PAY_TO === undefined) return undefined;
@@ -80,7 +80,7 @@ export function buybackConfig(config: Config) {
   const listed = BUYBACK_TOKENS.split(",").filter((each) => each !== "");
   const eligible = new Set<string>([token, ...listed.map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))]);
   return {
-    /** Undefined: nothing accrues. */
+    /** Undefined if nothing accrues. */
     terms: bps > 0 ? { bps, token, eligible } : undefined,
     /** The mints that accounts and callers may choose. */
     eligible,

@@ -28,7 +28,7 @@ export interface Facilitator {
   ): Promise<Outcome>;
 }
 
-/** How errors of the x402 packages' signer begin when a simulation failed. Other errors mean that the network did not answer. */
+/** Errors of the x402 packages' signer begin with this when a simulation failed. Other errors mean that the network did not answer. */
 const simulationFailed = "Simulation failed";
 /** Failures that only the account of the fee payer can cause. */
 const unfunded = /"(AccountNotFound|InsufficientFundsForFee)"|InsufficientFundsForRent/;
@@ -64,7 +64,7 @@ export async function ownFacilitator(
   await checkFunds(rpc, feePayer.address, solana, log);
   const signer = toFacilitatorSvmSigner(feePayer, { [network]: rpc } as unknown as FacilitatorRpcConfig);
 
-  /** Undefined: the simulation succeeded. */
+  /** Undefined if the simulation succeeded. */
   async function simulationFault(transaction: string): Promise<Outcome | undefined> {
     try {
       await signer.simulateTransaction(transaction, network);

@@ -58,9 +58,9 @@ export function createPayments(deps: Uses<"mongo" | "clock" | "log"> & { config:
   const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
   const batches = createBatches({ mongo, clock });
   return {
-    /** Undefined: switched off, no `X402_PAY_TO`. */
+    /** Undefined without `X402_PAY_TO`. */
     x402: solana && createX402({ solana, quotes, money, clock, log }),
-    /** Undefined: the same. */
+    /** Undefined without `X402_PAY_TO`. */
     topups: solana && createTopUps({ solana, mongo, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),
     /** Batches by state. */
@@ -92,7 +92,7 @@ export interface PaidRequest {
 
 /** Keys are changed, accounts closed, and SOL runs out. */
 const checkEveryMs = 600_000;
-/** How long after signing a payment may be sent. A blockhash lives about as long. */
+/** A payment may be sent this long after signing. A blockhash lives about as long. */
 const maxTimeoutSeconds = 60;
 
 function createX402(deps: Uses<"clock" | "log"> & { solana: SolanaConfig; quotes: Quotes; money: Money }) {

@@ -32,7 +32,7 @@ const shape = z.looseObject({
 const malformed = () =>
   invalidValue(param, "PAYMENT-SIGNATURE is not a payment of x402 version 2 that can be decoded.");
 
-/** As the x402 packages do it: without the signatures, so that it is the same however the payment is signed. */
+/** Leaves out the signatures, like the x402 packages, so that it is the same however the payment is signed. */
 export const messageHashOf = (messageBytes: ArrayLike<number>): string =>
   createHash("sha256").update(Uint8Array.from(messageBytes)).digest("base64");
 
@@ -52,7 +52,7 @@ export function decodePayment(header: string) {
     return {
       payload: payload as unknown as PaymentPayload,
       transaction,
-      /** Of the quote that it claims to pay. */
+      /** The memo of the quote that it claims to pay. */
       memo: payload.accepted.extra.memo,
       messageHash: messageHashOf(transaction.messageBytes),
       /** The transaction can land only while the network accepts this blockhash. */

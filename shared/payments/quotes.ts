@@ -14,15 +14,15 @@ const definition = {
   _id: { type: String, required: true },
   state: { type: String, enum: states, required: true },
   requestHash: { type: String, required: true },
-  /** As the payer received them. */
+  /** The requirements that the payer received. */
   requirements: { type: Schema.Types.Mixed, required: true },
   buybackToken: { type: String },
   createdAt: { type: Date, required: true },
-  /** Of an open quote. */
+  /** Only of an open quote. */
   expiresAt: { type: Date },
-  /** Of a quote in state `settling`: the id of the claim. */
+  /** The id of the claim, in state `settling`. */
   claim: { type: String },
-  /** Of the payment that claimed the quote. */
+  /** The payment that claimed the quote. */
   messageHash: { type: String },
   blockhash: { type: String },
   payer: { type: String },
@@ -76,7 +76,7 @@ const stored = <T>(operation: Promise<T>): Promise<T> => operation.catch(unavail
 /** A price in units of USDC, rounded up. */
 export const unitsOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNanoUsd - 1n) / unitNanoUsd;
 
-/** What a quote costs. */
+/** The price of a quote. */
 export const amountNanoUsd = ({ requirements }: Quote): bigint => BigInt(requirements.amount) * unitNanoUsd;
 
 /** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable. */
@@ -123,14 +123,14 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
     recordSignature: (memo: string, claim: string, signature: string) =>
       change({ _id: memo, state: "settling", claim, lookAt: { $gt: after(0) } }, { $set: { signature } }),
 
-    /** By the holder of the claim, who does not know the outcome. */
+    /** The holder of the claim does not know the outcome. */
     markUnknown: (memo: string, claim: string) =>
       change(
         { _id: memo, state: "settling", claim },
         { $set: { state: "unknown", lookAt: after(0) }, $unset: { claim: "" } },
       ),
 
-    /** By the holder of the claim, who knows that nothing was sent. */
+    /** The holder of the claim knows that nothing was sent. */
     release: (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, opening()),
 
     /** When the chain shows that the payment did not land and never will. */

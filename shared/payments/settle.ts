@@ -10,7 +10,7 @@ import type { Facilitator, Outcome } from "./facilitators.ts";
 import { decodePayment, type Payment, quoteFault, verify } from "./payment.ts";
 import { amountNanoUsd, type ClaimedQuote, isClaimed, type Quote, type Quotes, unitsOf } from "./quotes.ts";
 
-/** Of the response. */
+/** Headers of the response. */
 type Headers = Readonly<Record<string, string>>;
 
 /** The request is paid for: it is an ordinary call on the account, with `key` as its idempotency key. */
@@ -103,7 +103,7 @@ export function createSettle(
     }
   }
 
-  /** Undefined: another request has claimed the quote, or only the chain knows the outcome. */
+  /** Returns undefined if another request has claimed the quote, or only the chain knows the outcome. */
   async function claimAndSettle(
     { payment, quote }: Open,
     priceNanoUsd: bigint,

@@ -10,7 +10,7 @@ const pageSize = 100;
 const pollsPerRun = 50;
 /** The network is probably unavailable: the next run asks again. */
 const maxFailures = 3;
-/** How long after its expiry we still poll for a top-up. */
+/** We still poll for a top-up this long after its expiry. */
 const lateMs = 7 * dayMs;
 const minIntervalMs = 4_000;
 /** The interval grows with the age: we poll for a top-up every two minutes once it is an hour old. */

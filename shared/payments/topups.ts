@@ -17,7 +17,7 @@ const definition = {
   recipient: { type: String, required: true },
   asset: { type: String, required: true },
   nanoUsd: { type: BigInt, required: true },
-  /** What was credited. */
+  /** The amount that was credited. */
   received: { type: BigInt, required: true },
   /** The first one that was credited. */
   transaction: { type: String },
@@ -30,7 +30,7 @@ const definition = {
   removeAt: { type: Date },
 } as const;
 
-/** By signature: the transaction counts for this top-up, and for no other. */
+/** The id is a signature: the transaction counts for this top-up, and for no other. */
 const paymentDefinition = {
   _id: { type: String, required: true },
   topup: { type: String, required: true },
@@ -176,7 +176,7 @@ export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> &
       await collection.updateOne({ _id, lookAt: lookAt as Date }, update, { ignoreUndefined: true });
     },
 
-    /** What the transaction counts for: the amount of the first claim. Undefined: it counts for another top-up. */
+    /** Returns the amount of the first claim, or undefined if the transaction counts for another top-up. */
     async claim({ _id: topup }: StoredTopup, signature: string, nanoUsd: bigint): Promise<bigint | undefined> {
       try {
         await payments.model.create({ _id: signature, topup, nanoUsd });

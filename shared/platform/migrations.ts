@@ -3,7 +3,7 @@
  * module's schema has the number of its last migration. Applied ones are in the collection `migrations`, with the cursor of one
  * that is under way.
  *
- * Every migration is safe to stop and to repeat, and safe beside processes of the version before. One process runs them, under a
+ * Every migration is safe to stop and to repeat, and safe while the previous version runs. One process runs them, under a
  * lock with an expiry; one that lost its lock without noticing does no harm, because steps are idempotent.
  */
 import type { mongo as driver } from "mongoose";
@@ -26,13 +26,13 @@ export interface Migration {
   /** Idempotent. */
   readonly run: (step: Step) => Promise<void>;
   /**
-   * The oldest schema whose processes work on the result, stored for those that do not know this migration. Default: any. Other
-   * than that, it is only applied once every process has that schema.
+   * The oldest schema whose processes work on the result, stored for those that do not know this migration. Defaults to any.
+   * Otherwise the migration runs only once all processes are on that schema.
    */
   readonly oldest?: number;
 }
 
-/** What a module declares of its collections. */
+/** The declaration of a module about its collections. */
 export interface ModuleSchema {
   readonly module: string;
   /** In a sharded cluster: the field by which each collection is sharded (docs/operations/scaling-mongodb.md). */
@@ -55,7 +55,7 @@ interface Applied {
   readonly startedAt: Date;
   readonly cursor?: string;
   readonly changed?: number;
-  /** Absent: under way, or stopped. */
+  /** Absent while it is under way, or stopped. */
   readonly appliedAt?: Date;
 }
 
@@ -209,7 +209,7 @@ function unlessStopped(signal: AbortSignal, work: Promise<void>): Promise<void> 
   return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
 }
 
-/** By the server's clock. Whoever holds it renews it, so that one that died is followed by another within half a minute. */
+/** Uses the server's clock. The holder renews it; if the holder dies, another process takes over within half a minute. */
 async function takeLock({ db }: Mongo, clock: Clock, log: Logger, signal: AbortSignal) {
   const owner = randomBase62(16);
   const locks = db.collection<{ _id: string; owner: string; expiresAt: Date }>(collectionName);

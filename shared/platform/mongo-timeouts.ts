@@ -6,7 +6,7 @@
 import { mongo as driver } from "mongoose";
 
 const defaultMs = 4_000;
-/** How much longer than its `maxTimeMS` an operation may take. */
+/** An operation may take this much longer than its `maxTimeMS`. */
 const graceMs = 1_000;
 
 /** An operation took too long. It may still be carried out: `operation` settles if the server answers after all. */
@@ -85,7 +85,7 @@ function limitSession(session: driver.ClientSession): driver.ClientSession {
   const { commitTransaction, abortTransaction } = session;
   return Object.assign(session, {
     commitTransaction: () => withMongoTimeout(commitTransaction.call(session)),
-    // As in the driver, a transaction that cannot be aborted is left to the server.
+    // The server ends a transaction that cannot be aborted, so the driver ignores errors of an abort too.
     abortTransaction: (options?: object) =>
       withMongoTimeout(abortTransaction.call(session, options)).catch((error: unknown) => {
         if (!(error instanceof UnansweredError)) throw error;

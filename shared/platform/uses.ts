@@ -3,7 +3,7 @@ import type { Logger } from "./logger.ts";
 import type { Mongo } from "./mongo.ts";
 import type { RedisClient } from "./redis.ts";
 
-/** What a process has of the outside world. */
+/** The outside world of a process. */
 interface Platform {
   readonly clock: Clock;
   readonly log: Logger;

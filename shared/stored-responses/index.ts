@@ -48,7 +48,7 @@ const definition = {
 type Stored = DocumentOf<typeof definition, { zstd?: Buffer }>;
 
 const maxInlineBytes = 64 * 1024;
-/** Of JSON. A larger answer is not stored. */
+/** Limit of the JSON. A larger answer is not stored. */
 const maxTextBytes = 16 * 1024 * 1024;
 const maxItems = 1_000;
 /** Documents of up to 64 KB in one write. */
@@ -112,7 +112,7 @@ export function createStoredResponses(
     return read(stored).catch(unavailable);
   }
 
-  /** Those of the items that are found. The newest answers are read first, and usually one has all. */
+  /** Returns the items that are found. The newest answers are read first, and usually one has all. */
   async function findItems(
     account: string,
     ids: ReadonlySet<string>,

@@ -1,5 +1,5 @@
 /**
- * How much the service does: calls, failures and charges by minute and by hour, for the operator's overview. Every process counts
+ * The load of the service: calls, failures and charges by minute and by hour, for the operator's overview. Every process counts
  * in memory and adds what it counted to Redis every five seconds, so reading it costs the same at any load. It is not the
  * ledger: what Redis loses, or a process that is killed, is missing here. Owns the Redis keys `{traffic}:*`, which expire.
  */
@@ -28,7 +28,7 @@ const startOf = (size: Size, at: number) => at - (at % sizes[size].ms);
 
 export type TrafficCounter = ReturnType<typeof createTrafficCounter>;
 
-/** Of one process. */
+/** The counts of one process. */
 export function createTrafficCounter() {
   let counts = new Map<Field, bigint>();
   const add = (field: Field, by: bigint) => void counts.set(field, (counts.get(field) ?? 0n) + by);
@@ -48,7 +48,7 @@ export function createTrafficCounter() {
       counts = new Map();
       return taken;
     },
-    /** What could not be written is written with the next. */
+    /** Counts that could not be written are written with the next. */
     giveBack: (taken: ReadonlyMap<Field, bigint>): void => taken.forEach((by, field) => add(field, by)),
   };
 }

@@ -16,7 +16,7 @@ import type { ArchiveObjects } from "./objects.ts";
 import { type ArchiveParts, isWritten, type Part, type WrittenPart } from "./parts.ts";
 import type { ArchivedSums } from "./sums.ts";
 
-/** What bounds the memory of a run. */
+/** Bounds of the memory of a run. */
 export interface ArchiveSizes {
   readonly partEntries: number;
   readonly partBytes: number;
@@ -74,7 +74,7 @@ export function createArchive(
     return (await ledger.collection.findOne(inSpan(span), options))?.createdAt;
   }
 
-  /** Without the entries of open holds and leases, and of leases whose late costs are still looked for. */
+  /** Leaves out the entries of open holds and leases, and of leases that may still have late costs. */
   async function withoutOpen(entries: readonly ExactEntry[]): Promise<readonly ExactEntry[]> {
     const _id = { $in: [...new Set(entries.map(({ account }) => account))] };
     const open = accounts.collection.aggregate<{ ids: string[] }>([
@@ -88,7 +88,7 @@ export function createArchive(
     return entries.filter(({ _id: id, lease }) => !needed.has(id) && !(lease !== undefined && needed.has(lease)));
   }
 
-  /** The file of the next part. Undefined: every entry of the span is still needed. */
+  /** The file of the next part. Undefined if every entry of the span is still needed. */
   async function gather(span: Span, session: ClientSession) {
     const file = createArchiveFile();
     const options = {
@@ -146,7 +146,7 @@ export function createArchive(
     return true;
   }
 
-  /** Undefined: another run has the work. */
+  /** Returns undefined if another run has the work. */
   const archivePart = (month: string, span: Span, signal: AbortSignal | undefined) =>
     // The session sees what the run before has deleted, on whichever server it reads.
     mongo.inSession(async (session) => {

@@ -11,12 +11,12 @@ const { EJSON } = mongo.BSON;
 /** Reads the types of BSON as they are: a Double that is whole stays one. */
 export const exactTypes = { promoteValues: false, useBigInt64: false } as const;
 
-/** What a file says of itself, and is checked against. */
+/** A file is checked against this. */
 export interface Contents {
   readonly entries: number;
   /** The sum of the entries' amounts. */
   readonly amount: bigint;
-  /** Of the compressed file. */
+  /** The size of the compressed file. */
   readonly bytes: number;
   readonly sha256: string;
   /** The times of the first and the last entry. */

@@ -12,12 +12,12 @@ import { connectS3, type S3Config } from "#platform/s3";
 const prefix = "ledger/";
 const timeoutMs = 120_000;
 
-/** The bucket has none, or the server has no such thing. The names are S3's. */
+/** S3 error codes for "no lifecycle configuration" and "not implemented". */
 const saysNoRules = ["NoSuchLifecycleConfiguration", "NotImplemented", "MethodNotAllowed"];
 
 export type ArchiveObjects = ReturnType<typeof createArchiveObjects>;
 
-/** The files of the archive, in `ARCHIVE_BUCKET` or beside the other objects. A key is written once. */
+/** The files of the archive, in `ARCHIVE_BUCKET` or alongside the other objects. A key is written once. */
 export function createArchiveObjects(config: S3Config & Pick<Config, "S3_BUCKET" | "ARCHIVE_BUCKET">) {
   const s3 = connectS3(config, "transfers");
   const Bucket = config.ARCHIVE_BUCKET ?? config.S3_BUCKET;
@@ -25,7 +25,7 @@ export function createArchiveObjects(config: S3Config & Pick<Config, "S3_BUCKET"
   const options = () => ({ abortSignal: AbortSignal.timeout(timeoutMs) });
 
   return {
-    /** Its metadata says what is in it, should the database be lost. */
+    /** The metadata describes the contents, in case the database is lost. */
     async put(part: string, Body: Buffer, Metadata: Record<string, string>): Promise<void> {
       const object = { Bucket, Key: keyOf(part), Body, ContentLength: Body.length, ContentType: "application/zstd" };
       await s3.send(new PutObjectCommand({ ...object, Metadata }), options());
@@ -41,7 +41,7 @@ export function createArchiveObjects(config: S3Config & Pick<Config, "S3_BUCKET"
       await s3.send(new DeleteObjectCommand({ Bucket, Key: keyOf(part) }), options());
     },
 
-    /** Throws if a lifecycle rule of the bucket would delete archives, or the server does not tell. */
+    /** Throws if a lifecycle rule of the bucket would delete archives, or the rules cannot be read. */
     async assertNotExpired(): Promise<void> {
       const { Rules = [] } = await s3
         .send(new GetBucketLifecycleConfigurationCommand({ Bucket }), options())
@@ -56,7 +56,7 @@ export function createArchiveObjects(config: S3Config & Pick<Config, "S3_BUCKET"
   };
 }
 
-/** A rule that also wants a tag or a size is taken for one that fits: it is the operator's to set apart. */
+/** Rules filtered by tag or size count as matching; operators must exclude the prefix. */
 export function expiresArchives({ Status, Expiration, Filter, Prefix }: LifecycleRule): boolean {
   if (Status !== "Enabled" || (Expiration?.Days === undefined && Expiration?.Date === undefined)) return false;
   const concerned = Filter?.Prefix ?? Filter?.And?.Prefix ?? Prefix ?? "";

@@ -17,14 +17,14 @@ const definition = {
    * ledger. Archived: they are. Abandoned: the file is removed.
    */
   state: { type: String, enum: states, required: true },
-  /** Of the part in work, writing or deleting: there is one at most. */
+  /** True for the part in work, writing or deleting: there is one at most. */
   open: { type: Boolean },
   /** The run that works on it, and until when no other takes over. */
   claim: { type: String, required: true },
   claimedUntil: { type: Date, required: true },
   startedAt: { type: Date, required: true },
   archivedAt: { type: Date },
-  /** Of the form of the file. */
+  /** The version of the file's form. */
   version: { type: Number, required: true },
   entries: { type: Number },
   amount: { type: BigInt },
@@ -92,7 +92,7 @@ export function createArchiveParts({ mongo, clock }: Uses<"mongo" | "clock">) {
   const sumMonth = async (month: string): Promise<ArchivedMonth | undefined> => (await sumMonths(month, 1))[0];
 
   return {
-    /** Undefined: another part is in work. */
+    /** Returns undefined if another part is in work. */
     async begin(month: string, session: ClientSession): Promise<Part | undefined> {
       const claim = randomBase62(16);
       const times = { startedAt: after(0), claimedUntil: after(claimMs) };
@@ -161,6 +161,6 @@ export interface ArchivedMonth {
   /** The sum of the entries' amounts: negative, because they are costs. */
   readonly nanoUsd: bigint;
   readonly bytes: number;
-  /** Of the last part; null while its entries are deleted. */
+  /** The time of the last part; null while its entries are deleted. */
   readonly archivedAt: Date | null;
 }

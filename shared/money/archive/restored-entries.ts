@@ -14,13 +14,13 @@ const definition = {
   state: { type: String, enum: states, required: true },
   /** Only its entries. */
   account: { type: String },
-  /** How many parts of the month are done. */
+  /** The number of parts of the month that are done. */
   parts: { type: Number, required: true },
   requestedAt: { type: Date, required: true },
 } as const;
 type Restore = DocumentOf<typeof definition>;
 
-/** How far the restore of a month is. */
+/** The progress of the restore of a month. */
 export type RestoreState = Pick<Restore, "state" | "account" | "parts">;
 
 const batchSize = 1_000;

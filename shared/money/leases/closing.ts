@@ -59,7 +59,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
     mongo.inTransaction(async (session) => {
       const open = sweptAt ? { [`holds.${lease}.expiresAt`]: sweptAt } : { [`holds.${lease}`]: { $exists: true } };
       const filter = { _id: account, ...open };
-      // The account is written first: in the other order the transaction starves beside running calls.
+      // The account is written first: in the other order the transaction starves alongside running calls.
       const { matchedCount } = await accounts.collection.updateOne(filter, { $inc: { openHolds: -1 } }, { session });
       if (matchedCount === 0) return false;
       const cost = (await ledger.sumLeases([{ _id: lease, account }], session)).get(lease) ?? 0n;
@@ -69,7 +69,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
       return true;
     });
 
-  /** What the account has spent meanwhile. It is our fault, and a balance is never negative. */
+  /** Writes off what the account has spent in the meantime: it is our fault, and a balance is never negative. */
   const writeOff = (lease: string, account: string, amount: bigint, session: ClientSession) =>
     ledger.collection.insertOne(
       {
@@ -124,7 +124,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
     return late;
   }
 
-  /** Those of these leases whose entries `applyLateCosts` may still sum. */
+  /** Filters leases whose entries `applyLateCosts` may still sum. */
   async function findSwept(leases: readonly string[]): Promise<readonly string[]> {
     if (leases.length === 0) return [];
     const found = swept.find({ _id: { $in: [...leases] } }, { projection: { _id: 1 } });

@@ -10,7 +10,7 @@ export interface Leased {
   end(costNanoUsd: bigint): void;
 }
 
-/** What says to the sweeper that this instance lives. Without a renewal for 30 s it counts as dead. */
+/** Tells the sweeper that this instance lives. Without a renewal for 30 s it counts as dead. */
 export interface Registration {
   readonly instance: string;
   /**
@@ -26,9 +26,9 @@ export interface Lease {
   readonly id: string;
   readonly takenAt: number;
   unusedNanoUsd: bigint;
-  /** What its ended calls cost. */
+  /** The cost of its ended calls. */
   spentNanoUsd: bigint;
-  /** By request id: how to end them. */
+  /** Functions that end them, by request id. */
   readonly openCalls: Map<string, (costNanoUsd: bigint) => void>;
   lastUsedAt: number;
   /** The sweeper closes it from then on in any case: no hold of its calls expires later. Unix milliseconds. */
@@ -70,7 +70,7 @@ export function isWorthWaiting(
   return otherLeases > 0 || available < minNanoUsd;
 }
 
-/** How many leases of other instances the account has. */
+/** Counts the leases of other instances that the account has. */
 export const countOthers = (instance: string) => {
   const isOther = { $regexMatch: { input: "$$this.k", regex: `^lease:(?!${instance}:)` } };
   return { $size: { $filter: { input: { $objectToArray: "$holds" }, cond: isOther } } };
@@ -81,7 +81,7 @@ const aheadShare = 8;
 const sweptAfterMs = 15_000;
 
 /**
- * What an instance writes that relies on its lease: another expiry, whatever its clock says. The sweeper closes a lease only if
+ * An instance that relies on its lease writes another expiry, whatever its clock says. The sweeper closes a lease only if
  * its expiry is the one that it read before it asked whether the instance lives.
  */
 export function movedExpiry(id: string, now: number) {
@@ -131,7 +131,7 @@ const windowMs = 5_000;
 
 export type Spending = ReturnType<typeof createSpending>;
 
-/** What an account spends in five seconds: the larger sum of this window and the previous one. */
+/** The spending of an account in five seconds: the larger sum of this window and the previous one. */
 export function createSpending(clock: Clock) {
   let windowAt = clock.now();
   let current = 0n;

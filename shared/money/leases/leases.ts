@@ -25,7 +25,7 @@ const groupLimit = 500;
 const longestLeaseMs = 60_000;
 const idleMs = 2_000;
 const tickMs = 500;
-/** For what other instances return after they were asked, and for calls that end meanwhile. */
+/** Waits for what other instances return, and for calls that end in the meantime. */
 const pausesMs = [50, 100];
 const backoff = { firstMs: 100, maxMs: 5_000 };
 /** While MongoDB is unavailable leases are not closed. */
@@ -79,7 +79,7 @@ export function createLeases(
     return leases;
   }
 
-  /** Whether the lease may give out without a look at MongoDB: it is reachable, and the sweeper cannot have closed the lease. */
+  /** The lease may give out without asking MongoDB: MongoDB is reachable, and the sweeper cannot have closed the lease. */
   function stands({ stoodAt }: Lease): boolean {
     const since = registration.since();
     return stoodAt !== undefined && since !== undefined && stoodAt >= since && mongo.upSince() !== undefined;
@@ -314,7 +314,7 @@ export function createLeases(
   /** Asked by another instance. */
   function returnUnused(leases: AccountLeases, from: string): void {
     const { current, waiting, account } = leases;
-    // Of two instances that both wait, one gets what the other does not use.
+    // If two instances both wait, one gets what the other does not use.
     if (!current || (waiting > 0 && instance < from)) return;
     if (current.openCalls.size === 0 && waiting === 0) drain(leases);
     else giveBack(account, current);

@@ -18,7 +18,7 @@ const states = {
 
 type State = DocumentOf<typeof states>;
 
-/** How long the hours of a day that stands remain, for views and runs that began before. */
+/** The hours of a closed day remain this long, for views and runs that began earlier. */
 const hoursRemainMs = hourMs;
 
 /**

@@ -10,7 +10,7 @@ const states = {
   /** The hour. */
   _id: { type: String, required: true },
   version: { type: Number, required: true },
-  /** How many entries of the ledger the rows are made from. Absent: a run has begun and not ended. */
+  /** The number of ledger entries that the rows are made from. Absent if a run has begun and not ended. */
   entries: { type: Number },
   /** Entries decided before this time are all in `settled` of the rows. */
   settledUntil: { type: Date },
@@ -33,7 +33,7 @@ const counted = (keys: readonly string[]) => ({
   $sum: { $let: { vars: { usage: "$request.usage" }, in: { $sum: keys.map((key) => `$$usage.${key}`) } } },
 });
 const cost = { $subtract: [0, "$amount"] };
-/** By the fields of a row. */
+/** Sums by the fields of a row. */
 const sumsUntil = (settledUntil: Date) => ({
   entries: { $sum: 1 },
   calls: { $sum: { $cond: [{ $eq: ["$kind", refunds.kind] }, 0, 1] } },
@@ -142,7 +142,7 @@ export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
     for (const hour of [previous, current]) if (hour >= from && !signal?.aborted) await make(hour);
   }
 
-  /** What keys were charged, each from its own hour, until a time up to which all is settled. */
+  /** The charges of keys, each from its own hour, until a time up to which all is settled. */
   async function settledSince(account: string, from: ReadonlyMap<string, number>, session: ClientSession) {
     const since = new Date(Math.min(...from.values()));
     const closed = await lastClosed(session);

@@ -4,7 +4,7 @@ import type { Uses } from "#platform/uses";
 import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./dates.ts";
 import type { StoredUsageDay, StoredUsageHour } from "./rows.ts";
 
-/** What the calls of a key were charged, refunds subtracted: on this day, in this month, ever. Days and months are UTC. */
+/** The charges of a key, refunds subtracted: on this day, in this month, ever. Days and months are UTC. */
 export interface KeyUsage {
   readonly dayNanoUsd: bigint;
   readonly monthNanoUsd: bigint;

@@ -4,7 +4,7 @@ import { keyIndex, refundPrefix } from "../ledger.ts";
 import type { UsageHours } from "./hours.ts";
 import type { KeyTotals } from "./key-totals.ts";
 
-/** What keys were charged, refunds subtracted, and their calls that have holds of their own and are not decided. */
+/** The charges of keys, refunds subtracted, and their undecided calls that have their own holds. */
 export interface KeyCharges {
   readonly spentNanoUsd: bigint;
   readonly open: readonly { readonly id: string; readonly nanoUsd: bigint }[];
@@ -52,7 +52,7 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
     return (await cursor.toArray()).map(({ _id, amount }): Charge => ({ key: _id.key, at: _id.day, nanoUsd: -amount }));
   }
 
-  /** By the days that stand, the hours since then, and the ledger since the last run that made them. */
+  /** Adds the closed days, the hours since then, and the ledger since the last run that made them. */
   async function spentSince(account: string, keys: readonly string[], since: Date, session: ClientSession) {
     const closed = await totals.closedSince(account, keys, since);
     const settled = await hours.settledSince(account, closed.until, session);
@@ -74,7 +74,7 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
   return {
     costsOf,
 
-    /** Of one moment: a call that is decided is in the sum and not open, any other the reverse. */
+    /** Reads one moment: a decided call is in the sum and not open, any other the reverse. */
     chargesOfKeys: (account: string, keys: readonly string[], since: Date): Promise<KeyCharges> =>
       mongo.inSnapshot(async (session) => {
         const projection = { holds: 1 } as const;

@@ -1,25 +1,25 @@
 import { Schema } from "mongoose";
 import type { DocumentOf } from "#platform/collection";
 
-/** Absent of calls of which only the hold was known: key, model, endpoint. */
+/** Absent for calls whose hold alone was known. */
 const group = { key: { type: String }, model: { type: String }, endpoint: { type: String } } as const;
 /** The rows of an hour or a day have one for each combination of these. */
 export const groupFields = ["account", "key", "model", "endpoint"] as const;
 const row = {
   account: { type: String, required: true },
   ...group,
-  /** Of the ledger that it is made from. */
+  /** The number of ledger entries that it is made from. */
   entries: { type: Number, required: true },
   calls: { type: Number, required: true },
   failed: { type: Number, required: true },
   input: { type: Number, required: true },
   output: { type: Number, required: true },
   cached: { type: Number, required: true },
-  /** Of what is not counted in tokens: images, seconds, characters. */
+  /** Everything not counted in tokens: images, seconds, characters. */
   units: { type: Number, required: true },
   /** Refunds are subtracted. */
   cost: { type: BigInt, required: true },
-  /** Of the run that wrote the row. */
+  /** The version of the run that wrote the row. */
   version: { type: Number, required: true },
 } as const;
 export const counts = ["entries", "calls", "failed", "input", "output", "cached", "units"] as const;
@@ -42,7 +42,7 @@ export const hourDefinition = {
   settled: { type: BigInt, required: true },
 } as const;
 
-/** What an account used in a day by one key, of one model, at one endpoint. */
+/** An account's usage in a day by one key, of one model, at one endpoint. */
 export type StoredUsageDay = DocumentOf<typeof dayDefinition>;
 export type StoredUsageHour = DocumentOf<typeof hourDefinition>;
 

@@ -11,11 +11,11 @@ export interface UsageQuery {
   readonly to: string;
   readonly key?: string | undefined;
   readonly groupBy: readonly UsageGroup[];
-  /** How many rows at most. */
+  /** The maximum number of rows. */
   readonly limit: number;
 }
 
-/** What was used in a group. A field by which is grouped is null for calls of which it is not known. */
+/** The usage of a group. A grouping field is null for calls where it is unknown. */
 export type UsageRow = { readonly [Group in UsageGroup]?: string | null } & {
   readonly calls: number;
   readonly failed: number;
