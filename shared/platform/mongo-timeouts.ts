@@ -35,9 +35,10 @@ export async function withMongoTimeout<T>(operation: Promise<T>, timeoutMs = def
  * four seconds, or its `maxTimeMS` and a little more; so may each batch of a cursor.
  */
 export function limitTimes(client: driver.MongoClient): void {
-  const { db, startSession } = client;
-  client.db = (...args) => limited(db.apply(client, args));
-  client.startSession = (...args) => limitSession(startSession.apply(client, args));
+  const db = client.db.bind(client);
+  const startSession = client.startSession.bind(client);
+  client.db = (...args) => limited(db(...args));
+  client.startSession = (...args) => limitSession(startSession(...args));
 }
 
 type Method = (...args: readonly unknown[]) => unknown;
@@ -65,29 +66,33 @@ function timeoutOf(args: readonly unknown[]): number | undefined {
 }
 
 function limitCursor<Cursor extends driver.AbstractCursor>(cursor: Cursor, timeoutMs: number | undefined): Cursor {
-  const { next, hasNext, tryNext, close } = cursor;
   const limit = <T>(operation: Promise<T>) => withMongoTimeout(operation, timeoutMs);
-  const read = <T>(operation: () => Promise<T>): Promise<T> =>
-    limit(operation.call(cursor)).catch((error: unknown) => {
+  const next = cursor.next.bind(cursor);
+  const hasNext = cursor.hasNext.bind(cursor);
+  const tryNext = cursor.tryNext.bind(cursor);
+  const close = cursor.close.bind(cursor);
+  const read = <T>(operation: Promise<T>): Promise<T> =>
+    limit(operation).catch((error: unknown) => {
       // The driver would wait for the end of the cursor before it throws.
-      if (error instanceof UnansweredError) close.call(cursor).catch(() => undefined);
+      if (error instanceof UnansweredError) close().catch(() => undefined);
       throw error;
     });
   return Object.assign(cursor, {
-    next: () => (cursor.bufferedCount() > 0 ? next.call(cursor) : read(next)),
-    hasNext: () => read(hasNext),
-    tryNext: () => read(tryNext),
-    close: () => limit(close.call(cursor)),
+    next: () => (cursor.bufferedCount() > 0 ? next() : read(next())),
+    hasNext: () => read(hasNext()),
+    tryNext: () => read(tryNext()),
+    close: () => limit(close()),
   });
 }
 
 function limitSession(session: driver.ClientSession): driver.ClientSession {
-  const { commitTransaction, abortTransaction } = session;
+  const commit = session.commitTransaction.bind(session);
+  const abort = session.abortTransaction.bind(session);
   return Object.assign(session, {
-    commitTransaction: () => withMongoTimeout(commitTransaction.call(session)),
+    commitTransaction: () => withMongoTimeout(commit()),
     // The server ends a transaction that cannot be aborted, so the driver ignores errors of an abort too.
     abortTransaction: (options?: object) =>
-      withMongoTimeout(abortTransaction.call(session, options)).catch((error: unknown) => {
+      withMongoTimeout(abort(options)).catch((error: unknown) => {
         if (!(error instanceof UnansweredError)) throw error;
       }),
   });
