@@ -74,7 +74,7 @@ test("every kind of operation on a MongoDB that answers heartbeats only is given
     "the next batch": () => read.toArray(),
     "the end of an iteration": async () => {
       for await (const { n } of iterated) if (n > 3) break;
-      throw new TypeError("left");
+      throw new TypeError("the iteration was ended early");
     },
     "the close of a cursor": () => closed.close(),
     "a command": () => mongo.db.command({ count: "things" }),
