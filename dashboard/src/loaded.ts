@@ -1,8 +1,8 @@
 import { unreachable } from "./api/client.ts";
 
 /**
- * A part of the page that is loaded when it is needed. Without a connection it fails as a request does; where a new build has
- * removed the file, with the browser's own error, at which the router loads the page again.
+ * A part of the page, loaded on demand. Without a connection it fails as a request does. If a new build has removed the
+ * file, it fails with the browser's own error, at which the router reloads the page.
  */
 export const loaded =
   <Module>(load: () => Promise<Module>) =>

@@ -11,7 +11,7 @@ import { Skeleton } from "./components/skeleton.tsx";
 import { toast } from "./components/toast.tsx";
 import { SignIn } from "./screens/sign-in.tsx";
 
-/** The parent of all screens: the layout for those who are signed in, the sign-in page for all others. */
+/** The parent of all screens: the layout for signed-in users, the sign-in page for everyone else. */
 
 function Root() {
   const session = useQuery(sessionQuery);
@@ -46,7 +46,7 @@ const NotFound = () => (
   </Page>
 );
 
-/** Only a new page asks again for a file that could not be loaded; without a connection there would be none at all. */
+/** Only a new page retries a file that could not be loaded; without a connection there would be no page at all. */
 const reload = () =>
   request(sessionPath).then(
     () => window.location.reload(),

@@ -4,7 +4,7 @@ import { loaded } from "./loaded.ts";
 import { operatorRoutes } from "./operator/routes.tsx";
 import { Failed, Loading, rootRoute } from "./root.tsx";
 
-/** All screens. Each is loaded when it is first opened. */
+/** All screens, loaded on demand. */
 
 const getParentRoute = () => rootRoute;
 
@@ -18,7 +18,7 @@ const overview = createRoute({
   ),
 });
 
-/** Where links to sign in lead. Without a session every address shows the sign-in page. */
+/** The target of sign-in links. Without a session every address shows the sign-in page. */
 const signIn = createRoute({
   getParentRoute,
   path: "/sign-in",

@@ -7,10 +7,10 @@ export const balanceQuery = queryOptions({
   queryKey: balanceKey,
   queryFn: ({ signal }) => unwrap(client.GET("/v1/balance", { signal })),
   refetchInterval: 15_000,
-  // Whoever opens a screen that shows it may just have paid for a call.
+  // The user may just have paid for a call before opening a screen that shows the balance.
   staleTime: 0,
 });
 
-/** null takes the alert off. */
+/** null removes the alert. */
 export const setAlert = (alert_below_usd: string | null) =>
   unwrap(client.PATCH("/v1/account", { body: { alert_below_usd } }));

@@ -85,7 +85,7 @@ function add(answer: ChatAnswer, { choices = [], usage }: Chunk): ChatAnswer {
   };
 }
 
-/** Yields the answer as it grows. Throws an ApiError, also one that ends a stream that had begun. */
+/** Yields the answer as it grows. Throws an ApiError, even when the error ends a stream that has begun. */
 export async function* streamChat(body: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatAnswer> {
   const response = await fetch(`${base}/v1/chat/completions`, {
     method: "POST",

@@ -2,11 +2,11 @@ import createClient from "openapi-fetch";
 import { createStore } from "../lib/store.ts";
 import type { paths } from "./schema.d.ts";
 
-/** Requests to the service, whose session cookie says who is asking. Types come from its OpenAPI document. */
+/** Requests to the service, which identifies the user by the session cookie. Types come from its OpenAPI document. */
 export const base = "/dashboard/api";
 export const client = createClient<paths>({ baseUrl: base, credentials: "same-origin" });
 
-/** An error of the service, in its common shape, or the loss of the connection. */
+/** An error of the service in its common shape, or a lost connection. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string | undefined;
@@ -28,10 +28,10 @@ export class ApiError extends Error {
 export const errorOf = async (response: Response): Promise<ApiError> =>
   new ApiError(response.status, await response.json().catch(() => undefined), response.headers.get("x-request-id"));
 
-/** Whether the last request did not reach the service. */
+/** True while the last request failed to reach the service. */
 export const connectionLost = createStore(false);
 
-/** Throws what cannot be sent as an ApiError; an abort stays what it is. */
+/** Throws an ApiError for a request that could not be sent; rethrows an abort unchanged. */
 export function unreachable(error: unknown): never {
   if (error instanceof DOMException && error.name === "AbortError") throw error;
   connectionLost.set(true);
@@ -44,7 +44,7 @@ interface Answer<T> {
   readonly response: Response;
 }
 
-/** The body of an answer. Throws an ApiError. */
+/** Returns the body of a successful response. Throws an ApiError. */
 export async function unwrap<T>(asked: Promise<Answer<T>>): Promise<NonNullable<T>> {
   const { data, error, response } = await asked.catch(unreachable);
   if (!response.ok || data === undefined || data === null)
@@ -54,13 +54,13 @@ export async function unwrap<T>(asked: Promise<Answer<T>>): Promise<NonNullable<
 
 type Defined<T> = { [name in keyof T]: Exclude<T[name], undefined | ""> };
 
-/** Without the members that are not set. */
+/** Omits members that are not set. */
 export const defined = <T extends object>(query: T): Partial<Defined<T>> =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined && value !== "")) as Partial<
     Defined<T>
   >;
 
-/** For paths that the public document does not have: those of the session and of the dashboard itself. */
+/** Sends a request to a path outside the public document: the session's, or the dashboard's own. */
 export async function request<T>(path: string, init?: RequestInit): Promise<T> {
   const response = await fetch(path, { credentials: "same-origin", ...init }).catch(unreachable);
   if (!response.ok) throw await errorOf(response);

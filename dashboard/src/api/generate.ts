@@ -10,7 +10,7 @@ export interface Generated {
   readonly requestId: string | null;
   readonly costUsd: string | undefined;
   readonly files: readonly GeneratedFile[];
-  /** What is not a file, such as a transcript. */
+  /** Output other than files, such as a transcript. */
   readonly output: unknown;
 }
 
@@ -21,7 +21,7 @@ interface Answer {
   readonly output?: unknown;
 }
 
-/** The content policy shows no data: addresses, so images in base64 become objects of the page. */
+/** The content policy forbids data: URLs, so base64 images become object URLs. */
 function imageUrl(base64: string): string {
   const bytes = Uint8Array.from(atob(base64), (char) => char.codePointAt(0) ?? 0);
   return URL.createObjectURL(new Blob([bytes], { type: "image/png" }));
@@ -39,7 +39,7 @@ function filesOf({ data = [], files = [], expires_at }: Answer): readonly Genera
   ];
 }
 
-/** Images, video, audio and other media: one call, one answer. Throws an ApiError. */
+/** Images, video, audio and other media: one call, one response. Throws an ApiError. */
 export async function generate(endpoint: string, body: object, signal: AbortSignal): Promise<Generated> {
   const response = await fetch(`${base}${endpoint}`, {
     method: "POST",

@@ -5,7 +5,7 @@ import type { components } from "./schema.d.ts";
 type Invoice = components["schemas"]["Invoice"];
 export type InvoiceLine = Invoice["lines"][number];
 
-/** One path with two types of answers, between which the document cannot choose. */
+/** The path has two response types, and the document cannot tell which one applies. */
 const pathOf = (month: string) => `${base}/v1/invoices?month=${month}`;
 
 export const invoiceQuery = (month: string) =>
@@ -14,7 +14,7 @@ export const invoiceQuery = (month: string) =>
     queryFn: ({ signal }) => request<Invoice>(pathOf(month), { headers: { accept: "application/json" }, signal }),
   });
 
-/** The same as CSV: the route chooses by `Accept`, which a link cannot send. */
+/** Downloads the invoice as CSV. The route chooses by `Accept`, which a link cannot send. */
 export async function downloadInvoice(month: string): Promise<void> {
   const response = await fetch(pathOf(month), { headers: { accept: "text/csv" } }).catch(unreachable);
   if (!response.ok) throw await errorOf(response);

@@ -3,12 +3,12 @@ import { sessionQuery, signInByCode } from "./session.ts";
 
 const errorKey = ["one-time code"];
 
-/** Why the code of the link did not sign in. */
+/** The error of the link's code, if it did not sign in. */
 export const codeError = (): Error | undefined => queryClient.getQueryData<Error>(errorKey);
 
 /**
- * Signs in with the one-time code of `npm start`'s link, whoever was signed in before. The code is in the fragment, which no
- * server sees and no log has, and is taken out of the address first.
+ * Signs in with the one-time code of `npm start`'s link, replacing any session. The code is in the fragment, which no
+ * server sees and no log has, and is removed from the address first.
  */
 export async function redeemCode(): Promise<void> {
   const code = new URLSearchParams(window.location.hash.slice(1)).get("code");

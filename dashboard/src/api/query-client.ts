@@ -3,14 +3,14 @@ import { ApiError, connectionLost } from "./client.ts";
 import { sessionQuery } from "./session.ts";
 
 /**
- * A session that ended elsewhere, by time or with its key, shows the sign-in page at the next answer. For errors of queries
- * and mutations this is done here; what else calls the service does it itself.
+ * Shows the sign-in page at the next response if the session ended elsewhere, by time or with its key. This covers
+ * errors of queries and mutations; other callers of the service call it themselves.
  */
 export function onError(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(sessionQuery.queryKey, null);
 }
 
-/** What failed meanwhile, or is old, is asked for again. */
+/** Refetches queries that failed in the meantime or are stale. */
 function onSuccess(): void {
   if (!connectionLost.get()) return;
   connectionLost.set(false);
@@ -24,7 +24,7 @@ export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError, onSuccess }),
   mutationCache: new MutationCache({ onError, onSuccess }),
   defaultOptions: {
-    // Also without a network: the service may be on this machine, and an error says more than waiting for ever.
+    // Run without a network too: the service may be on this machine, and an error says more than an endless wait.
     queries: { staleTime: 10_000, retry: isWorthRetrying, networkMode: "always", refetchOnReconnect: true },
     mutations: { retry: false, networkMode: "always" },
   },

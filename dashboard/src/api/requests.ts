@@ -10,14 +10,14 @@ export interface Filters {
   readonly status?: string | undefined;
   readonly model?: string | undefined;
   readonly key?: string | undefined;
-  /** Days of UTC, both included. */
+  /** UTC days, both included. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
 }
 
 const statuses = ["succeeded", "failed", "cancelled"] as const;
 
-/** A status or a day that is none is no filter: anyone may have typed the address. */
+/** Ignores an invalid status or day: anyone may have typed the address. */
 function queryOf({ status, model, key, from, to }: Filters, limit: number, after: string) {
   const lastDay = secondsOf(to);
   return {
@@ -55,7 +55,7 @@ export const requestQuery = (id: string) =>
   queryOptions({
     queryKey: ["request", id],
     queryFn: ({ signal }) => unwrap(client.GET("/v1/requests/{id}", { params: { path: { id } }, signal })),
-    // Just after a stop the cost of a call is not decided, and the call not listed.
+    // Just after a stop, the call's cost is not captured yet, and the call is not listed.
     retry: (failures, error) => failures < 4 && error instanceof ApiError && [0, 404, 503].includes(error.status),
     retryDelay: 500,
   });

@@ -5,14 +5,14 @@ interface RunningCall {
   readonly id: string;
   readonly model: string;
   readonly stage: "waiting" | "running";
-  /** In the queue; null once it runs. */
+  /** Position in the queue; null once the call runs. */
   readonly position: number | null;
   readonly elapsed_ms: number;
 }
 
 const pollMs = 1000;
 
-/** Calls of images and media that wait or run. */
+/** Image and media calls that are queued or running. */
 export const runningQuery = queryOptions({
   queryKey: ["running"],
   queryFn: async ({ signal }) => (await request<{ data: readonly RunningCall[] }>(`${base}/running`, { signal })).data,

@@ -2,7 +2,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import { ApiError, postJson, request } from "./client.ts";
 
-/** Who is signed in: an account by one of its keys, or an operator. */
+/** The signed-in user: an account, by one of its keys, or an operator. */
 export type Session = (
   | {
       readonly kind: "account";
@@ -33,7 +33,7 @@ export const signIn = (secret: string) =>
 export const signInByCode = (code: string) => postJson<Session>(sessionPath, { code });
 export const signOut = () => request<unknown>(sessionPath, { method: "DELETE" });
 
-/** null: nobody is signed in. */
+/** null means that nobody is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: async (): Promise<Session | null> => {
@@ -47,7 +47,7 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** Of those who are signed in: screens are shown to them only. They read it here, because the query may say before that it ended. */
+/** The session for the screens, which only a signed-in user sees. The query may report its end first. */
 export const SessionContext = createContext<Session | undefined>(undefined);
 
 export function useSession(): Session {
@@ -56,14 +56,14 @@ export function useSession(): Session {
   return session;
 }
 
-/** For the screens of customers. */
+/** The session of a customer's screen. */
 export function useAccountSession(): AccountSession {
   const session = useSession();
   if (session.kind !== "account") throw new Error("Sign in with a key of an account to see this page.");
   return session;
 }
 
-/** Whether the session's key may change the account. */
+/** True if the session's key may change the account. */
 export function useCanManage(): boolean {
   const session = useSession();
   return session.kind === "account" && session.key.scopes.includes("manage");

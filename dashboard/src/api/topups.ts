@@ -11,7 +11,7 @@ export const topupsQuery = queryOptions({
 
 const pollMs = 2000;
 
-/** Asks again until the payment arrived or the time for it is over. */
+/** Polls until the payment has arrived or its time has expired. */
 export const topupQuery = (id: string) =>
   queryOptions({
     queryKey: ["topups", id],

@@ -23,7 +23,7 @@ interface Sending {
   readonly onSent: (bytes: number) => void;
 }
 
-/** XMLHttpRequest, because fetch does not say how much of a body is sent. */
+/** Uses XMLHttpRequest, because fetch does not report upload progress. */
 function send<T>(method: string, url: string, body: Blob, type: string | undefined, { signal, onSent }: Sending) {
   return new Promise<T>((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -58,7 +58,7 @@ async function uploadInParts(file: File, { signal, onSent }: Sending): Promise<U
   for (const { url, bytes } of pending.part_urls ?? []) {
     const start = offset;
     const part = file.slice(start, start + bytes);
-    // Without a type of its own, which the signature of the link does not have.
+    // Remove the blob's type, because the link's signature does not include one.
     await send("PUT", url, part.slice(0, part.size, ""), undefined, { signal, onSent: (sent) => onSent(start + sent) });
     offset += bytes;
   }

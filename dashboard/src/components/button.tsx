@@ -21,7 +21,7 @@ export const buttonClass = (look: ButtonLook = "secondary", small = false): stri
 interface Props extends ComponentProps<"button"> {
   readonly look?: ButtonLook;
   readonly small?: boolean;
-  /** Under way: it cannot be pressed again, and says so to screen readers. */
+  /** Disables the button and announces the pending action to screen readers. */
   readonly busy?: boolean;
 }
 

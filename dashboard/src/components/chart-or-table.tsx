@@ -6,7 +6,7 @@ interface Props {
   readonly title: string;
   readonly chart: ReactNode;
   readonly table: ReactNode;
-  /** More controls beside the switch. */
+  /** More controls next to the switch. */
   readonly controls?: ReactNode;
 }
 
@@ -15,7 +15,7 @@ const options = [
   { value: "table", label: "Table" },
 ] as const;
 
-/** Every chart has the same numbers as a table behind this switch. */
+/** A chart with a switch to a table of the same numbers. */
 export function ChartOrTable({ title, chart, table, controls }: Props) {
   const [shown, show] = useState<"chart" | "table">("chart");
   return (

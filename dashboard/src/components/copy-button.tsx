@@ -3,7 +3,7 @@ import { Button, type ButtonLook } from "./button.tsx";
 
 interface Props {
   readonly text: string;
-  /** What is copied, for screen readers. */
+  /** Describes the copied text to screen readers. */
   readonly what: string;
   readonly label?: string;
   readonly look?: ButtonLook;
@@ -11,7 +11,7 @@ interface Props {
 
 const shownMs = 2000;
 
-/** Says itself how it went: messages elsewhere are out of reach while a dialog is open. */
+/** A copy button that reports the result itself: messages elsewhere are out of reach while a dialog is open. */
 export function CopyButton({ text, what, label = "Copy", look }: Props) {
   const [said, say] = useState("");
   useEffect(() => {

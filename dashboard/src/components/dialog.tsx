@@ -8,11 +8,11 @@ interface Props {
   readonly children: ReactNode;
 }
 
-/** A modal dialog while it is mounted. The browser holds the focus inside, and gives it back at the end. */
+/** A modal dialog while it is mounted. The browser traps the focus inside and restores it at the end. */
 export function Dialog({ title, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  // A layout effect ends before the element is removed; the browser gives the focus back from elements in the page only.
+  // A layout effect ends before the element is removed; the browser restores the focus only from elements in the page.
   useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
@@ -50,7 +50,7 @@ interface FormProps extends ActionProps {
   readonly onSubmit: () => void;
 }
 
-/** Asks for something, and stays open with the reason when it is refused. */
+/** A dialog with a form. If the request is refused, it stays open and shows the reason. */
 export function FormDialog({ title, action, busy, error, onSubmit, onClose, children }: FormProps) {
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -76,7 +76,7 @@ interface ConfirmProps extends ActionProps {
   readonly onConfirm: () => void;
 }
 
-/** Asks before what cannot be undone. */
+/** Asks for confirmation before an irreversible action. */
 export function ConfirmDialog({ title, action, busy, error, onConfirm, onClose, children }: ConfirmProps) {
   return (
     <Dialog title={title} onClose={onClose}>

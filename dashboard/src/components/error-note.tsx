@@ -1,7 +1,7 @@
 import { ApiError } from "../api/client.ts";
 import { Button } from "./button.tsx";
 
-/** What a person can do about an error. */
+/** Tells the user what to do about an error. */
 function advice(error: unknown): string {
   if (!(error instanceof ApiError)) return "Reload the page. If it happens again, tell the operator what you did.";
   if (error.status === 0) return "Check your connection, then try again.";

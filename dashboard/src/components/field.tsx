@@ -9,7 +9,7 @@ interface Labelled {
   readonly hint?: ReactNode;
   readonly error?: string | undefined;
   readonly className?: string | undefined;
-  /** Read by screen readers only. */
+  /** Hides the label from all but screen readers. */
   readonly hideLabel?: boolean;
 }
 
@@ -56,7 +56,7 @@ interface UsdProps extends Omit<FieldProps, "onChange" | "pattern" | "title" | "
   readonly mayBeNegative?: boolean;
 }
 
-/** An exact amount, as text. */
+/** An exact amount, edited as text. */
 export function UsdField({ onChange, places = 9, mayBeNegative = false, ...field }: UsdProps) {
   return (
     <Field

@@ -3,7 +3,7 @@ import { curlForChat } from "../lib/examples.ts";
 import { Code } from "./code.tsx";
 import { EmptyState } from "./empty-state.tsx";
 
-/** What an account without calls sees. */
+/** The overview of an account without calls. */
 export function FirstCall() {
   const { service } = useAccountSession();
   return (

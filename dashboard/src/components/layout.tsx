@@ -33,7 +33,7 @@ const outside = "flex min-h-8 items-center rounded-lg px-3 text-muted hover:bg-r
 
 function Foot({ session }: { readonly session: Session }) {
   const [theme, setTheme] = useTheme();
-  // Loaded again, the page remembers nothing of the account.
+  // Reload the page, so that it remembers nothing of the account.
   const out = useMutation({
     mutationFn: signOut,
     onSuccess: () => window.location.assign(import.meta.env.BASE_URL),

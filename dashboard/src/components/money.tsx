@@ -3,14 +3,14 @@ import { classNames } from "./class-names.ts";
 
 interface Props {
   readonly usd: string;
-  /** Space for so many digits after the cents, so that the decimal points of a column are below each other. */
+  /** Reserves space for this many digits after the cents, to align the decimal points of a column. */
   readonly restDigits?: number;
 }
 
-/** From here on a figure is set smaller. */
+/** Figures of this length and more use a smaller font. */
 const longWhole = "1,000,000".length;
 
-/** An exact amount in USD. What is finer than a cent is dim, and wraps to a line of its own in figures and cards. */
+/** An exact amount in USD. Digits beyond the cents are dim, and wrap to their own line in figures and cards. */
 export function Money({ usd, restDigits = 0 }: Props) {
   const { sign, whole, cents, rest } = usdParts(usd);
   return (

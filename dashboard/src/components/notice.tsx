@@ -2,11 +2,11 @@ import type { ReactNode } from "react";
 
 interface Props {
   readonly children: ReactNode;
-  /** A link or a button beside the text. */
+  /** A link or a button next to the text. */
   readonly action?: ReactNode;
 }
 
-/** Something that is not as it should be, read by screen readers when it comes up. */
+/** A warning, which screen readers announce when it appears. */
 export const Notice = ({ children, action }: Props) => (
   <output className="flex flex-wrap items-center justify-between gap-3 rounded-xl bg-warn-soft p-4">
     <span className="text-warn">{children}</span>

@@ -7,7 +7,7 @@ interface Props {
   readonly children: ReactNode;
 }
 
-/** A screen: its heading takes the focus when it opens, so that screen readers say where one is. */
+/** A screen. Its heading takes the focus when it opens, so that screen readers announce the screen. */
 export function Page({ title, intro, actions, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {

@@ -7,12 +7,12 @@ import { QueryView } from "./query-view.tsx";
 interface Props<Row> {
   readonly query: UseInfiniteQueryResult<InfiniteData<{ readonly data: readonly Row[] }>>;
   readonly skeleton?: ReactNode;
-  /** For a list without rows. */
+  /** Shown in place of an empty list. */
   readonly empty: ReactNode;
   readonly children: (rows: readonly Row[]) => ReactNode;
 }
 
-/** A list of any length: the pages that were read, and a button for the next one. */
+/** A list of any length: the pages loaded so far, and a button for the next one. */
 export function Paged<Row>({ query, skeleton, empty, children }: Props<Row>) {
   return (
     <QueryView query={query} skeleton={skeleton}>

@@ -1,6 +1,6 @@
 interface Props {
   readonly label: string;
-  /** From 0 to 1; absent while it is not known. */
+  /** A fraction from 0 to 1; undefined until it is known. */
   readonly value?: number | undefined;
   readonly tone?: "accent" | "warn" | "bad";
 }

@@ -11,7 +11,7 @@ interface Props<T> {
   readonly children: (data: T) => ReactNode;
 }
 
-/** What a query brought, or that it loads, or why it failed. */
+/** Shows a query's result, its loading state or its error. */
 export function QueryView<T>({ query, skeleton = <Skeleton />, children }: Props<T>) {
   if (query.data !== undefined)
     return (

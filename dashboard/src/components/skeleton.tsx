@@ -3,7 +3,7 @@ interface Props {
   readonly className?: string;
 }
 
-/** Holds the place of what loads. */
+/** A placeholder for loading content. */
 export function Skeleton({ rows = 4, className = "h-10" }: Props) {
   return (
     <output className="flex w-full flex-col gap-3">

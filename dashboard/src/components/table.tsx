@@ -4,19 +4,19 @@ import { classNames } from "./class-names.ts";
 import { Money } from "./money.tsx";
 
 interface Headed {
-  /** Empty over buttons. */
+  /** Empty above buttons. */
   readonly header: string;
 }
 
 interface CellColumn<Row> extends Headed {
   readonly cell: (row: Row) => ReactNode;
-  /** Numbers are aligned at their end. */
+  /** Aligns numbers at their end. */
   readonly numeric?: boolean;
-  /** Takes the whole width of a card. */
+  /** Spans the whole width of a card. */
   readonly wide?: boolean;
 }
 
-/** Amounts are aligned at their decimal point. */
+/** A column of amounts, aligned at the decimal point. */
 interface UsdColumn<Row> extends Headed {
   readonly usd: (row: Row) => string;
 }
@@ -28,14 +28,14 @@ interface Props<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string;
-  /** Cells of a last row with sums, one a column: an amount where the column has amounts. */
+  /** Cells of a last row with sums, one per column: an amount where the column has amounts. */
   readonly footer?: readonly (string | null)[];
 }
 
-/** Names of models and keys are headers, too. */
+/** Headers can also be names of models and keys. */
 const longHeader = 24;
 
-/** A column as it is drawn; `total` is its cell of the footer. */
+/** Renders a column; `total` is its footer cell. */
 function drawn<Row>(column: Column<Row>, rows: readonly Row[], total: string | null | undefined) {
   if ("cell" in column) return { numeric: false, wide: false, total, ...column };
   const { header, usd } = column;
@@ -48,7 +48,7 @@ function drawn<Row>(column: Column<Row>, rows: readonly Row[], total: string | n
 export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row>) {
   const all = columns.map((column, index) => drawn(column, rows, footer?.[index]));
   return (
-    // Positioned, because what is for screen readers only would otherwise lie outside, and make the page wider.
+    // Positioned, because text for screen readers would otherwise lie outside and widen the page.
     <div className="relative overflow-x-auto rounded-xl sm:border sm:border-line sm:bg-surface">
       <table className="cards w-full border-collapse text-sm">
         <caption className="sr-only">{caption}</caption>

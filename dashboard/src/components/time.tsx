@@ -6,7 +6,7 @@ interface Props {
   readonly absent?: string;
 }
 
-/** How long ago; the exact time is its title. */
+/** A time relative to now, with the exact time as its title. */
 export function Time({ at, absent = "never" }: Props) {
   const now = useNow();
   if (at === null || at === undefined) return <span className="text-muted">{absent}</span>;

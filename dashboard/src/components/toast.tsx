@@ -9,7 +9,7 @@ const shownMs = 5000;
 const messages = createStore<readonly Message[]>([]);
 const numbers = { last: 0 };
 
-/** Says shortly what was done; screen readers read it. */
+/** Shows a short confirmation, which screen readers announce. */
 export function toast(text: string): void {
   numbers.last += 1;
   const { last: id } = numbers;

@@ -1,4 +1,4 @@
-/** One call as code. The key stands in the environment, so that it is not in the text. */
+/** One call as code. The key comes from the environment, so that the text does not contain it. */
 
 interface Call {
   readonly url: string;
@@ -6,7 +6,7 @@ interface Call {
 }
 
 const indented = (body: object) => JSON.stringify(body, null, 2);
-/** In single quotes a shell reads everything but a single quote as it is. */
+/** A shell reads everything in single quotes literally, except a single quote. */
 const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 export const asCurl = ({ url, body }: Call): string =>
@@ -28,7 +28,7 @@ console.log(await response.json());`;
 
 const pythonWords: Readonly<Record<string, string>> = { true: "True", false: "False", null: "None" };
 
-/** JSON is Python, but for three words outside of its strings. */
+/** JSON is valid Python except for three words outside its strings. */
 const python = (body: object) =>
   indented(body).replace(/"(?:[^"\\]|\\.)*"?|\b(?:true|false|null)\b/g, (part) => pythonWords[part] ?? part);
 

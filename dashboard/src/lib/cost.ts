@@ -14,13 +14,13 @@ const countDecimals = 6;
 const priceDecimals = 13;
 const million = 1_000_000n;
 
-/** An integer of 10^-decimals. */
+/** Parses a decimal as an integer of 10^-decimals. */
 function scaled(text: string, decimals: number): bigint {
   const [whole = "0", fraction = ""] = text.split(".");
   return BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, "0"));
 }
 
-/** One line for each count of a call's usage that has a price. Exact up to a nano-USD, rounded half up by line. */
+/** One line for each count of a call's usage that has a price. Exact up to a nano-USD; each line is rounded half up. */
 export function costLines(
   usage: Readonly<Record<string, number>>,
   prices: readonly PriceRow[],

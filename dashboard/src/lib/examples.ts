@@ -1,4 +1,4 @@
-/** An upload of a file in the current folder. */
+/** An upload of a file from the current folder. */
 export const curlForUpload = (serviceUrl: string): string =>
   `curl ${serviceUrl}/v1/uploads \\
   -H "authorization: Bearer $API_KEY" \\

@@ -14,7 +14,7 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-/** A day of UTC, as the service counts them: 2026-11-23. */
+/** A UTC day, as the service counts them: 2026-11-23. */
 export const dayOf = (date: Date): string => date.toISOString().slice(0, 10);
 
 export function daysBefore(day: string, days: number): string {

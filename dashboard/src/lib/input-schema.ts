@@ -1,4 +1,4 @@
-/** A model's JSON Schema of its parameters, as the fields of a form. What a form cannot show is typed as JSON. */
+/** A model's JSON Schema of its parameters, as form fields. The user types unsupported fields as JSON. */
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -69,7 +69,7 @@ export function inputFields(schema: unknown): readonly InputField[] {
   return [...fields.filter(({ isRequired }) => isRequired), ...fields.filter(({ isRequired }) => !isRequired)];
 }
 
-/** What the form's texts mean. Empty ones are not sent. Throws a SyntaxError for JSON that is not JSON. */
+/** Converts the form's texts to an input. Empty ones are not sent. Throws a SyntaxError for invalid JSON. */
 export function toInput(
   fields: readonly InputField[],
   schema: unknown,

@@ -2,9 +2,9 @@ import type { Model } from "../api/models.ts";
 
 export interface PriceRow {
   readonly key: string;
-  /** Such as `input`, with what makes it special: `input, above 200,000 tokens`. */
+  /** A name such as `input`, with its condition, if any: `input, above 200,000 tokens`. */
   readonly name: string;
-  /** Such as `1M tokens`. */
+  /** A unit such as `1M tokens`. */
   readonly unit: string;
   readonly listUsd: string;
   readonly eliteUsd: string;

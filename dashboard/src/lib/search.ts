@@ -1,4 +1,4 @@
-/** Search parameters of the address bar, which anyone may have typed: what is not text is not there. */
+/** Search parameters of the address bar, which anyone may have typed: anything but text is ignored. */
 
 type Search<Name extends string> = { readonly [name in Name]?: string | undefined };
 

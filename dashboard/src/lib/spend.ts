@@ -9,7 +9,7 @@ export interface Series {
 
 export interface SpendDay {
   readonly day: string;
-  /** Exact, by the name of a series. */
+  /** Exact amounts by the name of a series. */
   readonly usd: Readonly<Record<string, string>>;
   readonly totalUsd: string;
   readonly calls: number;
@@ -25,7 +25,7 @@ export interface Spend {
 const shownSeries = 5;
 const otherSeries = "Other";
 
-/** One row for each day, also for those without calls. What is not among the largest is summed as other. */
+/** One row for each day, including days without calls. Series beyond the largest are summed as other. */
 export function spendByDay(
   rows: readonly UsageRow[],
   group: "model" | "key",
@@ -58,7 +58,7 @@ export function spendByDay(
   return { series, days, totalUsd: costOf(rows), calls: rows.reduce((sum, { calls }) => sum + calls, 0) };
 }
 
-/** Heights of bars. */
+/** Bar heights. */
 export const heights = ({ day, usd }: SpendDay): Record<string, string | number> => ({
   day,
   ...Object.fromEntries(Object.entries(usd).map(([name, amount]) => [name, approximateUsd(amount)])),

@@ -1,4 +1,4 @@
-/** How calls end, as options of a filter. */
+/** The outcomes of calls, as options of a filter. */
 export const statusOptions = [
   { value: "", label: "All" },
   { value: "succeeded", label: "Succeeded" },

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** A value that any code may change, and components show. */
+/** A mutable value that components subscribe to. */
 export function createStore<Value>(initial: Value) {
   const listeners = new Set<() => void>();
   let value = initial;

@@ -8,7 +8,7 @@ function read(): Theme {
   return value === "light" || value === "dark" ? value : "system";
 }
 
-/** Called before the first paint. */
+/** Applies the theme; called before the first paint. */
 export function applyTheme(theme: Theme = read()): void {
   if (theme === "system") delete document.documentElement.dataset["theme"];
   else document.documentElement.dataset["theme"] = theme;

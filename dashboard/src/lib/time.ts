@@ -18,7 +18,7 @@ export function relativeTime(unixSeconds: number, nowMs: number): string {
   return Math.abs(seconds) < 10 ? "just now" : relative.format(seconds, "second");
 }
 
-/** What remains until a time: 7 d 18 h, 23 h 05 min, or 4 min 09 s. */
+/** Formats the time that remains: 7 d 18 h, 23 h 05 min, or 4 min 09 s. */
 export function remaining(untilUnixSeconds: number, nowMs: number): string {
   const seconds = Math.max(0, Math.floor(untilUnixSeconds - nowMs / 1000));
   const two = (value: number) => String(value).padStart(2, "0");
@@ -28,7 +28,7 @@ export function remaining(untilUnixSeconds: number, nowMs: number): string {
   return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
 }
 
-/** The first second of a day of UTC, as an input of type date has it. */
+/** The first second of a UTC day, given as an input of type date has it. */
 export const secondsOf = (day: string | undefined): number | undefined => {
   const ms = Date.parse(`${day ?? ""}T00:00:00Z`);
   return Number.isNaN(ms) ? undefined : ms / 1000;
@@ -51,5 +51,5 @@ function subscribe(listener: () => void) {
   };
 }
 
-/** Now, in milliseconds; one timer moves everything that shows it. */
+/** The current time in milliseconds; all components share one timer. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => clock.now);

@@ -1,4 +1,4 @@
-/** Exact decimal strings of USD. They are never read as floating point, but for the height of a bar. */
+/** Exact decimal strings of USD. They are parsed as floating point only for bar heights. */
 
 const decimal = /^(-?)(\d+)(?:\.(\d+))?$/;
 const places = 9;
@@ -9,7 +9,7 @@ export interface UsdParts {
   readonly whole: string;
   /** At least two digits. */
   readonly cents: string;
-  /** What is finer than a cent, without zeros at its end. */
+  /** Digits beyond the cents, without trailing zeros. */
   readonly rest: string;
 }
 
@@ -24,7 +24,7 @@ export function usdParts(amount: string): UsdParts {
   };
 }
 
-/** How many digits after the cents the longest of these amounts has. */
+/** The largest number of digits after the cents among these amounts. */
 export const longestRest = (amounts: readonly string[]): number =>
   Math.max(0, ...amounts.map((amount) => usdParts(amount).rest.length));
 
@@ -33,7 +33,7 @@ export function usdText(amount: string): string {
   return `${sign}$${whole}.${cents}${rest}`;
 }
 
-/** In nano-USD, to add and compare. */
+/** Converts an amount to nano-USD, to add and compare. */
 export function toNano(amount: string): bigint {
   const [, sign, whole = "0", fraction = ""] = decimal.exec(amount) ?? [];
   const nano = BigInt(whole + fraction.slice(0, places).padEnd(places, "0"));
@@ -49,7 +49,7 @@ export function fromNano(nano: bigint): string {
 export const sumUsd = (amounts: readonly string[]): string =>
   fromNano(amounts.reduce((sum, amount) => sum + toNano(amount), 0n));
 
-/** How much of a whole is used, from 0 to 1. */
+/** The used fraction of a whole, from 0 to 1. */
 export function share(part: string, whole: string): number {
   const all = toNano(whole);
   if (all <= 0n) return 1;
@@ -57,5 +57,5 @@ export function share(part: string, whole: string): number {
   return Math.min(1, Math.max(0, thousandths));
 }
 
-/** For the height of a bar only. */
+/** An approximation for bar heights only. */
 export const approximateUsd = (amount: string): number => Number(toNano(amount)) / 1e9;

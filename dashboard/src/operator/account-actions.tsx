@@ -17,17 +17,17 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Everything that shows the account is read again. */
+/** Invalidates everything that shows the account. */
 function changed(id: string): void {
   void queryClient.invalidateQueries({ queryKey: accountQuery(id).queryKey });
   for (const list of ["accounts", "ledger"]) void queryClient.invalidateQueries({ queryKey: ["admin", list] });
 }
 
-// crypto.randomUUID is missing where the page does not come by https.
+// crypto.randomUUID is missing on pages that are not served over https.
 const newKey = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** The same form sent twice credits once: its key is made with it. */
+/** Credits an account. The idempotency key is created with the form, so that sending it twice credits once. */
 export function Credit({ account, onClose }: Props) {
   const [amount, setAmount] = useState("");
   const [reason, setReason] = useState("");

@@ -3,7 +3,7 @@ import createClient from "openapi-fetch";
 import { unwrap } from "../api/client.ts";
 import type { components, paths } from "./schema.d.ts";
 
-/** The admin interface, for the session of an operator. */
+/** The admin interface, as an operator's session reaches it. */
 export const adminBase = "/dashboard/api/admin/v1";
 export const admin = createClient<paths>({ baseUrl: adminBase, credentials: "same-origin" });
 

@@ -16,7 +16,7 @@ const pollMs = 1_000;
 
 const isUnderWay = ({ restore }: Archive) => restore !== null && restore.state !== "restored";
 
-/** Months of the ledger in object storage, of which a worker restores some for an investigation. */
+/** Months of the ledger in object storage. A worker restores some of them for an investigation. */
 export function Archives() {
   const archives = useQuery({
     queryKey,

@@ -3,7 +3,7 @@ import { Button } from "../components/button.tsx";
 
 type Filters<Name extends string> = { readonly [name in Name]?: string | undefined };
 
-/** Filters as they are typed. The address has them once they are applied. */
+/** Filters as the user types them. The address has them once they are applied. */
 export function useFilters<Name extends string>(applied: Filters<Name>) {
   const [given, set] = useState(applied);
   const change = (name: Name, value: string) => set({ ...given, [name]: value });
@@ -18,7 +18,7 @@ interface Props {
   readonly label: string;
   readonly className: string;
   readonly onApply: () => void;
-  /** Absent where no filter is applied. */
+  /** False if no filter is applied. */
   readonly onClear: (() => void) | false;
   readonly children: ReactNode;
 }

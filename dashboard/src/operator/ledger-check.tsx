@@ -13,7 +13,7 @@ import { sumUsd } from "../lib/usd.ts";
 import { admin } from "./api.ts";
 import { Section } from "./overview-parts.tsx";
 
-/** Thousands of accounts in one request. */
+/** The number of pages in one request: thousands of accounts. */
 const pages = 5;
 
 interface Checked {
@@ -36,7 +36,7 @@ const nothing: Checked = {
   undecided: 0,
 };
 
-/** Goes through all accounts, part by part, and reports after each. */
+/** Checks all accounts in batches, and reports after each batch. */
 async function check(full: boolean, report: (checked: Checked) => void): Promise<Checked & { at: number }> {
   let sum = nothing;
   for (let after: string | null | undefined; after !== null; ) {

@@ -1,6 +1,6 @@
 import type { NavigationItem } from "../components/navigation.tsx";
 
-/** What the sidebar lists for an operator. */
+/** The sidebar entries of an operator. */
 export const operatorNavigation: readonly NavigationItem[] = [
   { to: "/operator", label: "Overview" },
   { to: "/operator/accounts", label: "Accounts" },

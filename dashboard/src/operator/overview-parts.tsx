@@ -23,7 +23,7 @@ export const Section = ({ title, children, note }: { title: string; children: Re
   </section>
 );
 
-/** A list without items, where it is one of several on a page. */
+/** An empty list, as one of several on a page. */
 export const Nothing = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
   <div className="flex flex-col gap-1 rounded-xl border border-dashed border-line px-5 py-4">
     <p className="font-medium">{title}</p>
@@ -31,7 +31,7 @@ export const Nothing = ({ title, children }: { readonly title: string; readonly 
   </div>
 );
 
-/** Lines of a name and what it is. */
+/** A list of names and values. */
 export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }) => (
   <Card>
     <dl className="flex flex-col gap-3">

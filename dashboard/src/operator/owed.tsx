@@ -20,7 +20,7 @@ import { Reason } from "./reason.tsx";
 const limit = 20;
 const totalKey = ["admin", "owed-total"];
 
-/** What x402 payers paid and did not use, and the refunds of it. */
+/** Unused payments of x402 payers, and their refunds. */
 export function Owed() {
   const [refunded, refund] = useState<Payment>();
   const total = useQuery({
@@ -64,7 +64,7 @@ export function Owed() {
   );
 }
 
-/** Records a transfer that was made on chain. The same transaction is recorded once, however often it is sent. */
+/** Records an on-chain transfer. A transaction is recorded once, however often it is sent. */
 function Refund({ payment, onClose }: { readonly payment: Payment; readonly onClose: () => void }) {
   const { id, account, payer, owed_usd, good_until } = payment;
   const now = useNow();

@@ -18,7 +18,7 @@ interface Props<Row> {
   readonly empty: ReactNode;
 }
 
-/** A list of the admin interface. */
+/** A table of one list of the admin interface. */
 export function PagedTable<Row>({ caption, queryKey, read, columns, rowKey, empty }: Props<Row>) {
   const query = useInfiniteQuery({
     queryKey: ["admin", ...queryKey],

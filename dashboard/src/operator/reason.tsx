@@ -5,7 +5,7 @@ interface Props {
   readonly onChange: (reason: string) => void;
 }
 
-/** Why money was moved. */
+/** The reason for a money movement. */
 export const Reason = ({ value, onChange }: Props) => (
   <Field
     label="Reason"

@@ -113,7 +113,7 @@ function Details({ entry }: { readonly entry: Entry }) {
 type Call = NonNullable<Entry["request"]>;
 const colors: Readonly<Record<string, string>> = { succeeded: "var(--color-good)", cancelled: "var(--color-warn)" };
 
-/** When each attempt began and ended, as a bar in the time of the whole call. */
+/** A bar for each attempt, on the time scale of the whole call. */
 function Attempts({ request: { attempts, total_ms: total } }: { readonly request: Call }) {
   const all = Math.max(
     1,

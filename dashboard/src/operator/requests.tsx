@@ -108,7 +108,7 @@ function Filters() {
   const { given, change, field } = useFilters(search);
   const go = (next: typeof search) => void navigate({ to: "/operator/requests", search: filled(next) });
   const hasIndex = Boolean(given.account || given.code) || ["failed", "cancelled"].includes(given.status ?? "");
-  /** The server refuses these alone: over all accounts no index answers them. */
+  /** The server refuses these filters alone: no index covers them across accounts. */
   const missing = (name: keyof typeof search) => {
     if (!given[name]) return;
     if (name === "key" && !given.account) return "Add its account";

@@ -3,7 +3,7 @@ import { texts } from "../lib/search.ts";
 import { loaded } from "../loaded.ts";
 import { rootRoute } from "../root.tsx";
 
-/** The operator's screens: routes under `rootRoute` of root.tsx, loaded when they are opened. */
+/** The operator's screens: routes under `rootRoute` of root.tsx, loaded on demand. */
 
 const getParentRoute = () => rootRoute;
 

@@ -14,7 +14,7 @@ const series = [
   { key: "failed", name: "Failed", color: "var(--color-bad)" },
 ] as const;
 
-/** Calls as bars, by what became of them. */
+/** Calls as bars, by outcome. */
 export default function TrafficChart({ points, unit }: Props) {
   const data = points.map(({ at, calls, failed, refused }) => ({
     time: timeLabel(at),

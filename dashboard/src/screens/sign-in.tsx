@@ -8,7 +8,7 @@ import { ErrorNote } from "../components/error-note.tsx";
 import { Field } from "../components/field.tsx";
 import { Notice } from "../components/notice.tsx";
 
-/** What was read in another session is not shown in this one. */
+/** Clears the cache, so that no session shows another's data. */
 function onSuccess(session: Session) {
   queryClient.removeQueries({ predicate: ({ queryKey: [name] }) => name !== sessionQuery.queryKey[0] });
   queryClient.setQueryData(sessionQuery.queryKey, session);

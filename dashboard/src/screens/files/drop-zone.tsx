@@ -6,7 +6,7 @@ interface Props {
   readonly onFiles: (files: readonly File[]) => void;
 }
 
-/** Takes files that are dropped, or chosen with the browser's own dialog. */
+/** Accepts files that are dropped, or chosen with the browser's own dialog. */
 export function DropZone({ onFiles }: Props) {
   const [isOver, setOver] = useState(false);
   function over(event: DragEvent) {
@@ -19,7 +19,7 @@ export function DropZone({ onFiles }: Props) {
     onFiles([...event.dataTransfer.files]);
   }
   return (
-    // Dropping is for those with a mouse; the input inside does the same for all others.
+    // Dropping needs a mouse; the input inside serves everyone else.
     <div
       onDragOver={over}
       onDragLeave={() => setOver(false)}

@@ -10,7 +10,7 @@ interface Props<File> {
   readonly children: (file: File) => ReactNode;
 }
 
-/** Cards of files, a page at a time. */
+/** Cards of files, one page at a time. */
 export const FileList = <File extends { readonly id: string }>({ title, query, empty, children }: Props<File>) => (
   <section className="flex flex-col gap-4">
     <h2 className="text-base font-semibold">{title}</h2>

@@ -6,7 +6,7 @@ interface Props {
 
 const frame = "h-44 w-full rounded-lg bg-raised object-contain";
 
-/** What a file looks or sounds like. */
+/** A preview of a file's image, video or sound. */
 export function Preview({ url, mime, name }: Props) {
   if (url && mime.startsWith("image/"))
     return <img src={url} alt={`Preview of ${name}`} loading="lazy" className={frame} />;

@@ -14,7 +14,7 @@ export interface Uploading {
 
 const numbers = { last: 0 };
 
-/** Files on their way, in the order in which they were chosen. */
+/** Files being uploaded, in the order in which they were chosen. */
 export function useUploading(onDone?: (upload: Upload) => void) {
   const queries = useQueryClient();
   const [items, setItems] = useState<readonly Uploading[]>([]);

@@ -19,7 +19,7 @@ function tone(used: number) {
   return used >= 0.8 ? "warn" : "accent";
 }
 
-/** What is spent of a budget, and when it resets. */
+/** The spent part of a budget, and the time of its next reset. */
 export function BudgetBar({ budget, name }: { readonly budget: Budget | null; readonly name: string }) {
   const now = useNow();
   if (!budget) return <span className="text-muted">No limit</span>;

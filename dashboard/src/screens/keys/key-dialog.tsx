@@ -8,7 +8,7 @@ import { KeyFields } from "./key-fields.tsx";
 import { formOf, toNewKey, toPatch } from "./key-form.ts";
 
 interface Props {
-  /** Absent: a new key is made. */
+  /** Omitted for a new key. */
   readonly edited?: Key;
   readonly onClose: () => void;
   readonly onMade?: (key: KeyWithSecret) => void;

@@ -6,7 +6,7 @@ import type { KeyForm, Period } from "./key-form.ts";
 interface Props {
   readonly form: KeyForm;
   readonly onChange: (form: KeyForm) => void;
-  /** What the service said of one of the fields. */
+  /** The service's error about one of the fields. */
   readonly wrong: ApiError | undefined;
 }
 

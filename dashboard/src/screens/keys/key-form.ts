@@ -4,20 +4,20 @@ type Scope = Key["scopes"][number];
 export type Period = NonNullable<Key["budget"]>["period"];
 type Limit = keyof Key["limits"];
 
-/** The fields as a person types them; empty means not set. */
+/** The fields as the user types them; empty means not set. */
 export interface KeyForm {
   readonly name: string;
   readonly scopes: readonly Scope[];
   readonly budgetUsd: string;
   readonly period: Period;
-  /** One a line. */
+  /** One per line. */
   readonly models: string;
-  /** As a date and time input has it, in local time. */
+  /** A local time, as a date and time input has it. */
   readonly expires: string;
   readonly limits: Readonly<Record<Limit, string>>;
 }
 
-/** 2026-11-23T10:05, of the local time zone. */
+/** A local time such as 2026-11-23T10:05. */
 function localInput(unixSeconds: number): string {
   const date = new Date(unixSeconds * 1000);
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
@@ -39,7 +39,7 @@ export const formOf = (key: Key | undefined): KeyForm => ({
 
 const numberOf = (text: string) => (text === "" ? null : Number(text));
 
-/** All fields; null takes a limit off. */
+/** Returns all fields; null removes a limit. */
 export function toPatch({ name, scopes, budgetUsd, period, models, expires, limits }: KeyForm): KeyPatch {
   const listed = models.split(/[\s,]+/).filter(Boolean);
   return {
@@ -56,7 +56,7 @@ export function toPatch({ name, scopes, budgetUsd, period, models, expires, limi
   };
 }
 
-/** What is not set is not sent. */
+/** Omits unset fields. */
 export function toNewKey(form: KeyForm): NewKey {
   const { name, budget, models, expires_at, limits, ...same } = toPatch(form);
   const set = Object.entries(limits ?? {}).filter(([, value]) => value !== null);

@@ -62,7 +62,7 @@ export function KeyTable({ keys, onEdit, onRevoke }: Props) {
         ),
     },
   ];
-  // Those that can still be used come first.
+  // List usable keys first.
   const rows = keys.toSorted((one, other) => Number(isOver(one, now)) - Number(isOver(other, now)));
   return <Table caption="Keys of the account" columns={columns} rows={rows} rowKey={({ id }) => id} />;
 }

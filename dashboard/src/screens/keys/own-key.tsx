@@ -7,7 +7,7 @@ import { BudgetBar } from "./budget.tsx";
 import { KeyStatus } from "./key-status.tsx";
 import { nameOf } from "./key-table.tsx";
 
-/** The key of the session, for those that may not see others. */
+/** The key of the session, shown if it may not list others. */
 export function OwnKey() {
   return (
     <QueryView query={useQuery(ownKeyQuery)}>

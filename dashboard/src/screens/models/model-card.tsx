@@ -9,7 +9,7 @@ import { PriceTable } from "./price-table.tsx";
 
 const playable = new Set(["text", "image", "video", "audio", "embeddings"]);
 
-/** Models with more prices than this show the first ones, and the others behind a switch. */
+/** Models with more prices than this show the first ones, and hide the others behind a switch. */
 const shownPrices = 4;
 
 export function ModelCard({ model }: { readonly model: Model }) {

@@ -12,7 +12,7 @@ interface Props {
 
 const cell = "py-1 ps-3 num";
 
-/** What the account pays: list prices, and beside them its own if it is an Elite account. */
+/** The account's prices: list prices, alongside its own prices for an Elite account. */
 export function PriceTable({ model, first }: Props) {
   const { account } = useAccountSession();
   const isElite = account.tier === "elite";

@@ -10,7 +10,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Below which balance the dashboard warns. */
+/** Sets the balance below which the dashboard warns. */
 export function AlertDialog({ below, onClose }: Props) {
   const queries = useQueryClient();
   const [amount, setAmount] = useState(below ?? "");

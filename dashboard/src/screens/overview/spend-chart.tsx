@@ -7,7 +7,7 @@ const heightPx = 280;
 const axis = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", maximumSignificantDigits: 3 });
 const colorOf = (index: number) => `var(--color-series-${(index % 6) + 1})`;
 
-/** Loaded when it is shown, because Recharts is as large as all else. */
+/** Loaded on demand, because Recharts is as large as everything else. */
 export default function SpendChart({ spend }: { readonly spend: Spend }) {
   const { series, days } = spend;
   return (

@@ -72,7 +72,7 @@ export function SpendSection() {
   );
 }
 
-/** Names of keys in place of their ids. */
+/** Maps key ids to names. */
 function useKeyNames(isNeeded: boolean): (value: string) => string {
   const canManage = useCanManage();
   const keys = useInfiniteQuery({ ...keysQuery, enabled: isNeeded && canManage });

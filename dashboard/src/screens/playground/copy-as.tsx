@@ -5,11 +5,11 @@ import { asCurl, asPython, asTypeScript } from "../../lib/code-samples.ts";
 
 interface Props {
   readonly path: string;
-  /** Throws while a field is not JSON yet. */
+  /** Throws while a field is invalid JSON. */
   readonly body: () => object;
 }
 
-/** The same call for a terminal or a program. */
+/** The call as code for a terminal or a program. */
 export function CopyAs({ path, body }: Props) {
   const { service } = useAccountSession();
   return (

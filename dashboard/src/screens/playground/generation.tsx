@@ -13,11 +13,11 @@ import { GenerationResult, type Made } from "./generation-result.tsx";
 import { InputField } from "./input-field.tsx";
 import { Waiting } from "./waiting.tsx";
 
-/** Images take their parameters in the body itself, all other media under `input`. */
+/** Image calls have their parameters in the body itself, all other media calls under `input`. */
 const bodyOf = ({ id, endpoint }: Model, input: object) =>
   endpoint === "/v1/images/generations" ? { model: id, ...input, response_format: "url" } : { model: id, input };
 
-/** One call of a model of images or media, whose form is made from its own schema. */
+/** One image or media call, with a form made from the model's schema. */
 export function Generation({ model }: { readonly model: Model }) {
   const queries = useQueryClient();
   const { x_input_schema: schema } = model;

@@ -11,7 +11,7 @@ export interface Outcome {
   readonly isStopped?: boolean;
 }
 
-/** What a call cost and how long it took. */
+/** A call's cost and duration. */
 export function OutcomeLine({ outcome }: { readonly outcome: Outcome }) {
   const { requestId, costUsd, totalMs, firstTokenMs, tokens, isStopped } = outcome;
   return (

@@ -8,7 +8,7 @@ interface Props {
   readonly onSend: (results: readonly ChatMessage[]) => void;
 }
 
-/** The model asked for tools: a person answers in their place. */
+/** The model called tools: the user types their results. */
 export function ToolResults({ calls, onSend }: Props) {
   const [results, setResults] = useState<Readonly<Record<string, string>>>({});
   function submit(event: FormEvent) {

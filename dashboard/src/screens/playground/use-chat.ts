@@ -5,7 +5,7 @@ import type { Outcome } from "./outcome.tsx";
 
 export interface ChatState {
   readonly messages: readonly ChatMessage[];
-  /** The answer that is arriving. */
+  /** The response being received. */
   readonly current?: ChatAnswer;
   readonly isRunning: boolean;
   readonly error?: unknown;
@@ -21,7 +21,7 @@ const toMessage = ({ content, toolCalls }: ChatAnswer): ChatMessage => ({
 const empty: ChatState = { messages: [], isRunning: false };
 type Options = Omit<ChatRequest, "messages">;
 
-/** A conversation. What was streamed before a stop stays in it. */
+/** A conversation. Text streamed before a stop stays in it. */
 export function useChat() {
   const [state, setState] = useState(empty);
   const running = useRef<AbortController>(undefined);

@@ -14,7 +14,7 @@ function stageOf(position: number | null | undefined): string {
   return position <= 1 ? "Next in the queue" : `Number ${position} in the queue`;
 }
 
-/** Where a call is while one waits for it. */
+/** The progress of a pending call. */
 export function Waiting({ model, sinceMs }: Props) {
   const now = useNow();
   const { data: calls = [] } = useQuery(runningQuery);

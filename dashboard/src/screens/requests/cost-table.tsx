@@ -25,7 +25,7 @@ const columns: readonly Column<CostLine>[] = [
   { header: "Cost", usd: ({ costUsd }) => costUsd },
 ];
 
-/** What was charged, worked out from the usage and the prices of today. */
+/** The charged amount, calculated from the usage and today's prices. */
 export function CostTable({ call }: { readonly call: CallWithAttempts }) {
   const { account } = useAccountSession();
   return (

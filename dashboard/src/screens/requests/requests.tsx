@@ -12,7 +12,7 @@ import { RequestTable } from "./request-table.tsx";
 
 const route = getRouteApi("/requests");
 
-/** The filters are in the address, so that a reload and a link show the same. */
+/** The filters are in the address, so that they survive a reload and can be linked. */
 export function Requests() {
   const values = route.useSearch();
   const navigate = route.useNavigate();

@@ -13,7 +13,7 @@ const colors: Readonly<Record<Bar["tone"], string>> = {
 
 const smallestPercent = 0.6;
 
-/** Queue, each attempt, first token and the whole, on one scale. The numbers beside the bars say the same. */
+/** Queue, each attempt, first token and total, on one scale, with the same numbers next to the bars. */
 export function Waterfall({ call }: { readonly call: CallWithAttempts }) {
   const bars = barsOf(call);
   const end = Math.max(1, ...bars.map(({ startMs, lengthMs }) => startMs + lengthMs));

@@ -11,7 +11,7 @@ import { QueryView } from "../../components/query-view.tsx";
 import { remaining, useNow } from "../../lib/time.ts";
 import { TopupStatus } from "./topup-table.tsx";
 
-/** One top-up, live until it is paid. */
+/** One top-up, updated until it is paid. */
 export function Payment({ id }: { readonly id: string }) {
   const queries = useQueryClient();
   const query = useQuery(topupQuery(id));
