@@ -7,12 +7,12 @@ import { median } from "./table.ts";
 import type { Target } from "./workload.ts";
 
 export const spreadAccounts = 1_000;
-/** How many administrators' requests run at once while accounts are opened. */
+/** Concurrent admin requests while accounts are opened. */
 const openedAtOnce = 20;
 const dayMs = 86_400_000;
 const reads = 5;
 
-/** How long what an operator asks for takes, in ms. */
+/** Durations of an operator's requests, in ms. */
 export interface ReadTimes {
   readonly title: string;
   readonly firstPageMs: number;
@@ -21,9 +21,9 @@ export interface ReadTimes {
 }
 
 export interface AccountResults {
-  /** A new account and one with a long history. */
+  /** A new account against one with a long history. */
   readonly history: readonly Round[];
-  /** One account and a thousand. */
+  /** One account against a thousand. */
   readonly spread: readonly Round[];
   readonly reads: readonly ReadTimes[];
 }
@@ -39,12 +39,12 @@ async function openMany(service: Service): Promise<readonly [Target, ...Target[]
   return targets as [Target, ...Target[]];
 }
 
-/** Past calls of an account, over a month, with a credit that paid for them, all counted by its checkpoint. */
+/** A month of an account's past calls, with a credit that paid for them, all counted by its checkpoint. */
 async function insertHistory({ stores }: Service, account: string, calls: number): Promise<void> {
   const startAt = Date.now() - 30 * dayMs;
   const movement = (index: number) => ({ account, createdAt: new Date(startAt + (index / calls) * 29 * dayMs) });
   const ledger = stores.mongo.collection<{ _id: string }>("ledger");
-  // Together they are zero, so neither the balance nor the checkpoint changes.
+  // The entries sum to zero, so neither the balance nor the checkpoint changes.
   await insertAll(ledger, 1, () => ({ ...storedCredit(movement(0), costOfStored(calls)), checkpointed: true }));
   await insertAll(ledger, calls, (index) => ({ ...storedCall(movement(index)), checkpointed: true }));
 }
@@ -94,7 +94,7 @@ export async function measureAccounts(bench: Bench): Promise<AccountResults> {
   const history = await compare("new or old account", [gateway("new account", [fresh.target]), old]);
 
   const many = gateway("1,000 accounts", await openMany(service));
-  // The first call of a key reads it from MongoDB.
+  // A key's first call reads it from MongoDB.
   await run(scenarios.warmUp(false, 5), [many]);
   const spread = await compare("one or many accounts", [gateway("one account", [service.target]), many]);
   return {

@@ -1,6 +1,6 @@
 /**
- * How fast the ledger is archived, and in how much memory: `node test/bench/archive.ts [entries] [accounts]`. It starts a
- * MongoDB and an S3 server of its own, fills them, and prints a line for each measurement.
+ * Measures speed and memory of archiving the ledger: `node test/bench/archive.ts [entries] [accounts]`. It starts and
+ * fills its own MongoDB and S3 server, and prints a line for each measurement.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -37,7 +37,7 @@ async function measure(env: Readonly<Record<string, string>>): Promise<void> {
     ...storedCredit({ account: accountId(at), createdAt }, amount),
     ...counted,
   }));
-  // Over sixty days, as calls come.
+  // Spread the calls over sixty days.
   await insertAll(collection("ledger"), each * accounts, (at) => {
     const time = new Date(startAt + Math.floor((at / entries) * 60 * dayMs));
     return { ...storedCall({ account: accountId(at % accounts), createdAt: time }), ...counted };

@@ -4,7 +4,7 @@ import { pacedLoads, titles } from "./scenarios.ts";
 import { table, times } from "./table.ts";
 import { addedMs, firstByte, latency, roundsOf } from "./tables.ts";
 
-/** What the service is to reach beside Portkey's gateway in the same run. */
+/** A figure that the service must reach compared with Portkey's gateway in the same run. */
 interface Bar {
   readonly title: string;
   readonly atLeast?: number;
@@ -13,7 +13,7 @@ interface Bar {
   readonly unit: "of Portkey's" | "units";
 }
 
-/** `rounds`: all of the run. Without bars that it did not measure. */
+/** `rounds` are all rounds of the run. Bars that the run did not measure are omitted. */
 function barsOf(rounds: readonly Round[]): Bar[] {
   const ratio = (title: string, value: (round: Round) => number) =>
     medianRatio(roundsOf(rounds, title, "service"), roundsOf(rounds, title, "portkey"), value);

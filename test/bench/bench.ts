@@ -24,29 +24,29 @@ export const isSettled = ({ answered, paid, failed, check }: MoneyCheck): boolea
   Number(check.difference_usd) === 0 &&
   (failed > 0 || answered === paid);
 
-/** The gateways, running. */
+/** The running gateways. */
 export interface Bench {
   readonly scenarios: Scenarios;
   readonly quick: boolean;
   readonly gateways: readonly Gateway[];
   readonly service: Service | undefined;
   readonly mockOrigin: string;
-  /** Of all scenarios so far. */
+  /** The checks of all scenarios so far. */
   readonly checks: readonly MoneyCheck[];
-  /** A scenario's rounds, and the check of the money after it. */
+  /** Runs a scenario's rounds, then checks the money. */
   readonly run: (scenario: Scenario, gateways: readonly Gateway[]) => Promise<Round[]>;
   readonly say: (text: string) => void;
 }
 
 export interface BenchOptions {
-  /** By name. */
+  /** The names of the gateways to measure. */
   readonly wanted: ReadonlySet<string>;
   readonly quick: boolean;
   readonly inspect: boolean;
   readonly dataDir: string;
   readonly env: (mockOrigin: string) => Promise<Readonly<Record<string, string>>>;
   readonly say: (text: string) => void;
-  /** Gets what is to be stopped at the end, the last started first. */
+  /** Cleanup at the end, run in reverse order. */
   readonly stops: (() => Promise<void>)[];
 }
 
@@ -92,7 +92,7 @@ export async function startBench(options: BenchOptions): Promise<Bench> {
   }
 
   const common = [measured("generator", process), measured("mock", mock)];
-  /** All that run now. */
+  /** All processes that run now. */
   const processes = (): Measured[] => [
     ...common,
     ...gateways.flatMap((gateway) => (gateway.stores ? [] : gateway.processes)),

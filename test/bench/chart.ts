@@ -23,7 +23,7 @@ const text = (x: number, y: number, content: string, style = "", anchor = "start
 const bar = (x: number, y: number, length: number, color: number, height = barHeight) =>
   `<rect x="${x.toFixed(1)}" y="${y}" width="${Math.max(0.5, length).toFixed(1)}" height="${height}" class="c${color}"/>`;
 
-/** An SVG: processor time a call through each gateway, as multiples of Portkey's. */
+/** Renders an SVG: processor time per call through each gateway, as multiples of Portkey's. */
 export function renderChart(rounds: readonly Round[]): string {
   const groups = loads.flatMap((title) => {
     const [own, portkey] = [roundsOf(rounds, title, "service"), roundsOf(rounds, title, "portkey")];

@@ -4,8 +4,8 @@ import { asking, burstPrompt, streamFormats } from "./format-streams.ts";
 import { prompt } from "./workload.ts";
 
 /**
- * Callers who try to use up the service's memory: a thread of its own, so that they do not delay the calls that are measured.
- * A caller who is answered or cut begins again after ten seconds. Posts how often each status was answered, once a second.
+ * Callers who try to exhaust the service's memory, in a separate thread so that they do not delay the measured calls. A
+ * caller who is answered or disconnected starts again after ten seconds. Posts the counts of each status once a second.
  */
 export type Attack = "streams" | "drips" | "keyless" | "unfunded";
 
@@ -13,14 +13,14 @@ export interface Attackers {
   readonly attack: Attack;
   readonly port: number;
   readonly model: string;
-  /** One for each caller. Empty: without a key. */
+  /** One for each caller. Empty for callers without a key. */
   readonly keys: readonly string[];
 }
 
 const { attack, port, model, keys } = workerData as Attackers;
 const statuses: Record<string, number> = {};
 const againMs = 10_000;
-/** Until the last byte of a keyless body. */
+/** The delay before the last byte of a keyless body. */
 const lastByteMs = 5_000;
 const reportMs = 1_000;
 const dripMs = 50;
@@ -30,11 +30,11 @@ const space = Buffer.alloc(64 * 1024, " ");
 interface Body {
   readonly path: string;
   readonly length: number;
-  /** Sends it, as far as it is taken. */
+  /** Sends the request, as far as the socket accepts it. */
   readonly send: (socket: Socket) => Promise<void> | void;
 }
 
-/** Waits while the socket takes no more. False: it is closed. */
+/** Writes with backpressure. Returns false if the socket is closed. */
 async function write(socket: Socket, piece: Buffer | string): Promise<boolean> {
   if (!socket.destroyed && !socket.write(piece))
     await new Promise<void>((resolve) => {

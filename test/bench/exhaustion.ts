@@ -9,7 +9,10 @@ import type { Service } from "./service.ts";
 import { mebi, ms, table, times } from "./table.ts";
 import { requestBody } from "./workload.ts";
 
-/** Callers who try to use up the service's memory: what API and worker hold at most, and how much longer others wait. */
+/**
+ * Callers who try to exhaust the service's memory: the peak memory of API and worker, and the extra latency of other
+ * callers.
+ */
 
 const limitBytes = 700 * 1024 * 1024;
 const limitRatio = 2;
@@ -40,11 +43,11 @@ export interface ExhaustionRound {
   readonly meanwhile: Outcome;
   readonly mostBytes: Readonly<Record<(typeof names)[number], number>>;
   readonly redisBytes: number;
-  /** What the attacking callers were answered. */
+  /** The counts of each status that the attacking callers received. */
   readonly statuses: Readonly<Record<string, number>>;
 }
 
-/** Settings with which callers without a key are quoted a price. */
+/** Settings that quote a price to callers without a key. */
 export async function payable(stops: (() => Promise<void>)[]): Promise<Readonly<Record<string, string>>> {
   const chain = await startChain();
   stops.unshift(chain.close);
@@ -57,7 +60,7 @@ export async function payable(stops: (() => Promise<void>)[]): Promise<Readonly<
   };
 }
 
-/** With the default limits of a key. */
+/** Opens keys with the default limits. */
 async function openKeys({ admin }: Service, { accounts, usd }: Plan): Promise<string[]> {
   const open = async () => {
     const id = String((await admin("POST", "/accounts", { name: "exhausting" }))["id"]);
@@ -70,7 +73,7 @@ async function openKeys({ admin }: Service, { accounts, usd }: Plan): Promise<st
   return keys;
 }
 
-/** The most that is seen until it is called. */
+/** Tracks the maximum until the returned function is called. */
 function watchMost(read: () => Promise<number> | number): () => number {
   let most = 0;
   const look = async () => {

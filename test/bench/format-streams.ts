@@ -1,11 +1,11 @@
 import { pacedWords, prompt, streamWords, usage } from "./workload.ts";
 
-/** The benchmark's stream in the formats of each provider: what is asked for, and every byte of what a provider answers. */
+/** The benchmark's stream in the format of each provider: the request, and every byte of the provider's response. */
 
 export const streamFormats = ["chat", "messages", "responses", "gemini"] as const;
 export type StreamFormat = (typeof streamFormats)[number];
 
-/** What a caller sends, and what the last bytes of a whole answer are. */
+/** A caller's request, and the last bytes of a whole response. */
 export interface Asking {
   readonly path: (model: string) => string;
   readonly body: (model: string) => object;
@@ -119,7 +119,7 @@ function gemini(): string[] {
   });
 }
 
-/** What a provider writes, piece by piece. */
+/** A provider's stream, chunk by chunk. */
 export const madeStreams: Readonly<Record<StreamFormat, readonly string[]>> = {
   chat: chat(streamWords),
   messages: messages(),
@@ -129,18 +129,18 @@ export const madeStreams: Readonly<Record<StreamFormat, readonly string[]>> = {
 
 export const pacedStream: readonly string[] = chat(pacedWords);
 
-/** A caller who asks for it is answered with 20 MB of text at once. */
+/** This prompt makes the provider send 20 MB of text at once. */
 export const burstPrompt = "Say it all at once.";
 
 let bursts: Partial<Record<StreamFormat, Buffer>> | undefined;
-/** Of providers that speak it. */
+/** The burst of a provider that speaks this format, if it has one. */
 export function burstOf(format: StreamFormat): Buffer | undefined {
   const words = () => Array.from({ length: 320 }, () => "x".repeat(62_500));
   bursts ??= { chat: Buffer.from(chat(words()).join("")), responses: Buffer.from(responses(words()).join("")) };
   return bursts[format];
 }
 
-/** By the path that a provider is asked at. */
+/** The format that a provider speaks at this path. */
 export function formatAt(path: string): StreamFormat {
   if (path.endsWith("/messages")) return "messages";
   if (path.endsWith("/responses")) return "responses";

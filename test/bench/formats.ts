@@ -24,7 +24,7 @@ interface Pair {
 export interface PairRound extends Pair {
   readonly calls: number;
   readonly failed: number;
-  /** Processor time of the service's own processes and its stores, for one call. */
+  /** Processor time per call of the service's own processes and its stores. */
   readonly cpuMsPerCall: number;
 }
 
@@ -33,7 +33,7 @@ const pairs: readonly Pair[] = streamFormats.flatMap((caller) =>
 );
 const modelOf = (upstream: StreamFormat) => `local/${upstream}`;
 
-/** A model for each format that a provider may speak; every caller may name them all. */
+/** A model for each format that a provider may speak; every caller can use all of them. */
 export async function writeFormatsCatalog(dataDir: string, mockOrigin: string): Promise<string> {
   const openai = { provider: "openai", base_url: `${mockOrigin}/v1`, key_env: "OPENAI_API_KEY" };
   const upstreams = {
@@ -73,7 +73,7 @@ const load = ({ caller, upstream }: Pair, { origin, headers }: Target, durationM
   });
 };
 
-/** Measures every pair in every round, at the same rate, so that the processor time of a call is comparable. */
+/** Measures every pair in every round, at the same rate, so that the processor time per call is comparable. */
 export async function measureFormats(target: Target, own: readonly Measured[], rounds: number): Promise<PairRound[]> {
   const results: PairRound[] = [];
   for (const pair of pairs) await load(pair, target, warmUpMs / 4);
@@ -95,7 +95,7 @@ const ours = { model: "local/chat", created: 1_750_000_000, id: "chatcmpl-req_01
 const to = { model: "provider", cap: 1_000, capField: "max_tokens" } as const;
 const estimate = { input: 25, output: 40 };
 
-/** The codecs alone: the request, and the 40 chunks from the provider's parsed events to the caller's text. */
+/** Runs only the codecs: the request, and the 40 chunks from the provider's parsed events to the caller's text. */
 function codecsOnce({ caller, upstream }: Pair, events: readonly Record<string, unknown>[], body: object): number {
   const request = body as Record<string, unknown>;
   if (caller === upstream) {
@@ -114,7 +114,7 @@ function codecsOnce({ caller, upstream }: Pair, events: readonly Record<string, 
   return length + writer.end(estimate).length;
 }
 
-/** Processor time of a call, in microseconds. */
+/** Processor time per call, in microseconds. */
 function codecMicroseconds(pair: Pair): number {
   const matches = madeStreams[pair.upstream].flatMap((piece) => [...piece.matchAll(/^data: (\{.*)$/gm)]);
   const events = matches.map(([, json]) => JSON.parse(json as string) as Record<string, unknown>);

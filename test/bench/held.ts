@@ -11,13 +11,16 @@ import type { Service } from "./service.ts";
 import { table, whole } from "./table.ts";
 import { requestBody } from "./workload.ts";
 
-/** What calls hold that wait for their provider, and what entries and processes take in the stores: what machines are computed from. */
+/**
+ * The resources of calls that wait for their provider, and of entries and processes in the stores: the input for sizing
+ * machines.
+ */
 
 const pollMs = 200;
 const settleMs = 3_000;
 const silenceMs = 600_000;
 
-/** Settings with which one worker may run any number of calls at one upstream. */
+/** Settings that let one worker run any number of calls at one upstream. */
 export async function withoutBounds(dataDir: string): Promise<Readonly<Record<string, string>>> {
   const overlay = join(dataDir, "overlay.json");
   await writeFile(overlay, JSON.stringify({ upstreams: { openai: { concurrency: 100_000 } } }));
@@ -50,7 +53,7 @@ async function read(service: Service, open: number): Promise<Reading> {
   };
 }
 
-/** Opens streams whose provider says nothing, in steps. */
+/** Opens streams to a silent provider, in steps. */
 export async function measureOpenStreams(
   service: Service,
   { mockOrigin, say }: Pick<Bench, "mockOrigin" | "say">,
@@ -86,7 +89,10 @@ interface LedgerSizes {
   readonly indexBytes: Readonly<Record<string, number>>;
 }
 
-/** Of calls that were made, and of copies of one: enough of them for whole pages. The ledger does not match the balances then. */
+/**
+ * Counts entries of real calls, plus enough copies of one call to fill whole pages. The copies make the ledger differ
+ * from the balances.
+ */
 export async function measureLedger({ stores }: Service, copies: number): Promise<LedgerSizes> {
   const ledger = stores.mongo.collection<{ _id: string }>("ledger");
   const read = async () => {
@@ -113,11 +119,11 @@ export async function measureLedger({ stores }: Service, copies: number): Promis
   };
 }
 
-/** Connections to the stores of one process more of each kind. */
+/** Connections to the stores for each additional process of each kind. */
 export async function measureConnections(service: Service) {
   const count = () => service.stores.connections();
   const base = await count();
-  /** Nothing says when a worker is there: its connections are there when they are no more than before. */
+  /** A new worker has started once it no longer opens connections: nothing else reports it. */
   const grown = async (apis: number, workers: number, before: typeof base) => {
     await service.scale(apis, workers);
     let now = await count();
@@ -149,7 +155,7 @@ export function renderHeld(results: {
   const [first, half] = readings;
   const last = readings.at(-1);
   if (!first || !half || !last) throw new Error("Nothing was read.");
-  /** Of one call more, beyond the first step, which also fills caches and grows the heap. */
+  /** The increase per call beyond the first step, which also fills caches and grows the heap. */
   const slope = (value: (reading: Reading) => number) => (value(last) - value(half)) / (last.open - half.open);
   return `# What is held, measured
 

@@ -1,4 +1,4 @@
-/** Speaks to the inspector of a process that was started with `--inspect`. */
+/** Connects to the inspector of a process that was started with `--inspect`. */
 export async function openInspector(port: number, host = "127.0.0.1") {
   const list = await fetch(`http://${host}:${port}/json/list`);
   const [page] = (await list.json()) as { webSocketDebuggerUrl: string }[];

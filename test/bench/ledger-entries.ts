@@ -1,6 +1,6 @@
 import { newRequestId } from "#platform/ids";
 
-/** Ledger entries as the service stores them, for ledgers that are too large to make by calls. */
+/** Ledger entries as the service stores them, for ledgers too large to create through calls. */
 const costNanoUsd = 10n;
 
 interface Movement {
@@ -40,7 +40,7 @@ export const storedCall = ({ account, createdAt }: Movement) => ({
   },
 });
 
-/** What so many stored calls cost. */
+/** The cost of this many stored calls. */
 export const costOfStored = (calls: number): bigint => BigInt(calls) * costNanoUsd;
 
 interface Collection {

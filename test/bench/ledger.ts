@@ -1,6 +1,6 @@
 /**
- * What a sweep and a check cost on a large ledger: `node test/bench/ledger.ts [entries] [accounts]`. It starts a MongoDB of
- * its own, fills it, and prints a line for each measurement.
+ * Measures a sweep and a check on a large ledger: `node test/bench/ledger.ts [entries] [accounts]`. It starts and fills
+ * its own MongoDB, and prints a line for each measurement.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entr
 import { cpuMs, type Measured, measured } from "./processes.ts";
 
 const [entries = 1_000_000, accounts = 100_000] = process.argv.slice(2).map(Number);
-/** Accounts with calls under way, in their time. */
+/** Accounts with running calls that are not overdue. */
 const active = accounts / 10;
 const overdue = 5;
 const rounds = 5;
@@ -28,7 +28,7 @@ const shownMs = (ms: number) => (ms < 1_000 ? `${ms.toFixed(1)} ms` : `${(ms / 1
 
 interface Timed<T> {
   readonly ms: number;
-  /** Processor time of this process and of MongoDB: on a busy machine that says more. */
+  /** Processor time of this process and MongoDB, more reliable than elapsed time on a busy machine. */
   readonly cpuMs: number;
   readonly result: T;
 }
@@ -63,7 +63,7 @@ async function fill({ connection }: Mongo): Promise<void> {
   const stored = connection.collection<{ _id: string }>("ledger");
   await insertAll(connection.collection<{ _id: string }>("accounts"), accounts, account);
   await insertAll(stored, accounts, (at) => storedCredit(movement(at), openingNanoUsd));
-  // As calls come: those of one account lie far apart.
+  // Interleave the accounts, as real calls do.
   await insertAll(stored, each * accounts, (at) => storedCall(movement(at % accounts)));
 }
 
@@ -83,7 +83,7 @@ async function measure(uri: string, mongod: Measured): Promise<void> {
   const filled = await time(() => fill(mongo));
   print(`${entries} entries of ${accounts} accounts, ${active} with an open hold: inserted in ${shown(filled)}`);
 
-  // A sweeper decides nothing in the first minute of its connection.
+  // A sweeper settles nothing in the first minute of its connection.
   aheadMs = 2 * minuteMs;
   const sweep = () => money.sweep(async () => false);
   const late = async (at: number) => {

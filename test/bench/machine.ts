@@ -3,7 +3,7 @@ import { readlinkSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import type { Measured } from "./processes.ts";
 
-/** What a measurement ran on, one fact a line. The stores say their versions themselves. */
+/** The machine and the versions of a measurement, one fact per line. The stores report their own versions. */
 export function describeMachine(stores: readonly Measured[]): string[] {
   const processors = cpus();
   const version = ({ name, pid }: Measured) => {

@@ -21,15 +21,15 @@ import { measureUploads, renderUploads } from "./uploads.ts";
  * npm run bench -- [--quick] [--parts speed,streams,scaling,accounts] [--gateways direct,portkey,service] [--connections 50]
  * npm run bench -- --uploads | --formats | --held | --exhaustion | --profile
  *
- * Measures the service beside Portkey's gateway and beside no gateway at all, and writes docs/benchmarks/results.md and its
+ * Measures the service alongside Portkey's gateway and direct calls, and writes docs/benchmarks/results.md and its
  * chart; about 25 minutes.
  * `--quick`: few short rounds, printed only. `--parts`: these parts, printed only. `--connections`: this one load, printed only.
  * `--uploads`: ten large uploads at once into the service, written to docs/benchmarks/uploads.md.
  * `--formats`: streams of every caller's format to every provider's, written to docs/benchmarks/conversion.md.
- * `--held`: what open streams, ledger entries and processes hold, written to docs/benchmarks/held.md.
- * `--exhaustion`: callers who try to use up the service's memory, and what others notice of them; printed.
+ * `--held`: the resources of open streams, ledger entries and processes, written to docs/benchmarks/held.md.
+ * `--exhaustion`: callers who try to exhaust the service's memory, and the effect on others; printed.
  * `--profile`: the service alone, with a CPU profile of API and worker; at 50 connections, or as `--connections` says.
- * Whatever is started here ends with this process, also when that is killed.
+ * Everything started here ends with this process, even when it is killed.
  */
 const { values: options } = parseArgs({
   options: {
@@ -93,7 +93,6 @@ async function expectSettled(service: Service): Promise<void> {
   if (!ok || open_holds > 0) throw new Error("The ledger does not match the balances, or a hold is open.");
 }
 
-/** The API's memory under large uploads. */
 async function uploads(bench: Bench): Promise<void> {
   const service = theService(bench);
   const api = service.processes().find(({ name }) => name === "api");
@@ -105,7 +104,6 @@ async function uploads(bench: Bench): Promise<void> {
   await writeFile(join(benchmarks, "uploads.md"), text);
 }
 
-/** The cost of conversion between formats. */
 async function formats(bench: Bench): Promise<void> {
   const service = theService(bench);
   const rounds = await measureFormats(service.target, service.processes(), options.quick ? 1 : 5);
@@ -115,7 +113,7 @@ async function formats(bench: Bench): Promise<void> {
   if (!options.quick) await writeFile(join(benchmarks, "conversion.md"), text);
 }
 
-/** What scaling is computed from. */
+/** The figures from which scaling is calculated. */
 async function held(bench: Bench): Promise<void> {
   const service = theService(bench);
   for (const stream of [false, true]) await bench.run(bench.scenarios.warmUp(stream), bench.gateways);
@@ -129,7 +127,7 @@ async function held(bench: Bench): Promise<void> {
   if (!options.quick) await writeFile(join(benchmarks, "held.md"), text);
 }
 
-/** Memory of API and worker, and what other callers notice. */
+/** Memory of API and worker, and the latency of other callers. */
 async function exhaustion(bench: Bench): Promise<void> {
   const service = theService(bench);
   await bench.run(bench.scenarios.warmUp(false), bench.gateways);
@@ -138,7 +136,7 @@ async function exhaustion(bench: Bench): Promise<void> {
   say(`\n${renderExhaustion(rounds, command, machineOf(service))}`);
 }
 
-/** Where API and worker spend their time. */
+/** The processor time of API and worker by function. */
 async function profile(bench: Bench): Promise<void> {
   const { inspectors } = theService(bench);
   const { gateways, scenarios } = bench;

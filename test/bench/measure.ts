@@ -6,10 +6,10 @@ import type { Counters, Stores } from "./stores.ts";
 import { median, sum } from "./table.ts";
 import { requestBody, type Target } from "./workload.ts";
 
-/** What calls are sent to, with the processes that work for them. */
+/** The target of calls, with the processes that serve it. */
 export interface Gateway {
   readonly name: string;
-  /** Calls take them in turn; all have the same model. */
+  /** The targets, used in turn; all have the same model. */
   readonly targets: readonly [Target, ...Target[]];
   readonly processes: readonly Measured[];
   readonly stores?: Stores;
@@ -30,23 +30,23 @@ export interface Round {
   readonly gateway: Gateway;
   readonly outcome: Outcome;
   readonly seconds: number;
-  /** Processor time meanwhile, by the name of the process; of processes with the same name together. */
+  /** Processor time during the round, by process name; processes with the same name are added up. */
   readonly cpuMs: Readonly<Record<string, number>>;
-  /** Cores used by other programs meanwhile, on average. */
+  /** The average number of cores used by other programs during the round. */
   readonly othersCores: number;
   readonly residentBytes: Readonly<Record<string, number>>;
   readonly stores?: StoreUse;
 }
 
-/** What the gateway's stores had to do meanwhile. */
+/** The work of the gateway's stores during the round. */
 export interface StoreUse {
   readonly counted: Counters;
-  /** What Redis held at most, above what it held before. */
+  /** The peak of Redis memory, above its initial value. */
   readonly redisMemoryBytes: number;
 }
 
 const timeoutMs = 30_000;
-/** What a gateway still has to do when the last answer is out belongs to its own round. */
+/** Work that a gateway finishes after the last response counts towards its own round. */
 const aftermathMs = 250;
 const memorySampleMs = 250;
 
@@ -74,7 +74,7 @@ async function watchStores(stores: Stores): Promise<() => Promise<StoreUse>> {
   };
 }
 
-/** `processes`: all that are measured, those of other gateways too. */
+/** `processes` are all measured processes, including those of other gateways. */
 export async function measureRound(
   scenario: Scenario,
   gateway: Gateway,
@@ -110,8 +110,8 @@ export async function measureRound(
 }
 
 /**
- * A scenario's rounds, one gateway after the other in every one of them and another one first each time, so that what
- * else happens on the machine hits all alike.
+ * Runs a scenario's rounds through one gateway after the other, starting with a different one each round, so that other
+ * load on the machine affects all of them alike.
  */
 export async function measureScenario(
   scenario: Scenario,
@@ -129,16 +129,16 @@ export async function measureScenario(
 
 export const medianRate = (rounds: readonly Round[]): number => median(rounds.map(({ outcome }) => outcome.perSecond));
 
-/** Processor time a call of some of a round's processes. */
+/** Processor time per call of some of a round's processes. */
 export const cpuPerCall = ({ cpuMs: spent, outcome }: Round, names: readonly string[]): number =>
   sum(names.map((name) => spent[name] ?? 0)) / outcome.calls;
 
-/** The names of a gateway's own processes, each once. */
+/** The distinct names of a gateway's own processes. */
 export const ownNames = ({ processes }: Gateway): string[] => [...new Set(processes.map(({ name }) => name))];
 
 export const gatewayCpu = (round: Round): number => cpuPerCall(round, ownNames(round.gateway));
 
-/** Of what was measured in the same turns, so a slow minute of the machine does not show: the median of the turns' ratios. */
+/** The median of the ratios within each turn, so that a slow minute of the machine does not show. */
 export const medianRatio = (
   ours: readonly Round[],
   theirs: readonly Round[],

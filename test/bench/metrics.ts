@@ -14,8 +14,9 @@ import { gatewayCpu } from "./measure.ts";
 import { median } from "./table.ts";
 
 /**
- * What metrics cost: `npm run bench:metrics`. Processor time of all observations that a call makes, beside that of a whole call
- * in the same run, and the cost of a scrape with every series that callers can make for the shipped catalog's models.
+ * The cost of metrics: `npm run bench:metrics`. Measures the processor time of all observations of a call, alongside
+ * that of a whole call in the same run, and the cost of a scrape with every series that callers can create for the
+ * shipped catalog's models.
  */
 const say = (text: string) => void process.stdout.write(`${text}\n`);
 const dataDir = join(import.meta.dirname, "../../.data/bench-metrics");
@@ -27,7 +28,7 @@ const codes = ["none", "invalid_value", "no_capacity", "upstream_error", "upstre
 const catalog = loadCatalog(undefined);
 const models = catalog.list().map(({ id, upstreams }) => ({ id, upstreams: upstreams.map((each) => each.upstream) }));
 
-/** All that one call observes, as if it shared no write with another call. */
+/** All observations of one call, as if it shared no write with another call. */
 function createObservations(api: Metrics, worker: Metrics) {
   const traffic = createTrafficCounter();
   const observeCall = createCallObserver(api, catalog, traffic);
@@ -77,7 +78,7 @@ async function measureObservations() {
   round(observedCalls);
   const perCallMs = cpuMs(before) / observedCalls;
 
-  // Every model at every endpoint with every outcome, as hostile callers could make them.
+  // Every model at every endpoint with every outcome, as hostile callers could create them.
   for (const model of models)
     for (const endpoint of endpoints)
       for (const [nth, code] of codes.entries())

@@ -3,14 +3,14 @@ import { burstOf, burstPrompt, formatAt, madeStreams, pacedStream } from "./form
 import { jsonContent, pacedGapMs, usage } from "./workload.ts";
 
 /**
- * A mock provider that costs next to nothing: a server on `PORT` whose responses are prepared in advance. It answers as OpenAI
- * does, and streams in every format. `PUT` with a `Behavior` as JSON changes how it answers from then on, and `GET` answers how many
- * calls are open.
+ * A mock provider with negligible cost: a server on `PORT` whose responses are prepared in advance. It answers as
+ * OpenAI does, and streams in every format. `PUT` with a `Behavior` as JSON changes its later answers, and `GET`
+ * returns the number of open calls.
  */
 export interface Behavior {
-  /** How long each answer waits for its first byte. */
+  /** The delay before the first byte of each response. */
   readonly delayMs: number;
-  /** Streams of 100 chunks, one every 33 ms, in place of 40 as fast as they go. */
+  /** Streams 100 chunks, one every 33 ms, in place of 40 as fast as possible. */
   readonly paced: boolean;
 }
 
@@ -34,7 +34,7 @@ function writeJson(res: ServerResponse): void {
   res.end(answer);
 }
 
-/** Returns what writes the next chunk, and whether more come. */
+/** Returns a function that writes the next chunk and reports whether more follow. */
 function startStream(res: ServerResponse, pieces: readonly Buffer[]): () => boolean {
   res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   let next = 0;
@@ -48,7 +48,7 @@ function startStream(res: ServerResponse, pieces: readonly Buffer[]): () => bool
   };
 }
 
-/** One write for each chunk, with a turn of the event loop between them: a provider's chunks come one by one. */
+/** Writes each chunk in its own turn of the event loop: a provider's chunks arrive one by one. */
 function writeStream(res: ServerResponse, path: string): void {
   const write = startStream(res, streams[formatAt(path)] ?? []);
   const writeNext = () => {
@@ -62,7 +62,9 @@ function writeBurst(res: ServerResponse, path: string): void {
   res.end(burstOf(formatAt(path)));
 }
 
-/** One timer for all paced streams. Each stream stays in the slot in which it began, so chunks come spread over the gap. */
+/**
+ * One timer for all paced streams. Each stream stays in the slot in which it began, so chunks are spread over the gap.
+ */
 const slots = Array.from({ length: 11 }, () => new Set<() => boolean>());
 const slotMs = pacedGapMs / slots.length;
 let timer: NodeJS.Timeout | undefined;
@@ -86,7 +88,7 @@ function startPaced(res: ServerResponse): void {
     turnAt = performance.now() + slotMs;
     timer = setInterval(writePaced, slotMs);
   }
-  // The slot before the next one comes last: a whole gap from now.
+  // The previous slot comes last: a whole gap from now.
   slots[(turn + slots.length - 1) % slots.length]?.add(write);
 }
 

@@ -1,7 +1,7 @@
 /**
- * Whole hold-decide-apply calls a second on one account, and what a call costs that is refused for its balance:
- * `node test/bench/money.ts [callers] [open holds] [accounts]`, against MONGODB_URI, a replica set with nothing of worth
- * in it. With several accounts the callers are spread over them.
+ * Measures whole hold-decide-apply calls per second on one account, and the cost of a call refused for its balance:
+ * `node test/bench/money.ts [callers] [open holds] [accounts]`, against MONGODB_URI, a disposable replica set. With
+ * several accounts the callers are spread over them.
  */
 import { createMoney, moneySchema } from "#money";
 import { systemClock } from "#platform/clock";
@@ -83,7 +83,7 @@ process.stdout.write(
   `${callers} callers on ${accounts} accounts, ${openHolds} other holds open: ${perSecond} calls/s, ${cpuMs} ms CPU a call, check ok: ${ok}\n`,
 );
 
-/** Commands on MongoDB so far. */
+/** The number of commands on MongoDB so far. */
 async function commands(): Promise<{ readonly reads: number; readonly writes: number }> {
   const { metrics } = (await mongo.connection.getClient().db().command({ serverStatus: 1 })) as {
     metrics: { commands: Record<"find" | "update" | "insert", { total: bigint }> };

@@ -4,14 +4,14 @@ import { median, table, whole } from "./table.ts";
 import { roundsOf, waitingBytes } from "./tables.ts";
 
 const perSecond = 1_000;
-/** Of a core that a process of the API or a worker has at most on average, so that a burst finds some free. */
+/** The average share of a core used by a process of the API or a worker, which leaves headroom for bursts. */
 const plannedShare = 0.6;
 
 interface Kind {
   readonly title: string;
-  /** Where its processor time was measured. */
+  /** The scenario in which its processor time was measured. */
   readonly load: string;
-  /** Where its memory in Redis was measured, and how long a call is open there. */
+  /** The scenario in which its Redis memory was measured, and how long a call is open there. */
   readonly waiting: string;
   readonly openSeconds: number;
 }
@@ -30,7 +30,7 @@ const kinds: readonly Kind[] = [
   }),
 ];
 
-/** What 1,000 calls a second need, by what a call needed here. A millisecond a call is a core. */
+/** The cores for 1,000 calls a second, derived from the processor time of a call: a millisecond per call is a core. */
 export function renderOperator(rounds: readonly Round[]): string {
   const rows = kinds.flatMap(({ title, load, waiting, openSeconds }) => {
     const own = roundsOf(rounds, load, "service");

@@ -7,7 +7,7 @@ export async function warmUp({ scenarios, gateways, run }: Bench): Promise<void>
   for (const stream of [false, true]) await run(scenarios.warmUp(stream), gateways);
 }
 
-/** Every load through every gateway; with `connections`, this one load. */
+/** Every load through every gateway, or only the load given by `connections`. */
 export async function measureSpeed(bench: Bench, connections?: number): Promise<Round[]> {
   const { scenarios, gateways, run } = bench;
   const rounds: Round[] = [];
@@ -47,7 +47,7 @@ const sizes = [
 
 const count = (number: number, name: string) => `${number} ${name}${number === 1 ? "" : "s"}`;
 
-/** More workers, and another API instance, beside the one process that Portkey's gateway always is. */
+/** More workers and another API instance, compared with the single process of Portkey's gateway. */
 export async function measureScaling(bench: Bench): Promise<Round[]> {
   const { scenarios, gateways, service, quick, run } = bench;
   if (!service) return [];

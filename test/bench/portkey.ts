@@ -7,11 +7,14 @@ import { cacheDirOf } from "../../infra/embedded/index.ts";
 import { freeOrigin, type Measured, measured, startNode } from "./processes.ts";
 import type { Target } from "./workload.ts";
 
-/** Portkey's gateway as its package starts it, with the HTTP adapter that its streams work with (Portkey-AI/gateway #1389). */
+/**
+ * Portkey's gateway as its package starts it, with the HTTP adapter that its streams work with (Portkey-AI/gateway
+ * #1389).
+ */
 export const portkeyVersion = "1.15.2";
 const packages = { "@portkey-ai/gateway": portkeyVersion, "@hono/node-server": "1.13.8" };
 
-/** It has no option for the listening address. */
+/** Portkey has no option for the listening address. */
 const listenOnLoopback = `data:text/javascript,${encodeURIComponent(`
   import { Server } from "node:net";
   const { listen } = Server.prototype;
@@ -20,7 +23,7 @@ const listenOnLoopback = `data:text/javascript,${encodeURIComponent(`
   };
 `)}`;
 
-/** Installed once, into the cache: it is not a dependency of the project. */
+/** Installs Portkey once, into the cache: it is not a dependency of the project. */
 async function installed(onProgress: (text: string) => void): Promise<string> {
   const folder = join(cacheDirOf(process.env), "bench", `portkey-${portkeyVersion}`);
   const main = join(folder, "node_modules/@portkey-ai/gateway/build/start-server.js");

@@ -3,20 +3,20 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createProgram, expectOk, freePort, type Program } from "../../infra/embedded/index.ts";
 
-/** Something whose processor time and memory are measured. */
+/** A process whose processor time and memory are measured. */
 export interface Measured {
   readonly name: string;
   readonly pid: number;
 }
 
-/** A Node program that serves HTTP on a loopback port of its own, or nothing at all. */
+/** A Node program that serves HTTP on its own loopback port, or does not listen at all. */
 export interface NodeServer {
   readonly name: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Its output goes to `<name>.log` there. */
+  /** The directory of its log file `<name>.log`. */
   readonly logDir: string;
-  /** Asked until it answers 200. */
+  /** Polled until it returns 200. */
   readonly readyUrl?: string;
 }
 
@@ -49,7 +49,7 @@ const systemValue = (name: string) => Number(execFileSync("getconf", [name], { e
 const tickMs = 1_000 / systemValue("CLK_TCK");
 const pageBytes = systemValue("PAGESIZE");
 
-/** proc(5), from the field `state` on: the name before it may itself hold spaces and brackets. */
+/** Reads proc(5) from the field `state` on: the name before it may contain spaces and brackets. */
 function stat(pid: number): readonly string[] {
   const text = readFileSync(`/proc/${pid}/stat`, "utf8");
   return text.slice(text.lastIndexOf(")") + 2).split(" ");

@@ -2,7 +2,7 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openInspector } from "./inspector.ts";
 
-/** A V8 CPU profile, as `Profiler.stop` gives it. */
+/** A V8 CPU profile, as returned by `Profiler.stop`. */
 interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;
@@ -10,11 +10,11 @@ interface CpuProfile {
     readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
   }[];
   readonly samples: readonly number[];
-  /** Microseconds. */
+  /** In microseconds. */
   readonly timeDeltas: readonly number[];
 }
 
-/** Profiles a process that was started with `--inspect`, while `run` runs. */
+/** Profiles a process that was started with `--inspect`, during `run`. */
 export async function profileWhile(port: number, run: Promise<unknown>): Promise<CpuProfile> {
   const { post, close } = await openInspector(port);
   try {
@@ -49,7 +49,7 @@ type CallFrame = CpuProfile["nodes"][number]["callFrame"];
 
 const isNodesOwn = ({ url }: CallFrame) => url === "" || url.startsWith("node:");
 
-/** The nearest caller that is not Node itself: who asked for a `writev`. */
+/** The nearest caller outside Node: the function that requested a `writev`, for example. */
 function onBehalfOf(id: number, nodes: ReadonlyMap<number, CallFrame>, parents: ReadonlyMap<number, number>) {
   for (let at: number | undefined = id; at !== undefined; at = parents.get(at)) {
     const frame = nodes.get(at);
@@ -62,9 +62,8 @@ const nameOf = ({ functionName, url, lineNumber }: CallFrame) =>
   `${functionName || "(anonymous)"}${url === "" ? "" : ` ${placeOf(url)}:${lineNumber + 1}`}`;
 
 /**
- * Self time by package or folder, and by function; percent of the time that the process was busy. What Node itself
- * did counts for whoever called it. On a busy machine a function that only waited for the processor looks slow: read a profile
- * from a quiet one.
+ * Self time by package or folder, and by function, in percent of the busy time. Node's own time counts towards its
+ * caller. On a busy machine a function that only waited for the processor looks slow: use profiles from a quiet one.
  */
 export function summarize(profile: CpuProfile, most = 40): string {
   const nodes = new Map(profile.nodes.map(({ id, callFrame }) => [id, callFrame]));

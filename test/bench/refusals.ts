@@ -10,8 +10,8 @@ import { migrateDatabase } from "../support/schema.ts";
 import { cpuMs, freeOrigin, type Measured, measured, residentBytes, startNode } from "./processes.ts";
 
 /**
- * The cost of callers that are refused: `node test/bench/refusals.ts [stalled callers]`. Prints the processor time of a call
- * that is refused for its balance, and the API's memory while callers with one key send 24 MB each and then stall.
+ * The cost of refused callers: `node test/bench/refusals.ts [stalled callers]`. Prints the processor time of a call
+ * refused for its balance, and the API's memory while callers with one key send 24 MB each and then stall.
  */
 const refusedCalls = 6_000;
 const connections = 16;
@@ -85,7 +85,7 @@ async function refusals(target: Target, processes: readonly Measured[]): Promise
 
 const piece = Buffer.alloc(64 * 1024, " ");
 
-/** Sends all but the last byte, as far as it is taken. */
+/** Sends all but the last byte, as far as the socket accepts it. */
 async function stall({ port }: Target, key: string): Promise<Socket> {
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => {});

@@ -13,8 +13,8 @@ import { median, table } from "./table.ts";
 /**
  * node test/bench/registry.ts
  *
- * What the worker registry costs with many workers and API instances: records as workers write them, in a real Redis, and the API's
- * own reader, of which a few run here. Redis's part for all instances is that of one read, times their number.
+ * Measures the worker registry with many workers and API instances: records as workers write them, in a real Redis, and the API's
+ * own reader, a few of which run here. Redis's time for all instances is that of one read, times their number.
  */
 const fleets = [
   { workers: 50, apis: 20 },
@@ -55,7 +55,7 @@ const usage = async () => {
     ms: 1_000 * (value("used_cpu_user") + value("used_cpu_sys")),
   };
 };
-/** Of one run of the work: the median time of this process, and Redis's mean. */
+/** The cost of one run of the work: the median time of this process, and Redis's mean. */
 async function cost(work: () => Promise<unknown>) {
   const own: number[] = [];
   await work();
@@ -70,7 +70,7 @@ async function cost(work: () => Promise<unknown>) {
   return { ownMs: median(own), redisMs: (after.ms - before.ms) / reads, bytes: (after.bytes - before.bytes) / reads };
 }
 
-/** Records are written, and read, when this says so. */
+/** Intervals never fire: the benchmark triggers writes and reads itself. */
 const atRest = { ...systemClock, every: () => () => {} };
 
 const rows: string[][] = [];

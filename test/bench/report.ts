@@ -6,10 +6,10 @@ import { renderOperator } from "./operator.ts";
 import { median, ms, table, whole } from "./table.ts";
 import { cpuTable, memoryTable, speedTable, storesTable } from "./tables.ts";
 
-/** What was measured. A part that did not run has no rounds. */
+/** The measurements. A part that did not run has no rounds. */
 export interface Results {
   readonly command: string;
-  /** What it ran on, line by line. */
+  /** The machine, described line by line. */
   readonly machine: readonly string[];
   readonly speed: readonly Round[];
   readonly streams: readonly Round[];
@@ -19,7 +19,7 @@ export interface Results {
   readonly minutes: number;
 }
 
-/** What other programs may use of the machine. With more, rates and latencies are those of the moment. */
+/** The number of cores that other programs may use. Above it, rates and latencies are not reproducible. */
 const quietCores = 0.1;
 
 function othersLine(rounds: readonly Round[]): string {
@@ -28,7 +28,7 @@ function othersLine(rounds: readonly Round[]): string {
   return median(cores) > quietCores ? `**not a quiet machine, so the bars say little**: ${used}` : used;
 }
 
-/** Nothing without rounds. */
+/** Empty without rounds. */
 const section = (title: string, rounds: readonly Round[], render: (rounds: readonly Round[]) => string): string =>
   rounds.length > 0 ? `## ${title}\n\n${render(rounds)}\n\n` : "";
 

@@ -1,14 +1,17 @@
 import type { Scenario } from "./measure.ts";
 import { pacedGapMs, pacedWords } from "./workload.ts";
 
-/** The loads. `quick`: fewer and shorter rounds, to see that everything works. */
+/** The loads. `quick` means fewer and shorter rounds, for a smoke test. */
 export type Scenarios = ReturnType<typeof createScenarios>;
 
 export const kindOf = (stream: boolean): string => (stream ? "stream" : "JSON");
 const atOnce = { delayMs: 0, paced: false };
 const pacedMs = pacedGapMs * pacedWords.length;
 
-/** Realistic streams: how many run at once, and whether they begin at the same time or spread over the time that one takes. */
+/**
+ * Realistic streams: the number of concurrent streams, either starting together or spread over the duration of one
+ * stream.
+ */
 export const pacedLoads = [100, 500].flatMap((connections) =>
   (["together", "evenly"] as const).map((begun) => ({ connections, begun })),
 );

@@ -19,22 +19,22 @@ export interface LedgerCheck {
 }
 
 export interface Service {
-  /** One of an account of its own, at the first API instance. */
+  /** The target with the account's key, at the first API instance. */
   readonly target: Target;
-  /** As `target`, with an account of its own. */
+  /** Opens another account, with its own target. */
   readonly openAccount: () => Promise<{ readonly id: string; readonly target: Target }>;
-  /** Starts and stops API instances and workers, so that this many run. Resolves with the instances' addresses. */
+  /** Starts and stops API instances and workers to reach these numbers. Resolves with the instances' addresses. */
   readonly scale: (apis: number, workers: number) => Promise<readonly string[]>;
-  /** Those that run now: `api` and `worker` as often as there are, and the stores. */
+  /** The processes that run now: one `api` and `worker` for each instance, and the stores. */
   readonly processes: () => readonly Measured[];
-  /** Where the first API's and worker's inspectors listen, if that was asked for. */
+  /** The ports of the first API's and worker's inspectors, if requested. */
   readonly inspectors: readonly { readonly name: string; readonly port: number }[];
   readonly servers: readonly Measured[];
   readonly stores: Stores;
   readonly admin: AdminClient;
   /** Waits until no hold is open (a minute at most), then checks the ledger against the balances. */
   readonly check: () => Promise<LedgerCheck>;
-  /** How many calls all accounts have paid for so far, by their balances: every call costs the same. */
+  /** The number of calls paid for by all accounts so far, derived from their balances: every call costs the same. */
   readonly paidCalls: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
@@ -54,7 +54,7 @@ export async function startService(options: {
   readonly dataDir: string;
   readonly logDir: string;
   readonly inspect: boolean;
-  /** Added to the settings that every service here has. */
+  /** Overrides for the settings that every service here has. */
   readonly env?: Readonly<Record<string, string>>;
   readonly onProgress: (text: string) => void;
 }): Promise<Service> {

@@ -1,9 +1,9 @@
 import { Redis } from "ioredis";
 import mongoose from "mongoose";
 
-/** What the stores counted so far. */
+/** The stores' counters so far. */
 export interface Counters {
-  /** Those inside scripts too. */
+  /** Includes commands inside scripts. */
   readonly redisCommands: number;
   readonly redisScripts: number;
   /** Received and sent. */
@@ -15,9 +15,9 @@ export interface Counters {
 export interface Stores {
   readonly counters: () => Promise<Counters>;
   readonly redisMemoryBytes: () => Promise<number>;
-  /** Open ones, the benchmark's own too. */
+  /** The number of open connections, including the benchmark's own. */
   readonly connections: () => Promise<{ readonly redis: number; readonly mongo: number }>;
-  /** For what no interface of the service can insert in time. */
+  /** Inserts data for which the service's interface would be too slow. */
   readonly mongo: mongoose.mongo.Db;
   readonly close: () => Promise<void>;
 }
@@ -27,7 +27,7 @@ interface ServerStatus {
   readonly wiredTiger: { readonly log: Readonly<Record<"log sync operations", number | bigint>> };
 }
 
-/** Connections of the benchmark's own; what they ask is counted too, but is a few commands a round. */
+/** Opens the benchmark's own connections. Their commands are counted as well, but are only a few per round. */
 export async function connectStores(env: Readonly<Record<string, string>>): Promise<Stores> {
   const redis = new Redis(env["REDIS_URL"] ?? "");
   const client = await new mongoose.mongo.MongoClient(env["MONGODB_URI"] ?? "", { useBigInt64: true }).connect();

@@ -1,6 +1,7 @@
 /**
- * What sums cost with ten times as many entries in the day, or payments: `npm run bench:sums -- [factor]`. It starts a MongoDB of
- * its own, fills two databases in which the last hours are the same, and prints medians of rounds that take turns. At night: factor 10.
+ * The cost of sums with ten times as many entries in the day, or payments: `npm run bench:sums -- [factor]`. It starts
+ * its own MongoDB, fills two databases whose last hours are the same, and prints medians of alternating rounds. Use
+ * factor 10 for a nightly run.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -20,7 +21,7 @@ const account = "acct_bench";
 const key = "key_bench";
 const lastHours = 4_000;
 const callsOfRound = 100;
-/** Payments with an unused rest, and spent ones that have expired. */
+/** Payments with an unused remainder, and spent ones that have expired. */
 const [owing, expired] = [1_000, 200];
 /** The middle of the last hour of a day. */
 const nowMs = Date.parse("2026-11-23T23:30:00Z");
@@ -35,7 +36,10 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** A day of so many entries, of which the last one and a half hours always have as many, and so many payments. */
+/**
+ * Inserts a day with this many entries and payments. The last one and a half hours always have the same number of
+ * entries.
+ */
 async function fill(uri: string, entries: number, payments: number) {
   let now = nowMs;
   const clock = { ...systemClock, now: () => now };
@@ -59,7 +63,7 @@ async function fill(uri: string, entries: number, payments: number) {
     const id = `x402:${String(at).padStart(9, "0")}`;
     return { ...empty, _id: id, name: id, available: at >= expired && at < expired + owing ? 5_000n : 0n, createdAt };
   });
-  // As after a restart: none of these remembers anything.
+  // Simulate a restart: new instances have empty caches.
   const restarted = () => createMoney({ mongo, clock, log });
   await restarted().sumUsage();
   const isBefore = new Date(nowMs + dayMs);

@@ -1,4 +1,4 @@
-/** Numbers and tables as the benchmark's pages show them. */
+/** Numbers and tables in the style of the benchmark's pages. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
@@ -13,7 +13,7 @@ export const ms = (value: number): string => value.toFixed(value < 10 ? 2 : valu
 export const times = (ratio: number): string => `${ratio.toFixed(2)} x`;
 export const mebi = (bytes: number): string => whole(bytes / 1024 ** 2);
 
-/** Markdown. The first `names` columns are text, the others numbers. */
+/** Renders Markdown. The first `names` columns are text, the others numbers. */
 export const table = (head: readonly string[], rows: readonly (readonly string[])[], names = 1): string =>
   [head, head.map((_, index) => (index < names ? "---" : "--:")), ...rows]
     .map((row) => `| ${row.join(" | ")} |`)

@@ -11,7 +11,6 @@ import {
 } from "./measure.ts";
 import { mebi, median, ms, sum, table, times, whole } from "./table.ts";
 
-/** All rounds of one gateway in one scenario. */
 interface Group {
   readonly scenario: Scenario;
   readonly gateway: Gateway;
@@ -39,7 +38,7 @@ export const roundsOf = (rounds: readonly Round[], title: string, gateway: strin
 const medianOf = (rounds: readonly Round[], value: (outcome: Outcome) => number) =>
   median(rounds.map(({ outcome }) => value(outcome)));
 
-/** What a gateway adds to a direct call, in ms: the difference of the medians. */
+/** The latency that a gateway adds to a direct call, in ms: the difference of the medians. */
 export const addedMs = (
   rounds: readonly Round[],
   title: string,
@@ -85,7 +84,7 @@ function failureList(rounds: readonly Round[]): string {
   return lines.length > 0 ? `\n\nFailures, by round:\n\n${lines.join("\n")}` : "";
 }
 
-/** Of a gateway that is compared with another one: `beside` names it. */
+/** The processor time of each gateway compared with another one, named by `beside`. */
 export function cpuTable(rounds: readonly Round[], beside: string): string {
   const names = [...new Set(rounds.flatMap(({ gateway }) => ownNames(gateway)))].filter((name) => name !== "S3");
   const head = ["load", "through", ...common, ...names, "gateway in all", `of ${besideTitle(beside)}`, "calls/s"];
@@ -110,7 +109,7 @@ export function cpuTable(rounds: readonly Round[], beside: string): string {
 
 const besideTitle = (gateway: string) => (gateway === "portkey" ? "Portkey's" : `the ${gateway}'s`);
 
-/** What a call makes the stores do. */
+/** The store operations per call. */
 export function storesTable(rounds: readonly Round[]): string {
   const head = [
     "load",
@@ -144,7 +143,7 @@ export function storesTable(rounds: readonly Round[]): string {
   return table(head, rows, 2);
 }
 
-/** What Redis holds for a call that waits for its provider. */
+/** The Redis memory of a call that waits for its provider. */
 export const waitingBytes = (rounds: readonly Round[]): number =>
   median(
     rounds.map(({ scenario: { pace }, stores }) =>

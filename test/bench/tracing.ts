@@ -6,7 +6,7 @@ import { createLogger } from "#platform/logger";
 import { type Span, startTracing, type Tracing } from "#platform/tracing";
 
 /**
- * Processor time of the spans of a call, both processes together: made, ended, encoded and sent. `npm run bench:tracing`
+ * Processor time of a call's spans, both processes together: created, ended, encoded and sent. `npm run bench:tracing`
  */
 const calls = 40_000;
 const receiver = `require("node:http").createServer((req, res) => req.resume().on("end", () => res.end()))
@@ -29,7 +29,7 @@ const open = (ratio: number, port: string): Promise<Tracing | undefined> =>
     { process: "api", clock: systemClock, log: createLogger("bench", "warn") },
   );
 
-/** As `api/call-trace.ts` and `workers/tracing` make them for a chat call with one attempt over HTTP. */
+/** The spans that `api/call-trace.ts` and `workers/tracing` create for a chat call with one attempt over HTTP. */
 function traceCall(tracing: Tracing | undefined): void {
   const call = tracing?.begin("POST /v1/chat/completions", {
     kind: "server",
@@ -86,7 +86,7 @@ for (const [name, ratio] of [
   for (let i = -calls / 4; i < calls; i++) {
     if (i === 0) from = process.cpuUsage();
     traceCall(tracing);
-    // At a rate that the queue holds, so that every span is sent.
+    // Stay below the queue's limit, so that every span is sent.
     if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   }
   await tracing?.close();

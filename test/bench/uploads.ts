@@ -3,7 +3,7 @@ import { type Measured, residentBytes } from "./processes.ts";
 import { mebi, table } from "./table.ts";
 import type { Target } from "./workload.ts";
 
-/** The largest upload that comes in one request: 95 MB. */
+/** The largest upload in a single request: 95 MB. */
 const uploadBytes = 99_614_720;
 const atOnce = 10;
 const sampleMs = 50;
@@ -11,7 +11,7 @@ const sampleMs = 50;
 export interface UploadRound {
   readonly form: "raw body" | "multipart form";
   readonly seconds: number;
-  /** Resident memory of the API: before, at most meanwhile, and after. */
+  /** Resident memory of the API before the uploads, at its peak, and after them. */
   readonly beforeBytes: number;
   readonly mostBytes: number;
   readonly afterBytes: number;
@@ -62,10 +62,10 @@ async function upload({ origin, headers }: Target, form: UploadRound["form"]): P
   });
 }
 
-/** Ten of the largest uploads at once: what they do to the API's memory. */
+/** The effect of ten of the largest uploads at once on the API's memory. */
 export async function measureUploads(target: Target, api: Measured): Promise<UploadRound[]> {
   const rounds: UploadRound[] = [];
-  // The first of each form loads what it needs.
+  // The first upload of each form loads modules.
   for (const form of ["raw body", "multipart form"] as const) await upload(target, form);
   for (const form of ["raw body", "multipart form"] as const) {
     const beforeBytes = residentBytes(api);

@@ -1,6 +1,6 @@
 /**
- * What accounts' views of their calls cost on a large ledger: `npm run bench:usage -- [entries]`. It starts a MongoDB of its
- * own, fills it with two days of calls, and prints a line for each measurement.
+ * The cost of accounts' views of their calls on a large ledger: `npm run bench:usage -- [entries]`. It starts its own
+ * MongoDB, fills it with two days of calls, and prints a line for each measurement.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ const [entries = 1_000_000, accounts = 2_000] = process.argv.slice(2).map(Number
 
 const print = (line: string) => process.stdout.write(`${line}\n`);
 let spentMs = () => 0;
-/** The processor time of MongoDB says more on a busy machine. */
+/** Also measures the processor time of MongoDB, which is more reliable on a busy machine. */
 async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   const [startedAt, spentBefore] = [performance.now(), spentMs()];
   const result = await work();
@@ -35,7 +35,7 @@ const endpoints = ["/v1/chat/completions", "/v1/messages"];
 const nowMs = Date.parse("2026-11-23T23:59:59Z");
 const clock = { ...systemClock, now: () => nowMs };
 
-/** Calls of today and yesterday: two keys an account, five models, two failures in a hundred. */
+/** Calls of today and yesterday: two keys per account, five models, two failures in a hundred. */
 function callAt(at: number, total: number) {
   const createdAt = new Date(nowMs - Math.floor(((total - at) / total) * (2 * dayMs - 2_000)));
   const owner = at % 2 === 0 ? 0 : 1 + (Math.floor(at / 2) % (accounts - 1));
@@ -55,7 +55,7 @@ function callAt(at: number, total: number) {
 const searchIndexes = ["createdAt_-1__id_-1", "createdAt_1_account_1"];
 const isNew = (name: string) => name.includes("request.") || searchIndexes.includes(name);
 
-/** Batches as a busy ledger writes them, with and without the indexes of these views. */
+/** Inserts batches as a busy ledger does, with and without the indexes of these views. */
 async function measureInserts({ db }: Mongo): Promise<void> {
   const [batch, batches, rounds] = [100, 100, 3];
   const indexes = await db.collection("ledger").indexes();
@@ -83,7 +83,7 @@ async function measureInserts({ db }: Mongo): Promise<void> {
   }
 }
 
-/** The rows of an account with two keys, five models and two endpoints on each day of a year. */
+/** Inserts a year of daily rows for an account with two keys, five models and two endpoints. */
 async function insertYear({ db }: Mongo): Promise<void> {
   const sums = {
     entries: 9,
@@ -118,7 +118,7 @@ async function measure(uri: string): Promise<void> {
   await timed(`${entries} entries of ${accounts} accounts inserted`, () =>
     insertAll(ledger, entries - 1, (at) => callAt(at + 1, entries)),
   );
-  // The job counts what a majority has; a write that waits for it makes it have all.
+  // The job counts majority-committed entries; a write with majority concern commits all earlier ones.
   await ledger.insertOne(callAt(entries, entries) as never);
   await timed("job, both days", () => money.sumUsage());
   await timed("job, nothing changed", () => money.sumUsage());

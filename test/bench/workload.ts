@@ -1,6 +1,6 @@
 import type { Address } from "./load.ts";
 
-/** The request and the answer of every measured call, whatever gateway is between. */
+/** The request and the response of every measured call, whatever gateway is between. */
 const chunksPerStream = 40;
 export const prompt = "Tell me, in a few plain words, how a queue keeps a busy service calm. ".repeat(2).slice(0, 100);
 export const jsonContent = "The quick brown fox jumps over the lazy dog. ".repeat(4).trim();
@@ -8,7 +8,7 @@ export const streamWords = Array.from({ length: chunksPerStream }, (_, index) =>
 /** A stream at the pace of a real model: a chunk every 33 ms. */
 export const pacedWords = Array.from({ length: 100 }, () => " more");
 export const pacedGapMs = 33;
-/** The same for every answer, so that every call costs the same. */
+/** The same usage for every response, so that every call costs the same. */
 export const usage = {
   prompt_tokens: 25,
   completion_tokens: chunksPerStream,
@@ -26,7 +26,7 @@ export interface Target extends Address {
   readonly model: string;
 }
 
-/** Checks that a target forwards the mock's whole answer before its speed is measured. */
+/** Checks that a target forwards the mock's whole response before its speed is measured. */
 export async function proveTarget(name: string, target: Target): Promise<void> {
   const ask = async (stream: boolean) => {
     const response = await fetch(target.origin + target.path, {
