@@ -18,7 +18,7 @@ import { eventually, spawnApi } from "../support/service.ts";
 const calls = 200;
 const affordable = 20;
 
-/** What is held for one call, and the usage that costs exactly that. */
+/** The hold of one call, and the usage that costs exactly that much. */
 function mostOf(env: Readonly<Record<string, string>>) {
   const catalog = loadCatalog(env["CATALOG_FILE"]);
   const model = catalog.find("mock/chat");
@@ -50,7 +50,7 @@ test.for([
     const balance = BigInt(affordable) * most.maxNanoUsd + 1n;
     const customer = await client.account(formatUsd(balance));
 
-    // Nothing comes back before everybody has asked.
+    // No response is sent before every call has arrived.
     const gate = Promise.withResolvers<void>();
     provider.always({ beforeHeaders: gate.promise, ...(isMost && { usage: most.usage }) });
     const bases = [client.baseUrl, other.client.baseUrl];

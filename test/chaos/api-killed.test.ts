@@ -61,7 +61,7 @@ test("an API killed mid-call: its running work is aborted at the provider, its w
   expect(calls).toHaveLength(3);
   for (const { request } of calls) expect(request.status).toBe("cancelled");
   const charged = calls.filter(({ amount_usd }) => amount_usd !== "0.00");
-  // Four events were written in frames: "Hello there, how" are 16 bytes: 4 tokens.
+  // Four events were written in frames: "Hello there, how" is 16 bytes, which is 4 tokens.
   expect(charged).toHaveLength(1);
   expect(charged[0]?.request).toMatchObject({ attempts: { length: 1 }, estimated: true, usage: { output: 4 } });
   expect(stream.text()).toBe(mockText.slice(0, 16));
@@ -72,15 +72,15 @@ test("an API killed mid-call: its running work is aborted at the provider, its w
 
 interface Doomed {
   readonly customer: Customer;
-  /** The ids of the calls whose answers came whole. */
+  /** The ids of fully answered calls. */
   readonly answered: Set<string>;
-  /** Resolves when the process is dead and all its callers know. */
+  /** Resolves once the process is dead and all its callers have been disconnected. */
   readonly ended: Promise<void>;
 }
 
 /**
- * An API process that dies while three callers ask again and again: at one of the messages that it sends to its stores for them, and
- * not at those that it sends all the time, which are most of them on a busy machine.
+ * An API process that dies while three callers call repeatedly. It dies at one of the messages that it sends to its
+ * stores for these calls, not at a periodic one, which outnumber them on a busy machine.
  */
 async function startDoomed(
   stores: Stores,
@@ -128,7 +128,7 @@ async function startDoomed(
   };
 }
 
-/** Asks, and reads no more than the head of the answer and what follows it at once. */
+/** Sends a call, and reads only the head of the response and the bytes that arrive with it. */
 async function receive({ baseUrl }: Client, key: string): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const outgoing = request(`${baseUrl}${path}`, { method: "POST", headers, agent: false });
@@ -137,7 +137,7 @@ async function receive({ baseUrl }: Client, key: string): Promise<IncomingMessag
   return incoming;
 }
 
-/** Reads the half of an answer, then resets the connection. */
+/** Reads half of a response, then resets the connection. */
 async function giveUp(incoming: IncomingMessage): Promise<void> {
   let rest = Number(incoming.headers["content-length"]) / 2;
   for await (const bytes of incoming) if ((rest -= (bytes as Buffer).length) < 0) break;
@@ -148,10 +148,10 @@ test("an API killed while it sends answers: those that have not arrived are refu
   const { provider, env } = await startProvider();
   const { api: doomed } = await startProcesses(stores, env);
   const [{ client }, customer] = await Promise.all([spawnApi(stores, env), doomed.client.account("1.00")]);
-  // Its calls have holds of their own.
+  // Calls of a key with a budget have individual holds.
   const budget = { limit_usd: "0.5", period: "day" };
   const { key } = await client.admin<{ key: string }>("POST", `/accounts/${customer.id}/keys`, { budget });
-  // More than the buffers of both ends of a connection.
+  // Larger than the buffers of both ends of a connection.
   provider.always({ text: "x".repeat(24 * 1024 * 1024) });
   const idOf = ({ headers }: IncomingMessage) => String(headers["x-request-id"]);
 
@@ -177,7 +177,7 @@ test("an API killed while it sends answers: those that have not arrived are refu
   expect(refunds.toSorted()).toEqual(slow.map((incoming) => `refund:${idOf(incoming)}`).toSorted());
 });
 
-/** What each call of the account costs by now. */
+/** The current cost of each call of the account. */
 async function costsOf(client: Client, customer: Customer): Promise<Map<string, number>> {
   const costs = new Map<string, number>();
   const add = ({ id, amount_usd }: Entry) => {
@@ -220,7 +220,7 @@ test.for([
     const diedAt = Date.now();
     provider.always();
 
-    // Another instance serves on, and what it delivered stays paid.
+    // Another instance still serves, and the calls that it answered stay paid.
     await eventually(async () => (await survivor.post(path, ask())).status === 200);
     const isFree = async ({ customer, answered }: Doomed) => {
       const costs = await costsOf(client, customer);

@@ -31,7 +31,7 @@ async function service(worker: Record<string, string> = {}) {
   return { stores, provider, client };
 }
 
-/** A slot that an ended call still held would refuse this one. */
+/** An ended call that still held its slot would make the service refuse this one. */
 async function hasFreeSlot(client: Client, customer: Customer) {
   await eventually(async () => {
     const response = await customer.post(path, ask());
@@ -61,7 +61,7 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
   expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: { length: 0 } } });
   expect((await callCounts(redis, "chat")).waiting).toBe(0);
-  // The decision is applied to the balance after it is in the ledger.
+  // The capture is applied to the balance after it is in the ledger.
   await eventually(async () => (await availableUsd(client, customer)) === "1.00");
 
   gate.resolve();
@@ -95,7 +95,7 @@ test("callers disconnect while their batch waits: they never reach the provider 
   leaving.abort();
   await eventually(async () => {
     const [marks, { waiting }] = await Promise.all([keysOf(redis, "cancelled:*"), callCounts(redis, "chat")]);
-    // Those that had a job of their own are removed.
+    // Waiting calls had individual jobs, which are removed.
     return marks.length + (6 - waiting) === 3;
   });
   gate.resolve();
@@ -142,10 +142,10 @@ test("the caller disconnects during a stream: aborted at the provider, charged f
   expect(request.aborted).toBe(true);
   const { amount_usd, request: record } = await onlyCall(client, customer);
   expect(record).toMatchObject({ status: "cancelled", attempts: { length: 1 }, estimated: true });
-  // "Hello there, how may" are 20 bytes: 5 tokens.
+  // "Hello there, how may" is 20 bytes, which is 5 tokens.
   expect(stream.text()).toBe(mockText.slice(0, 20));
   expect(record.usage).toMatchObject({ output: 5 });
-  // The input is estimated: by the tokenizer, or by its bytes where that is slow.
+  // The input is estimated by the tokenizer, or from its bytes if the tokenizer is slow.
   const costNanoUsd = 1_000n * BigInt((record.usage["input"] ?? 0) + 2 * 5);
   expect(amount_usd).toBe(formatUsd(-costNanoUsd));
   expect(await availableUsd(client, customer)).toBe(formatUsd(1_000_000_000n - costNanoUsd));
@@ -169,12 +169,13 @@ test("callers who disconnect at any moment of their admission: no hold stays, an
       const socket = connect(Number(port), hostname);
       await once(socket, "connect");
       socket.write(`${head}\r\n\r\n${body}`);
-      // A turn of this event loop is some hundred microseconds of the API's: together they meet every step.
+      // One turn of this event loop takes some hundred microseconds of the API's time, so the turns together cover
+      // every step.
       for (let turn = 0; turn < turns * 4; turn++) await new Promise((resolve) => setImmediate(resolve));
       socket.destroy();
     }),
   );
-  // Whatever was admitted is decided: charged in full if a provider was asked for it, else nothing.
+  // Every admitted call is settled: charged in full if it reached a provider, else at zero.
   const amounts = await eventually(async () => {
     await client.settled();
     const decided = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);

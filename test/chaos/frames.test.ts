@@ -18,7 +18,7 @@ import {
 import { keysOf } from "../support/jobs-setup.ts";
 import { testStores } from "../support/servers.ts";
 
-/** A stream of which four events are there, and a hand in the reply stream of its API instance. */
+/** Starts a stream that has sent four events, with access to the reply stream of its API instance. */
 async function halfWay() {
   const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
@@ -71,7 +71,7 @@ test("a gap after the call was decided: the error is answered and the cost refun
   gate.resolve();
   await client.settled();
   expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
-  // The last frame has come too far.
+  // Find the last frame, which arrived in full.
   const [[id, fields]] = (await redis.xrevrange(key, "+", "-", "COUNT", 1)) as [[string, string[]]];
   const [name, value] = fields.slice(-2) as [string, string];
   const frame = fromField(name, value) as Frame;

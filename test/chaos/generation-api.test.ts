@@ -31,7 +31,7 @@ import { eventually, spawnApi } from "../support/service.ts";
 
 const hourMs = 3_600_000;
 
-/** A worker, and two API instances: one to be hurt, whose lease is named, and one to go to. */
+/** Starts a worker and two API instances: one to damage, whose lease is returned, and one to switch to. */
 async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?: Stores) {
   const stores = given ?? (await testStores({ oneServer: true }));
   const { provider, env } = await startProvider();
@@ -102,7 +102,7 @@ test("an API killed after its answer was stored: another instance repeats the an
 test("an API killed between hold and queue: its key is free once its lease is over, and its hold is swept", async () => {
   const shared = await testStores({ oneServer: true });
   const wire = await heldWire(shared.REDIS_URL);
-  // The hold is written and what follows is lost, be it the job or the decision of who gives up.
+  // The hold is written and everything after it is lost, whether the job or the settlement of a disconnected call.
   const { stores } = await holdCommands(shared, ({ update, insert }) => {
     if (update === "accounts") wire.hold();
     return insert === "ledger";
@@ -126,7 +126,7 @@ test("an API killed between hold and queue: its key is free once its lease is ov
   await leaseEnded(redis, lease);
   const answer = await repeated(post);
   expect(answer.costUsd).toBe("0.04");
-  // The answer goes out once its cost is decided; it may be applied a moment later.
+  // The response is sent once its cost is in the ledger; the balance may follow a moment later.
   await eventually(async () => (await client.check()).open_holds === 1);
   await (await maintenance(shared)).pass(hourMs);
   expect(await charges(client, customer)).toEqual(["-0.04"]);
@@ -201,7 +201,7 @@ test("SIGTERM to an API past its grace time: 503 now, and the answer from anothe
   const running = outcomeOf(postThere());
   await provider.request(0);
   const joined = outcomeOf(postThere());
-  // What comes later is answered: so that one is in.
+  // The API answers a later request, so it has received the earlier one.
   await ready(api.client);
   api.kill("SIGTERM");
   for (const answer of [running, joined])

@@ -19,7 +19,7 @@ async function startOne() {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);
-  // A slot that an ended call still held would refuse the next one.
+  // An ended call that still held its slot would make the service refuse the next one.
   const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });
   return { provider, client, customer };
 }

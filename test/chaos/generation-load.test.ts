@@ -24,7 +24,7 @@ test("workers and APIs killed and stopped under the load of callers with keys: e
   const answered = new Map<string, string>();
   let over = false;
   let turn = 0;
-  /** Wherever it can be asked, until it is answered. */
+  /** Repeats the call at every API until one answers it. */
   async function untilAnswered(key: string): Promise<string> {
     for (;;) {
       const client = clients[turn++ % clients.length] as (typeof clients)[0];

@@ -37,7 +37,7 @@ test("a worker that pauses longer than its locks last: the provider's job is end
   }
   await client.settled();
 
-  // It may do whatever it likes with what it still has.
+  // The resumed worker must do no harm with the state that it still has.
   worker.kill("SIGCONT");
   worker.kill("SIGTERM");
   expect(await worker.exited).toBe(0);

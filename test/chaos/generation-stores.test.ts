@@ -39,7 +39,7 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
   );
   const image = outcomeOf(customer.post(imagesPath, askImage()));
   await provider.request(0);
-  // Its answer is stored in S3.
+  // S3 stores its response.
   const stored = outcomeOf(keeping.post(imagesPath, large, keyed()));
   await provider.request(1);
   const video = outcomeOf(customer.post(mediaPath, askVideo()));
@@ -57,7 +57,7 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
   expect(posts(provider)).toHaveLength(3);
   expect(await charges(client, customer)).toEqual([]);
   expect(await charges(client, keeping)).toEqual([]);
-  // The provider's job is of no use any more.
+  // The provider's job is no longer needed, so it is canceled.
   await eventually(() => provider.requests.some(({ method }) => method === "DELETE"));
 
   await s3.start();
@@ -70,7 +70,7 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
   }
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await charges(client, keeping)).toEqual(["-0.04"]);
-  // One image, and one stored answer.
+  // One image, and one stored response.
   expect(await later.objects()).toHaveLength(2);
   await later.pass(dayMs + 60_000);
   await later.files.expireBodies();
@@ -88,7 +88,7 @@ test("Redis stopped and started during a call with a key: the same instance answ
   const answer = outcomeOf(post());
   await provider.request(1);
   await redis.stop();
-  // Repeats count against the limits of the key, which nobody can check now.
+  // Repeats count towards the key's limits, which cannot be checked now.
   for (const key of ["once", "another"])
     expect(isRefusal(await outcomeOf(customer.post(mediaPath, askVideo(), keyed(key))))).toBe(true);
   gate.resolve();

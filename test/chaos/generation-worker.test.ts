@@ -50,7 +50,7 @@ test("a worker killed while images are made: one clear error, nothing charged, n
   const retrying = await client.account("1.00");
   const later = await maintenance(stores);
 
-  // One image is stored already, the other never comes.
+  // One image is already stored, the other never arrives.
   const second = `${provider.url}/second.png`;
   provider.respond(
     { body: { created: 1, data: [{ b64_json: mockPng.toString("base64") }, { url: second }] } },
@@ -85,7 +85,7 @@ test("a worker killed while images are made: one clear error, nothing charged, n
   expect(await charges(client, keeping)).toEqual(["-0.04"]);
   expect(await charges(client, retrying)).toEqual(["-0.04"]);
   expect(posts(provider)).toHaveLength(5);
-  // What the dead attempt stored has a record of its own, which ends it.
+  // The dead attempt's file has a separate record, which deletes it later.
   expect(await later.objects()).toHaveLength(3);
   await later.pass(dayMs + 60_000);
   expect(await later.objects()).toEqual([]);
@@ -115,7 +115,7 @@ test("a worker killed while images are edited: nothing is charged, and none of t
   await eventually(async () => (await later.objects()).length === 0);
 });
 
-/** MongoDB by a wire that breaks the first times when a collection is read. */
+/** A connection to MongoDB that breaks at the first reads of a collection. */
 async function unlucky(stores: Stores, collection: string): Promise<Stores> {
   let times = 4;
   const MONGODB_URI = await brokenWire(stores.MONGODB_URI, ({ find }) =>
@@ -140,7 +140,7 @@ test("a worker killed while a provider's jobs run: the next one goes on with the
   worker.kill("SIGKILL");
   await worker.exited;
   await endLocks(redisOf(stores));
-  // It does not take a lost connection for the answer that there is no job.
+  // The worker does not mistake a lost connection for a missing job.
   await spawnWorker(await unlucky(stores, "generations"), env);
   const [first, second] = await Promise.all(answers);
   expect(first).toMatchObject({ status: 200, costUsd: "0.40" });

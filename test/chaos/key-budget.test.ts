@@ -18,7 +18,7 @@ test("Redis comes back empty: the budget of a key has what was spent, for calls 
     });
   const tiny = await keyOf(client, customer.id, { budget: { limit_usd: "0.000000001", period: "day" } });
   const bound = Number(/this call can cost ([\d.]+) USD/.exec(await (await post(tiny.key, 0)).text())?.[1]);
-  // A call is admitted while at most ten were charged before it, alone.
+  // A call is admitted while at most ten earlier calls were charged in addition to the bound.
   const limit = (bound + 10.5 * Number(fullCostUsd)).toFixed(9);
   const { key, ask: askKey } = await keyOf(client, customer.id, { budget: { limit_usd: limit, period: "day" } });
   const call = async (_: unknown, at: number) => {

@@ -14,7 +14,7 @@ import {
   startMoney,
 } from "../support/money-setup.ts";
 
-/** Numbers from 0 to 1 that a seed repeats. What happens between them depends on time as well. */
+/** Repeatable numbers from 0 to 1. The events between them also depend on timing. */
 function randomOf(seed: number) {
   let state = seed;
   return () => {
@@ -30,8 +30,8 @@ interface Instance {
 }
 
 /**
- * Calls of one account through two instances at a time. An instance dies at any of its commands to MongoDB, before or after
- * the server has executed it, or between a hold and its job; jobs are delivered twice, and late.
+ * Runs calls of one account through two instances at a time. An instance dies at any of its commands to MongoDB, before
+ * or after the server has executed it, or between a hold and its job; jobs are delivered twice, and late.
  */
 async function run(seed: number, balanceNanoUsd: bigint) {
   const random = randomOf(seed);
@@ -66,12 +66,12 @@ async function run(seed: number, balanceNanoUsd: bigint) {
     alive.push(instance);
   }
 
-  /** Decides a call as its worker does, and perhaps once more. */
+  /** Settles a call as its worker does, perhaps twice. */
   async function work(request: CallHold, leased: Leased): Promise<bigint> {
     const cost = BigInt(Math.floor(Number(leased.heldNanoUsd) * random()));
     const decide = () => money.decide(leasedDecision(request, leased, cost));
     if (random() < 0.04) {
-      // The next delivery ends the call of a worker that was taken for dead, which decides all the same.
+      // The next delivery ends the call of a worker presumed dead, which still settles it later.
       zombies.push(sleep(random() * 60).then(decide));
       const zero = await money.decide(leasedDecision(request, leased, 0n));
       return zero.entry.costNanoUsd;
@@ -95,7 +95,7 @@ async function run(seed: number, balanceNanoUsd: bigint) {
     if (random() < 0.004) return die(instance);
     counts.ran += 1;
     if (random() < 0.004) {
-      // The job is lost with its instance, and its worker decides late.
+      // The job is lost with its instance, and its worker settles late.
       zombies.push(sleep(50 + random() * 100).then(() => work(request, leased)));
       return die(instance);
     }
@@ -137,7 +137,7 @@ async function run(seed: number, balanceNanoUsd: bigint) {
   await Promise.all(zombies);
   isOver = true;
   await watch;
-  // Those that live close their own leases, and the sweeper the others.
+  // Live instances close their own leases, and the sweeper closes the others.
   await Promise.all(alive.map(({ leases }) => leases.stop()));
   while (alive[0]) die(alive[0]);
   await sweep();

@@ -36,7 +36,7 @@ test("a worker that pauses longer than its locks last: one error, no late answer
   for (const stream of streams) await stream.sees(4);
 
   worker.kill("SIGSTOP");
-  // Its answers are there when it wakes up.
+  // The answers have arrived by the time the worker resumes.
   gate.resolve();
   await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
@@ -50,7 +50,7 @@ test("a worker that pauses longer than its locks last: one error, no late answer
   await client.settled();
 
   worker.kill("SIGCONT");
-  // It aborts what it still has, and can do whatever it likes with the rest.
+  // The worker aborts its remaining calls, and its other actions have no effect.
   await Promise.all(provider.requests.map(({ closed }) => closed));
   await worker.line(({ msg, code }) => msg === "a call failed" && code === "no_capacity");
   worker.kill("SIGTERM");

@@ -34,7 +34,7 @@ test("the primary of three steps down under load, the next is killed and comes b
   await eventually(async () => (await primary()) !== former);
   await load.answers(5);
 
-  // What this one takes of the answers' charges nobody else has.
+  // Only this primary has its part of the charges: the others do not replicate.
   const doomed = await primary();
   const others = set.filter((member) => member !== doomed);
   const last = await everyCallHeld();

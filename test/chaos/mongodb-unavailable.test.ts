@@ -46,7 +46,7 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
   await mongo.stop();
   gate.resolve();
   await Promise.all(provider.requests.map(({ closed }) => closed));
-  // One whose key is remembered, and one whose key would have to be looked up.
+  // The key of one call is cached, and that of another would have to be looked up.
   for (const each of [customer, other, customer]) {
     const answer = outcomeOf(each.post(path, ask()));
     expect(await pacedMs(client, answer)).toBeLessThan(soonMs);
@@ -54,7 +54,7 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
     expect(refused).toMatchObject({ status: 503, code: "no_capacity" });
     expect(Number(refused.retryAfter)).toBeGreaterThan(0);
   }
-  // The provider has answered, but nothing is decided: no answer goes out, no job is acknowledged.
+  // The provider has answered, but nothing is settled: no response is sent, no job is acknowledged.
   expect(answered).toBe(false);
   expect(stream.done()).toBe(false);
   expect((await callCounts(redis, "chat")).active).toBe(2);
@@ -89,7 +89,8 @@ test("MongoDB killed and started under the load of 20 callers: every answer is c
   });
   await eventually(() => answered > 40);
   await mongo.kill();
-  // Until the API notices it admits calls on the lease it has; these wait for their decision, as all of the 20 may.
+  // Until the API detects the outage, it admits calls on its current lease. Each waits for its capture, and up to 20
+  // may do so.
   await eventually(() => {
     if (refused === 0) load.push(call());
     return refused > 0;
@@ -140,7 +141,7 @@ interface Held {
   readonly uri: string;
 }
 
-/** MongoDB answers heartbeats and nothing else, as when a lock is held or a connection is lost in silence. */
+/** Makes MongoDB answer only heartbeats, as with a held lock or a silently lost connection. */
 async function holdOperations(uri: string): Promise<void> {
   const client = await mongo.MongoClient.connect(uri);
   onTestFinished(() => client.close());
@@ -167,7 +168,7 @@ test.for([
     ["PATCH", `/admin/v1/accounts/${id}`, { ...withKey(testAdminToken), body: { frozen: true } }],
     ["DELETE", "/dashboard/session", { cookie, headers: { "sec-fetch-site": "same-origin" } }],
   ] as const;
-  // The key is remembered: what hangs is its revocation.
+  // Cache the key, so that only its revocation hangs.
   await browse(client, "GET", "/v1/key", withKey(manager.key));
 
   await hold({ server, uri: stores.MONGODB_URI });

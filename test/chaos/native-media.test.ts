@@ -25,7 +25,7 @@ async function startService() {
     const { path, body } = asking(shipped(id), { prompt: "waves" });
     return { customer, answer: outcomeOf(customer.post(path, body)) };
   };
-  /** The next worker gets at once what the killed one had. */
+  /** The replacement immediately receives the killed worker's jobs. */
   const replace = async () => {
     worker.kill("SIGKILL");
     await worker.exited;
@@ -37,7 +37,7 @@ async function startService() {
 
 type Asked = Awaited<ReturnType<Awaited<ReturnType<typeof startService>>["ask"]>>;
 
-/** Delivered whole, for the price of one. */
+/** The response is delivered whole, for the price of one. */
 async function expectPaid(client: Client, { customer, answer }: Asked, costNanoUsd: bigint, file: Buffer) {
   const outcome = await answer;
   const cost = formatUsd(costNanoUsd);
@@ -55,7 +55,7 @@ const looks: Readonly<Record<ProviderName, RegExp>> = {
 };
 const looked = (providers: Providers, name: ProviderName) =>
   providers[name].requests.filter(({ method, path }) => method === "GET" && looks[name].test(path)).length;
-/** What changes anything at the provider. */
+/** Requests that change state at the provider. */
 const changes = (providers: Providers, name: ProviderName) =>
   providers[name].requests.filter(({ method }) => method !== "GET");
 
@@ -74,13 +74,13 @@ test("a worker killed while jobs run at Replicate, fal and Google: the next one 
   await expectPaid(client, image, costOf(shipped(flux), { image: 1 }), mockPng);
   await expectPaid(client, film, costOf(shipped(veo), { second: 8 }), mockMp4);
   await expectPaid(client, clip, costOf(shipped(omni), { second: 8 }), mockMp4);
-  // Submitted once, looked at once by each worker, and never taken back.
+  // Each is submitted once, polled once by each worker, and never canceled.
   for (const name of names) expect([changes(providers, name).length, looked(providers, name)]).toEqual([1, 2]);
 });
 
 test("a worker killed while what was made comes: the next one fetches it, for the one price", async () => {
   const { client, providers, ask, replace } = await startService();
-  // Submission, look, result; the file then never comes.
+  // Submission, poll and result succeed; the file then never arrives.
   providers.fal.respond({ output }, {}, {}, { beforeHeaders: never });
   const film = await ask(veo);
   await providers.fal.request(3);

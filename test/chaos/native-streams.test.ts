@@ -20,8 +20,8 @@ const said = "abcd efgh";
 const saidTokens = 3;
 
 /**
- * Whose models speak a format; the question's tokens, as the provider says at the beginning of a stream, else as they are
- * counted, or estimated where the counting thread gets no processor time.
+ * A model for each format, with the question's possible token counts: the provider's at the beginning of a stream, or
+ * the counted ones, or the estimate if the counting thread gets no processor time.
  */
 const spoken = {
   messages: { model: "anthropic/claude-sonnet-5", inputTokens: [2] },
@@ -46,7 +46,7 @@ async function startNatives() {
     GEMINI_API_KEY: "gemini-operator",
   };
   const text = `${said} never sent`;
-  // All that comes before the third word is out.
+  // Everything before the third word has been sent.
   anthropic.always({ content: [{ type: "text", text }], beforeEvent: { 5: never } });
   openai.always({ text, beforeEvent: { 6: never } });
   gemini.always({ text, beforeEvent: { 2: never } });
@@ -54,7 +54,7 @@ async function startNatives() {
   return { stores, env, requests, ...(await startProcesses(stores, env)) };
 }
 
-/** A stream of each format, of which two words have come. */
+/** A stream of each format after its first two words. */
 const begin = (client: Client) =>
   Promise.all(
     natives.map(async (native) => {
@@ -73,7 +73,7 @@ const begin = (client: Client) =>
     }),
   );
 
-/** Every provider's request is cut, and what was delivered is what is charged. */
+/** Every provider request is aborted, and the charge covers exactly the delivered text. */
 async function expectDelivered(client: Client, streams: Awaited<ReturnType<typeof begin>>) {
   for (const { customer, model, inputTokens, face, text } of streams) {
     expect(text()).not.toContain("never");
@@ -91,7 +91,7 @@ async function expectDelivered(client: Client, streams: Awaited<ReturnType<typeo
   }
 }
 
-/** No process knows the response: of its format's two last events there is the one that says why. */
+/** No process can send the whole response, so of the format's two last events only the one with the reason follows. */
 function expectInterrupted(face: Face, events: ReturnType<typeof eventsOf>, requestId: string | null) {
   if (face.format !== "responses") return expectFailed(face, events, full, requestId);
   expect(events.at(-1)).toMatchObject({ type: "error", code: "no_capacity", param: null });

@@ -56,7 +56,7 @@ async function sentinelPair() {
   return { primary, replica, env };
 }
 
-/** The primary that has the queue of chat calls, and its replica. */
+/** The primary that stores the queue of chat calls, and its replica. */
 async function clusterPair() {
   const { servers, env } = await ownRedisCluster(true);
   const serves = (server: Server) =>

@@ -24,7 +24,7 @@ test.for([
     const pair = await redisPair();
     const stores = withRedis(await testStores(), { REDIS_URL: pair.address });
     const { provider, env } = await startProvider();
-    // Two workers: half of the calls wait, some of them in a batch that has begun.
+    // With two workers, half of the calls wait, some of them in a batch that has begun.
     const { bases, client } = await startTwoOfEach(stores, { ...env, WORKER_CONCURRENCY_CHAT: String(half / 2) });
     const customer = await client.account("100");
     const load = startLoad(bases, customer, callers);
@@ -41,7 +41,7 @@ test.for([
     await full();
     const failover = await losing(pair);
 
-    // What the replica knows as running is answered, what it knows as waiting runs, and it knows nothing of new calls.
+    // Calls that run according to the replica are answered, calls that wait there run, and new calls are unknown to it.
     const later = Promise.withResolvers<void>();
     provider.always(running ? heldBy(later.promise) : {});
     known.resolve();
@@ -51,7 +51,8 @@ test.for([
     }
     await full();
     if (running) {
-      // It has free slots for what the replica has waiting: that runs a second time while the first attempts go on.
+      // The new worker has free slots for the replica's waiting calls, which run a second time while the first attempts
+      // continue.
       await spawnWorker(stores, env);
       await eventually(async () => (await counts()).waiting === 0);
       provider.always({ text: otherText });

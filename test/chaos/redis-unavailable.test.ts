@@ -68,7 +68,7 @@ test("Redis stopped and started: new calls get 503 at once, calls in flight come
     expect(Number(refused.retryAfter)).toBeGreaterThan(0);
   }
   gate.resolve();
-  // Both answers are decided while Redis is unavailable, and wait for it.
+  // Both costs are in the ledger while Redis is unavailable, and the responses wait for it.
   await eventually(async () => (await callsOf(client, customer)).length === 2);
   await redis.start();
 
@@ -125,7 +125,7 @@ test("Redis hangs under load: whatever was sent of a call, it is answered or ref
     if (await isAnswered(customer.post(path, ask()))) answered += 1;
     else refused += 1;
   };
-  // Some are in every step of their way when it happens, and new ones keep coming.
+  // At the outage, calls are at every step of their path, and new ones keep coming.
   const load = Array.from({ length: 20 }, async () => {
     do await call();
     while (refused < 20);

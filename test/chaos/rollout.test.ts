@@ -9,12 +9,15 @@ import { testStores } from "../support/servers.ts";
 import { eventually, type ServiceProcess, spawnApi, spawnWorker } from "../support/service.ts";
 
 const streams = 50;
-/** Of 300 ms each. */
+/** The minimum number of chunks, 300 ms apart. */
 const leastChunks = 100;
-/** Between the short calls of a caller, in milliseconds: some connections are in use all the time, some are idle for longer than the delay. */
+/**
+ * Milliseconds between a caller's short calls: some connections are always in use, some are idle for longer than the
+ * delay.
+ */
 const pauses = [20, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400];
 
-/** Reads a stream to its end with the official client, and counts its chunks, which are numbered. */
+/** Reads a whole stream with the official client, and counts its numbered chunks. */
 async function readStream(openai: OpenAI, onFirst: () => void): Promise<number> {
   const stream = await openai.chat.completions.create({
     ...ask({ max_tokens: 1_000 }),
@@ -59,7 +62,7 @@ test("every process is replaced twice: 50 streams of 30 s go on to their end, an
   const longClient = clientOf();
   let begun = 0;
   const reading = Array.from({ length: streams }, () => readStream(longClient, () => begun++));
-  // What fails is looked at in the end.
+  // Failures are checked at the end.
   const read = Promise.allSettled(reading);
   await eventually(() => begun >= streams);
 

@@ -15,7 +15,7 @@ import {
 import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
-/** Over 64 KB it does not ride in the job. */
+/** Requests over 64 KB are stored outside the job. */
 const large = ask({ messages: [{ role: "user", content: "x".repeat(70_000) }] });
 
 test("S3 stopped: a large call gets a clear 503 and costs nothing, small calls go on", async () => {

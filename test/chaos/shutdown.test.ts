@@ -36,7 +36,7 @@ import {
   spawnWorker,
 } from "../support/service.ts";
 
-/** Time enough for what can finish, on a busy machine too. */
+/** Enough time for calls that can finish, even on a busy machine. */
 const graceful = { DRAIN_GRACE: "4" };
 
 /** Resolves once the process has begun to stop. */
@@ -80,7 +80,7 @@ test("SIGTERM to a worker: what can finish does, the rest gets an error, waiting
   await client.settled();
   const calls = await callsOf(client, customer);
   expect(calls.map(({ request }) => request.status).toSorted()).toEqual(["failed", "failed", "succeeded", "succeeded"]);
-  // The worker broke the stream, so it costs nothing.
+  // The worker aborted the stream, so it costs nothing.
   expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });
 
@@ -126,7 +126,7 @@ test("SIGTERM to an API: an answer that its caller has not got when the time is 
   onTestFinished(() => agent.destroy());
   const whole = await postOn(agent, client, customer, ask());
   await whole.text();
-  // More than the buffers of both ends of a connection.
+  // Larger than the buffers of both ends of a connection.
   provider.always({ text: "x".repeat(24 * 1024 * 1024) });
   const slow = await postOn(agent, client, customer, ask());
   expect(slow.status).toBe(200);
@@ -139,7 +139,7 @@ test("SIGTERM to an API: an answer that its caller has not got when the time is 
   expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
 });
 
-/** On a connection of the agent's. Resolves with the answer's head. */
+/** Sends a call on a connection of the agent. Resolves with the head of the response. */
 async function postOn(agent: Agent, { baseUrl }: Client, { key }: Customer, body: object) {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const outgoing = request(`${baseUrl}${path}`, { agent, method: "POST", headers });
@@ -172,12 +172,12 @@ test("SIGTERM to an API: not ready at once, it still takes connections until the
   await next.text();
   expect(await outcomeOf(customer.post(path, ask()))).toMatchObject({ status: 200 });
   gates[1].resolve();
-  // It came before the signal, its head after it.
+  // The request came before the signal, the head of its response after it.
   expect(await json).toMatchObject({ status: 200, connection: "close" });
   await (await json).text();
   await eventually(() => lost(fetch(`${client.baseUrl}/healthz`)));
 
-  // The head of the stream was out before the signal, so that its caller may come again on this connection.
+  // The head of the stream was sent before the signal, so its caller may reuse this connection.
   gates[0].resolve();
   expect(await stream.text()).toContain("[DONE]");
   const last = await postOn(ofStream, client, customer, ask());
@@ -235,7 +235,7 @@ test("SIGTERM to an API while a body comes in: the call is still taken and answe
   const socket = connect(Number(port), hostname);
   socket.on("error", () => {});
   socket.write(`${head.join("\r\n")}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 10)}`);
-  // The key is noted as used as soon as the head is there.
+  // The key's last use is recorded as soon as the head has arrived.
   await eventually(async () => {
     const { data } = await client.admin<{ data: { last_used_at: number | null }[] }>(
       "GET",
@@ -294,7 +294,7 @@ test.for(["api", "worker"] as const)("a second signal to the %s exits at once", 
   await provider.request(0);
   const stopping = processes[kind];
   await terminate(stopping);
-  // What comes within a moment counts as the same Ctrl-C. The grace time is twice as long as this is waited for.
+  // A second signal within a moment counts as the same Ctrl-C. The grace time is twice the limit of this wait.
   await eventually(() => {
     stopping.kill("SIGTERM");
     return stopping.child.exitCode !== null;

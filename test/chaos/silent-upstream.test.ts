@@ -21,7 +21,7 @@ async function service() {
   const { provider, env } = await startProvider();
   const clock = createManualClock(Date.now());
   const client = await startService(stores, { env, clock });
-  // What the processes say of themselves is read every second.
+  // Each process reports its state every second.
   await eventually(async () => {
     clock.advance(1_000);
     return (await fetch(`${client.baseUrl}/readyz`)).ok;
@@ -36,7 +36,7 @@ test("a provider that is silent for ten minutes: a ping every 15 seconds, then t
   provider.respond({ beforeHeaders: gate.promise });
   const answer = customer.post(path, ask({ stream: true }));
   await provider.request(0);
-  // Headers go out with the first ping: an earlier failure would have had its status.
+  // Headers are sent with the first ping: an earlier failure would have had its own status.
   clock.advance(14_000);
   expect(await Promise.race([answer.then(() => "headers"), fetch(client.baseUrl).then(() => "nothing")])).toBe(
     "nothing",

@@ -19,7 +19,7 @@ import { spawnApi } from "../support/service.ts";
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
-/** From which number on commands of a kind do not get through. */
+/** Holds matching commands from this number on. */
 function from(number: number, isMeant: (command: Readonly<Record<string, unknown>>) => boolean) {
   let count = 0;
   return (command: Readonly<Record<string, unknown>>) => isMeant(command) && ++count >= number;
@@ -42,7 +42,7 @@ test.for([
     api.kill("SIGKILL");
     expect(await connectionLost).toBe(true);
     expect(await later.objects()).toHaveLength(1);
-    // Not after the 20 minutes that an upload may take.
+    // Do not wait for the 20 minutes that an upload may take.
     await later.pass(3 * minuteMs);
     await client.settled();
     expect(await later.objects()).toHaveLength(stands);

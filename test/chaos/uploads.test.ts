@@ -47,14 +47,14 @@ test("an API killed in the middle of an upload: its hold is released, and nothin
   api.kill("SIGKILL");
   await api.exited;
   expect(await availableUsd(client, keeping)).toBe("6.00");
-  // Who has the key may still be sending, as far as anybody knows.
+  // The owner of the key may still be sending.
   const withKey = () => outcomeOf(upload(client, keeping, keyed().headers));
   expect(await withKey()).toMatchObject({ status: 503, code: "generation_in_progress", retryAfter: "5" });
   await leaseEnded(redis, lease);
   const answer = await withKey();
   expect(answer).toMatchObject({ status: 200, body: { status: "active", bytes, cost_usd: costUsd } });
 
-  // Whose key was taken over holds nothing any more.
+  // The process that lost its key has no hold any more.
   expect((await client.check()).open_holds).toBe(2);
   await later.pass(2 * hourMs);
   await client.settled();
@@ -68,7 +68,7 @@ test("an API killed in the middle of an upload: its hold is released, and nothin
 
 test("an API killed before it could say what it had stored: the same key and file give that upload, paid once", async () => {
   const { stores } = await ownServers({ s3: true });
-  // The upload is active, and its key does not know it.
+  // The upload is active, but its key has no record of it.
   const { stores: apiStores, reached } = await holdCommands(stores, ({ update }) => update === "idempotency");
   const { api } = await startProcesses(stores, env, { apiStores });
   const redis = redisOf(stores);

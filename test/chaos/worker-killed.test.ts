@@ -26,7 +26,7 @@ import { startMockCohere } from "../support/mock-rerank.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
-/** 10 s until the lock of a job has run out, 5 s between two looks for such jobs. */
+/** 10 s until a job's lock has expired, and 5 s between two checks for stalled jobs. */
 const noticedWithinMs = 16_500;
 
 test("a worker killed before and during output: one clear error, nothing charged, the provider never asked again", async () => {
@@ -187,13 +187,13 @@ test.for([
     });
     await provider.request(5);
     expect(await callCounts(redis, "chat")).toEqual({ waiting: 0, active: 6 });
-    // On a busy machine some come in a later turn.
+    // On a busy machine some arrive in a later turn.
     expect((await keysOf(redis, "{chat}:chat:*:lock")).length).toBeLessThan(6);
     gate.resolve();
     await eventually(() => outcomes.length === 4);
 
     if (withApi) {
-      // By then the job has only what is not done, and what is delivered is noted.
+      // By then the queue has only unfinished jobs, and every delivery is recorded.
       await eventually(async () => (await callCounts(redis, "chat")).active === 2);
       await eventually(async () => (await instances.findOne({}))?.open.length === 2);
       api.kill("SIGKILL");

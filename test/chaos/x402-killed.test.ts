@@ -51,7 +51,7 @@ test("an API killed between claim and send: nothing was taken, and the quote can
   await quotes.endClaim(memo);
   const again = post(client, drawing(), headers);
   await eventually(async () => (await quotes.state(memo)) === "unknown");
-  // Until here it might have been on its way; now nothing that was signed before can land.
+  // Until now the payment might have been in transit; from here on no earlier signature can land.
   chain.advance(400);
   const required = await quoteOf(await again);
   expect(required.error).toBe("invalid_exact_svm_transaction_simulation_failed");
@@ -147,7 +147,7 @@ test("no worker: nothing is quoted, and nothing is taken for an earlier quote", 
     receipt: undefined,
   });
   expect(chain.calls["sendTransaction"]).toBe(1);
-  // What was paid for and made is there all the same.
+  // The paid output is delivered all the same.
   expect(await answerOf(post(client, drawing(), first.headers))).toEqual({ ...made, replayed: "true" });
   await expectMoney(all, client, { [first.account]: paidOnce });
 });

@@ -11,7 +11,7 @@ test("killed with the payment held, and the next one killed during the release: 
   const all = await startPair({
     stores: async (shared) => {
       const wire = await heldWire(shared.REDIS_URL);
-      // The first is the credit, the second the hold: the job never comes to its queue.
+      // The first update is the credit, the second the hold: the job never reaches its queue.
       const { stores } = await holdCommands(shared, ({ update, insert }) => {
         if (update === "accounts" && ++accounts === 2) wire.hold();
         return accounts >= 2 && insert === "ledger";
@@ -45,7 +45,7 @@ test("killed with the payment held, and the next one killed during the release: 
 
 test.each<[string, (command: Command) => boolean, number]>([
   ["its key", ({ insert }) => insert === "idempotency", 1],
-  // The first is the credit.
+  // The first update is the credit.
   ["its hold", ({ update }) => update === "accounts", 2],
 ])(
   "an API frozen over %s, and taken for dead: it answers 503 or the stored answer, and the call runs once",
@@ -54,7 +54,7 @@ test.each<[string, (command: Command) => boolean, number]>([
     let count = 0;
     const { promise: frozen, resolve } = Promise.withResolvers<void>();
     const all = await startPair({
-      // A frame for an instance that seems dead finds no stream: its caller gets the error when the wait ends.
+      // A frame for an instance presumed dead finds no stream: its caller gets the error when the wait ends.
       env: { MEDIA_SYNC_TIMEOUT: "8" },
       stores: async (stores) => {
         const MONGODB_URI = await brokenWire(stores.MONGODB_URI, (command) => {
@@ -79,7 +79,7 @@ test.each<[string, (command: Command) => boolean, number]>([
     const lateAnswer = await late;
     const repeated = await answerOf(post(client, drawing(), headers));
     expect(repeated).toEqual({ ...answer, replayed: "true" });
-    // A connection that broke during the pause makes it ask for the key again, and find the answer.
+    // If its connection broke during the pause, it looks the key up again and finds the response.
     const refusal = expect.objectContaining({ status: 503, receipt: lateAnswer.receipt }) as object;
     expect(lateAnswer.receipt).toMatchObject({ success: true });
     expect([repeated, refusal]).toContainEqual(lateAnswer);

@@ -6,9 +6,9 @@ import type { World } from "./world.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What an API instance that died held is free once its calls' deadline and two minutes are over. */
+/** The resources of a dead API instance are free two minutes after its calls' deadline. */
 const settleWithinMs = 300_000;
-/** What died with an API instance is refunded by then. */
+/** The time limit for refunding the calls of a dead API instance. */
 const refundWithinMs = 60_000;
 
 const nanoUsd = (decimal: unknown): bigint => {
@@ -16,7 +16,7 @@ const nanoUsd = (decimal: unknown): bigint => {
   return BigInt(`${sign}${whole}${fraction.padEnd(9, "0")}`);
 };
 
-/** Jobs of calls, by what BullMQ stores them in. Scheduled jobs are always delayed. */
+/** Unfinished jobs of calls, by BullMQ's own keys. Scheduled jobs are always delayed. */
 async function openJobs({ stores }: World): Promise<number> {
   const { control } = stores.redis.primary();
   const keys = await control.keys("*");
@@ -49,7 +49,7 @@ const balanceOf = ({ id, available_usd, held_usd }: Fields): Balance => ({
   heldNanoUsd: nanoUsd(held_usd),
 });
 
-/** Every object of the bucket, and which of them and of the open multipart uploads no record names. */
+/** All objects of the bucket, plus those objects and open multipart uploads that no record names. */
 export async function objectKeys(
   {
     S3_ENDPOINT = "",
@@ -81,7 +81,7 @@ export async function objectKeys(
   return { found, stray: [...found.filter((key) => !known.has(key)), ...open] };
 }
 
-/** Waits until nothing is open any more, or for as long as that may take. */
+/** Waits until nothing is open, or until the time limit. */
 export async function readAftermath(
   world: World,
   { calls, faults }: Pick<RunLog, "calls" | "faults">,

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** Whose something is that there is more of than there was. */
+/** Attributes growth to its owner. */
 
-/** A key without what differs from one key of its kind to the next: ids, hashes, numbers. */
+/** A key without the parts that differ between keys of its kind: ids, hashes, numbers. */
 export const keyShape = (key: string): string =>
   key
     .replaceAll(/[A-Za-z0-9_-]*\d[A-Za-z0-9_-]{7,}/g, "*")
@@ -22,14 +22,14 @@ function localPorts(pid: number): ReadonlyMap<string, number> {
   );
 }
 
-/** What the process has open: connections to the port that it listens on, and the rest. */
+/** The process's open connections: those to its listening port, and the rest. */
 export function connectionsOf(pid: number, port: number): { readonly callers: number; readonly others: number } {
   const ports = localPorts(pid);
   const open = readdirSync(`/proc/${pid}/fd`).map((fd) => {
     try {
       return readlinkSync(`/proc/${pid}/fd/${fd}`);
     } catch {
-      // Closed meanwhile.
+      // The connection has been closed in the meantime.
       return "";
     }
   });

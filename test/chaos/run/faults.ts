@@ -3,7 +3,7 @@ import type { FaultKind, PlannedFault } from "./plan.ts";
 import type { FaultRecord } from "./run-log.ts";
 import { ended, type Instance, type World } from "./world.ts";
 
-/** How a fault is made and ended. Returns the process that it hit, if it hit one. */
+/** Causes and ends a fault. Returns the affected process, if there is one. */
 type Fault = (world: World, planned: PlannedFault) => Promise<Instance | undefined>;
 
 const chosen = (world: World, kind: Instance["kind"], { target }: PlannedFault): Instance => {
@@ -11,7 +11,7 @@ const chosen = (world: World, kind: Instance["kind"], { target }: PlannedFault):
   return running[target % running.length] as Instance;
 };
 
-/** What a load balancer needs to notice that an instance is not ready any more: less than `DRAIN_DELAY`. */
+/** The time in which a load balancer detects that an instance is not ready: less than `DRAIN_DELAY`. */
 const noticeMs = 1_500;
 
 const killed =
@@ -42,7 +42,7 @@ const replaced =
     const instance = chosen(world, kind, planned);
     await world.start(kind);
     instance.mayEnd = true;
-    // As a rollout does: callers are still led to it until the load balancer has seen it fail its readiness.
+    // As in a rollout, the load balancer sends calls to the instance until it fails its readiness check.
     await instance.program.kill("SIGTERM");
     await wait(noticeMs);
     world.withdraw(instance);
@@ -51,7 +51,7 @@ const replaced =
     return undefined;
   };
 
-/** From everything where there are namespaces, else from Redis. */
+/** Cuts the process off from everything if there are namespaces, otherwise from Redis. */
 const cutOff =
   (kind: Instance["kind"]): Fault =>
   async (world, planned) => {
@@ -145,7 +145,10 @@ const faults: Readonly<Record<FaultKind, Fault>> = {
   },
 };
 
-/** One after the other, each at its time or when the one before is over. Resolves when the last one is over. */
+/**
+ * Runs the faults one after the other, each at its time or when the previous one has ended. Resolves after the last
+ * one.
+ */
 export async function runFaults(
   world: World,
   planned: readonly PlannedFault[],

@@ -5,7 +5,7 @@ import { connectionsOf, keyShape } from "./attribution.ts";
 import type { Sample, Series } from "./slopes.ts";
 import type { Instance, World } from "./world.ts";
 
-/** What a soak watches, what of it may grow, and why. */
+/** The values that a soak watches, and those that may grow, with the reason. */
 
 const mega = 1024 ** 2;
 
@@ -15,7 +15,7 @@ interface Watched {
 }
 
 const dayOfFiles = "one for each file, until it expires after 24 hours";
-/** The ledger is append-only; the rest goes when its window is over. */
+/** The ledger is append-only; everything else is deleted after its window. */
 const growing: Readonly<Record<string, string>> = {
   ledger: "append-only: an entry for each call",
   checkpoints: "sums of the ledger, by account and time",
@@ -28,7 +28,7 @@ const growing: Readonly<Record<string, string>> = {
 const objects = "the files and uploads of 24 hours; those without a record are counted apart";
 
 export interface Gauges {
-  /** Reads everything once. Memory is read when garbage was collected. */
+  /** Reads every value once. Memory is read after garbage collection. */
   read(): Promise<void>;
   series(): readonly Series[];
 }
@@ -55,7 +55,7 @@ export function createGauges(world: World, startedAt: number): Gauges {
       inspector.close();
     }
     const process = measured(name, program);
-    // The allocator gives memory back late: in a process that is busy it rises and falls by tens of MB.
+    // The allocator returns memory late: in a busy process its size fluctuates by tens of MB.
     add(`${name}: resident memory, MB`, residentBytes(process) / mega, { mayGrowBy: 60 });
     const { callers, others } = connectionsOf(process.pid, Number(new URL(instance.origin).port));
     add(`${name}: connections of callers`, callers, { mayGrowBy: 0, byDesign: "as many as callers have open" });
@@ -89,7 +89,7 @@ export function createGauges(world: World, startedAt: number): Gauges {
   async function readObjects(): Promise<void> {
     const { found, stray } = await objectKeys(world.stores.env, world.stores.mongo.client.db());
     add("S3: objects", found.length, { mayGrowBy: 0, byDesign: objects });
-    // One is being written while its record is not there yet.
+    // An object is written before its record exists.
     add("S3: objects and multipart uploads without a record", stray.length, { mayGrowBy: 5 });
   }
 

@@ -6,7 +6,7 @@ import { requestFor } from "./requests.ts";
 import type { CallRecord } from "./run-log.ts";
 import type { World } from "./world.ts";
 
-/** Nobody waits longer: the longest call of the service, and what may stand still meanwhile. */
+/** The longest wait of a caller: the longest call of the service, plus the longest outage. */
 const patienceMs = 90_000;
 
 interface ErrorBody {
@@ -18,7 +18,7 @@ interface ErrorBody {
   };
 }
 
-/** The code of the service, or what the format has in its place. */
+/** The service's error code, or the format's equivalent. */
 const codeIn = (text: string): Pick<CallRecord, "code" | "message"> => {
   const { code, status, type, message = "" } = (JSON.parse(text) as ErrorBody).error ?? {};
   return { code: String(status ?? (code === undefined || typeof code === "number" ? type : code) ?? "none"), message };
@@ -89,8 +89,8 @@ async function ask(world: World, call: PlannedCall, origin: string, agent: Agent
 }
 
 /**
- * Each call at its time, however slow the others are. Resolves when the last one has ended.
- * Audio has no place for an error: there a connection that ends is one.
+ * Starts each call at its time, however slow the others are. Resolves when the last one has ended. Audio cannot contain
+ * an error, so a closed connection is one.
  */
 export async function runCalls(world: World, planned: readonly PlannedCall[], startedAt: number) {
   const agent = new Agent({ connections: null, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 30_000 } });

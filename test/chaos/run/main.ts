@@ -11,11 +11,12 @@ import type { RunLog } from "./run-log.ts";
 import { startWorld } from "./world.ts";
 
 /**
- * npm run chaos -- [--seed 1] [--minutes 3] [--rate 100] [--network namespaces|proxies] [--report file] [--apis 2] [--workers 2]
+ * npm run chaos -- [--seed 1] [--minutes 3] [--rate 100] [--network namespaces|proxies] [--report file] [--apis 2] [--workers
+ * 2]
  *
  * The service in real processes on real stores, under mixed load, while processes, stores, network and providers fail:
  * docs/operations/chaos.md. The same seed, minutes and rate make the same plan. Exits with 1 when an invariant is broken.
- * Whatever is started here ends with this process, also when that is killed.
+ * Everything started here ends with this process, even when it is killed.
  */
 const { values: options } = parseArgs({
   options: {

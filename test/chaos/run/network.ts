@@ -8,18 +8,18 @@ const ip = (...args: string[]) => run("ip", args);
 
 /** A process's place in the network. */
 export interface Place {
-  /** What its command begins with. */
+  /** The first words of its command. */
   readonly prefix: readonly string[];
-  /** Where others reach it. */
+  /** The address at which others reach it. */
   readonly host: string;
-  /** Cuts it off from everything, and ends that; undefined where that is not possible. */
+  /** Cuts the place off from everything, or reconnects it; undefined if that is not possible. */
   readonly setLink: ((up: boolean) => Promise<void>) | undefined;
   leave(): Promise<void>;
 }
 
 export interface Network {
   readonly means: "network namespaces" | "TCP proxies";
-  /** Where stores and providers are reached from every place. */
+  /** The address of stores and providers, reachable from every place. */
   readonly host: string;
   join(): Promise<Place>;
   close(): Promise<void>;
@@ -33,12 +33,12 @@ const loopback: Network = {
   close: () => Promise.resolve(),
 };
 
-/** A namespace for each process, with a cable to a bridge of this machine that leads nowhere else. */
+/** A namespace for each process, with a cable to an isolated bridge of this machine. */
 async function namespaces(): Promise<Network> {
-  // At most 15 characters.
+  // Interface names have at most 15 characters.
   const id = process.pid.toString(36);
   const bridge = `chaos-${id}`;
-  // Of the block for benchmarks (RFC 2544), so that no real network is hidden.
+  // The subnet is in the block for benchmarks (RFC 2544), so that it hides no real network.
   const subnet = `198.18.${process.pid % 256}`;
   const open = new Set<string>();
   let joined = 0;
@@ -88,7 +88,7 @@ async function namespaces(): Promise<Network> {
   }
 }
 
-/** Namespaces where this user may make them. */
+/** Uses namespaces if this user may create them. */
 export async function createNetwork(wanted: "namespaces" | "proxies" | undefined): Promise<Network> {
   if (wanted === "proxies") return loopback;
   try {
@@ -99,14 +99,14 @@ export async function createNetwork(wanted: "namespaces" | "proxies" | undefined
   }
 }
 
-/** A TCP proxy to wherever `port` leads on 127.0.0.1. */
+/** A TCP proxy to the target of `port` on 127.0.0.1. */
 export interface Wire {
   readonly port: number;
-  /** Nothing gets through, and no connection ends. */
+  /** Blocks all data without closing connections. */
   hold(held: boolean): void;
-  /** All connections end. */
+  /** Closes all connections. */
   cut(): void;
-  /** What is sent arrives so much later. */
+  /** Delays all data by this much. */
   delay(ms: number): void;
   close(): void;
 }
@@ -126,7 +126,7 @@ export async function startWire(host: string, port: () => number): Promise<Wire>
     };
     from.on("data", (data) => {
       waiting.push(data);
-      // Each sends the oldest, so nothing overtakes when the delay ends.
+      // Each timer sends the oldest chunk, so nothing overtakes when the delay ends.
       if (delayMs > 0 || waiting.length > 1) setTimeout(send, delayMs);
       else send();
     });

@@ -1,9 +1,9 @@
 import { isJson } from "./plan.ts";
 import type { BookEntry, CallRecord, RunLog } from "./run-log.ts";
 
-/** What must be true of a run. */
+/** The invariants of a run. */
 
-/** An invariant and what breaks it: nothing, if all is well. */
+/** The violations of each invariant: none, if all is well. */
 export type Findings = Readonly<Record<keyof typeof oracles, readonly string[]>>;
 
 interface Charges {
@@ -12,7 +12,7 @@ interface Charges {
   readonly entries: number;
 }
 
-/** A call's cost; an upload's is one of storage. */
+/** An upload's cost is one of storage. */
 const isCost = ({ kind }: BookEntry) => kind === "usage" || kind === "storage";
 
 function byRequest(entries: readonly BookEntry[]): ReadonlyMap<string, Charges> {
@@ -40,7 +40,7 @@ function grouped<T>(items: readonly T[], keyOf: (item: T) => string | undefined)
   return groups;
 }
 
-/** What oracles share, worked out once. */
+/** Indexes that the oracles share. */
 function indexed(log: RunLog) {
   const charges = byRequest(log.entries);
   return {
@@ -55,11 +55,11 @@ type Indexed = ReturnType<typeof indexed>;
 const uploadBillNanoUsd = 62_500_000n;
 const mostBytes = 700_000_000;
 
-/** The bill for a whole answer; undefined where the provider did not say. */
+/** The bill for a whole response; undefined if the provider gave no usage. */
 function billOf({ runsOf }: Indexed, { marker, kind, behavior }: CallRecord): bigint | undefined {
   if (kind === "upload") return uploadBillNanoUsd;
   if (behavior === "noUsage") return undefined;
-  // Where one upstream failed, the next one answered.
+  // If one upstream failed, the next one answered.
   return runsOf.get(marker)?.findLast(({ billNanoUsd }) => billNanoUsd > 0n)?.billNanoUsd ?? 0n;
 }
 
@@ -67,7 +67,7 @@ function mayCost({ runsOf }: Indexed, { marker, kind, behavior }: CallRecord): b
   if (kind === "upload") return uploadBillNanoUsd;
   const bills = (runsOf.get(marker) ?? []).map(({ mayBillNanoUsd }) => mayBillNanoUsd);
   const most = bills.reduce((max, each) => (each > max ? each : max), 0n);
-  // Where the provider gives no usage it is estimated by the bytes.
+  // If the provider gives no usage, it is estimated from the bytes.
   return behavior === "noUsage" ? 2n * most : most;
 }
 
@@ -82,21 +82,21 @@ const isJsonWithoutKey = ({ kind, idempotencyKey }: CallRecord) => isJson(kind) 
 const killOf = ({ faults }: Pick<RunLog, "faults">, call: CallRecord) =>
   faults.find(({ kind, instance }) => kind === "api killed" && instance === call.instance);
 
-/** JSON that its callers did not get because its API process was killed. */
+/** Undelivered JSON responses of a killed API process. */
 export const cutByDeath = (log: Pick<RunLog, "calls" | "faults">) =>
   log.calls.filter((call) => call.outcome === "none" && isJsonWithoutKey(call) && killOf(log, call));
 
-/** The API process may have been killed before it noted that the answer was delivered: then it is free. */
+/** The API process may have been killed before it recorded the delivery; the call is then free. */
 const isForgiven = (log: Pick<RunLog, "faults">, call: CallRecord) =>
   isJsonWithoutKey(call) && call.endedMs > (killOf(log, call)?.startedMs ?? Number.POSITIVE_INFINITY) - graceMs;
 
-/** Calls of these accounts may have been abandoned by their callers. */
+/** Accounts whose callers may have abandoned calls. */
 const leavers = (log: Indexed) =>
   new Set(
     log.calls.flatMap(({ outcome, kind, account }) => (outcome === "disconnected" && isJson(kind) ? [account] : [])),
   );
 
-/** What is charged of it, though nobody has it. */
+/** Charges for responses that nobody received. */
 export function chargedAfterDeath(log: RunLog): readonly BookEntry[] {
   const known = indexed(log);
   const killed = new Set(log.faults.flatMap(({ kind, instance }) => (kind === "api killed" ? [instance] : [])));
@@ -126,13 +126,13 @@ const callsWhere = (log: Indexed, isBroken: (call: CallRecord) => string | false
     return why === false ? [] : [show(call, why)];
   });
 
-/** Each returns what breaks it. */
+/** Each oracle returns its violations. */
 export const oracles = {
-  /** Only callers of an API process that was killed or cut off may get nothing. */
+  /** Only callers of an API process that was killed or cut off may get no response. */
   unanswered: (log: Indexed) =>
     callsWhere(log, (call) => call.outcome === "none" && !isExcused(log, call) && `at ${call.instance}`),
   hung: (log: Indexed) => callsWhere(log, ({ outcome, instance }) => outcome === "hung" && `at ${instance}`),
-  /** No upstream is asked twice for a call. */
+  /** No upstream receives a call twice. */
   "double runs": (log: Indexed) => {
     const sent = grouped(log.calls, ({ marker }) => marker);
     return [...grouped(log.runs, ({ marker, upstream }) => `${marker} at ${upstream}`)].flatMap(([at, runs]) => {
@@ -140,7 +140,7 @@ export const oracles = {
       return runs.length > most ? [`${at}: asked ${runs.length} times for ${most} requests`] : [];
     });
   },
-  /** Whoever got a whole answer is charged by its usage. */
+  /** A complete response is charged by its usage. */
   "prompts counted without need": ({ calls, counts }: Indexed) => {
     const counted = grouped(counts, ({ marker }) => marker);
     const ended = grouped(calls, ({ marker }) => marker);
@@ -176,7 +176,7 @@ export const oracles = {
       if (chargedNanoUsd === 0n) return false;
       return chargedNanoUsd + shortfallNanoUsd !== bill && `charged ${chargedNanoUsd} of ${bill}`;
     }),
-  /** An error before the answer costs nothing, unless the answer can still be fetched by its key. */
+  /** An error before the response is free, unless the response can still be fetched by its key. */
   "errors charged": (log: Indexed) =>
     callsWhere(log, (call) => {
       if (call.outcome !== "refused" || call.idempotencyKey !== undefined) return false;
@@ -184,14 +184,14 @@ export const oracles = {
       const most = call.begun ? mayCost(log, call) : 0n;
       return charged > most && `charged ${charged}, at most ${most}`;
     }),
-  /** Who disconnected, or lost the connection, pays at most what the provider did. */
+  /** A caller that disconnected, or lost the connection, pays at most the provider's cost. */
   "disconnected callers charged too much": (log: Indexed) =>
     callsWhere(log, (call) => {
       if (call.outcome === "answered" || call.outcome === "refused") return false;
       const charged = log.chargeOf(call)?.chargedNanoUsd ?? 0n;
       return charged > mayCost(log, call) && `charged ${charged}, at most ${mayCost(log, call)}`;
     }),
-  /** What is charged belongs to a call; a caller that lost the connection may not know its id. */
+  /** Every charge belongs to a call; a caller that lost the connection may not know its id. */
   "charges without a call": (log: Indexed) => {
     const known = new Set(log.calls.map(({ requestId }) => requestId));
     const unnamed = grouped(
@@ -216,7 +216,7 @@ export const oracles = {
   "open holds": ({ openHolds }: Indexed) => (openHolds > 0 ? [`${openHolds}`] : []),
   undecided: ({ undecided }: Indexed) => (undecided > 0 ? [`${undecided}`] : []),
   "lost jobs": ({ openJobs }: Indexed) => (openJobs > 0 ? [`${openJobs} still wait or run`] : []),
-  /** By the ledger's entries, added up here. */
+  /** Compares each balance with the sum of the ledger's entries. */
   "balances that differ": ({ entries, balances }: Indexed) => {
     const sums = grouped(entries, ({ account }) => account);
     return balances.flatMap(({ account, availableNanoUsd, heldNanoUsd }) => {
@@ -241,8 +241,8 @@ export function examine(log: RunLog): Findings {
 export const isBroken = (findings: Findings): boolean => Object.values(findings).some((found) => found.length > 0);
 
 /**
- * Credits, less the provider's bill for every call, less what the accounts have: 0. A call that has no bill of its own (its
- * answer broke off, or came without usage) counts with its charge, which an oracle compares with the most that it may cost.
+ * Credits, less the provider's bill for every call, less the balances of the accounts: 0. A call without a bill (a
+ * broken-off response, or one without usage) counts with its charge, which an oracle compares with the maximum.
  */
 export function differenceFromBills(log: RunLog): { nanoUsd: bigint; billed: number; byCharge: number } {
   const known = indexed(log);

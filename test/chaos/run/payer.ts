@@ -5,11 +5,11 @@ import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { startChain } from "../../../infra/embedded/solana/index.ts";
 import { type Network, startWire } from "./network.ts";
 
-/** A Solana chain, and a caller without a key who pays for each of its calls with the official client. */
+/** A Solana chain, and a caller without a key who pays for each call with the official client. */
 export interface Payer {
-  /** Of processes that take its payments. */
+  /** The environment of processes that accept its payments. */
   readonly env: Readonly<Record<string, string>>;
-  /** A payment for what the 402 says, and the account that it credits. */
+  /** Pays a 402's quote, and returns the account that the payment credits. */
   pay(quote: PaymentRequired): Promise<{ readonly header: string; readonly account: string }>;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { createRandom, type Random } from "./random.ts";
 
-/** What a call asks for. */
+/** The request of each kind of call. */
 export const callKinds = {
   "chat json": 16,
   "chat stream": 18,
@@ -19,10 +19,10 @@ export const callKinds = {
 } as const;
 export type CallKind = keyof typeof callKinds;
 const isText = (kind: CallKind) => / (json|stream)$/.test(kind);
-/** JSON that an account pays for. */
+/** Calls of an account that return JSON. */
 export const isJson = (kind: CallKind) => !kind.endsWith(" stream") && !["payment", "speech", "upload"].includes(kind);
 
-/** How the stand-in of a provider behaves: it reads it in the prompt. */
+/** Behaviors of a mock provider, which it reads from the prompt. */
 const textBehaviors = {
   ok: 60,
   slow: 12,
@@ -57,24 +57,24 @@ const customers: Readonly<Record<CustomerName, number>> = {
 export const textModels = ["chaos/chat", "chaos/claude", "chaos/gemini"] as const;
 
 export interface PlannedCall {
-  /** In the prompt: calls that repeat another have the same. */
+  /** A marker in the prompt: calls that repeat another have the same. */
   readonly marker: string;
   readonly atMs: number;
   readonly kind: CallKind;
   readonly model: string;
-  /** Not of a call that is paid by itself. */
+  /** Undefined for a call with its own payment. */
   readonly customer: CustomerName;
   readonly behavior: Behavior;
-  /** Of the upstreams that may be asked, the first or all behave so. */
+  /** Selects the upstreams with this behavior: the first, or all of them. */
   readonly at: "first" | "all";
-  /** Chooses among the API instances that run then. */
+  /** Selects one of the API instances that run at that time. */
   readonly instance: number;
-  /** The caller disconnects. */
+  /** The time after which the caller disconnects. */
   readonly leaveAfterMs?: number;
   readonly idempotencyKey?: string;
 }
 
-/** What goes wrong, beside providers. */
+/** The kinds of faults other than those of providers. */
 export const faultKinds = [
   "api killed",
   "api frozen",
@@ -100,11 +100,11 @@ export const faultKinds = [
 export type FaultKind = (typeof faultKinds)[number];
 
 export interface PlannedFault {
-  /** It starts then, or when the one before is over. */
+  /** The fault starts at this time, or when the previous one has ended. */
   readonly atMs: number;
   readonly kind: FaultKind;
   readonly forMs: number;
-  /** Chooses among the processes. */
+  /** Selects a process. */
   readonly target: number;
 }
 
@@ -118,7 +118,7 @@ const lastFaultMs = 10_000;
 const keyedShare = 0.06;
 const leavingShare = 0.06;
 
-/** The same seed, minutes and rate give the same plan. `calm`: nothing goes wrong. */
+/** The same seed, minutes and rate give the same plan. `calm` means no faults. */
 export function createPlan(options: { seed: number; minutes: number; rate: number; calm?: boolean }): Plan {
   const durationMs = options.minutes * 60_000;
   const planned = planCalls(createRandom(options.seed), durationMs, options.rate);
@@ -151,7 +151,8 @@ function planCalls(random: Random, durationMs: number, rate: number): PlannedCal
       const repeat = { ...again, atMs: call.atMs + 100 + random.below(8_000), instance: random.below(1_000) };
       calls.push(keyed, repeat);
     }
-    // Who leaves does not learn the id of a JSON call: what such a call may cost is looked up by the account.
+    // A caller that disconnects from a JSON call does not learn its id, so the call's maximum cost is looked up by the
+    // account.
     else calls.push(call.leaveAfterMs !== undefined && isJson(kind) ? { ...call, customer: "leaving" } : call);
   }
   return calls.toSorted((a, b) => a.atMs - b.atMs);
@@ -159,7 +160,7 @@ function planCalls(random: Random, durationMs: number, rate: number): PlannedCal
 
 const noBehaviors = Object.fromEntries(Object.keys(textBehaviors).map((name) => [name, 0])) as Record<Behavior, number>;
 
-/** Every kind comes once before one comes again. */
+/** Every kind comes once before any kind comes again. */
 function planFaults(random: Random, durationMs: number): PlannedFault[] {
   const faults: PlannedFault[] = [];
   let waiting: FaultKind[] = [];

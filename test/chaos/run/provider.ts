@@ -10,18 +10,18 @@ import { type Behavior, type PlannedCall, textModels } from "./plan.ts";
 import type { ProviderRun } from "./run-log.ts";
 
 /**
- * The stand-ins of providers. How one behaves, and for which call, stands in the prompt: so it is the same for the same
- * plan, and the stand-in writes down which call it was asked for and what it bills.
+ * Mock providers. The prompt contains the behavior and the call's marker, so they are the same for the same plan, and
+ * each mock records the calls it received and their bills.
  */
 export const upstreamNames = ["openai-a", "openai-b", "anthropic", "gemini"] as const;
 export type UpstreamName = (typeof upstreamNames)[number];
 
 export const promptOf = ({ marker, behavior, at }: PlannedCall) => `Call ${marker} ${behavior} ${at}`;
 const inPrompt = /Call (c\d+) (\w+) (first|all)/;
-/** All of it is in one token of the stand-ins: a word. */
+/** The whole prompt is a single token for the mock providers: a word. */
 const embeddedWords = wordsOf("Call c0 ok all").length;
 
-/** Nano-USD for a token. */
+/** Nano-USD per token. */
 const prices = { input: 1_000n, output: 2_000n } as const;
 const tokens = { input: 9, output: wordsOf(mockText).length } as const;
 /** More than any hold covers. */
@@ -30,14 +30,14 @@ const textBill = BigInt(tokens.input) * prices.input + BigInt(tokens.output) * p
 export const uploadBytes = 64 * 1024;
 const hugeText = "x".repeat(400_000);
 
-/** What an honest answer costs, in nano-USD. */
+/** The cost of an honest response, in nano-USD. */
 const bills = {
   text: textBill,
   embeddings: BigInt(embeddedWords) * prices.input,
   image: 40_000_000n,
   video: 400_000_000n,
   upload: 62_500_000n,
-  /** For each character. */
+  /** Per character. */
   speech: 1_000_000n,
 } as const;
 
@@ -95,7 +95,7 @@ function scriptFor(behavior: Behavior, name: UpstreamName, { closed }: MockReque
 /** Counting the prompt of a stream that broke off runs nothing, and is free. */
 const isCounting = ({ path }: MockRequest) => path.endsWith(":countTokens") || path.endsWith("/count_tokens");
 
-/** What an honest answer to the request costs. */
+/** The cost of an honest response to the request. */
 function billFor({ path, body }: MockRequest): bigint {
   if (path.endsWith("/embeddings")) return bills.embeddings;
   if (path.includes("/images/")) return bills.image;
@@ -118,9 +118,9 @@ function runOf(name: UpstreamName, request: MockRequest): { run: ProviderRun; be
 
 export interface Providers {
   readonly runs: readonly ProviderRun[];
-  /** Requests that only ask how long a prompt is. */
+  /** Requests that only count a prompt's tokens. */
   readonly counts: readonly ProviderRun[];
-  /** Where each listens. */
+  /** The listening port of each upstream. */
   readonly ports: Readonly<Record<UpstreamName, number>>;
   close(): Promise<void>;
 }
@@ -154,7 +154,7 @@ export async function startProviders(): Promise<Providers> {
 
 const usd = (nanoUsd: bigint) => (Number(nanoUsd) / 1_000_000_000).toString();
 
-/** Short deadlines, so that a provider that hangs is noticed while the run lasts. A video is polled for some seconds. */
+/** Short deadlines, so that a hanging provider is detected during the run. A video is polled for some seconds. */
 const deadlines = { first_byte_timeout_ms: 4_000, silence_timeout_ms: 4_000, total_timeout_ms: 20_000 };
 const videoDeadlines = { ...deadlines, first_byte_timeout_ms: 16_000 };
 

@@ -1,8 +1,8 @@
 /** The same seed gives the same numbers (mulberry32). */
 export interface Random {
-  /** From 0, below 1. */
+  /** A number from 0, below 1. */
   next(): number;
-  /** A whole number from 0, below `end`. */
+  /** An integer from 0, below `end`. */
   below(end: number): number;
   pick<T>(list: readonly T[]): T;
   /** A name, as often as its weight says. */

@@ -17,14 +17,14 @@ const most = ({ peakBytes }: RunLog, kind: string) => {
   return `${Math.round(Math.max(0, ...sizes) / 1e6)} MB`;
 };
 
-/** Without names and amounts. */
+/** Removes names and amounts. */
 const inGeneral = (message: string) =>
   message
     .replaceAll(/'[^']*'/g, "'...'")
     .replaceAll(/\d+(\.\d+)?/g, "n")
     .slice(0, 110);
 
-/** As a person reads it. */
+/** Renders the run for a person. */
 export function renderRun(log: RunLog, findings: Findings): string {
   const { calls, runs, faults, balances } = log;
   const where = (outcome: string) => calls.filter((call) => call.outcome === outcome);

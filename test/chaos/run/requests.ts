@@ -6,11 +6,11 @@ export interface ChaosRequest {
   readonly path: string;
   readonly body: string | Buffer;
   readonly type: string;
-  /** Whether these are the last bytes of a whole answer, and no error is in them. */
+  /** True if these are the last bytes of a complete response without an error. */
   readonly isWhole: (text: string) => boolean;
 }
 
-/** A video to whoever looks at its beginning. */
+/** Looks like a video to a reader of its first bytes. */
 const video = Buffer.concat([
   Buffer.from("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42", "latin1"),
   Buffer.alloc(uploadBytes - 24, 7),
@@ -25,7 +25,7 @@ const json = (text: string) => {
 };
 const has = (field: string) => (text: string) => json(text)?.[field] !== undefined;
 
-/** The last event has this in it. */
+/** Requires the last event to contain this text. */
 const endsWith = (end: string) => (text: string) =>
   (
     text

@@ -1,25 +1,25 @@
 import type { Behavior, CallKind } from "./plan.ts";
 
-/** What a run wrote down. Amounts are nano-USD. */
+/** The log of a run. Amounts are nano-USD. */
 
-/** How a call ended, as its caller saw it. */
+/** The outcome of a call from its caller's view. */
 export type Outcome =
-  /** The whole answer came. */
+  /** A complete response. */
   | "answered"
-  /** An error, before or inside the answer. */
+  /** An error, before or inside the response. */
   | "refused"
-  /** The connection ended, or never was: no answer, no error. */
+  /** The connection ended, or was never established, without a response or an error. */
   | "none"
   /** The caller disconnected, as planned. */
   | "disconnected"
-  /** Neither came within the caller's patience. */
+  /** No response or error came within the caller's patience. */
   | "hung";
 
 export interface CallRecord {
   readonly marker: string;
   readonly kind: CallKind;
   readonly account: string;
-  /** The API process that was asked. */
+  /** The API process that received the call. */
   readonly instance: string;
   readonly behavior: Behavior;
   readonly startedMs: number;
@@ -31,28 +31,28 @@ export interface CallRecord {
   readonly message?: string;
   /** The connection's own error. */
   readonly failure?: string;
-  /** Of an error: some of the answer came before it. */
+  /** True if part of the response came before the error. */
   readonly begun: boolean;
   readonly idempotencyKey?: string;
-  /** The answer of an earlier call under the same key. */
+  /** True for the response of an earlier call under the same key. */
   readonly replayed: boolean;
 }
 
-/** A request at the stand-in of a provider. */
+/** A request to a mock provider. */
 export interface ProviderRun {
   readonly marker: string;
   readonly upstream: string;
   readonly atMs: number;
   readonly behavior: Behavior;
-  /** 0 for an answer that is none. */
+  /** 0 for an invalid response. */
   readonly billNanoUsd: bigint;
-  /** The most that such an answer may cost: one that breaks off costs what was delivered of it. */
+  /** The most that such a response may cost: one that breaks off costs its delivered part. */
   readonly mayBillNanoUsd: bigint;
 }
 
 export interface FaultRecord {
   readonly kind: string;
-  /** An API process whose callers may get no answer. */
+  /** An API process whose callers may get no response. */
   readonly instance?: string;
   readonly startedMs: number;
   readonly endedMs: number;
@@ -65,7 +65,7 @@ export interface BookEntry {
   readonly kind: string;
   readonly amountNanoUsd: bigint;
   readonly shortfallNanoUsd: bigint;
-  /** Of JSON that is not stored: which API instance had to deliver it. */
+  /** The API instance that had to deliver a JSON response that is not stored. */
   readonly deliveredBy?: string;
 }
 
@@ -75,14 +75,14 @@ export interface Balance {
   readonly heldNanoUsd: bigint;
 }
 
-/** What the stores have when the load has ended and what was open then has had its time. */
+/** The state of the stores after the load, once everything open has had its time to end. */
 export interface Aftermath {
   readonly entries: readonly BookEntry[];
   readonly balances: readonly Balance[];
-  /** Leases too. */
+  /** Includes leases. */
   readonly openHolds: number;
   readonly undecided: number;
-  /** Jobs of paid calls that wait or run. */
+  /** Waiting and running jobs of paid calls. */
   readonly openJobs: number;
   /** The service's own check of its books. */
   readonly checkOk: boolean;
@@ -94,11 +94,11 @@ export interface Aftermath {
 export interface RunLog extends Aftermath {
   readonly calls: readonly CallRecord[];
   readonly runs: readonly ProviderRun[];
-  /** Requests that ask how many tokens a prompt has, and run nothing: for the charge of a stream that broke off. */
+  /** Requests that only count a prompt's tokens, to charge a stream that broke off. */
   readonly counts: readonly ProviderRun[];
   readonly faults: readonly FaultRecord[];
-  /** Processes that ended, and not by a fault. */
+  /** Processes that ended without a fault. */
   readonly crashes: readonly string[];
-  /** The most memory that each process had. */
+  /** Each process's peak memory. */
   readonly peakBytes: ReadonlyMap<string, number>;
 }

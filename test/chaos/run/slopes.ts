@@ -1,15 +1,15 @@
-/** A value of something at a time. */
+/** A value at a point in time. */
 export interface Sample {
   readonly atMs: number;
   readonly value: number;
 }
 
-/** What may grow is said in the same unit, for the whole run: what the line of least squares rises by. */
+/** A series of samples. The allowed growth has the same unit: the rise of the least-squares line over the whole run. */
 export interface Series {
   readonly name: string;
   readonly samples: readonly Sample[];
   readonly mayGrowBy: number;
-  /** It grows until its window ends, longer than the run: its reason. Never a finding. */
+  /** The reason why it grows until its window ends, which is longer than the run. Never a finding. */
   readonly byDesign?: string;
 }
 
@@ -18,16 +18,16 @@ export interface Slope {
   readonly perHour: number;
   readonly start: number;
   readonly end: number;
-  /** What the line rises by from the first sample to the last. */
+  /** The rise of the line from the first sample to the last. */
   readonly grownBy: number;
-  /** Three standard errors of it: less than this is noise. */
+  /** Three standard errors of the rise: anything smaller is noise. */
   readonly noise: number;
   readonly isFlat: boolean;
   readonly mayGrowBy: number;
   readonly byDesign?: string;
 }
 
-/** Fewer tell nothing: a process that has just been replaced. */
+/** Fewer samples, of a process that was just replaced, prove nothing. */
 const fewestSamples = 6;
 /** Caches, pools and compiled code fill: the first part of the run does not count. */
 const warmUpShare = 0.25;

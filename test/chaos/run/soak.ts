@@ -15,7 +15,7 @@ import { ended, startWorld, type World } from "./world.ts";
 /**
  * npm run soak -- [--seed 1] [--minutes 20] [--rate 40] [--report file]
  *
- * A steady mixed load, while a worker is replaced every few minutes. Prints what memory, stores and descriptors grew by,
+ * A steady mixed load, while a worker is replaced every few minutes. Prints the growth of memory, stores and descriptors,
  * and exits with 1 when something grew that may not: docs/operations/chaos.md.
  */
 const { values: options } = parseArgs({

@@ -13,9 +13,9 @@ import {
 import { initiateMongoSet, inStep, type Member, swapRedis } from "../../support/failover.ts";
 import { type Network, startWire, type Wire } from "./network.ts";
 
-/** Redis with a replica, three members of MongoDB, and S3: each behind a wire, by which everything reaches it. */
+/** Redis with a replica, three members of MongoDB, and S3: each behind a proxy through which all traffic goes. */
 export interface ChaosStores {
-  /** How the service reaches them; Redis by a wire of each process's own. */
+  /** The service's addresses of the stores; each process has a separate proxy to Redis. */
   readonly env: Readonly<Record<string, string>>;
   readonly redis: RedisSet;
   readonly mongo: MongoSet;
@@ -23,24 +23,24 @@ export interface ChaosStores {
   stop(): Promise<void>;
 }
 
-/** A Redis that can fail over, whoever decides that. */
+/** A Redis that can fail over, whoever triggers it. */
 export interface RedisSet {
-  /** Another wire to whoever is the primary. */
+  /** Another proxy to the current primary. */
   wire(): Promise<Wire>;
   primary(): Member;
   replica(): Member;
   /** A managed failover: nothing is lost, and no connection ends. */
   swap(): Promise<void>;
-  /** The primary dies, and the replica takes over with what it has. */
+  /** The primary dies, and the replica takes over with its current data. */
   fail(): Promise<void>;
 }
 
 export interface MongoSet {
   readonly members: readonly { readonly server: Server; readonly wire: Wire }[];
-  /** The number of the member that is the primary. */
+  /** The number of the primary's member. */
   primary(): Promise<number>;
   stepDown(): Promise<void>;
-  /** A client of the runner's own, that follows the primary. */
+  /** The runner's own client, which follows the primary. */
   readonly client: mongoose.mongo.MongoClient;
 }
 
@@ -79,7 +79,7 @@ async function startRedisSet(binary: string, dataDir: string, network: Network, 
     async swap() {
       const [old, next] = [primary, replica];
       await swapRedis(old, next, lead);
-      // New connections are led to the new primary; the old ones find a replica that is read-only.
+      // New connections go to the new primary; the old ones reach a read-only replica.
       await inStep(next, old);
     },
     async fail() {

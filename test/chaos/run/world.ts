@@ -14,17 +14,17 @@ import { type ChaosStores, startStores } from "./stores.ts";
 
 /** A process of the service. */
 export interface Instance {
-  /** New for every process. */
+  /** Unique for every process. */
   readonly name: string;
   readonly kind: "api" | "worker";
   readonly program: Program;
   readonly place: Place;
-  /** Of an API. */
+  /** The origin of an API process. */
   readonly origin: string;
   readonly metrics: string;
   readonly inspectorPort: number;
   readonly redis: Wire;
-  /** A fault ends it. */
+  /** True if a fault ends it. */
   mayEnd: boolean;
 }
 
@@ -35,26 +35,26 @@ export interface ChaosCustomer {
 
 export type Admin = ReturnType<typeof createAdminClient>;
 
-/** The service in real processes on real stores, with stand-ins for its providers. */
+/** The service in real processes on real stores, with mock providers. */
 export interface World {
   readonly network: Network;
   readonly stores: ChaosStores;
   readonly providers: Providers;
   readonly payer: Payer;
   readonly customers: Readonly<Record<CustomerName, ChaosCustomer>>;
-  /** Those that callers are led to. */
+  /** The processes that receive calls. */
   running(kind: Instance["kind"]): readonly Instance[];
   /** Resolves when it is ready. */
   start(kind: Instance["kind"]): Promise<Instance>;
-  /** Callers are led to others from now on. */
+  /** Stops sending calls to the instance. */
   withdraw(instance: Instance): void;
-  /** After it has ended. */
+  /** Removes an instance that has ended. */
   remove(instance: Instance): Promise<void>;
   /** Processes that ended by themselves. */
   readonly crashes: readonly string[];
-  /** The most memory that each process had. */
+  /** Each process's peak memory. */
   readonly peakBytes: ReadonlyMap<string, number>;
-  /** At any API that runs. */
+  /** The admin interface, at any running API. */
   readonly admin: Admin;
   stop(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export interface World {
 const root = join(import.meta.dirname, "../../..");
 const programs = { api: "api/main.ts", worker: "workers/main.ts" } as const;
 
-/** The most that was resident so far; 0 when the process has ended. */
+/** The peak of resident memory so far; 0 when the process has ended. */
 function peakBytesOf(pid: number): number {
   try {
     return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1_024;
@@ -87,7 +87,7 @@ export async function startWorld(options: {
   readonly apis: number;
   readonly workers: number;
   readonly network: "namespaces" | "proxies" | undefined;
-  /** Its processes have inspectors. */
+  /** Starts the processes with inspectors. */
   readonly inspect?: boolean;
 }): Promise<World> {
   const { dataDir } = options;
@@ -178,7 +178,7 @@ export async function startWorld(options: {
         start(kind).catch((error: Error) => crashes.push(error.message));
       });
       stops.push(() => program.stop());
-      // As an orchestrator does: it may come up while a store is down.
+      // As an orchestrator does, start again until it is up: a store may be down.
       for (let starts = 1; ; starts++) {
         try {
           await program.start();
@@ -198,7 +198,7 @@ export async function startWorld(options: {
     const workers = Promise.all(Array.from({ length: options.workers }, () => start("worker")));
     await Promise.all([workers, ...Array.from({ length: options.apis }, () => start("api"))]);
 
-    /** What fails because of a fault is asked again, of another instance. */
+    /** Repeats a request that fails because of a fault at another instance. */
     const admin: Admin = async (method, path, input) => {
       for (let tries = 1; ; tries++) {
         const apis = running.filter(({ kind }) => kind === "api");
