@@ -1,12 +1,12 @@
 export type Language = "node" | "python" | "go";
 
-/** A third-party client and the file that tries it. */
+/** A third-party client and the file that tests it. */
 export interface Client {
   readonly name: string;
   readonly language: Language;
-  /** What is installed, in its newest version. The first is the client itself. */
+  /** The packages to install, in their newest versions. The first is the client itself. */
   readonly packages: readonly string[];
-  /** In the folder of its language. */
+  /** A path in the folder of its language. */
   readonly file: string;
 }
 

@@ -6,7 +6,7 @@ import type { Client } from "./clients.ts";
 
 const run = promisify(execFile);
 
-/** With this Node first, so that npm chooses versions for it. */
+/** Puts this Node first, so that npm chooses versions for it. */
 const path = [dirname(process.execPath), process.env.PATH].join(delimiter);
 export const env = { ...process.env, PATH: path, PIP_DISABLE_PIP_VERSION_CHECK: "1" };
 
@@ -23,7 +23,7 @@ export const hasProgram = (name: string, ...args: string[]): Promise<boolean> =>
     () => false,
   );
 
-/** Installs the newest versions into the folder, unless it has the same packages already and `update` is false. */
+/** Installs the newest versions into the folder, unless it already has the same packages and `update` is false. */
 export async function install(client: Client, folder: string, report: string, update: boolean): Promise<Installed> {
   const marker = join(folder, "installed.json");
   const wanted = JSON.stringify(client.packages);

@@ -12,10 +12,10 @@ import { type Service, startService } from "./service.ts";
 /**
  * npm run test:clients -- [--only litellm,ai-sdk] [--node-only] [--record] [--update]
  *
- * Installs third-party clients with npm, pip and go into a cache, runs each against an API and a worker process, and says
- * what passed. Exits with 1 on a failure.
+ * Installs third-party clients with npm, pip and go into a cache, runs each against an API and a worker process, and prints
+ * the passed checks. Exits with 1 on a failure.
  * `--only`: these clients. `--node-only`: those that need neither Python nor Go. `--update`: installs the newest versions
- * again. `--record`: writes what each client sends to test/clients/recorded, if no check fails; `npm test` sends it again.
+ * again. `--record`: writes the requests of each client to test/clients/recorded, if no check fails; `npm test` repeats them.
  */
 const { values: options } = parseArgs({
   options: {
@@ -51,7 +51,7 @@ async function chosen(): Promise<readonly Client[]> {
 
 const originAt = (port: number) => `http://127.0.0.1:${port}`;
 
-/** `frontPort`: of the recorder, if what the client sends is recorded. */
+/** `frontPort` is the recorder's port, if requests are recorded. */
 async function tryClient(service: Service, client: Client, reports: string, frontPort?: number): Promise<Row> {
   const startedAt = performance.now();
   const report = join(reports, `${client.name}.report`);
@@ -70,7 +70,7 @@ async function tryClient(service: Service, client: Client, reports: string, fron
   const recorder = await startRecorder(service.url, frontPort);
   const checks = await runClient(installed, report, { url: originAt(frontPort), key });
   const recording = recorder.end({ client: client.packages[0] ?? client.name, version: installed.version });
-  // The requests of a failed check would be expected to fail from then on.
+  // A recording would make later runs expect the failed requests to fail.
   if (checks.some(({ state }) => state === "failed")) say(`${client.name}: not recorded, because a check failed.`);
   else await writeFile(join(import.meta.dirname, "recorded", `${client.name}.json`), recording);
   return done(installed.version, checks);

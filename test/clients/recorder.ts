@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, 
 import { homedir, tmpdir } from "node:os";
 import type { RecordedRequest, Recording } from "./recording.ts";
 
-/** A proxy to the service, on this port, that notes the requests: those in JSON, not downloads. */
+/** A proxy to the service on this port that records JSON requests other than downloads. */
 export async function startRecorder(service: string, port: number) {
   const requests = new Map<string, RecordedRequest>();
   const server = createServer((incoming, outgoing) => {
@@ -21,7 +21,7 @@ export async function startRecorder(service: string, port: number) {
   });
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   return {
-    /** Ends the proxy. Returns a Recording, a request a line. */
+    /** Ends the proxy. Returns a Recording, one request per line. */
     end(about: Omit<Recording, "requests">): string {
       server.close();
       server.closeAllConnections();
@@ -57,7 +57,7 @@ function forward(
   onward.end(body);
 }
 
-/** The headers that the answer depends on. */
+/** The headers that the response depends on. */
 const relevant = ["accept", "content-type", "anthropic-version", "anthropic-beta"];
 
 function note({ method = "", url = "", headers }: IncomingMessage, body: Buffer, status: number): RecordedRequest {
@@ -71,7 +71,7 @@ function note({ method = "", url = "", headers }: IncomingMessage, body: Buffer,
     key: keyPlace(url, headers),
     headers: noted,
     ...(body.length > 0 && { body: stable(JSON.parse(body.toString("utf8"))) }),
-    // What it refers to is not stored for whoever sends it again.
+    // A repeated request cannot refer to stored items of the recorded run.
     status: /"(?:item_reference|previous_response_id)":?/.test(body.toString("utf8")) ? 400 : status,
   };
 }
@@ -83,7 +83,7 @@ function keyPlace(url: string, headers: IncomingHttpHeaders): RecordedRequest["k
   return /[?&]key=/.test(url) ? "query" : "none";
 }
 
-/** Without what is new in every run: ids by their number, and no pauses. */
+/** Replaces values that differ in every run: numbers ids, and drops pauses. */
 function stable(body: unknown): unknown {
   const ids = new Map<string, string>();
   const text = JSON.stringify(body)

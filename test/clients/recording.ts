@@ -1,4 +1,4 @@
-/** What a client sent: test/clients/recorded, written by `npm run test:clients -- --record`. */
+/** A client's requests: test/clients/recorded, written by `npm run test:clients -- --record`. */
 export interface Recording {
   readonly client: string;
   readonly version: string;
@@ -8,10 +8,10 @@ export interface Recording {
 export interface RecordedRequest {
   readonly method: string;
   readonly path: string;
-  /** Where the key was. */
+  /** The header or parameter of the key. */
   readonly key: "authorization" | "x-api-key" | "x-goog-api-key" | "query" | "none";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Of the answer. */
+  /** The status of the response. */
   readonly status: number;
 }

@@ -7,7 +7,7 @@ import { env, type Installed } from "./install.ts";
 export interface Check {
   readonly name: string;
   readonly state: "passed" | "failed" | "skipped";
-  /** Of a failure the error; of a check that was skipped, or failed as expected, the reason. */
+  /** The error of a failure; the reason of a check that was skipped, or failed as expected. */
   readonly message: string;
 }
 
@@ -48,7 +48,7 @@ export async function runClient(
     : [...checks, { name: "the run", state: "failed", message: `ended with ${code}\n${output}` }];
 }
 
-/** The reports of `node --test` and pytest. Node leaves `>` in attributes as it is. */
+/** Reads the reports of `node --test` and pytest. Node does not escape `>` in attributes. */
 function junitChecks(xml: string): Check[] {
   const attributes = String.raw`((?:[^"<>]|"[^"]*")*?)`;
   const cases = xml.matchAll(new RegExp(`<testcase ${attributes}(?:/>|>([^]*?)</testcase>)`, "g"));
@@ -77,7 +77,7 @@ const plain = (xml: string): string =>
     .replaceAll("&amp;", "&")
     .trim();
 
-/** The lines of `go test -json`. */
+/** Reads the lines of `go test -json`. */
 function goChecks(text: string): Check[] {
   const lines = text.split("\n").filter((line) => line.startsWith("{"));
   const events = lines.map((line) => JSON.parse(line) as { Action: string; Test?: string; Output?: string });

@@ -9,14 +9,14 @@ import { startMockGemini } from "../support/mock-gemini.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { migrateDatabase } from "../support/schema.ts";
 
-/** An API and a worker process on stores of their own. */
+/** An API and a worker process with separate stores. */
 export interface Service {
   readonly url: string;
-  /** How its stores are reached. */
+  /** The addresses of its stores. */
   readonly stores: Readonly<Record<string, string>>;
-  /** Where each process writes its log, `api.log` and `worker.log`. */
+  /** The directory of the logs `api.log` and `worker.log`. */
   readonly dataDir: string;
-  /** The key of a new account with a balance. */
+  /** Returns the key of a new account with a balance. */
   readonly newKey: (name: string) => Promise<string>;
   /** Throws if the balances do not match the ledger, once no hold is open. */
   readonly checkLedger: () => Promise<void>;
@@ -28,8 +28,8 @@ const settleWithinMs = 60_000;
 const pingIntervalMs = 500;
 
 /**
- * Stand-ins serve the models of OpenAI, Anthropic and Google. `publicUrl`: where callers reach it, if not directly. `env`:
- * configuration beside that.
+ * Mock providers serve the models of OpenAI, Anthropic and Google. `publicUrl` is the callers' address of the service,
+ * if it is not direct. `env` is additional configuration.
  */
 export async function startService(options: {
   readonly publicUrl?: string;

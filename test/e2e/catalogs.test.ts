@@ -39,7 +39,7 @@ test("while a worker has other prices than the API, readiness and a metric say s
   });
   expect((await scrape(api.metrics)).value("inference_catalog_differs")).toBe(1);
 
-  // Both with the catalog that the API has.
+  // Both have the API's catalog.
   await spawnWorker(stores);
   other.kill("SIGTERM");
   const after = await eventually(async () => {
@@ -49,7 +49,7 @@ test("while a worker has other prices than the API, readiness and a metric say s
   expect(after).toMatchObject({ code: 200, status: "ready", catalog: { workers: { [ours]: 2 } } });
   expect((await scrape(api.metrics)).value("inference_catalog_differs")).toBe(0);
 
-  // Said when it changes, not at every reading.
+  // The catalog is logged when it changes, not at every reading.
   const isSaid = ({ catalog }: Record<string, unknown>) => catalog === ours;
   await api.line((line) => isSaid(line) && line["msg"] === "all workers have this catalog again");
   expect(api.log.filter(isSaid)).toHaveLength(2);

@@ -16,7 +16,7 @@ const shared = ofFile(
   () => {},
 );
 
-/** Drops a sound of this size, which the page itself makes, on the place for files. */
+/** Drops a sound of this size, created by the page, on the drop zone. */
 async function drop(page: Page, name: string, bytes: number): Promise<void> {
   const file = `new File(["RIFF\\0\\0\\0\\0WAVEfmt ", new Uint8Array(${bytes - 16})], "${name}", { type: "audio/wav" })`;
   const dataTransfer = await page.evaluateHandle(

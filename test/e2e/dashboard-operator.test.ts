@@ -56,7 +56,7 @@ test("an operator makes, credits and freezes an account, by keyboard alone, and 
   expect(account.available_usd).toBe("12.345678901");
   await expect.poll(() => figure(page, "Available").textContent()).toBe("$12.345678901");
 
-  // What is refused says why, and what to do.
+  // A refused transfer shows the reason, and the next step.
   await page.keyboard.press("Enter");
   await tabTo(page, page.getByLabel("Amount in USD"));
   await page.keyboard.type("-99");

@@ -10,7 +10,7 @@ import { eventually, startService } from "../support/service.ts";
 import { entriesOf, gate, never, providerModel } from "../support/service-setup.ts";
 
 const browser = browserOfFile();
-/** One worker that makes one image at a time. */
+/** One worker that generates one image at a time. */
 const shared = ofFile(
   async (onEnd) => {
     const provider = await startMockOpenai();
@@ -77,7 +77,7 @@ test("Stop in mid-answer leaves what came, closes the provider's connection, and
   const messages = [{ role: "user", content: "Count" }, said, { role: "user", content: "Go on" }];
   expect((await provider.request(1)).body["messages"]).toEqual(messages);
 
-  // At once, when its cost may not be decided.
+  // Open the call immediately, when its cost may not be captured yet.
   await page.getByRole("link", { name: "Details of the call" }).click();
   const shown = figure(page, "Cost");
   await shown.waitFor();

@@ -32,7 +32,7 @@ test("a session that ended says so, and the next one sees nothing of it", async 
   await page.context().clearCookies();
   await page.getByRole("link", { name: "Models" }).click();
   await page.getByText("Your session has ended.").waitFor();
-  // As slow as it gets: what is shown meanwhile is what the page remembers.
+  // The response never comes until `answer`: before it, the page shows its cached data.
   const { promise: asked, resolve: answer } = Promise.withResolvers<void>();
   await page.route("**/v1/balance", async (route) => {
     await asked;
@@ -53,7 +53,7 @@ test("without a connection the page says so and stays, and with it comes back by
   const { page } = await opened("5.00", /ERR_INTERNET_DISCONNECTED|Failed to fetch|cannot be reached/);
   await page.getByText("No calls yet. Here is one:").waitFor();
   await page.context().setOffline(true);
-  // Not loaded before: its file cannot be had.
+  // Not loaded before, so its file is unavailable.
   await page.getByRole("link", { name: "Invoices" }).click();
   await page.getByRole("heading", { name: "This page failed" }).waitFor();
   await page.getByText("What you see may be old").waitFor();

@@ -12,7 +12,7 @@ import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../sup
 import { testChain } from "../support/solana.ts";
 
 const run = promisify(execFile);
-/** The examples of a page that are marked to be run, in their order. */
+/** The examples of a page that are marked as runnable, in their order. */
 const examplesOf = (page: string) =>
   [...readFileSync(page, "utf8").matchAll(/<!-- example -->\n```(\w+)\n([\s\S]*?)```/g)].map(
     ([, language = "", code = ""]) => ({ language, code }),
@@ -26,7 +26,7 @@ const pages = [
 ];
 const openaiForPython = "openai==3.52.0";
 
-/** The Python client, fetched once into the cache. */
+/** The Python client, installed once into the cache. */
 async function pythonPath(): Promise<string> {
   const folder = join(cacheDirOf(process.env), openaiForPython.replace("==", "-"));
   if (existsSync(folder)) return folder;

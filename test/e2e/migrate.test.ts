@@ -6,7 +6,7 @@ import { emptyDatabase } from "../support/migrations-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { environment, eventually } from "../support/service.ts";
 
-/** A program of the service with nothing in its environment but this. */
+/** Starts a program of the service with only these environment variables. */
 function start(args: readonly string[], env: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, args, {
     env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
@@ -32,7 +32,7 @@ test("API and workers do not start on a database without migrations: they name t
 
 const count = 20_000;
 const idOf = (at: number) => `req_${String(at).padStart(6, "0")}`;
-/** An entry of the version before: the number of attempts in place of their list. */
+/** An entry of the previous version, with the number of attempts in place of their list. */
 const oldEntry = (at: number) => ({ _id: idOf(at), account: "acct_1", request: { attempts: 1, status: "succeeded" } });
 
 test("a run that is killed within a backfill is finished by the next one, from where it was", async () => {
@@ -41,7 +41,7 @@ test("a run that is killed within a backfill is finished by the next one, from w
   expect([applied.code, applied.err]).toEqual([0, ""]);
   expect((await migrate(uri, "status").ended).code).toBe(0);
 
-  // As if the backfill was new.
+  // Treat the backfill as new.
   const migrations = mongo.db.collection<{ _id: string; cursor?: string }>("migrations");
   const ledger = mongo.db.collection<{ _id: string; request: { attempts: unknown } }>("ledger");
   await migrations.deleteOne({ _id: "money-2" });
@@ -61,10 +61,10 @@ test("a run that is killed within a backfill is finished by the next one, from w
   const shown = await migrate(uri, "status").ended;
   expect([shown.code, /money-2 +under way/.test(shown.out)]).toEqual([2, true]);
 
-  // What is behind the cursor is not read again.
+  // Entries behind the cursor are not read again.
   const behind = idOf(0);
   await ledger.updateOne({ _id: behind }, { $set: { "request.attempts": 7 } });
-  // The lock of the killed run would stand for half a minute.
+  // The lock of the killed run would be valid for half a minute.
   await migrations.deleteOne({ _id: "lock" });
   const next = await migrate(uri).ended;
   expect([next.code, next.out.includes(`"from":"${cursor}"`)]).toEqual([0, true]);

@@ -21,7 +21,7 @@ interface Component {
   readonly hashes: readonly unknown[];
 }
 
-/** Of the packages in a folder `node_modules`, and in theirs. */
+/** The packages in a folder `node_modules`, and their own dependencies. */
 function packagesIn(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder).filter((name) => !name.startsWith("."));
@@ -34,7 +34,10 @@ function packagesIn(folder: string): string[] {
   });
 }
 
-/** What the Dockerfile's last stage copies; the build of another stage is the one that the tests made. Of `infra/cli`, `.dockerignore` admits only the commands for operators. */
+/**
+ * Copies the files of the Dockerfile's last stage; the tests' own build replaces that of another stage. `.dockerignore`
+ * admits only the operators' commands of `infra/cli`.
+ */
 async function copyImageFiles(folder: string): Promise<void> {
   const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
   const image = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));

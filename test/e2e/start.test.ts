@@ -65,7 +65,7 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
   };
 }
 
-/** Servers whose address is set have none. */
+/** Servers with a configured address have no entry. */
 async function serverPorts(dataDir: string): Promise<number[]> {
   const folders = (await readdir(dataDir, { withFileTypes: true })).filter((entry) => entry.isDirectory());
   const states = folders.map(({ name }) => readFile(join(dataDir, name, "server.json"), "utf8"));
@@ -87,7 +87,7 @@ test("the printed call works; a second start has the same key and balance; kill 
   const first = start(dataDir);
   const { demo, curl, codes, ports } = await first.ready();
   expect(codes.length).toBe(2);
-  // The second time the code is used up.
+  // The first use consumes the code.
   for (const [code, kind] of [
     [codes[0], "account"],
     [codes[1], "operator"],
@@ -217,7 +217,7 @@ test("a second signal ends everything at once", async () => {
   await expect.poll(async () => (await account(demo)).open_holds).toBe(1);
   run.child.kill("SIGINT");
   await run.says(/Stopping API/);
-  // A second signal that follows too soon counts as the same Ctrl-C, passed on by both the terminal and npm.
+  // A second signal that follows too soon counts as the same Ctrl-C, which both the terminal and npm pass on.
   const again = setInterval(() => run.child.kill("SIGINT"), 100);
   expect((await run.ended).code).toBe(1);
   clearInterval(again);

@@ -52,7 +52,7 @@ test("over processes a call is one trace, which their logs name, a second delive
   const withoutRun = await other.line(({ msg }) => msg === "a call ended without being run here");
   expect(withoutRun).toMatchObject({ trace_id: second.trace });
 
-  // The call had an unclear end, so its upstream may be avoided for a while: then the next one waits for it.
+  // The outcome of the call is unknown, so its upstream may be avoided for a while: the next call then waits for it.
   const third = await eventually(async () => {
     const { trace, traceparent } = caller(3 + provider.requests.length);
     return (await call(traceparent)).status === 200 ? trace : undefined;

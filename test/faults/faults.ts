@@ -1,4 +1,4 @@
-/** One deliberate fault: in the one file of this name that has the text, `find` becomes `replace`. */
+/** A deliberate fault: in the one file with this name and text, `find` becomes `replace`. */
 export interface Fault {
   readonly name: string;
   readonly file: string;
@@ -6,7 +6,7 @@ export interface Fault {
   readonly replace: string;
 }
 
-/** The faults of an area, and the tests that should catch them: paths, or beginnings of paths. */
+/** The faults of an area, and the tests that should catch them: paths, or prefixes of paths. */
 export interface Area {
   readonly name: string;
   readonly tests: readonly string[];

@@ -9,8 +9,8 @@ import { type Area, areas, type Fault } from "./faults.ts";
  * npm run test:faults -- [--only <text>] [--check] [--out file]
  *
  * Measures the tests: puts one deliberate fault after the other into the working tree, runs the tests of its area, and prints
- * which faults were caught. Every file is restored, also when the run is interrupted. `--check` only checks that every fault
- * still fits the code. Takes some two hours.
+ * the faults that were caught. Every file is restored, even when the run is interrupted. `--check` only checks that every
+ * fault still fits the code. Takes some two hours.
  */
 const { values: options } = parseArgs({
   options: { only: { type: "string", default: "" }, check: { type: "boolean" }, out: { type: "string" } },
@@ -19,7 +19,7 @@ const root = join(import.meta.dirname, "../..");
 const sources = globSync("{api,workers,shared}/**/*.ts", { cwd: root }).map((path) => join(root, path));
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** The one file that the fault fits. */
+/** The single file that contains the fault's text. */
 function placeOf({ name, file, find }: Fault): { path: string; text: string } {
   const named = sources
     .filter((path) => basename(path) === file)

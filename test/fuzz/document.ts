@@ -4,12 +4,12 @@ type Fields = Readonly<Record<string, Json>>;
 const isFields = (value: Json | undefined): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Where `Idempotency-Key` is sent. The same few keys everywhere would have a third of all cases end as 409. */
+/** The only paths with `Idempotency-Key`. With the same few keys everywhere, a third of all cases would end as 409. */
 const idempotent = ["/v1/chat/completions", "/v1/uploads", "/v1/media/generations"];
 
 /**
- * The service's document for random requests: a model is one of `models` or any other string, as random text alone would
- * never get past the catalog.
+ * The service's document for random requests: a model is one of `models` or any other string, as random text alone
+ * would never get past the catalog.
  */
 export function forRandomRequests(document: Json, models: readonly string[]): Json {
   const schema = { anyOf: [{ type: "string", enum: models }, { type: "string" }] };

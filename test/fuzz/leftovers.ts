@@ -5,17 +5,19 @@ import { objectKeys } from "../chaos/run/aftermath.ts";
 export type Stores = Awaited<ReturnType<typeof watchStores>>;
 export type Leftovers = Awaited<ReturnType<Stores["found"]>>;
 
-/** Expiry comes once a minute. */
+/** Expiry runs once a minute. */
 const lateMs = 120_000;
 
-/** One of each for a queue: its bounded events, its counter, and the next run of each scheduled job, named for its time. */
+/**
+ * One of each for a queue: its bounded events, its counter, and the next run of each scheduled job, named for its time.
+ */
 const queueState = /:(events|id)$|:repeat:[a-z-]+:\d+$/;
 
 interface Stored {
   readonly _id: string;
 }
 
-/** What requests may leave behind in the stores, which are at rest now. */
+/** Reports the data that requests add to the stores, which are idle at the start. */
 export async function watchStores(env: Readonly<Record<string, string>>) {
   const redis = new Redis(env["REDIS_URL"] ?? "");
   const client = await new mongo.MongoClient(env["MONGODB_URI"] ?? "").connect();
@@ -59,7 +61,7 @@ export async function watchStores(env: Readonly<Record<string, string>>) {
   };
 }
 
-/** Names what is there and should not be. What Redis deletes by itself within a day may be there. */
+/** Names unexpected leftovers. Redis keys that expire within a day are allowed. */
 export function faultsOf({ lastExpiryMs, ...leftovers }: Leftovers): string[] {
   const faults = Object.entries(leftovers).flatMap(([name, value]) =>
     name === "expiringRedisKeys" || (typeof value === "number" ? value === 0 : value.length === 0)

@@ -15,8 +15,8 @@ import { readReport } from "./report.ts";
  * npm run test:fuzz -- [--seconds 300] [--seed 1] [--examples 50]
  *
  * Schemathesis sends requests made from `/openapi.json`, valid ones and others, to an API and a worker process. Exits with 1
- * if an answer is a 5xx other than 503, or if anything stays behind: holds, leases, objects without a record, keys in Redis.
- * `--examples`: for each operation and phase. Needs Python 3 with venv, and PyPI once.
+ * if a response is a 5xx other than 503, or if anything stays behind: holds, leases, objects without a record, Redis keys.
+ * `--examples`: the number for each operation and phase. Needs Python 3 with venv, and PyPI once.
  */
 const { values: options } = parseArgs({
   options: {
@@ -29,7 +29,7 @@ const version = "4.32.5";
 const run = promisify(execFile);
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Cases are to meet routes, not limits. */
+/** Cases should reach routes, not limits. */
 const env = {
   RATE_LIMIT_REQUESTS_PER_MINUTE: "1000000",
   RATE_LIMIT_TOKENS_PER_MINUTE: "1000000000",
@@ -37,7 +37,7 @@ const env = {
   RATE_LIMIT_CONCURRENT_UPLOADS: "1000",
   MEDIA_SYNC_TIMEOUT: "20",
 };
-/** What cleans up runs every minute, and a lease ends within one. */
+/** Cleanup jobs run every minute, and a lease ends within one. */
 const restWithinMs = 180_000;
 
 async function install(): Promise<string> {
@@ -69,12 +69,14 @@ async function fuzz(program: string, { url }: Service, key: string, folder: stri
     output = (output + data.toString()).slice(-8_000);
   });
   const [code] = (await once(child, "close")) as [number | null];
-  // 1: a check failed, which the report tells.
+  // 1 means that a check failed, which the report shows.
   if (code !== 0 && code !== 1) throw new Error(`Schemathesis ended with ${code}\n${output}`);
   return report;
 }
 
-/** As their callers would: what they began is held until it is completed, deleted, or an hour old. */
+/**
+ * Deletes uploads as their callers would. A pending upload has a hold until it is completed, deleted, or an hour old.
+ */
 async function deletePending({ url }: Service, key: string, stores: Stores): Promise<number> {
   const ids = await stores.pendingUploads();
   for (const id of ids)
@@ -82,7 +84,7 @@ async function deletePending({ url }: Service, key: string, stores: Stores): Pro
   return ids.length;
 }
 
-/** Lines of errors in a process's log, by message. */
+/** Counts a process log's error lines by message. */
 function errorsIn(file: string): Map<string, number> {
   const counts = new Map<string, number>();
   for (const line of readFileSync(file, "utf8").split("\n")) {

@@ -17,11 +17,11 @@ export interface Summary {
   readonly operations: number;
   readonly statuses: ReadonlyMap<number, number>;
   readonly unanswered: number;
-  /** The first of each kind: 5xx other than 503, and requests without an answer. */
+  /** The first interaction of each kind: a 5xx other than 503, or a request without a response. */
   readonly faults: ReadonlyMap<string, Interaction>;
 }
 
-/** Counts the answers in Schemathesis' report, an event a line. */
+/** Counts the responses in Schemathesis' report, one event per line. */
 export async function readReport(file: string): Promise<Summary> {
   const statuses = new Map<number, number>();
   const operations = new Set<string>();

@@ -69,7 +69,7 @@ export const answerInputs: readonly HostileInput[] = providerAnswers.flatMap((an
     return [
       { ...common, name: `${name}: ${path}`, isShort: answer.isShort === true, prepare: asking(answer, path, ask) },
     ];
-  // The answers of OpenAI are those of its chat, which it is not asked in where the caller speaks its Responses.
+  // OpenAI's answers are in its chat format, which is not used for callers of Responses.
   const model = modelOf[provider] ?? "";
   const asked = callers.filter((caller) => provider !== "openai" || caller.name !== "responses");
   return asked.map((caller, at) => ({

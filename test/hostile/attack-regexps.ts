@@ -21,7 +21,7 @@ function samplesOf(element: AST.Element, flags: string): string[] {
   return [];
 }
 
-/** What the elements of an alternative match one after another. */
+/** Texts that match the elements of an alternative up to each position. */
 function prefixesOf({ elements }: AST.Alternative, flags: string): string[] {
   const prefixes: string[] = [];
   for (const element of elements) prefixes.push((prefixes.at(-1) ?? "") + (samplesOf(element, flags)[0] ?? ""));
@@ -58,7 +58,7 @@ function attacksOn({ source, flags }: Pattern): string[] {
   });
 }
 
-/** How long the slowest of its attacks takes, the faster of two tries. No more are tried after one beyond `enoughMs`. */
+/** The duration of the slowest attack, the faster of two tries. Stops after one attack beyond `enoughMs`. */
 export function slowestMs(pattern: Pattern, enoughMs: number): number {
   const regexp = new RegExp(pattern.source, pattern.flags);
   let slowest = 0;
@@ -78,7 +78,7 @@ export function slowestMs(pattern: Pattern, enoughMs: number): number {
 /** Linear ones take a millisecond, quadratic ones a second. */
 const limitMs = 100;
 
-/** Why a pattern may take more than linear time; undefined if nothing was found. */
+/** The reason why a pattern may take more than linear time; undefined if there is none. */
 export function reasonSlow(pattern: Pattern): string | undefined {
   const [report] = analyse(pattern, { maxReports: 1 }).reports;
   if (report) return report.exponential ? "exponential" : "polynomial";

@@ -1,6 +1,6 @@
 /**
  * Part of `npm run check`: finds regular expressions that take more than linear time, by analysis (scslre, which
- * eslint-plugin-regexp is built on) and by running each on repetitions of what its parts match.
+ * eslint-plugin-regexp is built on) and by running each on repetitions of texts that its parts match.
  */
 import { reasonSlow } from "./attack-regexps.ts";
 import { findRegexps } from "./find-regexps.ts";

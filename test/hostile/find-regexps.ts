@@ -7,7 +7,7 @@ export interface FoundRegexp {
   readonly flags: string;
 }
 
-/** Every regular expression that is written in the code of the service and its dashboard. */
+/** Every regular expression literal in the code of the service and its dashboard. */
 export function findRegexps(): FoundRegexp[] {
   const found: FoundRegexp[] = [];
   for (const file of globSync("{api,workers,shared,infra,dashboard/src}/**/*.{ts,tsx}")) {

@@ -1,7 +1,7 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { type HostileInput, mebi, openaiModel, type Send, send, type Target } from "./input.ts";
 
-/** Node reads at most 16 KB of headers, the address among them. */
+/** Node reads at most 16 KB of headers, including the address. */
 const headBytes = 15_000;
 const body = JSON.stringify({ model: openaiModel, messages: [{ role: "user", content: "Hi" }] });
 const chat = "/v1/chat/completions";
@@ -13,7 +13,7 @@ const sending =
   async () =>
     (await send(target, path, more)).status;
 
-/** Headers of a chat request, at their longest. */
+/** Headers of a chat request at their maximum length. */
 const headers: Readonly<Record<string, string>> = {
   "content-type": `application/json${fill(";a=b")}`,
   accept: fill("a/b;q=0.1,"),
@@ -48,7 +48,7 @@ const addresses: readonly (readonly [name: string, path: string])[] = [
   ["an id of 15 KB", `/v1/uploads/${fill("%F0%9F%98%80")}`],
 ];
 
-/** Each is 25 MB or less when it is inflated, which is the limit. */
+/** Each inflates to at most 25 MB, which is the limit. */
 const inflating: readonly (readonly [name: string, encoding: string, bytes: () => Buffer])[] = [
   ["24 MB of white space, gzip", "gzip", () => gzipSync(" ".repeat(24 * mebi))],
   ["24 MB of white space, deflate", "deflate", () => deflateSync(" ".repeat(24 * mebi))],

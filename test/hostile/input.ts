@@ -5,7 +5,7 @@ import type { MockOpenai } from "../support/mock-openai.ts";
 import type { MockReplicate } from "../support/mock-replicate.ts";
 import type { MockRerank } from "../support/mock-rerank.ts";
 
-/** A service, and the providers that it asks. */
+/** A service and its providers. */
 export interface Target {
   readonly url: string;
   readonly key: string;
@@ -19,9 +19,9 @@ export interface Target {
 export interface HostileInput {
   readonly kind: "json" | "headers" | "media" | "schemas" | "answers";
   readonly name: string;
-  /** Part of `npm test`, too. */
+  /** Part of `npm test` as well. */
   readonly isShort?: boolean;
-  /** Builds it once; what it returns sends it, and resolves with the status of the answer. */
+  /** Builds the request once. The returned function sends it, and resolves with the status of the response. */
   readonly prepare: (target: Target) => Send | Promise<Send>;
 }
 
@@ -33,7 +33,7 @@ interface Sent {
   readonly headers?: Readonly<Record<string, string>> | readonly string[];
 }
 
-/** Sends a request with the target's key, and reads the answer to its end. */
+/** Sends a request with the target's key, and reads the whole response. */
 export async function send({ url, key }: Target, path: string, { method = "POST", body, headers }: Sent) {
   const own = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const answer = await request(url + path, {
@@ -49,7 +49,7 @@ export async function send({ url, key }: Target, path: string, { method = "POST"
   return { status: answer.statusCode, text: Buffer.concat(parts).toString() };
 }
 
-/** A request whose body is made once. */
+/** A request whose body is built once. */
 export const posting =
   (path: string, makeBody: () => string | Buffer, headers?: Readonly<Record<string, string>>) =>
   (target: Target): Send => {

@@ -31,7 +31,7 @@ const stored: HostileInput = {
   },
 };
 
-/** A thousand references to one item of an answer. */
+/** A thousand references to one item of a response. */
 const referring: HostileInput = {
   kind: "json",
   name: "1,000 references to an item of 18 KB: responses to Anthropic",

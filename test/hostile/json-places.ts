@@ -1,12 +1,12 @@
 import { anthropicModel, geminiModel, localModel, openaiModel } from "./input.ts";
 
-/** Where JSON of the caller's stands in a body. */
+/** A place in a body for the caller's JSON. */
 export interface Place {
   readonly name: string;
   readonly path: string;
   /** The body, with `"X"` for the JSON. */
   readonly body: object;
-  /** It must be an object there. */
+  /** True if the JSON must be an object there. */
   readonly isObject?: boolean;
 }
 
@@ -20,7 +20,7 @@ const asked = (name: string) => [
   { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "1" }] },
 ];
 
-/** Every shape is sent to these. */
+/** The places that receive every shape. */
 export const places: readonly Place[] = [
   { name: "chat, a field", path: chat, body: { model: openaiModel, messages: user, x: "X" } },
   {
@@ -70,7 +70,7 @@ export const places: readonly Place[] = [
   },
 ];
 
-/** Only those of the short form are sent to these. */
+/** The places that receive only shapes of the short form. */
 export const furtherPlaces: readonly Place[] = [
   {
     name: "messages to Gemini, a schema",

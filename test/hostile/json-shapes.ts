@@ -7,10 +7,10 @@ export interface Shape {
   readonly make: () => string;
 }
 
-/** Less than the limits, because a body stands around a shape. */
+/** Less than the limits, to leave space for the body around a shape. */
 const [values, names, textBytes] = [49_000, 19_900, 20 * mebi];
 
-/** Of two million that there may be. */
+/** Almost two million, the limit. */
 const escapes = 1_990_000;
 
 const textOf = (unit: string, bytes = textBytes) => `"${unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))}"`;

@@ -5,12 +5,12 @@ const chat = "/v1/chat/completions";
 const gemini = (model: string, verb = "generateContent") => `/v1beta/models/${model}:${verb}`;
 const inlineImage = { type: "image_url", image_url: { url: `data:image/png;base64,${"QUJD".repeat(5)}` } };
 
-/** Ids that differ at their end only, so that comparing two takes as long as possible. */
+/** Ids that differ only at their end, so that comparing two takes as long as possible. */
 const alikeIds = { count: 4_400, of: (at: number) => `${"a".repeat(1_900)}${String(at).padStart(5, "0")}` };
 const alike = <T>(itemOf: (id: string, at: number) => T): T[] =>
   many(alikeIds.count, (at) => itemOf(alikeIds.of(at), at));
 
-/** Chat whose results come in the other order than its tool calls. */
+/** Chat whose results come in the reverse order of its tool calls. */
 const alikeCalls = (model: string) => ({
   model,
   messages: [
@@ -23,7 +23,7 @@ const alikeCalls = (model: string) => ({
   ],
 });
 
-/** As reasoning of an answer that was converted comes back: JSON in base64 in one text. */
+/** The state of reasoning in a converted response: JSON in base64 in one text. */
 const reasoningState = () => {
   const details = many(60_000, () => ({}));
   return Buffer.from("reasoning-state" + JSON.stringify({ reasoning_details: details })).toString("base64");

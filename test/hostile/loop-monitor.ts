@@ -1,6 +1,7 @@
 /**
- * Loaded into an API or worker process by `--import`, so that the process itself measures how long its event loop is held.
- * Listens on a loopback port, which it writes to a file of LOOP_MONITOR_DIR; an answer has what was measured since the last.
+ * Loaded into an API or worker process by `--import`, so that the process itself measures the blocking of its event
+ * loop. Listens on a loopback port, which it writes to a file of LOOP_MONITOR_DIR; a response has the measurements
+ * since the last one.
  */
 import { openSync, readSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -13,15 +14,15 @@ import { isMainThread } from "node:worker_threads";
 export interface Held {
   /** The longest delay of the loop. */
   readonly delayMs: number;
-  /** The longest without the time for which its thread waited for a processor, which other processes had. */
+  /** The longest delay without the time for which the thread waited for a processor used by other processes. */
   readonly heldMs: number;
 }
 
 const resolutionMs = 1;
-/** Until the timers have fired to which a delay is counted. */
+/** Waits for the timers that measure a delay. */
 const settleMs = 10;
 
-/** For how long this thread has waited for a processor so far. Linux: Documentation/scheduler/sched-stats.rst */
+/** The time for which this thread has waited for a processor so far. Linux: Documentation/scheduler/sched-stats.rst */
 function createWaited(): () => number {
   if (process.platform !== "linux") return () => 0;
   const file = openSync("/proc/thread-self/schedstat", "r");

@@ -9,9 +9,9 @@ import { type Figures, judge, measure, medianOf, startWatch } from "./watch.ts";
 /**
  * npm run test:hostile -- [--only pattern] [--rounds 5]
  *
- * Sends hostile inputs within the limits to an API and a worker process, and prints how long each held their event loops: the
- * median of the longest delays of its rounds (`held`: without the time for which the thread waited for a processor). Exits
- * with 1 if one held a loop for more than 100 ms. Then runs every regular expression of the code on its worst input.
+ * Sends hostile inputs within the limits to an API and a worker process, and prints how long each blocked their event loops:
+ * the median of the longest delays of its rounds (`held`: without the time for which the thread waited for a processor).
+ * Exits with 1 if one blocked a loop for more than 100 ms. Then runs every regular expression of the code on its worst input.
  * `--only`: inputs whose kind and name match, such as `^media: MP3`, or `regexps`.
  */
 const { values: options } = parseArgs({
@@ -25,7 +25,7 @@ const ms = (value: number) => value.toFixed(1).padStart(8);
 const row = ({ heldMs, delayMs, idleDelayMs, process: of, status, name }: Figures) =>
   `${ms(heldMs)} ${ms(delayMs)} ${ms(idleDelayMs)}  ${of.padEnd(8)} ${status}  ${name}`;
 
-/** How long this process takes for a harmless text of 20 MB. */
+/** The time that this process takes for a harmless text of 20 MB. */
 function harmlessMs(): number {
   const text = JSON.stringify("QUJD".repeat(5 * 1024 * 1024));
   return medianOf(
@@ -37,7 +37,7 @@ function harmlessMs(): number {
   );
 }
 
-/** Every regular expression of the code on its worst input, the slowest first. */
+/** Runs every regular expression of the code on its worst input, and sorts them by duration, the slowest first. */
 const measureRegexps = () =>
   findRegexps()
     .map((pattern) => ({ place: pattern.place, ms: slowestMs(pattern, limitMs) }))

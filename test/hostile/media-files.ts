@@ -10,12 +10,12 @@ export interface HostileFile {
   readonly make: () => Buffer;
 }
 
-/** What a form with a recording may hold is 25 MB. */
+/** A form with a recording has at most 25 MB. */
 const bytes = 20 * mebi;
 const latin1 = (text: string) => Buffer.from(text, "latin1");
 const after = (head: string | Buffer, rest: Buffer) =>
   Buffer.concat([typeof head === "string" ? latin1(head) : head, rest]);
-/** The unit again and again. */
+/** Repeats the unit. */
 const repeated = (unit: string | Buffer, length = bytes) => Buffer.alloc(length, unit as string, "latin1");
 
 const uint32 = (value: number) => {

@@ -27,7 +27,7 @@ function formOf(bytes: Buffer, mime: string, fields: Readonly<Record<string, str
 const form = { "content-type": `multipart/form-data; boundary=${boundary}` };
 const chat = "/v1/chat/completions";
 
-/** Every way in which a file comes in. */
+/** Every way to send a file. */
 const ways: readonly {
   readonly name: string;
   readonly of?: string;
@@ -119,7 +119,7 @@ const ways: readonly {
   },
 ];
 
-/** A JSON body holds no more: base64 takes a third more bytes. */
+/** The maximum in a JSON body: base64 takes a third more bytes. */
 const inlineBytes = 18 * 1024 * 1024;
 const base64Of = ({ make }: HostileFile) => make().subarray(0, inlineBytes).toString("base64");
 const addressOf = (file: HostileFile) => `data:${file.mime};base64,${base64Of(file)}`;

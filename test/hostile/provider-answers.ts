@@ -3,13 +3,13 @@ import { many, mebi, openaiModel, replicateModel } from "./input.ts";
 
 type ProviderName = "openai" | "anthropic" | "gemini" | "replicate" | "cohere";
 
-/** What a provider answers, whatever it was asked. */
+/** A provider's response to any request. */
 export interface HostileAnswer {
   readonly name: string;
   readonly provider: ProviderName;
   readonly isShort?: boolean;
   readonly isStream?: boolean;
-  /** It is a failure of the provider: another call must succeed before the next. */
+  /** True for a failure of the provider: another call must succeed before the next. */
   readonly fails?: boolean;
   readonly path?: string;
   readonly ask?: object;
@@ -32,7 +32,7 @@ const stream = (...events: readonly string[]): ProviderAnswer => ({
   events: [Buffer.from(events.join("") + end)],
   done: false,
 });
-/** JSON whose objects are as many as fit. */
+/** JSON with as many objects as fit. */
 const objects = (bytes: number) => `[${"{},".repeat(bytes / 3)}{}]`;
 const toolCall = (index: number, args: string, id?: string) => ({
   tool_calls: [{ index, ...(id && { id, type: "function" }), function: { ...(id && { name: "a" }), arguments: args } }],
@@ -118,7 +118,7 @@ const responseStream = (
 
 type Made = Pick<HostileAnswer, "name" | "make" | "fails">;
 
-/** Asked for in the provider's own format. */
+/** Calls in the provider's own format. */
 const native = (answers: readonly Made[], isStream: boolean): readonly HostileAnswer[] =>
   answers.map((answer) => ({
     ...answer,

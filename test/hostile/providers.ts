@@ -4,7 +4,7 @@ import { startMockOpenai } from "../support/mock-openai.ts";
 import { startMockReplicate } from "../support/mock-replicate.ts";
 import { startMockCohere } from "../support/mock-rerank.ts";
 
-/** The providers of a `Target`, and the settings of a service that asks them. */
+/** The providers of a `Target`, and the settings of a service that uses them. */
 export async function startProviders(onEnd: (stop: () => Promise<void>) => void) {
   const options = { record: false };
   const [openai, anthropic, gemini, replicate, cohere] = await Promise.all([

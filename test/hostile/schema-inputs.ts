@@ -126,7 +126,7 @@ const schemas: readonly Schema[] = [
   },
 ];
 
-/** As much of a prompt as the local model reads. */
+/** The local model reads only this much of a prompt. */
 const prompts = {
   numbers: "1 2 3.5 ".repeat(2_000),
   names: 'a "b" C D. '.repeat(1_400),

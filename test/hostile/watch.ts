@@ -6,18 +6,18 @@ import { join } from "node:path";
 import type { HostileInput, Target } from "./input.ts";
 import type { Held } from "./loop-monitor.ts";
 
-/** By process: api, workers, and idle, which only shows how busy the machine is. */
+/** Measurements by process: api, workers, and idle, which only shows how busy the machine is. */
 type Taken = Readonly<Record<string, Held>>;
 
 export interface Watch {
-  /** With which the processes to be watched are started. */
+  /** The environment of the watched processes. */
   readonly env: Readonly<Record<string, string>>;
-  /** What was measured since the last time. */
+  /** The measurements since the last call. */
   readonly take: () => Promise<Taken>;
   readonly stop: () => Promise<void>;
 }
 
-/** Starts an idle process; others are watched from their start with `env` on. */
+/** Starts an idle process; other processes are watched from their start with `env`. */
 export async function startWatch(): Promise<Watch> {
   const dir = await mkdtemp(join(tmpdir(), "inference-loops-"));
   const monitor = new URL("loop-monitor.ts", import.meta.url).href;
@@ -48,7 +48,7 @@ export interface Figures {
   readonly delayMs: number;
   readonly heldMs: number;
   readonly idleDelayMs: number;
-  /** Of the last answer. */
+  /** The status of the last response. */
   readonly status: number;
 }
 
@@ -57,7 +57,7 @@ const processes = ["api", "workers"];
 export const medianOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
-/** How long the input held each process, by so many rounds; by one if that is below `enoughMs`. */
+/** Measures how long the input blocked each process, in this many rounds, or in a single one below `enoughMs`. */
 export async function measure(
   { name, prepare }: HostileInput,
   target: Target,
@@ -85,7 +85,7 @@ export async function measure(
   }));
 }
 
-/** busy: the loop was delayed, but because other processes had the processors. */
+/** busy means that the loop was delayed because other processes used the processors. */
 export function judge({ delayMs, heldMs }: Figures, limitMs: number): "held" | "busy" | "free" {
   if (heldMs > limitMs) return "held";
   return delayMs > limitMs ? "busy" : "free";

@@ -6,7 +6,7 @@ import pytest
 
 URL = os.environ["SERVICE_URL"]
 KEY = os.environ["SERVICE_KEY"]
-# One pixel.
+# A single pixel.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
 
 

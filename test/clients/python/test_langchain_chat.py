@@ -32,7 +32,7 @@ def test_embeddings_of_tokens(bytes_as_tokens):
 
 def test_embeddings_of_more_texts_than_a_call_takes(bytes_as_tokens):
     texts = [f"text {number}" for number in range(300)]
-    # The refusal says what to set.
+    # The error message names the setting.
     with pytest.raises(BadRequestError, match="chunk_size"):
         embeddings().embed_documents(texts)
     assert len(embeddings(chunk_size=256).embed_documents(texts)) == 300

@@ -7,7 +7,7 @@ import litellm
 import pytest
 from conftest import KEY, PNG, URL
 
-# The prefix chooses the format.
+# The prefix selects the format.
 CHAT = {"model": "openai/local/chat", "api_base": f"{URL}/v1"}
 MESSAGES = {"model": "anthropic/local/chat", "api_base": URL}
 GEMINI = {"model": "gemini/local/chat", "api_base": f"{URL}/v1beta"}

@@ -13,7 +13,7 @@ from openai import AsyncOpenAI, NotFoundError
 from pydantic import BaseModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("one_event_loop")]
-# Traces go to OpenAI.
+# Traces would go to OpenAI.
 set_tracing_disabled(True)
 
 

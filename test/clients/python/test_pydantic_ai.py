@@ -87,12 +87,12 @@ async def test_tools(make):
     output, _ = await streamed(agent, 'look_up "Oslo"')
     assert output == whole.output
     assert cities == ["Oslo", "Oslo"]
-    # The history goes back as it came.
+    # The history is sent back unchanged.
     again = await agent.run("Good morning", message_history=whole.all_messages())
     assert "Good morning" in again.output
 
 
-# Chat and Responses get the file in a user's message behind the results.
+# Chat and Responses get the file in a user's message after the results.
 @FORMATS
 async def test_tools_that_return_files(make):
     cities = []
@@ -109,7 +109,7 @@ async def test_tools_that_return_files(make):
     assert result.output
 
 
-# It asks only models that it knows on Messages for a schema.
+# On Messages it sends a schema only to models that it knows.
 @pytest.mark.parametrize(
     ("make", "output"),
     [(make, ToolOutput(Weather)) for make in (chat, responses, messages, gemini)]
