@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { cases } from "../../infra/observability/alert-cases.ts";
 import { faultsOf, knownSeries } from "../support/promql.ts";
 
-/** What needs no promtool; `npm run check:alerts` proves when each alert fires. */
+/** The checks without promtool; `npm run check:alerts` proves when each alert fires. */
 
 interface Rule {
   readonly alert: string;

@@ -32,7 +32,7 @@ const withAudio = {
 };
 
 const price = fc.integer({ min: 1, max: 90_000_000 }).map((micro) => (micro / 1e6).toFixed(6));
-/** Cached input is the cheapest, as the catalog demands; the others lie as they may. */
+/** Cached input is the cheapest, as the catalog demands; the other prices are arbitrary. */
 const pricing = fc
   .tuple(price, price, price, price, price, price, price)
   .map(([a, b, cache_write, cache_write_1h, audio_input, output, audio_output]) => ({
@@ -69,7 +69,7 @@ const sizes = fc.record(
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 const anyTier = fc.constantFrom<Tier>("standard", "elite");
 
-/** `total` cut into pieces, one for each key, in any proportion. */
+/** Splits `total` into one part per key, in any proportion. */
 function cut<Key extends string>(total: number, keys: readonly Key[], at: readonly number[]): Record<Key, number> {
   const cuts = at.slice(0, keys.length - 1).map((each) => Math.floor(each * total));
   const marks = [0, ...cuts.sort((a, b) => a - b), total];
@@ -103,7 +103,7 @@ describe("bound", () => {
         const { catalog, model } = build(given);
         const bound = catalog.bound(model, given.size, given.tier);
         const { cacheWrites, parts } = given.size;
-        // What the request gives no cause for is not on the bill.
+        // The bill omits units that the request cannot cause.
         const heard: PriceKey[] = ["input", "cached_input"];
         if (cacheWrites) heard.push("cache_write");
         if (cacheWrites === "long") heard.push("cache_write_1h");
@@ -136,7 +136,7 @@ describe("bound", () => {
         expect(cap).toBeGreaterThanOrEqual(given.size.outputCap === undefined ? 1 : bound.outputCap);
         const worst = (outputCap: number) => catalog.bound(model, { ...given.size, outputCap }, given.tier).maxNanoUsd;
         expect(worst(cap)).toBeLessThanOrEqual(granted);
-        // At the full cap there is no token more to ask for.
+        // At the full cap no more tokens can be requested.
         expect(cap === bound.outputCap || worst(cap + 1) > granted).toBe(true);
       }),
       { numRuns: 300 },
@@ -237,7 +237,7 @@ describe("bound", () => {
     expect(catalog.billed(model, usage)).toEqual(usage);
     expect(catalog.cost(model, usage, "standard")).toBe(200_000n + 70_000n + 30_000_000n);
     expect(catalog.bound(model, sizeOf({ outputCap: 7 }), "standard").maxNanoUsd).toBeGreaterThan(30_000_000n);
-    // Nothing was used, so nothing was asked of the provider; and most models have no such price.
+    // No usage means that the provider received no request; and most models have no such price.
     expect(catalog.billed(model, { input: 0, output: 0 })).toEqual({ input: 0, output: 0 });
     const { catalog: other, model: usual } = catalogWith(textModel);
     expect(other.billed(usual, { input: 100 })).toEqual({ input: 100 });

@@ -22,7 +22,7 @@ const byId = (models: readonly Model[]) => models.map((model) => [model.id, mode
 const chatRoute = paidRoutes.find(({ endpoint }) => endpoint === "/v1/chat/completions");
 const registry = { known: () => false } as Parameters<typeof listedModel>[0]["registry"];
 
-/** Whether a chat request with these fields passes the checks of admission. */
+/** True if a chat request with these fields passes the checks of admission. */
 function isAdmitted({ id: model }: Model, fields: object): boolean {
   const body = { model, messages: [{ role: "user", content: "Hi" }], ...fields };
   if (!chatRoute) throw new Error("no route");
@@ -67,7 +67,7 @@ function uploadFields(model: Model): readonly string[] {
       catalog.checkInput(model, { value: { ...required, [field]: value }, at: "input" });
       return true;
     } catch (error) {
-      // Another field may be at fault, one that is required and an upload, too.
+      // Another field may be at fault, for example a required upload.
       return (error as { param?: string }).param?.startsWith(`input.${field}`) === false;
     }
   };
@@ -103,7 +103,7 @@ test("modalities follow the type and the task", () => {
   expect(of("openai/gpt-transcribe")).toEqual(["text,audio", "text"]);
   expect(of("kuaishou/kling-3.0-pro-image-to-video")).toEqual(["text,image", "video"]);
   expect(of("elevenlabs/eleven-music")).toEqual(["text", "audio"]);
-  // Without the pattern of an upload's id the units name the field.
+  // Only the units name the field if it lacks the pattern of an upload's id.
   expect(catalogWith(imageModel).model.inputModalities).toEqual(["text"]);
   const priced = { units: { image: { field: "n" }, input_image: { items_of: ["image"] } } };
   const edits = { ...imageModel, ...priced, pricing: { image: "0.04", input_image: "0.01" } };
@@ -113,7 +113,7 @@ test("modalities follow the type and the task", () => {
 
 const tools = [{ type: "function", function: { name: "add", parameters: { type: "object", properties: {} } } }];
 const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"], additionalProperties: false };
-/** By parameter: the fields of a request that uses it; the first one is lost where it is not supported. */
+/** The fields of a request that uses a parameter. An unsupported parameter makes the first one ineffective. */
 const uses: Readonly<Record<string, (model: Model) => JsonObject>> = {
   max_tokens: () => ({ max_tokens: 20_000 }),
   max_completion_tokens: () => ({ max_completion_tokens: 20_000 }),
@@ -138,7 +138,7 @@ const uses: Readonly<Record<string, (model: Model) => JsonObject>> = {
 
 const spoken: Partial<Record<string, Format>> = { anthropic: "messages", gemini: "gemini" };
 
-/** Whether the parameter reaches every upstream of the model, converted or as it is. */
+/** True if the parameter reaches every upstream of the model, converted or unchanged. */
 function reachesAll(model: Model, parameter: string): boolean {
   const fields = uses[parameter]?.(model) ?? {};
   if (!isAdmitted(model, fields)) return false;
@@ -189,7 +189,7 @@ test("a model that reasons has every effort converted for its upstreams, and rea
       expect([model.id, effort, isAdmitted(model, { reasoning_effort: effort })]).toEqual([model.id, effort, true]);
     expect(reasoning?.mandatory ?? false).toBe(reasoning ? !reasoning.supported_efforts.includes("none") : false);
   }
-  // What a provider bills without showing it is reasoning.
+  // Billed, hidden output of a provider is reasoning.
   expect(texts.filter(({ hiddenReasoning, reasoning }) => hiddenReasoning && !reasoning)).toEqual([]);
 });
 

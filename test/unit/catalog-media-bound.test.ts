@@ -11,7 +11,7 @@ const models = catalog
   .list()
   .filter(({ maxPartTokens, ownedBy }) => ownedBy !== "local" && Object.keys(maxPartTokens).length > 0);
 
-/** Words that are compressed as those of a language are: to about half. */
+/** Words that compress like those of a language: to about half. */
 function prose(words: number, seed: number): string {
   let state = seed + 1;
   const next = (below: number) => {
@@ -149,7 +149,7 @@ const formats: Readonly<
 
 const detailOf = (media: Media): object => (media.kind === "image" ? { detail: media.detail } : {});
 
-/** What the provider bills, and where: sound apart, and what it writes to a cache. */
+/** The provider's bill by kind: sound is separate, and so are cache writes. */
 function usageOf(model: Model, given: readonly File[], caching: Caching): Partial<Record<PriceKey, number>> {
   const heard = given.filter(({ media }) => media.kind === "audio" || media.kind === "film");
   const tokens = (some: readonly File[]) => some.reduce((sum, { media }) => sum + billOf(model.id, media), 0);
@@ -160,7 +160,7 @@ function usageOf(model: Model, given: readonly File[], caching: Caching): Partia
   return { [key]: rest, audio_input: audio, output: 50 };
 }
 
-/** Models that take the same kinds of parts, by these. */
+/** Models that accept the same kinds of parts, by these kinds. */
 const groups = new Map<string, Model[]>();
 for (const model of models) {
   const kinds = (["image", "audio", "file"] as const).filter((kind) => model.features.has(kind)).join();

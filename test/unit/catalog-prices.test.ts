@@ -10,7 +10,7 @@ import {
   withField,
 } from "../support/catalog-fixture.ts";
 
-/** A rational number, worked out without the code under test. */
+/** A rational number, independent of the code under test. */
 interface Ratio {
   readonly over: bigint;
   readonly under: bigint;

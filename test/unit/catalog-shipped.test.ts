@@ -53,7 +53,8 @@ describe("the catalog that is shipped", () => {
         .map(({ id }) => id),
     );
     const texts = catalog.list().filter((model) => model.type === "text");
-    // OpenAI's since GPT-5, Claude since 4, Gemini since 2.5, Grok since 4; and what a caller can tell its host not to show.
+    // OpenAI's since GPT-5, Claude since 4, Gemini since 2.5, Grok since 4; and models whose host can hide reasoning on
+    // request.
     const expected = texts.filter(
       ({ id, upstreams }) =>
         /^(openai\/gpt-([5-9]|oss)|anthropic\/|google\/|xai\/)/.test(id) ||
@@ -67,7 +68,7 @@ describe("the catalog that is shipped", () => {
   test("calls OpenAI's models in the format with all their features", () => {
     const only = (format: string) =>
       catalog.list().filter(({ upstreams }) => upstreams.some(({ formats }) => formats?.join() === format));
-    // Chat completions refuse tools to those of them that reason; responses have no sound.
+    // Chat completions refuse tools to reasoning models among them; responses have no sound.
     const reasoning = catalog.list().filter(({ id }) => /^openai\/gpt-(5\.[2-9]|6)/.test(id));
     expect(reasoning.length).toBeGreaterThan(10);
     expect(only("responses")).toEqual(reasoning);
@@ -111,7 +112,7 @@ describe("the catalog that is shipped", () => {
     for (const { id, features, ownedBy } of writes) {
       const { input, cache_write_1h } = listUsd(id);
       expect(features.has("cache_retention")).toBe(true);
-      // An hour at Anthropic, half a day at OpenAI.
+      // Anthropic's entries live for an hour, OpenAI's for half a day.
       expect(Number(cache_write_1h)).toBeCloseTo((ownedBy === "openai" ? 2.5 : 2) * Number(input), 9);
     }
     expect(listUsd("openai/gpt-6-sol")).toMatchObject({ cache_write_1h: "5.00", cache_write_1h_above_272000: "10.00" });
@@ -122,7 +123,7 @@ describe("the catalog that is shipped", () => {
     expect(lines.length).toBeGreaterThan(100);
     const isFree = ({ list_usd }: { list_usd: string }) => Number(list_usd) === 0;
     expect(lines.filter((line) => Number(line.elite_usd) >= Number(line.list_usd) && !isFree(line))).toEqual([]);
-    // Nothing but moderations is free.
+    // Only moderations are free.
     const free = catalog.list().filter((model) => Object.values(catalog.pricing(model)).some(isFree));
     expect(free.map(({ endpoint }) => endpoint)).toEqual(free.map(() => "/v1/moderations"));
   });
@@ -209,7 +210,7 @@ describe("the models for images and media that are shipped", () => {
     expect([column("1k"), column("2k"), cost({})]).toEqual([[0.04, 0.06], [0.06, 0.08], 0.04]);
   });
 
-  /** Of one second each, in the order of the values given. */
+  /** One second for each of the values, in their order. */
   const seconds = (id: string, field: string, values: readonly unknown[], more: Json = {}) =>
     values.map((value) => costUsd(id, { prompt: "", ...more, [field]: value }, { second: 1 }));
 
@@ -270,7 +271,7 @@ describe("the models for images and media that are shipped", () => {
       }
   });
 
-  /** At the lowest price of each, of the provider's own: what it makes, and a character of the prompt. */
+  /** The provider's own lowest price of each model: the output, and a character of the prompt. */
   test.each<[id: string, input: Json, made: Json, providerUsd: number, characterUsd: number]>([
     ["openai/gpt-image-2", { quality: "low", size: "1536x1024" }, { image: 1 }, 0.005, 0.00000125],
     ["openai/gpt-image-2.5-flare", { quality: "low", size: "1024x1024" }, { image: 1 }, 0.00588, 0.00000125],

@@ -41,23 +41,23 @@ const entry = (id: string, amountNanoUsd: bigint, kind = "usage", shortfallNanoU
 const refused = { outcome: "refused", status: 503, code: "no_capacity", begun: false } as const;
 const disconnected = { outcome: "none", failure: "ECONNRESET" } as const;
 
-/** A run in which much went wrong, and all as it should. */
+/** A run with many faults, and correct handling of all of them. */
 const clean: RunLog = {
   calls: [
     call(1),
     // Its first upstream failed.
     call(2),
     call(3, refused),
-    // Its API was killed. What the provider did for it is charged.
+    // Its API was killed. The provider's work for it is charged.
     { ...call(4, { ...disconnected, instance: "api-2" }), requestId: undefined as never },
     call(5, { kind: "chat stream", outcome: "disconnected", begun: false }),
     call(6, { idempotencyKey: "key-6" }),
     call(7, { marker: "c6", idempotencyKey: "key-6", replayed: true }),
     call(8, { behavior: "hugeUsage" }),
     call(9, { kind: "upload" }),
-    // Its worker died when the cost was decided.
+    // Its worker died during the capture.
     call(10, refused),
-    // Its API died before it noted that it had delivered it, and it is free.
+    // Its API died before recording the delivery, so it is free.
     call(11, { instance: "api-2", endedMs: 4_050, startedMs: 3_900 }),
     call(12, { instance: "api-2", startedMs: 1_000, endedMs: 1_500 }),
   ],
@@ -72,7 +72,7 @@ const clean: RunLog = {
     run(11),
     run(12),
   ],
-  // It broke off: its caller disconnected.
+  // It broke off because its caller disconnected.
   counts: [run(5)],
   faults: [{ kind: "api killed", instance: "api-2", startedMs: 4_100, endedMs: 6_000 }],
   entries: [
@@ -116,7 +116,7 @@ const amountOf = (id: string) => clean.entries.find((each) => each.id === id)?.a
 
 test("a run without a defect breaks no invariant, and credits less bills are the balance", () => {
   expect(Object.entries(examine(clean)).filter(([, found]) => found.length > 0)).toEqual([]);
-  // Without ids of their own: the caller that its API lost.
+  // Only the caller that its API lost counts by its charge.
   expect(differenceFromBills(clean)).toEqual({ nanoUsd: 0n, billed: 6, byCharge: 1 });
 });
 

@@ -7,7 +7,7 @@ import { alone, never, said, shareCounting } from "../support/counting-setup.ts"
 const counting = shareCounting();
 beforeAll(() => counting.estimate(said("hi"), never), 60_000);
 
-/** How many turns the event loop takes until the work is done. */
+/** Counts the turns of the event loop until the work is done. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let [turns, isDone] = [0, false];
   const end = () => void (isDone = true);
@@ -16,7 +16,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-/** So many bytes at most are processed in one turn. */
+/** The most bytes that one turn processes. */
 const turnBytes = 512 * 1024;
 
 const manySmall = () => Array.from({ length: 100_000 }, () => ({ role: "user", content: "hello world" }));
@@ -36,7 +36,7 @@ const letters = random(120 * kb)
   .replace(/[^a-z]/gi, "")
   .toLowerCase();
 
-/** Uncut, each of the first six takes the tokenizer seconds. */
+/** Each of the first six would take the tokenizer seconds without splitting. */
 const hostile: readonly (readonly [string, string, number])[] = [
   ["one letter", "a".repeat(120 * kb), 120 * 128],
   ["emoji", "😀".repeat(30 * kb), 30 * kb],
@@ -53,7 +53,7 @@ test.each(hostile)(
   { timeout: 60_000 },
   async (_, text, expected) => {
     const counted = counting.estimate(said(text), never);
-    // If it were tokenized here, the event loop would take a handful of turns.
+    // On the main thread, tokenizing would take only a handful of turns.
     expect(await turnsDuring(counted)).toBeGreaterThan(100);
     expect(Math.abs((await counted) - alone - expected) / expected).toBeLessThan(0.05);
   },
@@ -63,7 +63,7 @@ test("20 MB is counted by a sample from all of it, in many turns of the event lo
   // Flat in memory, like the strings of JSON.parse.
   const english = Buffer.from("The quick brown fox jumps over the lazy dog. ".repeat(222_222)).toString();
   const digits = Buffer.from("0123456789".repeat(1_000_000)).toString();
-  // Nine words and a dot to 45 bytes; three digits to a token.
+  // 45 bytes have nine words and a dot; a token has three digits.
   const exact = 222_222 * 10 + 3_333_334;
   const request = said([english, digits].map((text) => ({ type: "text", text })));
   const tokens = await counting.estimate(request, never);

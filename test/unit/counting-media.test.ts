@@ -27,7 +27,7 @@ function gif(width: number, height: number): Buffer {
   return bytes;
 }
 
-/** With a camera's notes before the frame's header. */
+/** A JPEG with a camera's metadata before the frame's header. */
 function jpeg(width: number, height: number): Buffer {
   const notes = Buffer.alloc(2 + 20_000);
   notes.writeUInt16BE(0xffe1);
@@ -100,7 +100,7 @@ const vocabulary =
     " ",
   );
 
-/** By what its owner publishes, in `test/support/provider-bills.ts`. */
+/** Counts by the owner's published rules, in `test/support/provider-bills.ts`. */
 const owned = (id: string, part: object) =>
   counting.estimate({ ...said([part]), model: id.replace(/^\w+\//, "") }, never, id.split("/")[0]);
 const models = [

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { alone, never, said, startCounting } from "../support/counting-setup.ts";
 
-/** 1,250 tokens, by its bytes 2,500. */
+/** 1,250 tokens, or 2,500 estimated from its bytes. */
 const text = "a".repeat(10_000);
 const counted = alone + 1_250;
 const byBytes = alone + 2_500;
@@ -107,7 +107,7 @@ test("an aborted count rejects at once, and the others get their own answers", a
   void stays.then(() => (isAnswered = true));
   running.abort("gone");
   waiting.abort("gone too");
-  // The limits of the one that is counted and of the one that stays.
+  // One limit for the current count, and one for the idle thread.
   expect(clock.pending()).toBe(2);
   const results = await Promise.allSettled(aborted);
   expect(isAnswered).toBe(false);

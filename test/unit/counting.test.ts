@@ -57,7 +57,7 @@ test("a tool counts within 15 % of what its provider counts", async () => {
   expect(tokens).toBeLessThan(101 * 1.15);
 });
 
-/** As OpenAI's own tokenizer (the package tiktoken 1.0.22) counts them. */
+/** The counts of OpenAI's own tokenizer (the package tiktoken 1.0.22). */
 test("code and other scripts are tokenized", async () => {
   expect(await estimate(said("hello world"))).toBe(alone + 2);
   expect(await estimate(said("人工智能是计算机科学的一个分支"))).toBe(alone + 10);

@@ -24,7 +24,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const read = (address: string) => readFile(join(folder, address.replace("/dashboard/", "")));
 
-/** What the browser loads before it shows a screen: what the page names, and the screen's own file. */
+/** The bytes that the browser loads before it shows a screen: the files named by the page, and the screen's own. */
 async function firstLoadBytes(screen: string): Promise<number> {
   const named = [...html.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map(([, address = ""]) => address);
   const own = (await readdir(join(folder, "assets"))).filter((name) => name.startsWith(`${screen}-`));

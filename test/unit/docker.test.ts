@@ -27,7 +27,7 @@ const composeOf = (file: string) => parse(readFileSync(file, "utf8"), { merge: t
 const compose = composeOf("docker-compose.yml");
 const text = readFileSync("docker-compose.yml", "utf8");
 const programs = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === "node");
-/** What runs on; the rest is one command that ends. */
+/** The long-running programs; the other one is a single command. */
 const ours = programs.filter(([name]) => name !== "migrate");
 const workers = ours.filter(([, { command }]) => command?.[1] === "workers/main.ts");
 const givenTo = (service: string) => Object.keys(compose.services[service]?.environment ?? {});
@@ -39,16 +39,16 @@ const known = [
   ...upstreams.map(({ name }) => name),
   ...secrets.map((name) => `${name}_FILE`),
 ];
-/** A variable may be commented out, if an empty one is not the default. */
+/** A variable may be commented out if its default is not empty. */
 const example = readFileSync(".env.example", "utf8")
   .split("\n")
   .filter((line) => /^#?[A-Z0-9_]+=/.test(line))
   .map((line) => line.replace("#", "").split("=", 2) as [string, string]);
 const offered = example.map(([name]) => name);
 
-/** `${NAME:-default}` and `${NAME:?why}` as compose reads them from the given variables. */
+/** Expands `${NAME:-default}` and `${NAME:?why}` as compose does from the given variables. */
 const resolve = (text: string, from: Readonly<Record<string, string>>): string => {
-  // From the inside: a default may have variables.
+  // Start with the innermost: a default may have variables.
   const resolved = text.replace(
     /\$\{(\w+)(?::?-([^{}]*)|:?\?[^{}]*)?\}/g,
     (_, name: string, initial?: string) => from[name] || initial || "",

@@ -14,7 +14,7 @@ const files = (folder: string, ending: RegExp): string[] =>
 const documents = [...readdirSync(".").filter((file) => file.endsWith(".md")), ...files("docs", /\.md$/)];
 const text = (file: string) => readFileSync(file, "utf8");
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** The anchors that GitHub generates for a page's headings. */
 const anchors = (page: string): Set<string> =>
   new Set(
     [...text(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>

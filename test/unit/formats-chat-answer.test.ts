@@ -42,7 +42,7 @@ const eventsOf = (text: string): Json[] =>
       return JSON.parse(event.slice("data: ".length)) as Json;
     });
 
-/** Assembles events as the strictest client does: it concatenates whatever repeats. */
+/** Assembles events as the strictest client does: it concatenates repeated fields. */
 function assemble(text: string): Assembled[] {
   const choices: Assembled[] = [];
   for (const event of eventsOf(text)) {
@@ -85,10 +85,10 @@ const answer = fc.record({
   calls: fc.array(toolCall, { maxLength: 3 }),
   finish: fc.constantFrom("stop", "tool_calls", "length"),
 });
-/** How a server may deviate from OpenAI's. */
+/** A server's possible deviations from OpenAI's. */
 const deviations = fc.record({
   role: fc.constantFrom("first", "every", "never", "null"),
-  // Two calls of one index differ by their ids alone.
+  // Two calls of one index differ only by their ids.
   call: fc.constantFrom(
     { index: "own", id: "first" },
     { index: "own", id: "every" },
@@ -298,7 +298,7 @@ test("missing fields of an answer are filled in", () => {
 test("output is counted in bytes of text, reasoning, refusal and tool calls", () => {
   expect(outputBytes({ content: "é", refusal: "no", reasoning_content: "abc" })).toBe(7);
   expect(outputBytes({ reasoning: "abc" })).toBe(3);
-  // MiniMax's own; a signed detail repeats what is counted already.
+  // MiniMax's own field; a signed detail repeats content that is already counted.
   expect(outputBytes({ reasoning_details: [{ type: "reasoning.text", text: "abc" }] })).toBe(3);
   expect(outputBytes({ reasoning_details: [{ type: "reasoning.text", text: "abc", signature: "x" }] })).toBe(0);
   expect(outputBytes({ tool_calls: [{ function: { name: "f", arguments: "{}" } }, null, {}] })).toBe(3);

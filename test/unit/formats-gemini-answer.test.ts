@@ -220,7 +220,7 @@ test("a chat response as Gemini", () => {
   expect(fromChat(answer, identity, includeThoughts)).toEqual(
     expected({ text: "Hm.", thought: true }, ...words, ...calls),
   );
-  // Without includeThoughts there are none.
+  // There are none without includeThoughts.
   expect(fromChat(answer, identity, {})).toEqual(expected(...words, ...calls));
 });
 

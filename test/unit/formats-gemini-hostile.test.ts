@@ -203,7 +203,7 @@ test("a corrupted chat request is accepted or refused by name", () => {
   );
 });
 
-/** A response is never refused: what cannot be read is dropped. */
+/** A response is never refused: unreadable parts are dropped. */
 test("a corrupted response of the provider is read as far as possible", () => {
   fc.assert(
     fc.property(corrupted(answer), (body) => {

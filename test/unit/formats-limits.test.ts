@@ -178,7 +178,7 @@ test("a long conversation is accepted", () => {
 
 const gemini = geminiCodec("local/chat", false, false);
 
-/** The code of the error that a body is answered with. */
+/** The code of a body's error. */
 function refusalOf(codec: Codec, body: unknown): string | undefined {
   try {
     codec.parse(body, 1_000);
@@ -203,7 +203,7 @@ describe("validation stops at the first invalid item", () => {
     let reads = 0;
     const fault = Object.defineProperty({}, field, { enumerable: true, get: () => (reads++, 5) });
     expect(refusalOf(codec, bodyOf(Array(length).fill(fault)))).toBe("invalid_value");
-    // The depth check before reads each once.
+    // The preceding depth check reads each once.
     expect(reads).toBeGreaterThanOrEqual(length);
     expect(reads).toBeLessThan(length + 20);
   });

@@ -29,7 +29,7 @@ const audioPart = (type: string, bytes: Buffer) => ({
 });
 type Kind = "image" | "audio" | "file";
 
-/** By format and kind: the codec, the field with the bytes, and a request with bytes of a type. */
+/** The format, the kind, the codec, the field with the bytes, and a request with bytes of a type. */
 const inlineParts: readonly (readonly [string, Kind, Codec, string, (type: string, bytes: Buffer) => Json])[] = [
   [
     "chat",

@@ -34,7 +34,7 @@ test("events are unchanged except for our model id, without pings, and counted",
   ];
   for (const event of events)
     expect(stream.write(event)).toBe(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
-  // Nothing may come after it, so it waits for the decision.
+  // No event may follow it, so it waits for the capture.
   for (const type of ["ping", "error", "two\nlines", undefined, "message_stop"])
     expect(stream.write({ type })).toBe("");
   expect(stream.outputBytes()).toBe("look{}".length + 2 + "abc".length);

@@ -51,14 +51,14 @@ const spoken: fc.Arbitrary<Said> = fc
   })
   .map(({ finish, refusal, calls, input, cached, output, thought, ...said }) => ({
     ...said,
-    // Two providers have a text for a refusal only at the end, and no answer both refuses and calls a tool.
+    // Two providers have a refusal's text only at the end, and no answer both refuses and calls a tool.
     calls: finish === "content_filter" ? [] : calls,
     finish: finish === "stop" && calls.length > 0 ? "tool_calls" : finish,
     refusal: finish === "content_filter" ? refusal : "",
     usage: { input: input + cached, cached, output: output + thought, reasoning: thought },
   }));
 
-/** Cuts after the UTF-16 units whose bit is set, also within a character. */
+/** Cuts after the UTF-16 units whose bit is set, even within a character. */
 const cutBy =
   (bits: readonly boolean[]): Cut =>
   (text) => {
@@ -116,7 +116,7 @@ test.each(pairs)(
   },
 );
 
-/** What a caller can read of it: two formats have no field for a refusal. */
+/** The content that a caller can read: two formats have no field for a refusal. */
 function understood(said: Said, caller: Format): Partial<Said> {
   const { state: _, refusal, ...rest } = said;
   return caller === "chat" || caller === "responses" ? { ...rest, refusal } : { ...rest, text: said.text + refusal };

@@ -27,7 +27,7 @@ const turnOf = {
   },
 };
 
-/** The model's message as chat, after an answer went to the caller and came back. */
+/** The model's message as chat, after a round trip through the caller. */
 function returned(caller: keyof typeof turnOf, message: Json, isStream: boolean): unknown {
   const { request, assemble } = callers[caller];
   const converter = converters[caller];

@@ -31,7 +31,7 @@ test("searches are counted as Cohere does", () => {
     return rerankSize(rerankOf(body), (each) => each.length).searches;
   };
   expect([searches(1, 1), searches(100, 499), searches(101, 499)]).toEqual([1, 1, 2]);
-  // With the query, a document of 500 tokens is too long for one chunk.
+  // A document of 500 tokens is too long for one chunk, because the query counts as well.
   expect([searches(100, 500), searches(50, 999), searches(100, 1_000)]).toEqual([2, 1, 3]);
   expect(searches(100, 1_000, { max_tokens_per_doc: 499 })).toBe(1);
 });

@@ -54,7 +54,7 @@ test("tools, results and calls count with their framing", () => {
   expect(plain.textBytes).toBe(plain.size.inputBytes);
   const shell = parse(ask({ tools: [{ type: "shell", environment: { type: "local" } }] }));
   expect(shell.size.inputBytes).toBe(shell.textBytes + 1024);
-  // What becomes of them in chat is longer: a schema, and names with their namespace's.
+  // Their converted form in chat is longer: a schema, and names prefixed with their namespaces.
   const longer = parse(
     ask({ tools: [{ type: "namespace", name: "crm", tools: [{ type: "custom", name: "write" }] }] }),
   );

@@ -201,7 +201,7 @@ const calls = fc.array(
 );
 type Calls = typeof calls extends fc.Arbitrary<infer T> ? T : never;
 
-/** The tools that are called, and their calls as chat has them. */
+/** The called tools, and their calls in chat's form. */
 function toolsAndCalls(each: Calls) {
   const tools = each.map(({ kind, name }, c): Json => {
     if (kind === "tool_search") return { type: kind, execution: "client" };

@@ -71,7 +71,7 @@ test.each([
   { prompt_tokens: 1.5 },
   { prompt_tokens: Number.NaN },
   { prompt_tokens: 1e15 },
-  // Counted as 0, the answer would be free.
+  // A count of 0 would make the answer free.
   { prompt_tokens: 3, completion_tokens: -5 },
   { prompt_tokens: 3, completion_tokens: 1.5 },
   { prompt_tokens: 3, completion_tokens: "9" },

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Frame, fromField, limitBytes, splitText, toField } from "../../shared/jobs/frames.ts";
 
-/** A text over several frames: few characters, repeated, after one that shifts where the cuts fall. */
+/** A text over several frames: few characters, repeated, after one that shifts the cuts. */
 const longText = fc
   .tuple(fc.string({ maxLength: 3 }), fc.string({ unit: "binary", minLength: 1, maxLength: 5 }), fc.nat(300_000))
   .map(([before, unit, length]) => before + unit.repeat(Math.ceil(length / unit.length)));

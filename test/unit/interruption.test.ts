@@ -42,7 +42,7 @@ describe.each<AbortCause>(["disconnected", "deadline"])("%s", (cause) => {
       const { clock, interruption, abort, reason, aborted } = openStream(true);
       abort(cause);
       abort(later);
-      // A deadline has used up the call's own signal: what comes after it waits for the 30 s.
+      // A deadline has aborted the call's own signal, so only the 30 s limit the rest.
       if (cause === "deadline") clock.advance(30_000);
       expect([reason(), aborted()]).toEqual([cause, cause]);
       interruption.close();

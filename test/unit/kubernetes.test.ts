@@ -10,7 +10,7 @@ import { metricList } from "#platform/metrics";
 import { valuesSchema } from "../../infra/k8s/values-schema.ts";
 import serviceManifest from "../../package.json" with { type: "json" };
 
-/** What needs no Helm; `npm run check:chart` renders the chart. */
+/** The checks without Helm; `npm run check:chart` renders the chart. */
 
 const folder = "infra/k8s/chart";
 const yaml = (file: string) => parse(readFileSync(file, "utf8")) as Record<string, unknown>;
@@ -35,7 +35,7 @@ const { config, secrets } = (valuesSchema as unknown as Properties).properties a
 >;
 const secretsOf = (processes: string) => Object.keys(secrets.properties[processes]?.properties ?? {});
 
-/** `- { name: NAME, value: ... }`, where a pool's variable has one name for each pool. */
+/** `- { name: NAME, value: ... }`, in which a pool's variable has one name for each pool. */
 const setByTemplates = [...all.matchAll(/- \{ name: ([A-Z_]+)(\{\{ upper \$pool \}\})?,/g)].flatMap(
   ([, name, ofPool]) => (ofPool ? pools.map((pool) => `${name}${pool.toUpperCase()}`) : [name as string]),
 );

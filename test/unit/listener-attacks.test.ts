@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createListener } from "../../api/http/listener.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 
-/** Requests that proxies and servers have understood differently, and headers without end. No app sees any of them. */
+/** Requests that proxies and servers have parsed differently, and endless headers. None of them reaches the app. */
 
 const chunked = "Transfer-Encoding: chunked";
 const end = "0\r\n\r\n";
@@ -91,7 +91,7 @@ test("500 connections that never finish their headers do not keep a caller waiti
   expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
   const answers = await Promise.all(sockets.map(({ ended }) => ended));
   for (const { stop } of sockets) stop();
-  // Bytes that come after the end may reset the connection before the answer is read.
+  // Bytes after the end may reset the connection before the response is read.
   const dripping = starts.length - 1;
   const isExpected = (answer: string, at: number) =>
     answer.startsWith("HTTP/1.1 408 ") || (answer === "" && at % starts.length === dripping);

@@ -10,14 +10,14 @@ type Draw = (x: number, y: number) => Pixel;
 interface Shape {
   readonly colorType?: number;
   readonly depth?: number;
-  /** Of the row: 0 to 4. */
+  /** The filter of the row: 0 to 4. */
   readonly filter?: (y: number) => number;
   readonly interlace?: number;
-  /** Indexed: the color of a pixel is its place in the palette. */
+  /** The palette of an indexed image; a pixel's color is an index into it. */
   readonly palette?: readonly Pixel[];
 }
 
-/** A PNG file made by the letter of https://www.w3.org/TR/png-3/, with any filter and type of color. */
+/** A PNG file that follows https://www.w3.org/TR/png-3/ exactly, with any filter and type of color. */
 function pngFile(width: number, height: number, draw: Draw, shape: Shape = {}): Buffer {
   const { colorType = 6, depth = 8, filter = () => 0, interlace = 0, palette = [] } = shape;
   const samplesOf = ([red, green, blue, alpha]: Pixel): number[] => {
@@ -57,7 +57,7 @@ function pngFile(width: number, height: number, draw: Draw, shape: Shape = {}): 
     Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
     pngChunk("IHDR", header),
     ...(colorType === 3 ? colors : []),
-    // In several parts, as most files have them.
+    // Split the data into several chunks, as most files do.
     pngChunk("IDAT", data.subarray(0, 7)),
     pngChunk("IDAT", data.subarray(7)),
     pngChunk("IEND", Buffer.alloc(0)),

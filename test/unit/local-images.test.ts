@@ -9,7 +9,7 @@ interface Chunk {
   readonly data: Buffer;
 }
 
-/** The chunks, their check sums proven, and the pixels: red, green, blue. */
+/** The chunks, with verified checksums, and the pixels: red, green, blue. */
 function decode(png: Buffer) {
   expect(png.toString("latin1", 0, 8)).toBe("\x89PNG\r\n\x1a\n");
   const chunks: Chunk[] = [];

@@ -13,7 +13,7 @@ test.each([
   ["Nobody   likes you...", ["harassment"]],
   [`A n${"ú"}de dream`, ["sexual"]],
   ["Show me how to make a bomb", ["illicit/violent", "violence"]],
-  // Whole words only.
+  // Only whole words match.
   ["A skill, a stable, a bombastic speech, 3 boots", []],
 ])("%j: %j", async (text, categories) => {
   expect(await flagged(text)).toEqual([categories]);

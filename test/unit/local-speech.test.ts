@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { begin, generate, never } from "../support/local-media-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
-/** The header, proven, and the samples. */
+/** The verified header, and the samples. */
 function decode(wav: Buffer) {
   expect(wav.toString("latin1", 0, 4) + wav.toString("latin1", 8, 16)).toBe("RIFFWAVEfmt ");
   expect(wav.readUInt32LE(4)).toBe(wav.length - 8);

@@ -135,7 +135,7 @@ test("json_schema without a schema is refused by its name", async () => {
   });
 });
 
-/** Types whose JSON schema and meaning zod knows. */
+/** Types whose JSON schema and semantics zod implements. */
 const types = fc.letrec<{ type: z.ZodType; leaf: z.ZodType }>((tie) => ({
   leaf: fc.oneof(
     fc.constantFrom<z.ZodType>(

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { groupCommit, type Pacing } from "../../shared/platform/group-commit.ts";
 
-/** Writes that end when the test says so. */
+/** A store whose writes end when the test says so. */
 function createStore(limit = 100, pacing?: Pacing) {
   const writes: {
     key: string;
@@ -116,7 +116,7 @@ test("paced: writes of few items run beside each other, after one of many the ne
   expect(groups()).toEqual(["1", "2"]);
   await end(1);
   expect(groups()).toEqual(["1", "2", "3 4 5"]);
-  // The first writer is free, and finds nothing. Beside the write of many there is no other.
+  // The first writer is free, and has no work: a large write runs alone.
   await end(0);
   await addAll("6");
   await end(2);

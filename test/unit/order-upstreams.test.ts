@@ -32,7 +32,7 @@ const depsOf = (random: () => number, open: readonly string[] = []): OrderDeps =
 });
 const usual = { preferences: undefined, stream: false };
 
-/** How often each order came out of ten thousand draws. */
+/** Counts each order in ten thousand draws. */
 function ordersOf(model: typeof weighed, deps: OrderDeps): Map<string, number> {
   const counts = new Map<string, number>();
   for (let draw = 0; draw < 10_000; draw++) {
@@ -50,10 +50,10 @@ test("the first is drawn by weight, and so are the rest of those that remain", (
   expect(share(counts, "a")).toBeCloseTo(0.6, 1);
   expect(share(counts, "b")).toBeCloseTo(0.3, 1);
   expect(share(counts, "c")).toBeCloseTo(0.1, 1);
-  // After a: b and c by 3 to 1.
+  // After a, the odds of b and c are 3 to 1.
   expect(share(counts, "a b") / share(counts, "a")).toBeCloseTo(0.75, 1);
   expect(counts.size).toBe(6);
-  // Within three standard deviations of ten thousand draws.
+  // The tolerance is three standard deviations of ten thousand draws.
   expect(Math.abs(share(counts, "a") - 0.6)).toBeLessThan(3 * Math.sqrt((0.6 * 0.4) / 10_000));
 });
 

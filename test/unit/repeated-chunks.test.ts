@@ -15,7 +15,7 @@ const delta = (fields: JsonObject, rest: JsonObject = {}) => ({
   ...rest,
 });
 
-/** What a chunk is but for its text. */
+/** The shapes of a chunk around its text. */
 const shapes: readonly ((text: string, padding: string) => JsonObject)[] = [
   (content) => ({ ...envelope, choices: [delta({ content })] }),
   (content, obfuscation) => ({ ...envelope, choices: [delta({ content })], usage: null, obfuscation }),
@@ -47,12 +47,12 @@ function withDeltaTwice(chunk: JsonObject): string {
     JSON.parse(twice);
     return twice;
   } catch {
-    // The text holds a brace.
+    // The text contains a brace.
     return json;
   }
 }
 
-/** As servers write JSON: tightly, with blanks as Python does, in ASCII alone, with a member that is written twice. */
+/** JSON in the styles of servers: compact, with Python's spaces, ASCII only, with a duplicate member. */
 const styles: readonly ((chunk: JsonObject) => string)[] = [
   (chunk) => JSON.stringify(chunk),
   (chunk) => JSON.stringify(chunk, null, 1).replace(/\n */g, " "),
@@ -69,7 +69,7 @@ const run = fc.record({
 
 type Writers = "native" | "converted";
 
-/** Everything that counts of a stream that arrives in these pieces. */
+/** All relevant results for a stream that arrives in these pieces. */
 async function outcome(pieces: readonly Buffer[], parseChunk: (json: string) => JsonObject, writers: Writers) {
   const writer =
     writers === "native" ? converters.chat.native.stream(identity) : converters.messages.streamFromChat(identity, {});

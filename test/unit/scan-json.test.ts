@@ -98,7 +98,7 @@ test.each<[what: string, text: string, message: string | undefined, param?: stri
   expect(thrown).toEqual(message && refusal);
 });
 
-/** 0.2 s; half a minute where each text searches the rest of the chunk. */
+/** It takes 0.2 s, or half a minute if each text searches the rest of the chunk. */
 const limitMs = 3_000;
 
 test("a chunk of 19 MB with 90,000 texts takes linear time", () => {

@@ -7,7 +7,7 @@ import { violationOf } from "../support/shard-keys.ts";
 const steps = allSchemas.flatMap(({ migrations }) =>
   migrations.flatMap((each) => ("collections" in each ? (each.collections as readonly CollectionIndexes[]) : [])),
 );
-/** With the indexes of all steps. */
+/** Includes the indexes of all steps. */
 const collections = [...Map.groupBy(steps, ({ collection }) => collection)].map(([collection, each]) => ({
   collection,
   indexes: each.flatMap(({ indexes }) => indexes),

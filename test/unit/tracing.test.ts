@@ -85,7 +85,7 @@ test("what is not sampled passes the caller's trace on, so that logs have its id
   expect(receiver.headers).toEqual([]);
 });
 
-/** What all lines of a log say together. */
+/** The sum over all lines of a log. */
 const lostIn = (lines: readonly string[]) =>
   lines
     .map((line) => JSON.parse(line) as { dropped: number; refused: number })
