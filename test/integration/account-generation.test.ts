@@ -17,7 +17,7 @@ test.for(calls.flatMap(([path, body]) => [false, true].map((stream) => ({ path, 
     const customer = await service.account("1");
     const response = await customer.post(path, { model: "local/chat", ...body, stream });
     const text = await response.text();
-    // The first id of an answer or of a stream's first event is the answer's own.
+    // The first id of a response, or of a stream's first event, is the response's own.
     const id = /"id":\s*"([^"]+)"/.exec(text)?.[1] ?? "";
     const found = await fetch(`${service.baseUrl}/v1/generation?id=${id}`, {
       headers: { authorization: `Bearer ${customer.key}` },

@@ -26,7 +26,7 @@ test("no sequence of account calls by one account changes or shows another's", a
   ];
   const read = async () => {
     const [balance, keys] = [await other.ask("GET", "/balance"), await other.ask("GET", "/keys")];
-    // When it was last used is its own doing.
+    // The other account's own requests update the last use.
     return JSON.stringify([balance.body, keys.body]).replaceAll(/"last_used_at":\d+/g, "");
   };
   const before = await read();
@@ -53,7 +53,7 @@ test("no sequence of account calls by one account changes or shows another's", a
         const answer = await mine.ask(route.method, path, isRead ? undefined : body);
         expect([path, answer.status < 500]).toEqual([path, true]);
         if (answer.status >= 400) continue;
-        // An id may be the name that this account gave a key of its own.
+        // An id may be the name that this account gave to one of its keys.
         const shown = JSON.stringify(answer.body).replaceAll(/"name":"(acct|key|req)_\w+"/g, "");
         for (const each of [...theirs, "their secret name", "their second name"]) expect(shown).not.toContain(each);
       }

@@ -31,7 +31,7 @@ test("a key that manages makes, lists, changes and revokes keys of its account",
     body: { revoked_at: expect.any(Number) },
   });
   expect((await fetch(`${service.baseUrl}/v1/chat/completions`, post(secret))).status).toBe(401);
-  // Its own, too.
+  // A key may revoke itself.
   expect(await ask("DELETE", `/keys/${id}`)).toMatchObject({ status: 200 });
 });
 
@@ -100,7 +100,7 @@ test("a key gives no key more than it has", async () => {
   for (const [fields, param] of beyond) {
     expect(await ask("POST", "/keys", fields)).toMatchObject(refused(param));
     expect(await ask("PATCH", `/keys/${target}`, fields)).toMatchObject(refused(param));
-    // Nor itself.
+    // A key cannot raise its own limits either.
     expect(await ask("PATCH", `/keys/${id}`, fields)).toMatchObject(refused(param));
   }
   const noDefault = { limits: { requests_per_minute: null } };
@@ -111,7 +111,7 @@ test("a key gives no key more than it has", async () => {
   );
   expect((await owner("GET", "/keys")).body.data).toHaveLength(5);
 
-  // What a request does not name is the key's own; less is given.
+  // A new key inherits the creator's values by default, and may get less.
   const { scopes: _, ...bounds } = own;
   expect(await ask("POST", "/keys", {})).toMatchObject({ status: 201, body: { ...bounds, scopes: ["inference"] } });
   const less = {

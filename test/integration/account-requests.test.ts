@@ -116,7 +116,7 @@ test("pages have every call once while others arrive, and go on past what a filt
   const all = await read("", 200);
   expect(new Set(all.ids).size).toBe(all.ids.length);
   expect(all.ids.filter((id) => id.startsWith("req_many") || id === rare)).toHaveLength(4_101);
-  // By an index at once; beside a key by comparing, a bounded part of the calls for each page.
+  // An index answers this at once. Together with a key, each page compares a bounded part of the calls.
   expect(await read("&model=vendor/rare", 50)).toEqual({ ids: [rare], pages: 1 });
   const compared = await read(
     `&model=vendor/rare&key=${(template as unknown as { request: { key: string } }).request.key}`,

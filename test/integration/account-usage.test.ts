@@ -96,7 +96,7 @@ test("a balance alert begins once when less is available, and ends when it rises
   clock.later(60_000);
   await watch();
   expect(await alert()).toEqual(found);
-  // Another threshold that is not reached either does not begin it again.
+  // Another threshold below the balance does not repeat the alert.
   expect((await change("4.5")).body).toMatchObject({ alert_below_usd: "4.50", alert: found });
   await add(500_000_000n, "more");
   await watch();

@@ -22,7 +22,7 @@ test("the overview is shown once, or again and again until Ctrl-C, which ends it
   const errors = text(child.stderr);
   let shown = 0;
   for await (const line of createInterface({ input: child.stdout })) {
-    // No control sequences where there is no terminal.
+    // No control sequences without a terminal.
     expect(line.includes("\u001b")).toBe(false);
     if (line.startsWith("last hour") && ++shown === 2) child.kill("SIGINT");
   }
@@ -69,7 +69,7 @@ test("a check of many accounts says how far it is, and sums its parts", async ()
     name: "acme",
     tier: "standard",
     frozen: false,
-    // Two of them have what no entry of the ledger says, one in each part.
+    // Two accounts have money without a ledger entry, one in each part.
     available: n === 5 || n === 5_500 ? 1n : 0n,
     held: 0n,
     holds: {},

@@ -96,13 +96,13 @@ test("each route is described with all its methods, and answers to each as it sa
     "POST /owed/{id}/refunds 400",
   ]);
 
-  // A method that is not described is none that a route has.
+  // No route accepts an undocumented method.
   const paths = Map.groupBy(operations, ({ path }) => path);
   for (const [path, ofPath] of paths) {
     const { status, headers } = await server.ask("PUT", path.replace("{id}", "none"));
     const allowed = ofPath.map(({ method }) => method).toSorted();
     expect([path, status, headers.get("allow")?.split(", ").toSorted()]).toEqual([path, 405, allowed]);
   }
-  // Nor is a route: the router of the service has no others.
+  // No route is undocumented: the service's router has no others.
   expect(server.routes.toSorted()).toEqual([...paths.keys()].toSorted());
 });

@@ -63,7 +63,7 @@ describe("tokens of single operators", () => {
     const storage = { S3_ENDPOINT: "http://127.0.0.1", S3_ACCESS_KEY_ID: "a", S3_SECRET_ACCESS_KEY: "b" };
     const load = () => loadConfig({ ...stores, ...storage, ADMIN_TOKEN: adminToken, ADMIN_TOKENS: tokens });
     expect(load).toThrow(message);
-    // No secret in the message.
+    // The message contains no secret.
     expect(load).not.toThrow(new RegExp(ann));
   });
 });
@@ -128,7 +128,7 @@ describe("the audit log", () => {
 
   test("a change whose record cannot be written is not made", async () => {
     const { ask, mongo, money } = await setup();
-    // A validator is what refuses a write of a live MongoDB.
+    // On a live MongoDB, only a validator can refuse a write.
     await mongo.db.command({ collMod: "auditLog", validator: { never: 1 } });
     expect((await ask("POST", "/accounts", { name: "acme" })).status).toBe(500);
     expect(await money.accounts({ limit: 10 })).toEqual([]);

@@ -9,7 +9,7 @@ const token = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 const signature = (digit: number) => String(digit).repeat(88);
 const seconds = expect.any(Number) as number;
 
-/** Payments that were taken and used for nothing. */
+/** Payments that were received and not used. */
 async function startOwing(memos: readonly string[]): Promise<AdminServer> {
   const server = await startAdminServer();
   for (const [at, memo] of memos.entries()) {

@@ -26,7 +26,7 @@ const ask = (account: string) => ({
 
 const from = (money: Money) => async (call: CallHold) => ({ heldNanoUsd: await money.holdForCall(call) });
 
-/** An account with 1,000 nano-USD, and a second process whose clock is still. */
+/** An account with 1,000 nano-USD, and a second process with a stopped clock. */
 async function startWaiting() {
   const bank = await startBank();
   const clock = createManualClock(Date.now());
@@ -39,7 +39,7 @@ test("a call waits a moment for the unused part of the previous call's hold", as
   const before = await held(money, holdOf(account, 600n));
   const again = hold(from(waiting), ask(account));
   await eventually(() => clock.pending() === 1);
-  // The previous call was answered already; its cost is applied only now.
+  // The previous call has been answered; its capture is applied only now.
   await money.settle(decisionOf(before, 10n));
   clock.advance(50);
   expect(await again).toEqual({ heldNanoUsd: 600n });

@@ -19,7 +19,7 @@ async function openOne(stream: boolean, { limitBytes = 0, isBinary = false } = {
   const budget = createByteBudget(limitBytes);
   const arrived = Promise.withResolvers<OpenCall>();
   const server = createServer((_: IncomingMessage, raw: ServerResponse) => {
-    // The parts of express that are used here.
+    // The parts of express that these tests use.
     const res = Object.assign(raw, {
       status: (code: number) => Object.assign(raw, { statusCode: code }),
       set: (headers: object | string, value?: string) => {
@@ -45,7 +45,7 @@ async function openOne(stream: boolean, { limitBytes = 0, isBinary = false } = {
   socket.on("error", () => {});
   socket.write("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
   const call = await arrived.promise;
-  /** Bytes that the kernel still took count as progress: then another 30 s have to pass. */
+  /** Bytes accepted by the kernel count as progress, which starts another 30 s. */
   const isCut = () =>
     eventually(() => {
       checkProgress(call, clock.now());
@@ -86,7 +86,7 @@ test("a large answer arrives whole, however slowly it is read", async () => {
   const whole = parts * Buffer.byteLength(part);
   for await (const chunk of socket) {
     bytes += (chunk as Buffer).length;
-    // Two minutes for the answer, and always some progress.
+    // The response takes two minutes, with constant progress.
     clock.advance(100);
     checkProgress(call, clock.now());
     if (bytes >= whole) break;
@@ -98,7 +98,7 @@ test("a large answer arrives whole, however slowly it is read", async () => {
 test("a stream whose caller reads nothing for 30 s is cut, one that is read is not", async () => {
   const { clock, call, socket, isCut } = await openOne(true);
   socket.pause();
-  // More than the kernel takes.
+  // Exceed the kernel's buffer.
   for (let turns = 0; turns < 20; turns = call.res.writableLength > 0 ? turns + 1 : 0) {
     if (call.res.writableLength === 0) writeEvents(call, part, clock.now());
     await new Promise((resolve) => setImmediate(resolve));
@@ -163,7 +163,7 @@ describe.each([false, true])("binary: %s", (isBinary) => {
     socket.pause();
     for (let each = 0; each < parts; each++) writeEvents(call, text, clock.now());
     expect(call.res.destroyed).toBe(false);
-    // Bytes that the kernel still took count as progress.
+    // Bytes accepted by the kernel count as progress.
     await eventually(() => {
       checkProgress(call, clock.now());
       clock.advance(2_000);

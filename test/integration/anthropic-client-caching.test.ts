@@ -111,7 +111,7 @@ test("the hold covers the price of the lifetime that a request asks for", async 
   };
   const [short, long] = [await inputCost(nativeModel, "5m"), await inputCost(nativeModel, "1h")];
   expect([short > 0n, short * 4_000n]).toEqual([true, long * 2_500n]);
-  // Without a price for an hour, only five minutes are written.
+  // If there is no one-hour price, the cache is written for five minutes only.
   expect(await inputCost(shortCacheModel, "1h")).toBe(await inputCost(shortCacheModel, "5m"));
 });
 

@@ -20,7 +20,7 @@ import { expectUntouched, localModel } from "../support/service-setup.ts";
 const running = anthropicService();
 const { max_tokens: _, ...hello } = asking(nativeModel);
 
-/** The count, and who made it. */
+/** The count, and its source. */
 async function count(client: Anthropic, params: Anthropic.MessageCountTokensParams) {
   const { data, response } = await client.messages.countTokens(params).withResponse();
   return { ...data, by: response.headers.get("x-xm-token-count") };

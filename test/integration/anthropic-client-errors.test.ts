@@ -20,7 +20,7 @@ const thrownBy = (calling: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** The call in JSON, and by the streaming helper. */
+/** The call in JSON, and through the streaming helper. */
 const methods: readonly (readonly [string, (client: Anthropic, model: string, more?: object) => Promise<unknown>])[] = [
   ["JSON", (client, model, more) => client.messages.create({ ...asking(model), ...more })],
   ["stream", (client, model, more) => client.messages.stream({ ...asking(model), ...more }).finalMessage()],
@@ -105,7 +105,7 @@ describe("failures of the provider before its first event", () => {
   const secret = "Secret words";
   const later = { headers: { "retry-after": "30" } };
 
-  // A busy upstream cools down for the model, so each of these rows has models of its own.
+  // A busy upstream cools down for the model, so each of these rows has separate models.
   const rows = [
     { ...refused, of: "400", answer: mockAnthropicError(400, secret) },
     { ...refused, of: "413", answer: mockAnthropicError(413, secret) },

@@ -169,7 +169,7 @@ describe("a stream interrupted by the provider", () => {
 });
 
 describe("a caller who disconnects", () => {
-  /** Reads twelve characters, then disconnects. Resolves with the error that the client throws, if any. */
+  /** Reads twelve characters, then disconnects. Resolves with the client's error, if it throws one. */
   const disconnects: Readonly<Record<string, (client: Anthropic) => Promise<unknown>>> = {
     abort: (client) => {
       const stream = client.messages.stream(asking(ownName)).on("text", (_, snapshot) => {

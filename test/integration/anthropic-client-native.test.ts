@@ -103,7 +103,7 @@ describe("the provider receives what the caller sent", () => {
     expect(
       running.anthropic.requests.map(({ headers }) => [headers["anthropic-version"], headers["anthropic-beta"]]),
     ).toEqual([
-      // What this client sends by itself.
+      // The client's own default.
       ["2026-10-21", undefined],
       ["2026-10-21", "one-2026-01-01,two-2026-02-02"],
       ["2023-06-01", "three-2026-03-03"],

@@ -23,7 +23,7 @@ async function spend({ money, clock }: Bank, account: string, costNanoUsd: bigin
   return hold.requestId;
 }
 
-/** A run by a process that dies, and the next one. */
+/** Runs a process that dies, and then another one. */
 async function runMortal(bank: Bank, lives: number): Promise<boolean> {
   const { mongo, objects, isDead } = mortal(bank.mongo, bank.objects, lives);
   const money = createMoney({ mongo, clock: bank.clock, log });
@@ -53,14 +53,14 @@ test("a run that is killed at any step loses no entry and counts none twice; the
     expect(new Set([...archived, ...(await ledgerIds(mongo))])).toEqual(all);
     expect(new Set(archived).size).toBe(archived.length);
 
-    // By then another run may take over what the process began.
+    // Another run may take over the process's unfinished work by then.
     clock.later(claimMs);
     await archive.run();
     await expectExact(money);
     const now = [...(await archivedLines(mongo, objects)).map(({ id }) => id), ...(await ledgerIds(mongo))];
     expect(now).toHaveLength(all.size);
     expect(new Set(now)).toEqual(all);
-    // Only the credits stay.
+    // Only the credits remain.
     expect(await ledgerIds(mongo)).toHaveLength(2);
   }
   expect(lives).toBeGreaterThan(12);

@@ -28,7 +28,7 @@ import {
 
 type Bank = Awaited<ReturnType<typeof startArchive>>;
 
-/** The ids of calls that were decided and applied. */
+/** Makes calls that are captured in ledger and balance, and returns their ids. */
 const calls = ({ money, clock }: Bank, account: string, count: number) =>
   Promise.all(
     times(count, async (at) => {
@@ -54,7 +54,7 @@ test("a month is archived when it has been over for the retention, and not befor
   ]);
   await expectExact(bank.money);
   expect((await bank.money.balances([account])).get(account)).toBe(10_000n - 21n);
-  // Also when no job summed it before.
+  // The result is the same without an earlier run of the job.
   const year = { from: "2026-01-01", to: "2026-12-31", groupBy: [], limit: 2 };
   expect(await bank.money.usage(account, year)).toMatchObject([{ calls: 7, costNanoUsd: 21n }]);
 });
@@ -135,7 +135,7 @@ test("the entries of a lease stay while it is open, and while late costs are loo
   expect(await bank.archive.run()).toBe(0);
   expect(await money.applyLateCosts()).toBe(0);
   expect(await money.account(account)).toMatchObject({ availableNanoUsd: 970n, openHolds: 0 });
-  // As MongoDB does after two days.
+  // MongoDB does this after two days.
   await mongo.connection.collection("sweptLeases").deleteMany({});
   expect(await bank.archive.run()).toBe(1);
   await expectExact(money);
@@ -204,7 +204,7 @@ test("a month is restored exactly as it was, changes no balance, and is removed 
   expect(await exact("restoredEntries")).toEqual([]);
   expect((await money.archives.restoreStates(["2026-01"])).size).toBe(0);
 
-  // The file says what it has.
+  // The file's metadata describes its content.
   const { Contents: [file] = [] } = await s3.send(
     new ListObjectsV2Command({ Bucket: stores.S3_BUCKET, Prefix: "ledger/2026-01/" }),
   );

@@ -24,7 +24,9 @@ async function databaseOf(uri: string) {
   return { client, db: client.db() };
 }
 
-/** BSON and indexes by collection, of one moment: as `mongodump --oplog` and a snapshot of the file system have them. */
+/**
+ * BSON and indexes by collection, at one moment: like those of `mongodump --oplog` and a snapshot of the file system.
+ */
 async function dump(uri: string): Promise<Dump> {
   const { client, db } = await databaseOf(uri);
   const names = (await db.listCollections().toArray()).map(({ name }) => name);
@@ -93,7 +95,7 @@ test("a dump under load is restored into a fresh MongoDB: holds and leases end, 
   const entries = await mongo.connection.collection("ledger").find({ account, kind: "usage" }).toArray();
   const spent = entries.reduce((sum, entry) => sum - (entry["amount"] as bigint), 0n);
   expect(await restored.account(account)).toMatchObject({ availableNanoUsd: 10_000n - spent, heldNanoUsd: 0n });
-  // What was decided before the dump stands; the calls that only began before it cost nothing, or what was decided by then.
+  // Captures before the dump are valid; calls that only began before it cost nothing, or their captured cost.
   expect(spent).toBeGreaterThanOrEqual(57n);
   expect(await restored.entry(account, running.requestId)).toBeDefined();
   // The dump does not have the credit, so the same key adds it again.

@@ -31,7 +31,7 @@ async function paid(service: Client, customer: Customer, body: object, path = ch
   return { entry, costNanoUsd, costHeader, text };
 }
 
-/** In both of the provider's formats: newer models are served by Responses alone. */
+/** Usage in both of the provider's formats: only Responses serves newer models. */
 const usage = (prompt: number, completion: number, cached = 0, more: object = {}) => ({
   input_tokens: prompt,
   output_tokens: completion,
@@ -266,7 +266,7 @@ describe("caps and holds", () => {
     const content = [{ type: "image_url", image_url: { url } }];
     const body = { model: providerModel, messages: [{ role: "user", content }], max_tokens: 1 };
     const bytes = JSON.stringify(body).length - url.length;
-    // 2,500 tokens an image; as text the two million bytes would have cost 0.40 USD at least.
+    // 2,500 tokens per image; as text the two million bytes would have cost at least 0.40 USD.
     running.provider.always({ usage: usage(5_000_000, 1) });
     const { costNanoUsd } = await paid(running.service, customer, body);
     expect(costNanoUsd).toBe(BigInt((bytes + 512 + 16 + 2_500) * 400 + 1_600));

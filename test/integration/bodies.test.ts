@@ -73,7 +73,7 @@ describe("time", () => {
       await wire.write('{"model"');
       advance(30_000);
       await wire.write(":");
-      // The time counts from when the service began to read, which cannot be seen from here.
+      // The time starts when the service begins to read, which the test cannot observe.
       await eventually(() => {
         advance(15_000);
         return wire.text().includes("}");
@@ -101,7 +101,7 @@ describe("time", () => {
   });
 });
 
-/** Sends all but the end of a body, or what the service reads of it. */
+/** Sends all but the end of a body, or as much as the service reads. */
 async function stall(
   { baseUrl }: Pick<Client, "baseUrl">,
   head: string,
@@ -118,7 +118,7 @@ async function stall(
     ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")])
     : piece;
   for (let sent = 0; sent < bytes && !answered && !socket.destroyed; sent += piece.length) {
-    // A refusal is noticed between the pieces.
+    // Detect a refusal between the pieces.
     if (socket.write(framed)) await nextTurn();
     else await new Promise<void>((resolve) => socket.once("drain", resolve).once("close", resolve));
     socket.removeAllListeners("drain").removeAllListeners("close");
@@ -137,7 +137,7 @@ const held = () => {
   return buffered();
 };
 
-/** How many more bytes are in use once the work is done, while the stalled requests go on. */
+/** The growth in used bytes after the work, while the stalled requests continue. */
 async function growth(work: () => Promise<unknown>): Promise<number> {
   const before = held();
   await work();
@@ -163,7 +163,7 @@ describe("memory", () => {
         for (let at = 0; at < callers; at += 50)
           await Promise.all(Array.from({ length: 50 }, () => stall(service, headOf(images, how), bytes, chunked)));
         expect((await customer.post(images, drawing())).status).toBe(200);
-        // Beside an eighth of the budget an owner gets half of the rest, for the text and what it is parsed to.
+        // Apart from an eighth of the budget, an owner gets half of the remainder, for the text and its parsed form.
         expect((await customer.post(chat, asking(localModel, "x".repeat(24 * mebi)))).status).not.toBe(503);
       });
       expect(grown).toBeLessThan(budget);

@@ -26,7 +26,7 @@ const post = (baseUrl: string, key: string, body: object, path = chat, signal?: 
 
 const capped = (model: string, tokens = 1_000) => ({ ...asking(model), max_tokens: tokens });
 
-/** What one such call can cost, as the refusal of a key that may spend almost nothing says. */
+/** The maximum cost of such a call, as reported by the refusal for a key that may spend almost nothing. */
 async function boundOf(baseUrl: string, key: string, body: object): Promise<number> {
   const refused = (await (await post(baseUrl, key, body)).json()) as { error: { message: string } };
   return Number(/this call can cost ([\d.]+) USD/.exec(refused.error.message)?.[1]);
@@ -89,7 +89,7 @@ test("Redis is emptied under calls of a key: they end, the budget is not exceede
   const redis = new Redis(stores.REDIS_URL);
   onTestFinished(() => redis.disconnect());
   await redis.flushdb();
-  // Nothing breaks a connection: the instances find it by themselves, while the provider has not answered.
+  // No connection breaks: the instances detect the loss themselves, before the provider answers.
   expect(new Set(await Promise.all(calls))).toEqual(new Set([503]));
   open();
   await eventually(async () => (await call(1)) === 200);
@@ -155,7 +155,7 @@ test("a call without an output cap is shortened to what the budget covers", asyn
   const bound = await boundOf(service.baseUrl, tiny.key, capped(providerModel, 500));
   const { key } = await keyOf(service, account.id, { budget: { limit_usd: bound.toFixed(9), period: "day" } });
   expect((await post(service.baseUrl, key, asking(providerModel))).status).toBe(200);
-  // The field of the cap itself counts as input, too.
+  // The cap's own field counts as input as well.
   const cap = Number(provider.requests.at(-1)?.body["max_completion_tokens"]);
   expect([cap >= 500, cap < 520]).toEqual([true, true]);
 });

@@ -13,10 +13,10 @@ import { testStores } from "../support/servers.ts";
 
 const limitUsd = 20n;
 const noon = (day: string) => Date.parse(`${day}T12:00:00Z`);
-/** Costs whose sums differ, whichever of them are added. */
+/** Costs whose sums all differ. */
 const costAt = (at: number) => 2n ** BigInt(at) * 100_000n;
 
-/** A budget that two keys share, and what the test itself charged and refunded. */
+/** A budget that two keys share, and the sum of the test's own charges and refunds. */
 async function startPeriods(period: "day" | "week" | "month" | "total") {
   const stores = { ...(await testStores()), S3_BUCKET: `budget-${randomBase62(16).toLowerCase()}` };
   const all = await startBudget(limitUsd, period, stores);
@@ -41,7 +41,10 @@ async function startPeriods(period: "day" | "week" | "month" | "total") {
       const { amountNanoUsd } = await a.money.refund(caller.account, requestId);
       charged.push({ at: clock.now(), nanoUsd: -amountNanoUsd });
     },
-    /** After Redis lost its data: what is spent, and how many of the calls side by side get a dollar of what remains. */
+    /**
+     * The spent amount after Redis lost its data, and the number of concurrent calls that get a dollar of the
+     * remainder.
+     */
     recounted: async () => {
       await a.redis.flushdb();
       const results = await Promise.allSettled(times(24, (at) => begin(at % 2 ? a : b, caller, usd)));
@@ -52,7 +55,7 @@ async function startPeriods(period: "day" | "week" | "month" | "total") {
       await a.redis.flushdb();
       return { calls: calls.length, refusals, spent: [before, await spent()] };
     },
-    /** What this is by the test's own sums. */
+    /** The expected value by the test's own sums. */
     due: () => {
       const calls = Number((limitUsd * usd - expected()) / usd);
       return {
@@ -65,7 +68,7 @@ async function startPeriods(period: "day" | "week" | "month" | "total") {
 }
 
 const timeline = [
-  // A week, from a Monday on, that ends in another month.
+  // A week from a Monday on that ends in another month.
   "2026-01-25",
   "2026-01-26",
   "2026-01-31",
@@ -80,7 +83,7 @@ const timeline = [
   "2026-03-31",
   "2026-04-01",
   "2026-04-03",
-  // After a month without calls.
+  // A month later, without calls in between.
   "2026-06-01",
 ];
 
@@ -91,7 +94,7 @@ test.each(["day", "week", "month", "total"] as const)(
     let last = "";
     for (const [at, day] of timeline.entries()) {
       moveTo(noon(day));
-      // Of the day before, which stands or not: in the period or not.
+      // A refund from the day before, inside the period or outside it.
       if (at % 3 === 1) await refund(last);
       last = await charge(costAt(at));
       await charge(7n);
@@ -99,7 +102,7 @@ test.each(["day", "week", "month", "total"] as const)(
       await a.money.sumUsage();
       expect([day, await recounted()]).toEqual([day, due()]);
     }
-    // The days that stand end one day, two days and a week before.
+    // The valid days end one day, two days and a week before.
     for (const days of [2, 3, 9]) {
       moveTo(noon("2026-06-01") + days * dayMs);
       await a.money.sumUsage();

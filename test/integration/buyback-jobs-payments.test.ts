@@ -9,7 +9,7 @@ import { drawing, payFor, startWorld } from "../support/x402-setup.ts";
 const never = new Promise<never>(() => {});
 const leaseMs = 60_000;
 
-/** A service, and a payment that went out from a process that died before it heard of its end. */
+/** A service, and a payment sent by a process that died before its confirmation. */
 async function startWithUnknownPayment() {
   const world = await startWorld();
   const { chain, stores } = world;
@@ -63,7 +63,7 @@ test("a payment whose process died is settled by the job, is listed as owed, and
 
 test("a job that waits for the network runs once in a worker, and does not block the others", async () => {
   const { chain, clock, add, run } = await startWithUnknownPayment();
-  // Every way to ask the chain, for longer than the test.
+  // Block every query of the chain, for longer than the test.
   for (const method of ["getBlockHeight", "getSignatureStatuses", "getTransaction", "isBlockhashValid"])
     chain.faults.next(method, { after: never }, 1_000);
   const asked = () => ["getBlockHeight", "getSignatureStatuses"].map((method) => chain.calls[method] ?? 0);

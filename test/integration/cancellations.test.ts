@@ -13,7 +13,7 @@ async function openWorker(stores: Stores) {
   return { cancellations, subscriber, commands };
 }
 
-/** How often each watched call was cancelled. */
+/** Counts the cancellations of each watched call. */
 function counting() {
   const counts = new Map<string, number>();
   return { counts, count: (id: string) => () => void counts.set(id, (counts.get(id) ?? 0) + 1) };
@@ -26,7 +26,7 @@ test("a call that has not begun is found to be cancelled, until its deadline", a
   expect(await cancellations.notice("req_1")).toBe("cancelled");
   expect(await cancellations.notice("req_2")).toBeUndefined();
   expect(await commands.ttl("cancelled:req_1")).toBe(60);
-  // Past its deadline it still holds for a moment.
+  // Calls past their deadline are still watched for a moment.
   await reader.notify("cancelled", "req_3", -5);
   expect(await cancellations.notice("req_3")).toBe("cancelled");
 });
@@ -56,7 +56,7 @@ test("a cancellation while the subscriber is disconnected is found when it is ba
   expect(counts.size).toBe(0);
   await subscriber.connect();
   await eventually(() => counts.has("req_1"));
-  // And it listens again.
+  // The reader listens again.
   await reader.notify("cancelled", "req_2", 60_000);
   await eventually(() => counts.has("req_2"));
   expect(Object.fromEntries(counts)).toEqual({ req_1: 1, req_2: 1 });

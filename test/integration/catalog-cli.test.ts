@@ -30,7 +30,7 @@ async function fileOf(name: string, content: object): Promise<string> {
   return file;
 }
 
-/** A catalog whose only model costs this much. */
+/** A catalog with a single model at this price. */
 const small = (input: string, more: object = {}) => ({
   elite_discount_bps: 1_000,
   upstreams: { local: { provider: "local" } },

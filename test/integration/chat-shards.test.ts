@@ -19,7 +19,7 @@ test("an account's calls are in one of the queues, and the pool's numbers are th
   const [api, worker] = [await open(stores, 4), await open(stores, 1)];
   const jobs = [];
   for (const account of accounts) {
-    // An id by which other processes find it.
+    // Other processes find it by its id.
     const call = paidCall(`req_${account}`, { account, idempotencyKeyId: "idem_1" });
     jobs.push(await api.enqueue("chat", call, 0));
   }
@@ -28,7 +28,7 @@ test("an account's calls are in one of the queues, and the pool's numbers are th
   expect([...new Set(jobs.map(({ queue }) => queue))].toSorted()).toEqual(names);
   expect(await api.backlog("chat")).toBe(accounts.length);
 
-  // A process with another number learns of them once they are announced.
+  // A process with another number reads the announced shards.
   expect(worker.namesOf("chat")).toEqual(["chat"]);
   await api.announceShards();
   await worker.readShards();
@@ -65,7 +65,7 @@ test("workers serve the shards of every API instance, whatever their own number 
   );
   expect(new Set(await Promise.all(statuses))).toEqual(new Set([200]));
   expect(await before.settled()).toMatchObject({ ok: true });
-  // Read once a second.
+  // The metric is read once a second.
   const waiting = async () => (await scrape(after.metrics.api)).value("inference_pool_waiting", { pool: "chat" });
   await expect.poll(waiting).toBe(0);
 });

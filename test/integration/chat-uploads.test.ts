@@ -14,7 +14,7 @@ import {
 } from "../support/service-setup.ts";
 
 const chat = "/v1/chat/completions";
-/** One of another provider's, which hears. */
+/** A model of another provider that accepts audio. */
 const hearingModel = "google/gemini-3.8-flash";
 const gemini = await startMockGemini();
 afterAll(() => gemini.close());
@@ -33,14 +33,14 @@ const text = (said: string): Part => ({ type: "text", text: said });
 const base64 = (bytes: Buffer) => bytes.toString("base64");
 const dataOf = (mime: string, bytes: Buffer) => `data:${mime};base64,${base64(bytes)}`;
 
-/** A PNG by its head, of any size. */
+/** A PNG of any size, valid only in its header. */
 function largePng(bytes: number): Buffer<ArrayBuffer> {
   const file = Buffer.alloc(bytes);
   pngOf(30, 20).copy(file, 0, 0, 50);
   return file;
 }
 
-/** The content that the provider got. */
+/** The content that the provider received. */
 async function sent(there: typeof running, customer: Customer, body: object): Promise<readonly Part[]> {
   const response = await customer.post(chat, body);
   expect([response.status, await response.text()]).toEqual([200, expect.stringContaining("Hello")]);
@@ -48,7 +48,7 @@ async function sent(there: typeof running, customer: Customer, body: object): Pr
   return message?.content ?? [];
 }
 
-/** What the hearing model got. */
+/** The content that the audio model received. */
 const heard = () => ((gemini.requests.at(-1)?.body["contents"] ?? []) as { parts: unknown[] }[])[0]?.parts;
 
 describe("as bytes, where storage cannot be reached from outside", () => {
@@ -204,7 +204,7 @@ describe("over the limits of providers", () => {
 });
 
 describe("within the memory that a worker has for uploads in requests", () => {
-  // An account may have half of it: two of these do not fit, each with the request, its body and what goes out.
+  // An account may use half of it: two of these do not fit, each with the request, its body and the upstream's request.
   const small = serviceOfFile({ ...env, WORKER_PAYLOAD_BUDGET_BYTES: String(30 * mebi) });
   const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /memory/ };
 
@@ -229,7 +229,7 @@ describe("within the memory that a worker has for uploads in requests", () => {
     const refused = await customer.post(chat, body);
     expect(await refusalOf(refused.clone())).toEqual(refusal(full));
     expect(refused.headers.get("retry-after")).toBe("2");
-    // The caller is answered before the hold is released.
+    // The response is sent before the hold is released.
     await eventually(async () => (await customer.available()) === before);
     expect(provider.requests).toHaveLength(1);
     expect((await customer.post(chat, saying(providerModel, text("no uploads")))).status).toBe(200);

@@ -108,7 +108,7 @@ test("converted: calls of the model's are those of Codex's own tools", async () 
     { type: "custom_tool_call", name: "apply_patch", input: "*** Begin Patch\n*** End Patch\n" },
     { type: "tool_search_call", execution: "client", arguments: { query: "orders" } },
   ]);
-  // The next turn has them, and the reasoning before them.
+  // The next turn includes them, and the reasoning before them.
   await ask({ model: hostedModel, ...searching, input: [...searching.input, ...output] });
   const next = await running.provider.request(1);
   expect((next.body["messages"] as Json[]).at(-1)).toMatchObject({

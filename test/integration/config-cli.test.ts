@@ -25,7 +25,7 @@ async function run(args: readonly string[], env: Env) {
 }
 const check = (env: Env, ...options: string[]) => run(["infra/cli/config.ts", "check", ...options], env);
 
-/** Nothing answers there: the check connects to nothing. */
+/** Unused addresses: the check connects to nothing. */
 const stores = {
   REDIS_URL: "redis://:hunter2@127.0.0.1:1",
   MONGODB_URI: "mongodb://user:hunter2@127.0.0.1:1/none",
@@ -83,7 +83,7 @@ test("shows what is set, where from, which upstreams have keys, and likely typos
   ]);
 });
 
-/** Each is refused by a start, by the check of a later step than the one before. */
+/** Each fault makes a start fail, in a later step of the check than the previous one. */
 const faulty: readonly [what: string, change: Env, api: string[], worker: string[]][] = [
   ["a missing store", { REDIS_URL: "" }, ["REDIS_URL is missing"], ["REDIS_URL is missing"]],
   [

@@ -9,10 +9,10 @@ const gemini = (model: string, action: string) => `/v1beta/models/${model}:${act
 const contents = [{ role: "user", parts: [{ text: "Hello there" }] }];
 const responses = (model: string) => ({ model, input: "Hello there" });
 
-/** `inUsage`: the body has it, too. */
+/** `inUsage` means that the body's usage has the cost as well. */
 type Row = readonly [path: string, body: object, inUsage: boolean];
 
-/** Of each route: one model for which the answer passes through, and one for which it is converted. */
+/** One model per route whose response passes through, and one whose response is converted. */
 const rows: readonly Row[] = [
   ...[localModel, providerModel].flatMap((model): Row[] => [
     ["/v1/chat/completions", asking(model), true],
@@ -30,7 +30,7 @@ const rows: readonly Row[] = [
 
 const costsIn = (text: string): string[] => [...text.matchAll(/"cost_usd":"([^"]*)"/g)].map(([, cost = ""]) => cost);
 
-/** The charge of a call by the ledger, what its header says, and all costs in its body. */
+/** The charge of a call in the ledger, the cost in its header, and all costs in its body. */
 async function costsOf(response: Response) {
   const text = await response.text();
   await running.service.settled();

@@ -24,7 +24,7 @@ test("the development server shows the page's sources, and passes sessions and c
   const page = await fetch(`${dev.baseUrl}/dashboard/keys`, { headers: { accept: "text/html" } });
   expect(await page.text()).toContain("/dashboard/@vite/client");
 
-  // A browser says where a write comes from: here from the development server's own page, or from elsewhere.
+  // The browser reports the origin of a write: the development server's own page, or another one.
   const write = (origin: string) => browse(dev, "POST", "/dashboard/session", { body: { key }, headers: { origin } });
   expect(await write("https://elsewhere.example")).toMatchObject({ status: 403 });
   const signedIn = await write(dev.baseUrl);

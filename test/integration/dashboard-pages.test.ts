@@ -16,7 +16,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 
 const script = `console.log(${JSON.stringify("x".repeat(5_000))});`;
 
-/** The page's routes over a folder as a build leaves it. */
+/** Serves the page's routes over a folder like that of a build. */
 async function servePages() {
   const folder = await mkdtemp(join(tmpdir(), "pages-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

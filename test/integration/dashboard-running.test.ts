@@ -7,7 +7,7 @@ import { testStores } from "../support/servers.ts";
 import { eventually, startService } from "../support/service.ts";
 import { gate } from "../support/service-setup.ts";
 
-/** Two API instances, and one worker that makes one image at a time. */
+/** Two API instances, and one worker that generates one image at a time. */
 const shared = ofFile(
   async (onEnd) => {
     const stores = await testStores();

@@ -203,7 +203,7 @@ test.each<[string, from: (n: number) => string, address: string, other: string]>
   expect(await ask(testAdminToken, "v1/accounts")).toBe(200);
   expect(await ask("wrong", "v1/accounts")).toBe(401);
   expect(await ask("wrong", "openapi.json")).toEqual([429, true]);
-  // The right token is refused as well, or the limit would tell which one is.
+  // The right token is refused as well; otherwise the limit would reveal it.
   for (const path of ["v1/accounts", "openapi.json"]) expect(await ask(testAdminToken, path)).toEqual([429, true]);
   expect(await ask(testAdminToken, "v1/accounts", other)).toBe(200);
   const logged = await api.line(({ msg }) => msg === "an admin token was refused");
@@ -224,6 +224,6 @@ test("failed sign-ins of an address are limited, in one shape, and good ones are
   expect(shapes.size).toBe(1);
   const { status, headers } = await browse(service, "POST", "/dashboard/session", { body: unknown });
   expect([status, headers.get("retry-after")]).toEqual([429, expect.stringMatching(/^\d+$/)]);
-  // A key that is right is refused as well, or the limit would tell which one is.
+  // A valid key is refused as well; otherwise the limit would reveal it.
   expect((await browse(service, "POST", "/dashboard/session", { body: { key: customer.key } })).status).toBe(429);
 });

@@ -12,7 +12,7 @@ import { findBinaries, MissingServerError, type Progress } from "../../infra/emb
 
 const execute = promisify(execFile);
 
-/** An empty machine: a PATH and a cache of its own, with the programs that a test puts there. */
+/** An empty machine: its own PATH and cache, with the programs that a test installs there. */
 async function emptyMachine(given: Readonly<Record<string, string>>) {
   const root = await mkdtemp(join(tmpdir(), "inference-machine-"));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
@@ -42,7 +42,7 @@ async function startMirror(bytes: Buffer): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** No versitygw, and no release of it. */
+/** The machine has no versitygw, and no release can be downloaded. */
 const onlyGo = async () =>
   emptyMachine({ ...only("S3_ENDPOINT"), VERSITYGW_DOWNLOAD_MIRROR: await startMirror(Buffer.from("not an archive")) });
 

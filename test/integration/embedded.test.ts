@@ -28,7 +28,7 @@ async function programs() {
   return { redis, mongo };
 }
 
-/** Runs with a connection of its own. */
+/** Runs with a separate connection. */
 async function onMongo<T>(uri: string, use: (things: mongoose.mongo.Collection) => Promise<T>): Promise<T> {
   const connection = await mongoose.createConnection(uri).asPromise();
   try {
@@ -63,7 +63,7 @@ test("a browser may read the ETag of a part that it uploads", async () => {
     },
     { step: "deserialize" },
   );
-  // As a browser does: with CORS rules on the bucket, the header is sent only to requests with an origin.
+  // Add an origin, as a browser does: with CORS rules on the bucket, only such requests get the header.
   s3.middlewareStack.add(
     (next) => (args) => {
       (args.request as { headers: Record<string, string> }).headers["origin"] = "https://example.com";

@@ -53,7 +53,7 @@ describe("limits of a key", () => {
     const before = await customer.available();
     const response = await customer.post(chat, hi);
     expect(await refusalOf(response)).toEqual(refusal({ ...limited, message: /requests a minute, limit 2/ }));
-    // Two a minute: the next fits after at most half a minute.
+    // Two per minute: the next one is allowed after at most half a minute.
     expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(30);
     expect(limitHeaders(response)).toMatchObject({ "limit-requests": "2", "remaining-requests": "0" });
     await expectUntouched(running.service, customer, before);
@@ -81,7 +81,7 @@ describe("limits of a key", () => {
       usage: { prompt_tokens: 9, completion_tokens: 900_000_000, total_tokens: 900_000_009 },
     });
     expect((await customer.post(chat, asked)).status).toBe(200);
-    // The slot is free once the first one's tokens are counted.
+    // The slot is free once the tokens of the first call are counted.
     const again = await eventually(async () => {
       const response = await customer.post(chat, asked);
       return response.status === 200 && response;
@@ -151,7 +151,7 @@ describe("capacity", () => {
     provider.always({ beforeHeaders: opened });
     const first = customer.post(chat, asking(providerModel));
     await provider.request(0);
-    // Once the registry has read the queue, the running call is no backlog any more: two or three are admitted.
+    // Once the registry has read the queue, the running call no longer counts as backlog: two or three are admitted.
     const waiting: Promise<Response>[] = [];
     let refused: Response | undefined;
     const held = async () =>

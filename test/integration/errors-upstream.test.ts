@@ -182,7 +182,7 @@ test("an upstream that cannot be reached: 503 without a hold; the local model st
   const customer = await service.account("1");
   for (let i = 0; i < 5; i++)
     expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(refusal(failed));
-  // The worker knows at once, the API when it reads the worker registry again.
+  // The worker knows at once, the API at its next read of the worker registry.
   expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(refusal(full));
   expect(provider.requests).toHaveLength(0);
   const refused = await eventually(async () => {

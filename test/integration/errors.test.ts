@@ -32,7 +32,7 @@ const noKey: Refusal = { status: 401, type: "authentication_error", code: "inval
 const hi = asking(localModel);
 const messages = (...content: unknown[]) => ({ ...hi, messages: content });
 
-/** Everything that is wrong with a request by itself. */
+/** Every fault in the request itself. */
 const rows: readonly (readonly [name: string, path: string, body: unknown, refusal: Refusal])[] = [
   ["malformed JSON", chat, '{"model": ', invalid(null, /not valid JSON/)],
   ["malformed JSON with its place", chat, '{"model": "a",, }', invalid(null, /position 14/)],
@@ -244,7 +244,7 @@ describe("keys", () => {
 describe("accounts", () => {
   test("frozen: 403 whatever is asked, and served again once it is not", async () => {
     const customer = await running.service.account("1", { limits: { requests_per_minute: 9 } });
-    // From now on the account has a lease.
+    // The account has a lease from now on.
     expect((await customer.post(chat, hi)).status).toBe(200);
     await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: true });
     const frozen = refusal({ status: 403, type: "permission_error", code: "account_frozen" });
@@ -272,7 +272,7 @@ describe("accounts", () => {
     );
     expect(response.headers.get("x-should-retry")).toBe("false");
     await expectUntouched(running.service, customer, "0.001");
-    // The number is exact: so many tokens pass, and one more does not.
+    // The number is exact: that many tokens pass, and one more does not.
     const covered = Number(/covers (\d+)/.exec(answer.error.message)?.[1]);
     expect(covered).toBeGreaterThan(1_000);
     expect((await customer.post(chat, { ...hi, max_tokens: covered + 1 })).status).toBe(402);

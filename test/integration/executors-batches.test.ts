@@ -10,7 +10,7 @@ import { createMovableClock, decisionOf, held, holdOf, minuteMs, openAccount } f
 import { migrated } from "../support/schema.ts";
 import { testStores } from "../support/servers.ts";
 
-/** An account that was charged 120.00999 USD, a tenth of which buys back. */
+/** An account with charges of 120.00999 USD, a tenth of which buys back. */
 async function charged() {
   const given = await market();
   const clock = createMovableClock();
@@ -27,7 +27,7 @@ async function charged() {
   await money.settle(decisionOf(hold, 120_000_009_990n));
   expect(await buyback.gather()).toEqual({ entries: 1, due: 1 });
 
-  /** One run of the scheduled job, in a process of its own. */
+  /** Runs the scheduled job once, in a separate process. */
   async function run(signal = new AbortController().signal) {
     const hurried = createManualClock();
     const timer = setInterval(() => hurried.advance(1_000), 10);

@@ -13,7 +13,7 @@ test("without Jupiter a buyback is only recorded", async () => {
   const batch = { id: "batch1", token: "-", nanoUsd: 1n };
   const { signal } = new AbortController();
   expect(await executor.execute(batch, recordSent, signal)).toEqual({ kind: "recorded" });
-  // What Jupiter has sent may stand: whoever bought it by hand would buy it twice.
+  // Jupiter may have executed the sent transaction: buying by hand could buy twice.
   const sent = { signature: "5".repeat(88), transaction: "AA==", lastValidBlockHeight: 1n };
   await expect(executor.execute({ ...batch, sent }, recordSent, signal)).rejects.toThrow(sent.signature);
 });

@@ -15,7 +15,7 @@ type Market = Awaited<ReturnType<typeof market>>;
 
 const system = address("11111111111111111111111111111111");
 
-/** Sends lamports of the wallet, by the system program. */
+/** Sends lamports from the wallet, through the system program. */
 const drain =
   (lamports: bigint): Behavior["more"] =>
   ({ owner, pool }) => {

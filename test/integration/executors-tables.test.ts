@@ -20,7 +20,7 @@ import type { SolanaChain } from "../support/solana.ts";
 
 const tables = address("AddressLookupTab1e1111111111111111111111111");
 const system = address("11111111111111111111111111111111");
-/** How many, then each slot and its hash, the newest first. */
+/** The count, then each slot and its hash, newest first. */
 const slotHashes = address("SysvarS1otHashes111111111111111111111111111");
 
 async function run(chain: SolanaChain, instruction: Instruction): Promise<void> {
@@ -36,7 +36,7 @@ async function run(chain: SolanaChain, instruction: Instruction): Promise<void> 
   await rpc.sendTransaction(wire, { encoding: "base64" }).send();
 }
 
-/** A lookup table on the chain that holds these. */
+/** Creates a lookup table on the chain with these addresses. */
 async function putTable(chain: SolanaChain, addresses: readonly Address[]): Promise<Address> {
   const { address: payer } = chain.feePayer;
   const known = await createSolanaRpc(chain.rpcUrl).getAccountInfo(slotHashes, { encoding: "base64" }).send();

@@ -10,7 +10,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { testStores } from "../support/servers.ts";
 
-/** The settings of a bucket as S3 has them. The embedded server has no lifecycle rules. */
+/** Mocks the bucket settings of S3. The embedded server has no lifecycle rules. */
 async function startBucketSettings() {
   const settings = new Map<string, string>();
   const writes: string[] = [];

@@ -301,7 +301,7 @@ test("storage that hangs times out after 15 seconds; an object that it creates l
   const files = archive.another({ clock });
   const body = wavOf(100_000);
   const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
-  // Everything is on its way before it hangs: whether it becomes an object nobody can say.
+  // All bytes are sent before the stream hangs: whether the object is created is unknown.
   async function* hanging() {
     yield body.subarray(0, 70_000);
     await server.kill("SIGSTOP");
@@ -311,11 +311,11 @@ test("storage that hangs times out after 15 seconds; an object that it creates l
   let over = false;
   const stored = receiving.store({ bytes: body.length, body: hanging() });
   stored.catch(() => undefined);
-  // Two timers: the timeout, and the one that postpones the expiry.
+  // The first timer is the timeout, the second postpones the expiry.
   await eventually(() => over && clock.pending() === 2);
   clock.advance(14_000);
   expect(clock.pending()).toBe(2);
-  // Bytes that the sockets still take count as progress.
+  // Bytes accepted by the sockets count as progress.
   await eventually(async () => {
     clock.advance(1_000);
     return (await archive.money.account(archive.account))?.openHolds === 0;
@@ -352,7 +352,10 @@ test("an object that storage creates after a timeout is deleted by expiry", asyn
   await archive.expectNothing();
 });
 
-/** A wire to storage: what the first connection sends beyond `bytes` is delayed, and delivered even if the sender has disconnected. */
+/**
+ * A proxy to storage: bytes of the first connection beyond `bytes` are delayed, and delivered even if the sender has
+ * disconnected.
+ */
 async function slowWire(endpoint: string, bytes: number) {
   const { hostname, port } = new URL(endpoint);
   const holding = Promise.withResolvers<void>();

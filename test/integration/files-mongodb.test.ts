@@ -6,7 +6,7 @@ import { mib, pngOf, priceOf, refused, sent, startArchive, upload, wavOf } from 
 import { brokenWire, type Command, type Fate } from "../support/money-proxy.ts";
 import { eventually } from "../support/service.ts";
 
-/** A process whose wire to MongoDB loses what a test wants it to; its money has a wire of its own. */
+/** A process whose proxy to MongoDB drops the commands that a test selects; its money has a separate connection. */
 async function startFar(fate: (command: Command) => Fate) {
   const archive = await startArchive();
   const { stores, money, clock } = archive;
@@ -18,7 +18,7 @@ async function startFar(fate: (command: Command) => Fate) {
   return { ...archive, far: createFiles({ config, mongo, money, clock, log }) };
 }
 
-/** The first command that fits. */
+/** Applies only to the first matching command. */
 function once(fate: Fate, fits: (command: Command) => boolean): (command: Command) => Fate {
   let done = false;
   return (command) => {

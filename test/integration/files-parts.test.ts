@@ -251,7 +251,7 @@ test("200 MB in parts, end to end", async () => {
   await archive.expectNothing(priceOf(200 * mib));
 });
 
-/** What a process wrote that died right after. */
+/** Writes the documents of a process that died immediately after. */
 async function charge(archive: Awaited<ReturnType<typeof startArchive>>, upload: { requestId: string; bytes: number }) {
   await archive.money.decide({
     kind: "storage",

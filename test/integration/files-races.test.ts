@@ -51,7 +51,7 @@ test("a completion concurrent with a deletion is charged only if it came first, 
       archive.files.uploads.complete(archive.account, id),
       passTurns(round * 3).then(() => archive.another().uploads.delete(archive.account, id)),
     ]);
-    // A completion that failed on its own would end the upload too: there is none here.
+    // The upload has no parts: a completion that fails alone would end the upload as well.
     expect(deleted).toMatchObject({ status: "fulfilled" });
     if (completed.status === "fulfilled") paid += priceOf(body.length);
     expect(["done", "upload_deleted"]).toContain(outcomeOf(completed));
@@ -135,7 +135,7 @@ test("expiry concurrent with a completion: active and charged, or expired and fr
   let paid = 0n;
   for (let round = 0; round < 8; round++) {
     const { id } = await sent(archive, body);
-    // Another process, whose clock is ahead: it takes the upload for overdue.
+    // Another process, whose clock is ahead and which considers the upload overdue.
     const ahead = { ...archive.clock, now: () => archive.clock.now() + 73 * minutesMs };
     const [completed] = await Promise.allSettled([
       archive.files.uploads.complete(archive.account, id),
@@ -178,7 +178,7 @@ test("expiry in several processes at once counts and refunds each upload once", 
   expect(await files.expire()).toEqual({ expired: 0, removed: 0 });
 });
 
-/** Gives other work the word so many times: where two meet is another place each round. */
+/** Yields to other work this many times, to shift the point of collision in each round. */
 async function passTurns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -175,7 +175,7 @@ const methods = {
     Array.fromAsync(await client.models.generateContentStream({ ...asking(model, contents), config })),
 };
 
-/** The body of an error, which the client has as its message. */
+/** The client has the body of an error as its message. */
 async function thrownBy(calling: Promise<unknown>) {
   const error: unknown = await calling.then(
     () => undefined,
@@ -278,7 +278,7 @@ interface FailingStream {
   readonly errorEvent: object;
   /** The error that the caller sees. */
   readonly expected: object;
-  /** Input tokens that the provider has reported by then. */
+  /** The input tokens that the provider has reported by then. */
   readonly input: number;
 }
 
@@ -293,7 +293,7 @@ const delta = (text: string, sequence_number: number) => ({
   sequence_number,
 });
 const blockDelta = (text: string) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
-/** "Hello there" by the tokenizer, and what its template adds. */
+/** "Hello there" by the tokenizer, plus its template. */
 const estimate = 9;
 
 const providers: readonly FailingStream[] = [
@@ -302,7 +302,7 @@ const providers: readonly FailingStream[] = [
     events: [geminiText("abcd"), geminiText("efgh")],
     errorEvent: mockGeminiProblem(503, "secret-of-operator overloaded"),
     expected: failed,
-    // As the provider counts it, when it is asked.
+    // The provider's own count, returned on request.
     input: 2,
   },
   {
@@ -402,7 +402,7 @@ describe.each(providers)("$target.name", ({ target, events, errorEvent, expected
     const whole = await ask();
     expect(textIn(whole)).toBe(target.says);
     expect(whole.at(-1)).toMatchObject({ candidates: [{ finishReason: "STOP" }], usageMetadata: expect.anything() });
-    // Google's own name of a query parameter of its system.
+    // Google's own name for a query parameter.
     const asEvents = await customer.post(`/v1beta/models/${model}:streamGenerateContent?$alt=sse`, request);
     expect(asEvents.headers.get("content-type")).toMatch(/^text\/event-stream/);
     expect(await asEvents.text()).toMatch(/^data: /);

@@ -89,13 +89,13 @@ describe.each(targets)("$name", (target) => {
     const third = await chat.sendMessage({ message: "Thanks" });
     const heard = JSON.stringify(sent(served, target)).includes(JSON.stringify(says).slice(1, -1));
     const grown = (third.usageMetadata?.promptTokenCount ?? 0) > 2 * (first.usageMetadata?.totalTokenCount ?? 0);
-    // Requests to the local model cannot be seen.
+    // Requests to the local model are not observable.
     expect(target === local ? grown : heard).toBe(true);
   });
 
   test("maxOutputTokens ends an answer with MAX_TOKENS", async () => {
     const { client } = await newCaller(served);
-    // The least that the interface takes.
+    // The minimum that the interface accepts.
     const cap = target === responsesProvider ? 16 : 2;
     if (target === chatProvider)
       served.provider.respond({
@@ -403,7 +403,7 @@ const request = (model: string, ...parts: readonly Part[]) => ({
   contents: [{ role: "user", parts: [{ text: "What is this?" }, ...parts] }],
 });
 
-/** The parts of the user's message after the question, as the provider got them. */
+/** The parts of the user's message after the question, as the provider received them. */
 function partsAt(target: Target): unknown {
   const body = sent(served, target) as Record<string, { content?: unknown[]; parts?: unknown[] }[]>;
   const [message] = body["contents"] ?? body["messages"] ?? body["input"] ?? [];

@@ -265,7 +265,7 @@ describe("a caller who disconnects", () => {
 
   test("a call that another worker takes over keeps its job", async () => {
     const { mock, clock } = await leave("lost");
-    // What else might be sent is on its way by then.
+    // Any further request has been sent by then.
     await new Promise(setImmediate);
     expect(clock.pending()).toBe(0);
     expect(mock.requests).toHaveLength(2);

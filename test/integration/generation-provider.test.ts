@@ -27,7 +27,7 @@ import {
 const speech = { model: "openai/tts-1", input: { text: "Grüße 👋", voice: "nova", format: "mp3" } };
 const video = (input: object = {}) => ({ model: "test/video", input: { prompt: "waves", ...input } });
 
-/** Priced here, so that a price list that moves does not move the tests. */
+/** Prices are set here, so that changes of the price list do not affect the tests. */
 const CATALOG_FILE = catalogWith(
   {},
   {
@@ -93,7 +93,7 @@ test("transcription: the recording's bytes, by the minutes that the provider rep
   const body = { model: "openai/whisper-1", input: { file, language: "en" } };
   const { answer, entry, costNanoUsd } = await paid<MediaAnswer>(running.service, customer, media, body);
   expect(answer).toMatchObject({ files: [], output: { text: mockTranscript } });
-  // Nine seconds, says the provider.
+  // The provider reports nine seconds.
   expect(entry.request.usage).toEqual({ minute: 0.15 });
   expect(costNanoUsd).toBe(900_000n);
   const { path, form } = running.provider.requests[0] ?? {};
@@ -110,7 +110,7 @@ test("a provider that reports more than the recording can have: the hold is char
   expect(response.status).toBe(200);
   await running.service.settled();
   const [entry] = await charges(customer);
-  // 16,044 bytes are 0.5348 minutes of the thriftiest sound.
+  // 16,044 bytes are 0.5348 minutes at the lowest bit rate.
   expect(before - nanoUsd(await customer.available())).toBe(3_208_800n);
   expect(entry).toMatchObject({ amount_usd: "-0.0032088", request: { shortfall_usd: "3.5967912" } });
   expect(response.headers.get("x-xm-cost-usd")).toBe("0.0032088");
@@ -131,7 +131,7 @@ test("video: submitted, polled, downloaded; by the second, in the more expensive
 });
 
 test("a shorter video than requested costs less; a longer one no more", async () => {
-  // Done at once, so that nobody has to look again.
+  // The job is done at once, so that no further poll is needed.
   const made = (seconds: string) => [
     { body: { id: "video_1", status: "completed", seconds } },
     { body: mockMp4, headers: { "content-type": "video/mp4" } },
@@ -182,7 +182,7 @@ test.each([
   await expectUntouched(running.service, customer, "10.00");
   expect(await charges(customer)).toEqual([]);
   running.provider.reset();
-  // A success between the failures keeps the breaker closed; a provider that is full gets the second that it asked for.
+  // A success between the failures keeps the breaker closed; a busy provider gets the second that it requested.
   await expect.poll(async () => (await customer.post(media, { ...speech, model: "openai/tts-1" })).status).toBe(200);
 });
 
@@ -222,7 +222,7 @@ test("images inside the answer count against the worker's memory: what does not 
   await service.settled();
   expect((await customer.post(images, body)).status).toBe(200);
 
-  // What comes may be larger than usual.
+  // The result may be larger than usual.
   const large = Buffer.concat([mockPng, Buffer.alloc(8 * 1024 * 1024)]).toString("base64");
   provider.respond({ body: { data: [{ b64_json: large }] } });
   await service.settled();

@@ -7,7 +7,7 @@ import { asking, localModel, type Refusal, refusal, refusalOf } from "../support
 
 const day = 24 * 3_600_000;
 
-/** One customer with an upload in every state, and one of somebody else's. */
+/** A customer with an upload in every state, and an upload of another customer. */
 interface There {
   readonly service: Client;
   readonly customer: Customer;
@@ -166,7 +166,7 @@ test("an upload id in a prompt is only text", async () => {
   const { customer, ids } = there;
   const prompts = [`${ids.unknown}?`, `Draw ${ids.expired}`, `${ids.deleted}\n`];
   for (const prompt of prompts) expect((await customer.post(images, drawing(prompt))).status).toBe(200);
-  // Of an image call the prompt is never anything else.
+  // An image call's prompt is never interpreted as anything else.
   expect((await customer.post(images, drawing(ids.unknown))).status).toBe(200);
 });
 

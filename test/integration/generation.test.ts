@@ -28,7 +28,7 @@ import {
   serviceOfFile,
 } from "../support/service-setup.ts";
 
-/** USD a character, a second, a minute: what the shipped list says, and what it may say tomorrow. */
+/** Prices in USD per character, second or minute: those of the shipped list, and those after a change. */
 const CATALOG_FILE = catalogWith(
   {},
   {
@@ -53,7 +53,7 @@ const transcription = (file: string, input: object = {}) => ({
   input: { file, ...input },
 });
 
-/** A call that is delivered, its files, and what each is. */
+/** Delivers a call, and returns its files with their types. */
 async function generated(body: { model: string; input: object }, options: { usd?: string; tier?: "elite" } = {}) {
   const { usd = "1", ...more } = options;
   const customer = await running.service.account(usd, more);
@@ -76,11 +76,11 @@ async function generated(body: { model: string; input: object }, options: { usd?
 
 type File = Awaited<ReturnType<typeof fileAt>>;
 
-/** Seconds of sound, by somebody else's reading of the file. */
+/** Seconds of sound, measured by another reader. */
 const secondsOf = async (file: File | undefined) =>
   (await parseBuffer(file?.bytes ?? Buffer.alloc(0), undefined, { duration: true })).format.duration;
 
-/** Seconds that an MP4's head (`mvhd`) tells: a count, after how many make a second. */
+/** The duration in an MP4's header (`mvhd`): a timescale, then a count of its units. */
 function filmSeconds(file: File | undefined): number {
   const at = file?.bytes.indexOf("mvhd") ?? 0;
   return (file?.bytes.readUInt32BE(at + 20) ?? 0) / (file?.bytes.readUInt32BE(at + 16) ?? 0);
@@ -103,7 +103,7 @@ describe("speech, by the character", () => {
 
   test("characters are code points, and elite costs less", async () => {
     const { costNanoUsd, entry } = await generated(speech("Grüße 👋🏽!"), { tier: "elite" });
-    // The wave is two: a hand and its color.
+    // The waving hand is two characters: a hand and its color.
     expect(entry.request.usage).toEqual({ character: 9 });
     expect(costNanoUsd).toBe((9n * 5_000n * 85n) / 100n);
   });
@@ -218,7 +218,7 @@ describe("transcription, by the minute", () => {
     const customer = await running.service.account("0.01");
     const file = await uploaded(running.service, customer, wavOf(10));
     const before = await customer.available();
-    // 160,044 bytes may be 5.3 minutes of the thriftiest sound: 0.0107 USD.
+    // 160,044 bytes may be 5.3 minutes at the lowest bit rate: 0.0107 USD.
     expect(await refusalOf(await customer.post(media, transcription(file)))).toEqual(
       refusal({ status: 402, type: "insufficient_quota", code: "insufficient_balance", message: /can cost 0\.010669/ }),
     );

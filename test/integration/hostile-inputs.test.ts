@@ -6,7 +6,7 @@ import { judge, measure, startWatch } from "../hostile/watch.ts";
 import { testStores } from "../support/servers.ts";
 import { ready, spawnApi, spawnWorker } from "../support/service.ts";
 
-/** `npm run test:hostile` measures all inputs, by 100 ms. */
+/** `npm run test:hostile` measures all inputs, with a limit of 100 ms. */
 const limitMs = 250;
 const rounds = 3;
 const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12, concurrent_requests: 1_000 };

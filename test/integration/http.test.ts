@@ -31,14 +31,14 @@ const tooLarge: Refusal = {
 const ask = (method: string, path: string, headers: Record<string, string> = {}) =>
   fetch(running.service.baseUrl + path, { method, headers });
 
-/** A chat request of exactly so many bytes. */
+/** A chat request of exactly this many bytes. */
 function requestOf(model: string, bytes: number): string {
   const empty = JSON.stringify(asking(model, "")).length;
   const random = randomBytes(64 * 1024).toString("base64");
   return JSON.stringify(asking(model, random.repeat(Math.ceil(bytes / random.length)).slice(0, bytes - empty)));
 }
 
-/** Without a length: the body goes in chunks. */
+/** Sends the body in chunks, without a length. */
 const postChunked = (customer: Customer, body: Uint8Array<ArrayBuffer>) =>
   fetch(running.service.baseUrl + chat, {
     method: "POST",
@@ -265,7 +265,7 @@ describe("bodies", () => {
     expect([response.status, Buffer.byteLength(body)]).toEqual([200, bytes]);
     const received = running.provider.requests[0]?.body["messages"] as { content: string }[];
     const sent = (JSON.parse(body) as { messages: { content: string }[] }).messages;
-    // Compared by hand: a failure must not print 24 MB.
+    // Compare by hand: a failure must not print 24 MB.
     expect(received[0]?.content === sent[0]?.content).toBe(true);
     await running.service.settled();
     const stores = inject("stores");

@@ -85,7 +85,7 @@ describe("the same request again", () => {
     await post(customer, drawing(), "key-1");
     const keys = await running.service.admin<{ data: { id: string }[] }>("GET", `/accounts/${customer.id}/keys`);
     await running.service.admin("DELETE", `/keys/${keys.data[0]?.id}`);
-    // A call that takes no slot sees the revocation at most half a second later.
+    // A call without a slot sees the revocation at most half a second later.
     const refused = await eventually(async () => {
       const again = await post(customer, drawing(), "key-1");
       return again.status !== 200 && again;

@@ -35,7 +35,7 @@ async function clientOf({ baseUrl }: Client, { key }: Customer) {
   onTestFinished(() => void wire.close());
   const requests: Headers[] = [];
   const statuses: number[] = [];
-  /** From an answer to the request that comes after it. */
+  /** The pauses between a response and the next request. */
   const pausesMs: number[] = [];
   let answeredAt: number | undefined;
   const openai = new OpenAI({
@@ -58,14 +58,14 @@ async function clientOf({ baseUrl }: Client, { key }: Customer) {
     cut: () => {
       for (const cut of cuts) cut();
     },
-    /** The next answer breaks off after 100 bytes. */
+    /** Breaks the next response off after 100 bytes. */
     cutNextAnswer: () => {
       cutAnswer = true;
     },
   };
 }
 
-/** One run, one charge, and the file exists. */
+/** Expects one run, one charge, and the file. */
 async function expectOnce(customer: Customer, answering: ReturnType<OpenAI["images"]["generate"]>) {
   const { data, response } = await answering.withResponse();
   const { bytes } = await fileAt((data as OpenAI.ImagesResponse).data?.[0]?.url ?? "");

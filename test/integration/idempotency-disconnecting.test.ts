@@ -121,7 +121,7 @@ describe("longer than MEDIA_SYNC_TIMEOUT", () => {
     expect([response.headers.get("retry-after"), response.headers.get("x-should-retry")]).toEqual(["5", null]);
     const inProgress: Refusal = { status: 503, type: "server_error", code: "generation_in_progress" };
     expect(await refusalOf(response)).toEqual(refusal(inProgress));
-    // A request that joins it gets the same answer.
+    // A request that joins it gets the same response.
     expect(await post(customer, atProvider(), "key-1")).toMatchObject({ status: 503 });
     answered.open();
     await short.service.settled();

@@ -69,7 +69,7 @@ describe("the process that had the key is dead", () => {
     const first = ask();
     const id = await claimNew(idempotency, first);
     await idempotency.store(id, first.requestId, storedCall());
-    // The worker decides the call and acknowledges its job between the two reads of the ledger.
+    // The worker settles the call and acknowledges its job between the two reads of the ledger.
     const claim = await idempotency.claim(ask(), async () => {
       await decide(first.requestId, 600n);
       return false;
@@ -81,7 +81,7 @@ describe("the process that had the key is dead", () => {
 test("a call that is answered and decided while its key is read is not run twice", async () => {
   const { stores, idempotency, ask, decide } = await startIdempotency();
   const [reached, resumed] = [gate(), gate()];
-  // The read of the ledger is held up, so that the document of the key is outdated by then.
+  // Delay the read of the ledger until the key's document is outdated.
   const uri = await brokenWire(stores.MONGODB_URI, async (command): Promise<Fate> => {
     if (command["find"] !== "ledger") return "pass";
     reached.open();

@@ -33,7 +33,7 @@ interface Sent {
 interface Endpoint {
   readonly face: Face;
   readonly model: string;
-  /** By the official client; its answer without what the client adds of the connection. */
+  /** Calls through the official client, and removes the client's additions about the connection from the response. */
   readonly call: (customer: Served, said: string, sent: Sent) => Promise<object>;
 }
 

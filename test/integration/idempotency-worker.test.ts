@@ -11,7 +11,7 @@ import { startIdempotency } from "../support/idempotency-setup.ts";
 import { connect, log, openWriter, paidCall } from "../support/jobs-setup.ts";
 import { balance, createMovableClock, free } from "../support/money-setup.ts";
 
-/** A worker whose caller's API instance is gone for good. */
+/** A worker whose caller's API instance is permanently gone. */
 async function startAlone() {
   const clock = createMovableClock();
   const bank = await startIdempotency(clock);

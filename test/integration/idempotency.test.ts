@@ -12,7 +12,7 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { times } from "../support/money-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 
-/** Compresses to so many bytes, or a few more. */
+/** Text that compresses to about this many bytes. */
 const random = (bytes: number) => randomBytes(bytes).toString("base64");
 
 async function indexesOf(uri: string): Promise<unknown[]> {
@@ -91,7 +91,7 @@ describe("a key", () => {
     expect(await idempotency.claim(ask(), alive)).toEqual({ kind: "running" });
     await idempotency.release(id, first.requestId);
     await idempotency.release(id, first.requestId);
-    // With another body, too.
+    // Another body gets the same result.
     expect(await idempotency.claim(ask({ hash: "hash-2" }), alive)).toEqual({ kind: "new", id });
   });
 
@@ -113,7 +113,7 @@ describe("an answer", () => {
     const id = await claimNew(idempotency, first);
     expect(await idempotency.store(id, first.requestId, storedCall("the answer", { costNanoUsd: 5_000n }))).toBe(true);
     expect(await idempotency.claim(ask(), alive)).toEqual({ kind: "running" });
-    // The hold was 1,000: more is not charged.
+    // The hold was 1,000, so the charge is at most that much.
     await decide(first.requestId, 5_000n);
     expect(await idempotency.claim(ask(), alive)).toEqual({
       kind: "answered",
@@ -205,7 +205,7 @@ describe("an answer", () => {
       hash: "hash-of-the-file",
       answer: { upload: "upl_1" },
     });
-    // A call under the key of an upload.
+    // The key belongs to an upload.
     await expect(idempotency.claim(ask({ hash: "hash-1" }), alive)).rejects.toMatchObject({ code: "conflict" });
     expect(await idempotency.stored(id, first.requestId)).toBeUndefined();
   });

@@ -44,7 +44,7 @@ const served: Served = ofFile(
 const pages = Array.from({ length: 100 }, (_, at) => `Page ${at} says the same as the others. `.repeat(40));
 const document = pdf(pages, { deflated: false }).toString("base64");
 
-/** What the provider bills: a large document, and reasoning that is not in the stream. */
+/** The provider's bill: a large document, and reasoning that is not in the stream. */
 const billed = { input: 150_000, output: 20_000 };
 const openaiUsage = {
   prompt_tokens: billed.input,
@@ -78,7 +78,7 @@ interface Row {
   readonly model: string;
   readonly mock: (shared: Served) => MockProvider;
   readonly body: object;
-  /** The first `said` are out before the caller disconnects. */
+  /** The first `said` events are sent before the caller disconnects. */
   readonly events: readonly object[];
   readonly said: number;
 }
@@ -251,7 +251,7 @@ test("a document is counted by the rules of each model: it goes to none whose ho
     Array.from({ length: 100 }, () => ""),
     { objectStreams: true },
   );
-  // Five pages a kilobyte: less than is held for Gemini's small pages, and twice what is held for Claude's.
+  // Five pages per kilobyte: less than the hold for Gemini's small pages, and twice that for Claude's.
   const dense = Buffer.concat([sparse, Buffer.alloc(20_480 - sparse.length, " ")]);
   const file = { filename: "a.pdf", file_data: dataAddress("application/pdf", dense) };
   const ask = async (models: readonly string[]) => {

@@ -78,7 +78,7 @@ describe("the event loop of an API process", () => {
     ["white space", `${" ".repeat(24 * mebi)}1`],
   ];
 
-  /** The time that a long text takes to parse now, beside whatever else runs on this machine. */
+  /** The current parse time of a long text, given the machine's other load. */
   const parsing = JSON.stringify("QUJD".repeat(6 * mebi));
   const parseMs = () => {
     const start = performance.now();
@@ -90,7 +90,7 @@ describe("the event loop of an API process", () => {
   test("is not held for 250 ms, or on a busy machine as long as eight long texts take to parse", async () => {
     const { client, metrics } = await spawnApi(await testStores());
     const customer = await client.account("0.01");
-    /** Since the last time. */
+    /** The longest delay since the last call. */
     const longestMs = async () => {
       const text = await (await fetch(`${metrics}/metrics`)).text();
       return Number(/^nodejs_eventloop_lag_max_seconds(?:{.*})? (\S+)$/m.exec(text)?.[1]) * 1_000;

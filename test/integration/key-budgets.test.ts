@@ -18,7 +18,7 @@ test("calls side by side through two instances take all that the budget covers, 
   for (const { reason } of results.filter((each) => each.status === "rejected")) expect(reason).toMatchObject(exceeded);
   await Promise.all(calls.map((call, at) => call.end(at < 25 ? 0n : usd / 2n)));
   expect(await spent()).toBe((25n * usd) / 2n);
-  // What they did not use comes back.
+  // Their unused amount becomes available again.
   const more = await Promise.allSettled(Array.from({ length: 60 }, () => begin(b, caller, usd)));
   expect(more.filter(({ status }) => status === "fulfilled")).toHaveLength(37);
 }, 60_000);
@@ -35,7 +35,7 @@ test("after a loss of Redis open calls still count, whichever instance has them,
   const third = await begin(b, caller, 3n * usd);
   await first.end(2n * usd);
   await a.redis.flushdb();
-  // An instance that does not know of the loss ends its call.
+  // An instance unaware of the loss ends its call.
   await second.end(usd);
   expect(await spent()).toBe(4n * usd);
   await third.end(3n * usd);
@@ -100,7 +100,7 @@ test("a key with a budget and the keys that it makes, and those make, spend its 
   await a.redis.flushdb();
   expect(await spent()).toBe(7n * usd);
 
-  // Changed, it is in force for its keys; none of them can spend more than it.
+  // A changed budget applies to its keys; none of them can exceed it.
   await a.keys.update(key.id, { budget: { limitNanoUsd: 8n * usd, period: "day" } });
   const grown = { budget: { limitNanoUsd: 9n * usd, period: "day" as const } };
   await a.keys.update(small.keyId, grown);
@@ -126,7 +126,7 @@ test("a call whose instance died is ended by its entry in the ledger", async () 
 test("a reconnect counts again, because a failover may have lost a take", async () => {
   const { a, b, caller } = await startBudget(10n);
   const open = await begin(a, caller, 6n * usd);
-  // As a replica that did not have the last second.
+  // Simulate a replica that lacks the last second.
   const hash = `limits:{${caller.keyId}}:budget`;
   await a.redis.hdel(hash, `o:${open.requestId}`);
   await a.redis.hset(hash, "open", "0");
@@ -247,7 +247,7 @@ test("whatever happens in any order, no budget is exceeded and the sum is that o
                   each.made ? made : caller,
                   BigInt(each.cents) * 10_000_000n,
                 ).catch((error: unknown) => {
-                  // While a connection is made again there is a 503.
+                  // While a connection is re-established, calls get a 503.
                   if (error instanceof ServiceError && [402, 503].includes(error.status)) return undefined;
                   throw error;
                 });

@@ -6,7 +6,7 @@ import { asking, localModel, providerModel, serviceOfFile } from "../support/ser
 const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 
-/** Every route that runs a model or takes a file, with the example of its description. */
+/** Every route that runs a model or accepts a file, with the example of its description. */
 async function paidOperations() {
   const { document, post, isForm } = await openCaller(running.service);
   const posts = document.operations.filter(
@@ -30,7 +30,7 @@ async function paidOperations() {
   }));
 }
 
-/** The shape of the path: Messages has types, Gemini has states. */
+/** The error in the format of the path: Messages has types, Gemini has statuses. */
 function errorAt(path: string, expected: { code: string; type: string; messages: string; gemini: string }): object {
   if (path.startsWith("/v1/messages")) return { type: "error", error: { type: expected.messages } };
   if (path.startsWith("/v1beta")) return { error: { status: expected.gemini } };
@@ -71,7 +71,7 @@ test("no route that runs a model serves a key that may not call it", async () =>
   const { key } = await keyOf(running.service, account.id, { models: ["none/*", "local/other"] });
   const code = { code: "model_not_allowed", type: "permission_error" };
   for (const { path, ask } of await paidOperations()) {
-    // Files are of no model.
+    // Files do not belong to a model.
     if (path.startsWith("/v1/uploads")) continue;
     const { status, headers, body } = await ask(key);
     expect([path, status, headers.get("x-should-retry")]).toEqual([path, 403, "false"]);

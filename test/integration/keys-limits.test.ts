@@ -45,7 +45,7 @@ test.each([
     index % 2 === 0 ? take(tokens) : takeIn(other, caller, { requestId: newRequestId(), tokens, ttlMs: 60_000 }),
   );
   const { taken, codes } = await outcomes(takes);
-  // A minute brings 20 new ones, so on a very slow machine one or two more fit.
+  // A minute adds 20 requests, so on a very slow machine one or two more are allowed.
   const refilled = "concurrentRequests" in limits ? 0 : Math.floor((Date.now() - start) / 3_000);
   expect(taken).toBeGreaterThanOrEqual(20);
   expect(taken).toBeLessThanOrEqual(20 + refilled);
@@ -69,7 +69,7 @@ test("what remains and the time until the limit is full again are returned", asy
   const { take } = await setup({ requestsPerMinute: 60, tokensPerMinute: 6_000 });
   const begunAt = performance.now();
   const { requests, tokens } = await take(600);
-  // The tokens are taken a moment after the request is counted.
+  // The tokens are counted a moment after the request.
   expect(requests).toEqual({ limit: 60, remaining: 59, resetMs: expect.any(Number) as number });
   expect(tokens).toEqual({ limit: 6_000, remaining: 5_400, resetMs: 6_000 });
   expect(requests.resetMs).toBeLessThanOrEqual(1_000);
@@ -88,7 +88,7 @@ test("a call refused by one limit costs nothing of any", async () => {
   expect(await redis.zrange(`limits:{${key.id}}:running`, "0", "-1")).toEqual(["req_1"]);
 });
 
-/** A wait of so many seconds, in whole ones, less what has passed here since it began. */
+/** Expects a wait in whole seconds, less the time that has passed here since it began. */
 function expectWait(error: ServiceError, seconds: number, begunAt: number): void {
   expect(error.retryAfterSeconds).toBeLessThanOrEqual(Math.ceil(seconds));
   expect(error.retryAfterSeconds).toBeGreaterThanOrEqual(Math.ceil(seconds - (performance.now() - begunAt) / 1_000));
@@ -250,12 +250,12 @@ test("what comes for a key in one turn is one script, which takes what it has ju
     keys.release(running[2] as Slot, { usedTokens: 4 }),
   ]);
   expect(await scripts()).toBe(before + 1);
-  // In their order: the tokens of the first and of none after it are free again.
+  // In order: the first call's tokens are free again, those of later calls are not.
   expect(taken.rateLimits.tokens.remaining).toBe(30 - 10 - 10 - 5);
   expect(await redis.zrange(`limits:{${caller.keyId}}:running`, "0", "-1")).toEqual(["req_2", "req_4"]);
 });
 
-/** What a call does to its limits, by the id of the call. */
+/** A call's effects on its limits, by the id of the call. */
 const step = fc.record({
   kind: fc.constantFrom("takeSlot", "takeTokens", "release"),
   id: fc.integer({ min: 1, max: 5 }),

@@ -82,7 +82,7 @@ test("limits changed in one instance apply to the next call in another", async (
   const caller = await b.keys.authenticate(secret);
   await take(b, caller, call());
 
-  // A slot, unlike a token, does not come back with time.
+  // Unlike a token, a slot is not refilled over time.
   await a.keys.update(key.id, { limits: { concurrentRequests: 1 } });
   await expect(take(b, caller, call())).rejects.toMatchObject({
     code: "rate_limit_exceeded",
@@ -172,7 +172,7 @@ test("while Redis is unavailable unknown keys are refused, known ones recognized
   await expect(keys.revoke(key.id)).rejects.toMatchObject({ code: "no_capacity" });
   clock.advance(501);
   await expect(keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
-  // A call that ends during the outage does not wait for Redis, and its slot is free soon after it.
+  // A call that ends during the outage does not wait for Redis, and its slot is free soon afterwards.
   await keys.release(slot, { usedTokens: 10 });
 
   await server.start();
@@ -190,7 +190,7 @@ test("a call that Redis counted without answering gets 503, and is uncounted whe
   const { keys, redis } = instance;
   const { key, secret } = await issueKey(instance, { requestsPerMinute: 10 });
   const caller = await keys.authenticate(secret);
-  // Loads the script: with an unknown one Redis would count nothing before it got its text.
+  // This loads the script: with an unknown one Redis would count nothing before receiving its text.
   const before = call();
   await keys.release(await take(instance, caller, before), { refusedBy });
 
@@ -229,7 +229,7 @@ test("of a script that Redis ran without answering, each call ends as if it had 
   const runningIds = () => redis.zrange(`limits:{${key.id}}:running`, "0", "-1");
   await expect.poll(() => (clock.advance(1_000), runningIds())).toEqual([running.requestId]);
   const [requests, tokens] = await redis.hmget(`limits:{${key.id}}:buckets`, "requests", "tokens");
-  // The call that was refused counts no longer; the tokens of which nobody knows count until they refill.
+  // The refused call no longer counts; tokens of unknown use count until they refill.
   expect(Number(requests)).toBeLessThanOrEqual(2);
   expect(Number(tokens)).toBeLessThanOrEqual(10 + 20 + 5);
   expect(Number(tokens)).toBeGreaterThan(0);

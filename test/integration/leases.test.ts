@@ -17,7 +17,7 @@ import {
 } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 
-/** A call that is decided at this cost. */
+/** Makes a call that is captured at this cost. */
 async function spend(money: Money, leases: Leases, request: CallHold, costNanoUsd: bigint): Promise<Leased> {
   const leased = await leases.hold(request);
   await money.decide(leasedDecision(request, leased, costNanoUsd));
@@ -27,7 +27,7 @@ async function spend(money: Money, leases: Leases, request: CallHold, costNanoUs
 
 const isGranted = ({ status }: PromiseSettledResult<unknown>) => status === "fulfilled";
 
-/** Nothing is held any more, and every nano-USD is accounted for. */
+/** Expects that nothing is held, and that every nano-USD is accounted for. */
 async function expectClosed(money: Money, account: string, availableNanoUsd: bigint): Promise<void> {
   await eventually(async () => (await balance(money, account)).openHolds === 0);
   expect(await balance(money, account)).toEqual(free(availableNanoUsd));
@@ -113,7 +113,7 @@ test("a lease gives out for a minute, and is closed when its last call is decide
   const first = await leases.hold(request);
   await spend(money, leases, leaseRequestOf(account, 200n), 50n);
   clock.advance(2_500);
-  // What the running call does not need is back.
+  // The running call's surplus is available again.
   await eventually(async () => (await balance(bank, account)).availableNanoUsd === 650n);
   expect(await balance(bank, account)).toEqual({ availableNanoUsd: 650n, heldNanoUsd: 350n, openHolds: 1 });
   expect(await spend(money, leases, leaseRequestOf(account, 100n), 0n)).toMatchObject({ lease: first.lease });
@@ -141,7 +141,7 @@ test.each(["lose the answer", "lose the request"] as const)(
     const running = await leases.hold(request);
     await spend(money, leases, leaseRequestOf(account, 200n), 0n);
     isBroken = true;
-    // The lease has enough for one of them, which was to wait for its turn.
+    // The lease covers one of them, which would otherwise wait for its turn.
     const sizes = [500n, 150n, 150n];
     const growths = await Promise.allSettled(sizes.map((size) => leases.hold(leaseRequestOf(account, size))));
     for (const growth of growths) expect(growth).toMatchObject({ reason: { status: 503, code: "no_capacity" } });
@@ -176,7 +176,7 @@ test("an instance dies: its leases are closed once no job of it remains, and a l
   await spend(money, leases, leaseRequestOf(account, 300n), 120n);
   const running = leaseRequestOf(account, 400n);
   const leased = await leases.hold(running);
-  // From here on the instance does nothing.
+  // The instance does nothing from here on.
   const asked: string[] = [];
   let serving = true;
   const sweep = () =>
@@ -206,7 +206,7 @@ test("an instance dies: its leases are closed once no job of it remains, and a l
   expect(late).toEqual([1]);
   await expectClosed(money, account, 730n);
 
-  // No balance is negative: what the account has spent meanwhile is written off.
+  // No balance is negative: spending since then is written off.
   const other = leasesOf(money, "api_other");
   const second = leaseRequestOf(account, 400n);
   const lateOne = await other.hold(second);

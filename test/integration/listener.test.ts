@@ -6,12 +6,12 @@ const running = serviceOfFile({ PING_INTERVAL_MS: "100" });
 const mebi = 1024 * 1024;
 const chat = "/v1/chat/completions";
 
-/** What is written on a connection, and the whole of what comes back until the service closes it. */
+/** Writes on a connection, and returns everything received until the service closes it. */
 async function answerTo(...written: readonly (string | Buffer)[]) {
   const wire = await wireTo(running.service);
   for (const bytes of written) await wire.write(bytes);
   await wire.received((text) => text.includes('"request_id"') || /"status":"\w+"/.test(text));
-  // The caller has read its answer; what it sends after it is dropped.
+  // The caller has read its response; data that it sends later is dropped.
   wire.socket.end();
   await wire.closed;
   return wire.text();
@@ -24,7 +24,7 @@ const headOf = (method: string, path: string, headers: Readonly<Record<string, s
     "\r\n",
   ].join("\r\n");
 
-/** Status, headers and body of the only answer in it. */
+/** Status, headers and body of the single response. */
 function parsed(text: string) {
   const [head = "", body = "", ...rest] = text.split("\r\n\r\n");
   expect(rest).toEqual([]);
@@ -84,7 +84,8 @@ describe("a declared length over the limit", () => {
         };
         expect({ status, body }).toMatchObject({ status: 413, body: { error: error[shape] } });
         expect(headers["x-request-id"]).toMatch(/^req_/);
-        // A caller that got its answer closes; one that sends on is read for some seconds.
+        // After the response a caller closes the connection; otherwise the service still reads from it for some
+        // seconds.
         wire.socket.end();
         await wire.closed;
         expect(wire.text()).toBe(text);

@@ -16,7 +16,7 @@ import {
 import { costBy, expectUntouched, localModel, nanoUsd, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
-/** In nano-USD a token. */
+/** In nano-USD per token. */
 const costOf = costBy({ [localModel]: { input: 100n, audio_input: 300n, output: 400n } });
 
 const question = "What is it?";
@@ -68,7 +68,7 @@ describe("media", () => {
     expect(answer).toContain(question);
     const entry = await usageOf(running.service, customer);
     const usage = Object.fromEntries(Object.entries(entry?.request.usage ?? {}).filter(([, count]) => count > 0));
-    // Three of the message and three of the question.
+    // Three tokens of the message and three of the question.
     expect(usage).toEqual({ input: 3 + 3 + (kind === "PDF" ? 512 : 0), ...counted, output: usage["output"] });
     const cost = costOf(localModel, usage);
     expect(-nanoUsd(entry?.amount_usd ?? "")).toBe(cost);

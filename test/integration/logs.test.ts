@@ -28,7 +28,7 @@ const mongoOf = async ({ MONGODB_URI }: Stores) => {
   return connection.collection("prompts");
 };
 
-/** Errors that quote the prompt, and the message of each that the log may hold. */
+/** Errors that quote the prompt, and the message of each that the log may contain. */
 const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<unknown>])[] = [
   [
     "a command that Redis does not know, with its arguments",
@@ -114,9 +114,9 @@ test.for(refusals)("%s: the log does not quote it", async ([, message, refuse]) 
   for (const each of [line, caused]) expect(each).not.toContain(prompt);
 });
 
-/** While the key has another type, Redis refuses what is written there. */
+/** Makes Redis refuse writes to the key, which has another type during `act`. */
 async function refusing(redis: Redis, key: string, act: () => Promise<void>): Promise<void> {
-  // In the same hash slot.
+  // Use the same hash slot.
   const aside = key.includes("{") ? `${key}:aside` : `{${key}}:aside`;
   await redis.rename(key, aside);
   await redis.set(key, "x");

@@ -17,7 +17,7 @@ afterAll(() => there.stop());
 const bytes = 100_000;
 const file = fileOf("png", bytes).fill("some bytes ", 1_000);
 
-/** A file that a model made, and its address. */
+/** A generated file, and its address. */
 async function made({ files, service }: Running, body: Buffer | AsyncIterable<Buffer> = file) {
   const { signal } = new AbortController();
   const ask = { account: "acct_of_the_test", requestId: newRequestId(), body, limitBytes: 200 * mebi, signal };
@@ -180,7 +180,7 @@ test("a file is 410 after its lifetime, also once its object is deleted", async 
   expect(await refused(fetch(url))).toMatchObject(gone);
 });
 
-/** A wire to storage that counts what comes, and can be cut. */
+/** A proxy to storage that counts received bytes, and can be cut. */
 async function wireToStorage(endpoint: string) {
   const target = new URL(endpoint);
   const open = new Set<Socket>();
@@ -223,13 +223,13 @@ async function wireToStorage(endpoint: string) {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received: () => received,
     open: () => open.size,
-    /** Nothing comes any more. */
+    /** Stops all data. */
     silence() {
       silent = true;
     },
-    /** Connections on which an object was asked for since then; scheduled jobs ask for lists. */
+    /** Connections with a request for an object since then; scheduled jobs request only lists. */
     waiting: () => waiting.size,
-    /** Every connection breaks after so many bytes. */
+    /** Breaks every connection after this many bytes. */
     cutAfter(limit: number) {
       cutAfter = limit;
     },
@@ -256,7 +256,7 @@ test("a caller who does not read costs little memory, and one who disconnects en
   const asked = get(url);
   const [response] = (await once(asked, "response")) as [IncomingMessage];
   await once(response, "readable");
-  // Until the buffers on the way are full: then nothing more comes.
+  // Wait until the buffers on the path are full and no more data arrives.
   let last = 0;
   let same = 0;
   const stalled = await eventually(() => {
@@ -279,7 +279,7 @@ test("a caller who disconnects while storage hangs frees the connection at once"
   const asked = [get(url), get(url), get(url)].map((each) => each.on("error", () => {}));
   await eventually(() => wire.waiting() === asked.length);
   for (const each of asked) each.destroy();
-  // Sooner than silence itself is noticed, which takes 15 s.
+  // This is sooner than the detection of silence itself, which takes 15 s.
   await expect.poll(() => wire.waiting(), { timeout: 10_000 }).toBe(0);
 });
 

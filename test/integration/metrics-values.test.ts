@@ -13,10 +13,10 @@ const model = "mock/chat";
 const chat = "/v1/chat/completions";
 const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
 
-/** It moves only where a worker decides after its instance was taken for dead: leases.test.ts. */
+/** It changes only where a worker captures after its instance was presumed dead: leases.test.ts. */
 const seldom = ["inference_late_entries_total"];
 
-/** The series of a metric, by what tells them apart; of a histogram its counts. */
+/** True if a series of the metric has changed: a gauge exists, or a counter or histogram has counted. */
 function moved(samples: Samples, name: keyof typeof metricList): boolean {
   const { type } = metricList[name];
   const counted = type === "histogram" ? `${name}_count` : name;
@@ -36,7 +36,7 @@ test("after a few calls every metric has moved", async () => {
   expect(await call({ stream: true })).toBe(200);
   provider.respond(mockError(500, "broken"));
   expect(await call()).toBe(502);
-  // More than can have been held for it.
+  // More than any hold could cover.
   const usage = { prompt_tokens: 10, completion_tokens: 1_000_000, total_tokens: 1_000_010 };
   provider.respond({ usage });
   expect(await call({ max_tokens: 10 })).toBe(200);
@@ -80,7 +80,7 @@ test("after a few calls every metric has moved", async () => {
   expect(worker.value("inference_charged_nanousd_total", { model: "mock/image" })).toBe(40_000_000);
   expect(worker.value("inference_shortfalls_total")).toBe(1);
   expect(worker.value("inference_shortfall_nanousd_total")).toBeGreaterThan(1_900_000_000);
-  // Three calls that succeeded, one that failed at its provider, and the image.
+  // Three successful calls, one that failed at its provider, and the image.
   const overhead = (endpoint: string) => api.value("inference_overhead_seconds_count", { endpoint });
   expect([overhead(chat), overhead("/v1/images/generations")]).toEqual([4, 1]);
   const sum = (name: string) => api.value(`${name}_sum`, { endpoint: chat }) ?? Number.NaN;

@@ -81,7 +81,7 @@ test("a call is counted once, as it ended; what callers name adds no labels", as
   for (const model of ["no/such-1", "no/such-2"]) expect(await statusOf(asking(model))).toBe(404);
   expect((await fetch(`${service.baseUrl}${path}`, { method: "POST", body: "{}" })).status).toBe(401);
 
-  // A caller may have the whole answer shortly before its call has ended.
+  // A caller may have the whole response shortly before its call has ended.
   const samples = await eventually(async () => {
     const found = await scrape(service.metrics.api);
     return found.value("inference_open_calls") === 0 && found;
@@ -155,7 +155,7 @@ test("a port in use stops the start with the variable's name, before anything el
 
 test("without a setting a process takes another port while 9464 is in use, and serves its metrics there", async () => {
   const other = createServer();
-  // Whoever has the port by now, it is in use.
+  // The port is in use, whichever process has it by now.
   await listen(other, { variable: "-", port: 9464, host: "127.0.0.1" }).catch(() => undefined);
   onTestFinished(() => void other.close());
   const metrics = createMetrics("api", systemClock);

@@ -90,7 +90,7 @@ describe("steps", () => {
         };
         await expect(run([dies])).rejects.toBe(killed);
       }
-    // A process of the version before goes on writing the new shape, behind the cursor and before it.
+    // A process of the previous version continues to write the new shape, on both sides of the cursor.
     await collection.insertMany([{ _id: "a", n: "new" } as never, { _id: "z", n: "new" } as never]);
     await run([numbers]);
     expect(await collection.countDocuments({ n: { $type: "number" } })).toBe(0);
@@ -152,7 +152,7 @@ describe("a process", () => {
     await run([first]);
     await expect(run([first, second, third])).rejects.toThrow(/test-3 breaks processes before schema 2[^]*--offline/);
     expect([second.runs, third.runs]).toEqual([1, 0]);
-    // The version in between is out by now.
+    // No process of the intermediate version is running by now.
     expect(await run([first, second, third])).toBe(1);
   });
 });

@@ -19,11 +19,11 @@ interface Ours {
   readonly max_output_tokens: number;
 }
 
-/** What the tests compare with: our own list, newest first as the providers' are. */
+/** Our own list for comparison, newest first like the providers' lists. */
 let texts: readonly Ours[] = [];
 const bare = ({ id }: Ours) => id.slice(id.indexOf("/") + 1);
 
-// None of the lists needs a key: this one is nobody's.
+// The lists need no key: this one is invalid.
 const apiKey = "nobody";
 const openai = () => new OpenAI({ apiKey, baseURL: `${running.service.baseUrl}/v1`, maxRetries: 0 });
 const anthropic = () => new Anthropic({ apiKey, baseURL: running.service.baseUrl, maxRetries: 0 });
@@ -121,7 +121,7 @@ describe.each(["v1beta", "v1"])("@google/genai at /%s", (version) => {
     outputTokenLimit: model.max_output_tokens,
     supportedActions: ["generateContent", "countTokens"],
   });
-  /** Without what the client adds to every model. */
+  /** Removes the client's additions to every model. */
   const seen = (model: GeminiModel) => ({ ...model, tunedModelInfo: undefined });
 
   test("lists every model for text, seven at a time", async () => {

@@ -39,7 +39,7 @@ interface GeminiPage {
 const gemini = (query: Record<string, string>, of = running) =>
   ok<GeminiPage>(`/v1beta/models?${new URLSearchParams(query).toString()}`, {}, of);
 
-/** All that the pages from this one on have. */
+/** All names on the pages from this one on. */
 async function namesFrom(pageToken: string, of = running): Promise<readonly string[]> {
   const { models, nextPageToken } = await gemini({ pageToken, pageSize: "1000" }, of);
   return [...models.map(({ name }) => name), ...(nextPageToken ? await namesFrom(nextPageToken, of) : [])];
@@ -97,7 +97,7 @@ describe("the Gemini list", () => {
     for (const pageSize of [1, 2, 5, all.length - 1]) {
       const { nextPageToken = "" } = await gemini({ pageSize: `${pageSize}` });
       expect(await namesFrom(nextPageToken)).toEqual(all.slice(pageSize));
-      // The other instance lists no model of Anthropic's or Google's, and many that come between.
+      // The other instance lists no model of Anthropic or Google, and many models in between.
       const later = await namesFrom(nextPageToken, crowded);
       expect(later.filter((name) => there.has(name))).toEqual(
         all.slice(pageSize).filter((name) => /^models\/(local|openai)\//.test(name)),

@@ -12,7 +12,7 @@ const asAnthropic = { "anthropic-version": "2023-06-01" };
 const asGoogle = { "x-goog-api-key": "nobody" };
 const asGoogleClient = { "x-goog-api-client": "google-genai-sdk/3.1.0" };
 
-/** Of each shape: what only it has, in the list, in one model and in an error. */
+/** The unique fields of each shape, in the list, in one model and in an error. */
 const shapes = {
   ours: {
     list: { object: "list" },

@@ -39,7 +39,7 @@ test("a call costs what the overlay says, in the API's hold and in the worker's 
   const [entry] = await entriesOf(running.service, customer);
   expect(prompt_tokens + completion_tokens).toBeGreaterThan(2);
   expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-BigInt(prompt_tokens * 1_000_000 + completion_tokens * 2_000_000));
-  // With the shipped price the balance would cover it.
+  // The balance would cover it at the shipped price.
   const asked = client.chat.completions.create({
     model: "local/chat",
     messages: [{ role: "user", content: "word ".repeat(30_000) }],
@@ -64,7 +64,7 @@ test("Anthropic's list has the same as its lifecycle, and filters by it", async 
   const deprecated = { lifecycle: "deprecated", deprecated_at: "2020-01-02T00:00:00Z", retires_at: null };
   const active = { lifecycle: "active", deprecated_at: null };
   expect(await models.retrieve("local/chat")).toMatchObject(deprecated);
-  // Not before the day.
+  // The change does not apply before its day.
   expect(await models.retrieve("anthropic/claude-haiku-4-5")).toMatchObject(active);
   const idsOf = async (...lifecycle: ("active" | "deprecated" | "retired")[]) =>
     (await models.list({ lifecycle, limit: 1_000 })).data.map(({ id }) => id);

@@ -135,7 +135,7 @@ test("a crash at any command of a checkpoint leaves every entry counted once", a
       names.slice(0, dieAt + 1),
     );
     for (const full of [false, true]) expect(await money.check({ full })).toMatchObject({ ok: true });
-    // The server ends the transaction of a process that is gone within a minute.
+    // The server ends the transaction of a dead process within a minute.
     await mongo.connection.db?.command({ killSessions: [commands[0]?.["lsid"]] });
     if (fate === "lose the answer") await money.checkpoint();
   }

@@ -186,7 +186,7 @@ test("a decision whose insert hangs rejects as soon as its signal aborts", async
   const { money: far } = await startMoney(wire);
   await expect(far.settle(decisionOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
   sent.resolve();
-  // It was sent anyway and written: the next decision returns it.
+  // The command was sent and executed anyway: the next capture returns its entry.
   await expect.poll(() => money.findEntry(hold.requestId)).toBeDefined();
   expect(await money.settle(decisionOf(hold, 0n))).toMatchObject({ won: false, entry: { costNanoUsd: 1n } });
   expect(await balance(money, account)).toEqual(free(999n));
@@ -198,7 +198,7 @@ test("a cost above the hold is not charged, but recorded and counted as shortfal
   const { entry } = await money.settle(decisionOf(hold, 130n));
   expect(entry).toMatchObject({ costNanoUsd: 100n, request: { shortfallNanoUsd: 30n } });
   expect(money.shortfalls()).toBe(1);
-  // The decision that lost charged nothing.
+  // The losing capture charged nothing.
   expect((await money.settle(decisionOf(hold, 150n))).won).toBe(false);
   expect(money.shortfalls()).toBe(1);
   expect(await balance(money, account)).toEqual(free(900n));
@@ -215,7 +215,7 @@ test("an entry that is too large is refused alone", async () => {
   ]);
   expect(outcomes).toMatchObject([{ status: "rejected", reason: { name: "RangeError" } }, { status: "fulfilled" }]);
   expect(await money.findEntry(large.requestId)).toBeUndefined();
-  // The caller decides 0 instead.
+  // The caller settles at 0 instead.
   await money.settle(decisionOf(large, 0n, { status: "failed" }));
   expect(await balance(money, account)).toEqual(free(999n));
 });

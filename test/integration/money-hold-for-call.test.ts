@@ -102,7 +102,7 @@ test("a repeated refusal costs one read and no write, and a credit or release co
   const all = callHoldOf(account, 1_001n);
   expect(await far.holdForCall(all)).toBe(1_001n);
   expect(sent.splice(0)).toEqual(["find", "update"]);
-  // It asks for more than there would be if all that is held came back, so it does not wait for that.
+  // The amount exceeds even the balance after all holds are released, so the call does not wait for that.
   await refuse(1_002n);
   await refuse(1_002n);
   expect(sent.splice(0)).toEqual(["update", "find", "find"]);

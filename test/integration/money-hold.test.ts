@@ -131,7 +131,7 @@ test("a hold whose answer was lost is unknown, is not retried, and is released o
   expect(one).toMatchObject({ status: "rejected", reason: { name: "HoldUnknown", heldNanoUsd: 300n } });
   expect(two).toMatchObject({ status: "rejected", reason: expect.any(HoldUnknown) });
   expect(theirs).toEqual({ status: "fulfilled", value: { ok: true, heldNanoUsd: 5n } });
-  // Once by us, and once by the driver, which MongoDB knows to be the same.
+  // We send it once, and the driver repeats it with an id by which MongoDB detects the repeat.
   expect(sent).toBe(2);
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 500n, heldNanoUsd: 500n, openHolds: 2 });
 

@@ -99,7 +99,7 @@ test("a credit whose commit was lost and whose transaction was retried counts on
     if (command.commitTransaction === undefined) return "pass";
     commits += 1;
     if (commits === 2) {
-      // What a primary answers that was elected in between.
+      // The error of a primary that was elected in between.
       const appName = new URL(wire).searchParams.get("appName");
       const again = { errorCode: 251, errorLabels: ["TransientTransactionError"] };
       const data = { failCommands: ["commitTransaction"], appName, ...again };
@@ -151,7 +151,7 @@ test("40 credits succeed beside 4 busy writers", async () => {
   await Promise.all(writers);
   expect(moved.every(({ created }) => created)).toBe(true);
   expect(state.calls).toBeGreaterThan(40);
-  // A credit waits for some twenty of the writers' calls, however fast they are here, and not for its luck.
+  // A credit waits for some twenty of the writers' calls, however fast they are here, and does not depend on luck.
   expect(beside).toBeLessThan(40 * 500);
   expect(await balance(money, account)).toEqual(free(1_004_000n - BigInt(state.calls)));
   expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });

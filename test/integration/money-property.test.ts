@@ -77,7 +77,7 @@ type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
 async function run(money: Money, account: string, calls: ReturnType<typeof createCalls>, it: Step): Promise<void> {
   switch (it.do) {
     case "hold":
-      // Overdue from the start, so that a sweep may come at any time.
+      // Make it overdue from the start, so that a sweep may come at any time.
       return calls.hold(money, holdOf(account, it.most, { minNanoUsd: it.least, expiresAt: Date.now() - 1 }));
     case "settle":
     case "decide": {
@@ -107,7 +107,7 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
       await money.sweep(async () => it.waits);
       return;
     case "checkpoint":
-      // Two that count the same entry conflict: one of them may give up, and has changed nothing.
+      // Two that count the same entry conflict: one of them may give up without any change.
       await money.checkpoint().catch(() => {});
       return;
     case "check": {
@@ -150,7 +150,7 @@ test("a hundred calls account for every nano-USD when answers and requests are l
   const { money: far, mongo } = await startMoney(wire);
   const calls = createCalls();
   for (let round = 0; round < 6; round++) {
-    // What breaks takes the whole connection with it; a hold is not even sent before it is back.
+    // A failure breaks the whole connection, and a hold is not even sent before it is restored.
     await expect.poll(() => mongo.upSince(), { interval: 10 }).toBeDefined();
     await Promise.all(times(20, () => calls.hold(far, holdOf(account, 100n))));
   }

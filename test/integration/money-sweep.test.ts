@@ -85,7 +85,7 @@ test("in the first minute after MongoDB came back the sweep decides nothing, but
   const [undecided, decided] = [holdOf(account, 100n, { expiresAt: 0 }), holdOf(account, 50n, { expiresAt: 0 })];
   for (const hold of [undecided, decided]) await held(money, hold);
   await money.decide(decisionOf(decided, 20n));
-  // A new process has known MongoDB for no longer than it lives itself.
+  // A new process has known MongoDB only since its own start.
   const { money: sweeper } = await startMoney(uri, clock);
   clock.later(minuteMs - 5_000);
   expect(await sweeper.sweep(gone)).toEqual({ applied: 1, decided: 0 });
@@ -110,7 +110,7 @@ test("a sweep that fails on one hold ends the others, and the next sweep ends th
   const { money: far } = await startMoney(wire, clock);
   clock.later(minuteMs);
   expect(await far.sweep(gone)).toEqual({ applied: 1, decided: 0 });
-  // A later one could land before the decision of a worker who waited for MongoDB.
+  // A later insert could land before the capture of a worker that waited for MongoDB.
   expect(inserts).toBe(1);
   expect(await money.findEntry(lost.requestId)).toBeUndefined();
   expect(await balance(money, other)).toEqual(free(7n));
@@ -195,7 +195,7 @@ test("a sweep reads only the accounts that may have an overdue hold", async () =
   const examined = await examinedAccounts(mongo);
 
   expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
-  // To find them, and to raise the bound of the one that has open holds still.
+  // The aggregation finds them, and the update raises the bound of the account that still has open holds.
   expect(await examined()).toEqual({ aggregate: 2, update: 1 });
   expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
   expect(await examined()).toEqual({ aggregate: 0, update: 0 });
@@ -206,7 +206,7 @@ test("a sweep reads only the accounts that may have an overdue hold", async () =
   expect(await money.sweep(gone)).toEqual({ applied: 20, decided: 20 });
 });
 
-/** How many accounts each step of the sweeps since the last time looked at. */
+/** The number of accounts examined by each step of the sweeps since the last call. */
 async function examinedAccounts({ connection }: Mongo) {
   await connection.db?.command({ profile: 2 });
   const profile = connection.collection("system.profile");

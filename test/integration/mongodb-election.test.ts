@@ -7,8 +7,8 @@ import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 /**
- * Driver 7.8: an operation's error brings the topology version as the operation reads it, with bigint. A monitor that
- * streams begins half a second after it connected, and throws over that, outside of any promise.
+ * Driver 7.8: an operation's error includes the topology version as the operation reads it, with bigint. A streaming
+ * monitor begins half a second after it connected, and this version makes it throw outside any promise.
  */
 test("an operation finds the primary deposed just after connecting: heartbeats go on, and find the next one", async () => {
   const { stores } = await ownServers({ mongo: true });
@@ -18,7 +18,7 @@ test("an operation finds the primary deposed just after connecting: heartbeats g
   onTestFinished(() => mongo.close());
   await operator.db("admin").command({ replSetStepDown: 1, force: true });
   const insert = () => mongo.db.collection("any").insertOne({});
-  // Brings the version; it may wait long enough for the next primary.
+  // The error includes the version; the insert may wait long enough for the next primary.
   await insert().catch(() => undefined);
   expect(await eventually(() => insert().catch(() => undefined))).toMatchObject({ acknowledged: true });
 });

@@ -9,7 +9,7 @@ import { ofFile } from "../support/of-file.ts";
 import type { Customer } from "../support/service.ts";
 import { costBy, entriesOf, nanoUsd, startWithProvider } from "../support/service-setup.ts";
 
-/** A model behind a provider that speaks chat alone, and one of Anthropic's. */
+/** A model of a provider that speaks only chat, and one of Anthropic. */
 const chatModel = "deepseek/deepseek-v4-pro";
 const claude = "anthropic/claude-sonnet-5";
 const costOf = costBy({
@@ -37,7 +37,7 @@ const running = ofFile(
   },
 );
 
-/** Nothing but what the calls cost is gone, and nothing is held. */
+/** Only the calls' costs are missing from the balance, and nothing is held. */
 async function expectCharged(customer: Customer, ...usages: readonly (readonly [string, Record<string, number>])[]) {
   const entries = await entriesOf(running.service, customer);
   expect(

@@ -32,14 +32,14 @@ const noKey: Refusal = { status: 401, type: "authentication_error", code: "inval
 const noModel: Refusal = { status: 404, type: "not_found_error", code: "model_not_found", param: "model" };
 const limited: Refusal = { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" };
 
-/** An invalid field of each format, and how its error names it: Messages and Gemini only in the message. */
+/** An invalid field of each format, and its name in the error: Messages and Gemini have it only in the message. */
 const wrongField: Readonly<Record<string, readonly [field: object, param: string]>> = {
   chat: [{ max_tokens: "many" }, "max_tokens"],
   responses: [{ max_output_tokens: "many" }, "max_output_tokens"],
   messages: [{ max_tokens: "many" }, "max_tokens"],
   gemini: [{ generationConfig: { maxOutputTokens: "many" } }, "generationConfig.maxOutputTokens"],
 };
-/** The fields that cap the answer at so many tokens. */
+/** The fields that cap the response at this many tokens. */
 const capped = (face: Face, tokens: number): object =>
   ({
     chat: { max_tokens: tokens },
@@ -193,7 +193,7 @@ describe.each(faces)("$name", (face) => {
       expect(await refusalIn(face, await send(customer, face.ask(model, "hi")))).toEqual(
         refusalOf(face, { ...noModel, message: meant }),
       );
-    // Neither a model of another endpoint, nor one without a key here.
+    // Unavailable are models of other endpoints, and models without a key here.
     for (const model of ["transcription", "claude-sonnet-4.6"])
       expect(await refusalIn(face, await send(customer, face.ask(model, "hi")))).toEqual(
         refusalOf(face, { ...noModel, message: /does not exist\.$/ }),

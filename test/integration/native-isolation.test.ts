@@ -16,7 +16,7 @@ import {
 } from "../support/native-formats.ts";
 import { expectUntouched, localModel, providerModel, type Refusal, serviceOfFile } from "../support/service-setup.ts";
 
-// One mock stands for every provider: a refused request reaches none of them.
+// One mock serves as every provider: a refused request reaches none of them.
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel("anthropic", "gemini") });
 const responsesModel = "gpt-4.1-mini";
 const claude = "claude-haiku-4-5";
@@ -174,7 +174,7 @@ test.each(cases)(
       param,
       message: named(param),
     };
-    // The models of the provider itself, those behind another one, and the local ones: none may have stored state.
+    // Models of the provider itself, of a relay, and local ones: none may have stored state.
     for (const each of [model, relayedModel, localModel]) {
       const { path, body } = face.ask(each, "hi");
       expect(await refusalIn(face, await send(customer, { path, body: { ...body, ...field } }))).toEqual(

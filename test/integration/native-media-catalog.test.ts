@@ -6,7 +6,7 @@ import { mediaServiceOfFile, posted } from "../support/native-media-setup.ts";
 
 const running = mediaServiceOfFile();
 
-/** What hosted models of each task answer; of the other tasks the mocks know it by themselves. */
+/** The outputs of hosted models by task; for other tasks the mocks have their own. */
 const outputs: Readonly<Record<string, unknown>> = {
   video: { video: { url: "0.mp4" } },
   speech: { audio: { url: "0.mp3" } },
@@ -14,11 +14,11 @@ const outputs: Readonly<Record<string, unknown>> = {
 };
 const texts = ["prompt", "text"];
 
-/** The least that the schema lets pass; every field that is no text is an upload. */
+/** A minimal valid input; every field other than text is an upload. */
 const leastFor = ({ input_schema: { required = [] } }: Shipped, upload: string) =>
   Object.fromEntries(required.map((field) => [field, texts.includes(field) ? "Ein Fuchs 🦊" : upload]));
 
-/** What one call of the least costs, counted by hand from what the catalog says of the units. */
+/** The cost of one minimal call, derived by hand from the catalog's units. */
 function usageFor({ units, input_schema: { properties } }: Shipped, uploads: number): Record<string, number> {
   return Object.fromEntries(
     Object.entries(units).map(([key, unit]) => {

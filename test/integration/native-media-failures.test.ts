@@ -23,7 +23,7 @@ const respond = (name: ProviderName, answers: readonly object[]) => {
   provider.respond(...answers);
 };
 
-/** So that neither the provider nor its model gets a cooldown in the tests that follow. */
+/** Succeeds once, so that later tests find neither the provider nor its model in a cooldown. */
 async function succeeds(name: ProviderName, id: string): Promise<void> {
   running[name].reset();
   const customer = await running.service.account("20");
@@ -145,7 +145,7 @@ test.each(rows)("the provider %s (%s, %s): the error says so; no charge, no hold
   const text = await response.clone().text();
   expect(text).not.toMatch(/secret|AIza|r8_|operator/i);
   expect(await refusalOf(response)).toEqual(refusal(refused));
-  // What was submitted is submitted once, whatever became of it.
+  // Each job is submitted once, whatever its outcome.
   expect(posted(running[name]).filter(({ path }) => !path.endsWith("/cancel"))).toHaveLength(1);
   await expectNothing(running, customer, "20.00");
   await succeeds(name, id);
@@ -192,7 +192,7 @@ describe("a caller who disconnects", () => {
     const customer = await running.service.account("20");
     const { path, body } = asking(shipped(id), waves);
     const gate = Promise.withResolvers<void>();
-    // A job is looked at, while what is made at once is asked for.
+    // A job is polled, while an immediate result is part of the response.
     const held = { beforeHeaders: gate.promise };
     respond(name, id === banana ? [held] : [answer, held]);
     const leaving = new AbortController();

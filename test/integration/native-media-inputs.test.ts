@@ -4,7 +4,7 @@ import { asking, shipped } from "../support/native-media-prices.ts";
 import { expectNothing, mediaServiceOfFile, type ProviderName, posted } from "../support/native-media-setup.ts";
 import { catalogWith, type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
 
-/** Models whose schemas let anything pass, as an operator may write them. */
+/** Models with permissive schemas, as an operator may write them. */
 const open = (upstream: string, task: "images" | "video", required = ["prompt"]) => ({
   id: `test/${upstream}-${task}`,
   name: "Open",

@@ -28,7 +28,7 @@ const question = "Hello there";
 const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
 
-/** Failures of the tests before must not open the breaker: a success between them closes it. */
+/** Makes a successful call, so that failures of earlier tests do not open the breaker. */
 async function customerOfHealthyProvider(): Promise<Customer> {
   const healthy = await running.service.account("1");
   const body = { model: relayedModel, messages: [{ role: "user", content: question }] };
@@ -52,7 +52,7 @@ describe.each(streamFaces)("$name", (face) => {
       const calling = stream(customer);
       await provider.request(0);
       for (let second = 0; second < 31; second++) advance(1_000);
-      // Status and headers go out with the first ping.
+      // Status and headers are sent with the first ping.
       const response = await calling;
       expect(response.status).toBe(200);
       const { text, whole } = readAlong(response);
@@ -67,7 +67,7 @@ describe.each(streamFaces)("$name", (face) => {
       middle.open();
       expect(saidIn(face, eventsOf(face, await whole))).toBe(mockText);
 
-      // Of a call that fails after nothing but pings.
+      // The stream of a call that fails after nothing but pings.
       const { opened, open } = gate();
       provider.respond({ ...mockError(500, "down"), beforeHeaders: opened });
       const failing = stream(customer);
@@ -80,7 +80,7 @@ describe.each(streamFaces)("$name", (face) => {
       expect(end.startsWith(ping)).toBe(true);
       const events = eventsOf(face, end);
       expectFailed(face, events, failed, broken.headers.get("x-request-id"));
-      // Nothing but the failure: of Responses in two events, after the two that begin a stream.
+      // Only the failure follows: Responses needs two events for it, after the two that begin a stream.
       expect(events).toHaveLength(face.format === "responses" ? 4 : 1);
       await service.settled();
       const entries = (await customer.ledger("usage")) as unknown as readonly { amount_usd: string }[];
@@ -195,7 +195,7 @@ describe.each(streamFaces)("$name", (face) => {
     const said = `y${"ü".repeat(50_000)}`;
     const whole = await (await send(customer, face.ask(relayedModel, said))).json();
     const streamed = await (await send(customer, face.stream(relayedModel, said))).text();
-    // Too long to be shown where they differ.
+    // Too long for a diff.
     expect(face.said(whole) === text).toBe(true);
     expect(saidIn(face, eventsOf(face, streamed)) === text).toBe(true);
     expect(running.provider.requests.map(({ body }) => JSON.stringify(body).includes(said))).toEqual([true, true]);

@@ -34,7 +34,10 @@ const running = serviceOfFile({
 
 const saying = { model: localSpeech, input: "Good day 👋👋!", voice: "alloy" } as const;
 
-/** The audio of `client.audio.speech.create`, and its cost, on which the ledger, the balance and the head of a whole one agree. */
+/**
+ * The audio of `client.audio.speech.create`, and its cost, which ledger, balance and the header of a non-streamed
+ * response agree on.
+ */
 async function spoken({ openai, ...customer }: Customer, body: OpenAI.Audio.SpeechCreateParams, headers = {}) {
   const before = nanoUsd(await customer.available());
   const response = await openai.audio.speech.create(body, { headers });
@@ -135,7 +138,7 @@ test("a provider that refuses or fails: its field in the caller's words, and no 
   expect(await charges(customer)).toEqual([]);
 });
 
-/** Storage that writes, and cannot read a generated file. */
+/** Storage that accepts writes, and fails to read a generated file. */
 async function unreadableStorage(): Promise<string> {
   const { S3_ENDPOINT } = inject("stores");
   const server = createServer((req, res) => {

@@ -19,7 +19,7 @@ const never = new Promise<never>(() => {});
 const usageEntry = (customer: { ledger(kind?: string): Promise<readonly Record<string, never>[]> }) =>
   eventually(async () => (await customer.ledger("usage"))[0] as { id: string } | undefined);
 
-/** What the stand-in bills for "Hello there": nine tokens of input, at the prices of the model. */
+/** The mock provider's bill for "Hello there": nine tokens of input, at the prices of the model. */
 const billed = { input: 9, output: 8, costNanoUsd: 9 * 400 + 8 * 1_600 };
 const usd = (nanoUsd: number) => (nanoUsd / 1e9).toFixed(9).replace(/0{1,7}$/, "");
 
@@ -52,7 +52,7 @@ describe("the caller disconnects", () => {
     const request = await running.provider.request(0);
     controller.abort();
     await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
-    // The provider still works for this call: so its slot is taken.
+    // The provider still works for this call, so its slot is taken.
     expect((await customer.post("/v1/chat/completions", asking(localModel))).status).toBe(429);
     answering.open();
     await request.closed;
@@ -119,7 +119,7 @@ describe("the caller disconnects", () => {
     const stream = await customer.openai.chat.completions.create({ ...asking("openai/gpt-5.1"), stream: true });
     for await (const _ of stream) break;
     const request = await running.provider.request(0);
-    // The cancellation is on its way to the worker by now.
+    // The cancellation has been sent to the worker by now.
     rest.open();
     await request.closed;
     const { request: record } = await settledEntry(customer);
@@ -199,7 +199,7 @@ test("callers who disconnect at any moment: every slot and hold is released", as
   );
   expect(ends.some(({ status }) => status === "rejected")).toBe(true);
   await running.service.settled();
-  // Every slot is free again: as many calls as the limit has pass at once.
+  // Every slot is free again: the full limit of concurrent calls is available.
   await eventually(async () => {
     const answers = await Promise.all(
       Array.from({ length: 60 }, () => customer.post("/v1/chat/completions", asking(localModel))),
@@ -238,7 +238,7 @@ describe("the provider breaks the stream off", () => {
   const begun = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
   const error = { type: "server_error", code: "upstream_error", param: null };
 
-  /** Failures of the tests before must not open the breaker: a success between them closes it. */
+  /** Makes a successful call, so that failures of earlier tests do not open the breaker. */
   async function customerOfHealthyProvider() {
     const customer = await running.service.account("1");
     await customer.openai.chat.completions.create(asking(providerModel));
@@ -262,7 +262,7 @@ describe("the provider breaks the stream off", () => {
         if (said.length === 2) released.open();
       }
     })();
-    // The stream that ends without a final event ends by itself.
+    // The stream without a final event ends by itself.
     if ("done" in answer) released.open();
     const thrown: unknown = await reading.catch((each: unknown) => each);
     expect(thrown).toBeInstanceOf(OpenAI.APIError);

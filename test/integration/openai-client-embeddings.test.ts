@@ -10,7 +10,7 @@ describe.each(embeddingModels)("%s", (model) => {
   test("a string, a list, and every encoding give the same vectors", async () => {
     const { openai } = await running.service.account("1");
     const input = ["red apple", "blue sea", "red apple pie"];
-    // The client asks for base64 by itself and decodes it.
+    // The client requests base64 by default and decodes it.
     const usual = await openai.embeddings.create({ model, input });
     expect(usual).toMatchObject({ object: "list", model });
     expect(usual.data.map(({ index, object }) => [index, object])).toEqual([0, 1, 2].map((at) => [at, "embedding"]));

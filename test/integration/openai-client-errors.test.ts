@@ -5,7 +5,7 @@ import { asking, localModel, providerModel, serviceOfFile } from "../support/ser
 
 const running = serviceOfFile();
 
-/** The official client as people use it, with every request that it makes. */
+/** The official client with its defaults, and a log of its requests. */
 async function countingClient(maxRetries: number, limits?: Record<string, number>) {
   const customer = await running.service.account("1", limits ? { limits } : {});
   const sent: { at: number; status: number }[] = [];

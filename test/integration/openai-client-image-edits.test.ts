@@ -55,7 +55,7 @@ const stored = async (prefix: string): Promise<number> => {
   return KeyCount ?? 0;
 };
 
-/** No image of any call remains, whether it was answered or refused. */
+/** No image of any call remains, whether the call succeeded or was refused. */
 let uploads = 0;
 afterEach(async () => {
   await eventually(async () => (await stored("uploads/")) === uploads);
@@ -66,7 +66,7 @@ const ownUpload = async (customer: Customer, file: Buffer<ArrayBuffer>) => {
   return uploaded(running.service, customer, file);
 };
 
-/** The cost of the account's only call, which every account of it must agree on. */
+/** The cost of the account's only call, on which all records must agree. */
 async function costOf(customer: Customer, response: Response, endpoint = edits): Promise<bigint> {
   await running.service.settled();
   const entry = await entryOf(running.service, response.headers.get("x-request-id"));
@@ -99,7 +99,7 @@ describe("with the official client", () => {
       })
       .withResponse();
     expect(data.data).toHaveLength(2);
-    // As OpenAI's own GPT image models answer where a request does not choose.
+    // OpenAI's own GPT image models have these defaults.
     expect(pngSize(Buffer.from(data.data?.[0]?.b64_json ?? "", "base64"))).toBe("96x64");
     expect(data.data?.[0]?.url).toBeUndefined();
     expect(data.data?.[0]?.revised_prompt).toMatch(/at night.*PNG image of 30 x 20 pixels/);
@@ -266,7 +266,7 @@ describe("as JSON", () => {
     expect(await made({ image: [inline, { image_url: id }], mask: { file_id: id } })).toBe(expected);
     const one = await paid(running.service, customer, edits, { ...fields, images: [{ image_url: inline }] });
     expect(one.costNanoUsd).toBe(cent + perInput);
-    // The same job by its other route.
+    // Send the same job through its other route.
     const there = await paid(running.service, customer, images, { ...fields, image: [id, id], mask: id });
     expect(there.answer.data[0]?.b64_json).toBe(expected);
   });

@@ -16,7 +16,7 @@ import {
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const input = "Hello there";
-/** By the tokenizer, with the tokens of the template. */
+/** Counted by the tokenizer, including the template's tokens. */
 const inputTokens = 9n;
 const prices: Readonly<Record<string, readonly [bigint, bigint]>> = {
   [nativeModel]: [400n, 1_600n],
@@ -157,7 +157,7 @@ describe.each([nativeModel, hostedModel])("%s", (model) => {
     }
     const request = await running.provider.request(before);
     if (model === hostedModel) {
-      // Its provider reports the usage at the end only, so the stream is read on for a while.
+      // Its provider reports the usage only at the end, so the service reads the stream for a while longer.
       await eventually(() => running.isWaiting(usageWaitMs));
       running.advance(usageWaitMs);
     }

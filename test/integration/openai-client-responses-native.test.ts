@@ -10,7 +10,7 @@ const responsesOnlyModel = "openai/gpt-5.4";
 const pixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** They go upstream as an HMAC with the account, so that tenants share no cache. */
+/** They are sent upstream as an HMAC with the account, so that tenants share no cache. */
 const identifiers = { user: "u1", safety_identifier: "s1", prompt_cache_key: "k1" };
 const isolated = Object.fromEntries(
   Object.keys(identifiers).map((field) => [field, expect.stringMatching(/^[\w-]{43}$/) as string]),

@@ -36,7 +36,7 @@ const running = serviceOfFile({
   ),
 });
 
-/** No file of any call, whether it was answered or refused. */
+/** No file of any call remains, whether the call succeeded or was refused. */
 afterEach(async () => {
   const s3 = connectS3(inject("stores"));
   await eventually(async () => !(await s3.send(new ListObjectsV2Command({ Bucket: bucket }))).Contents?.length);

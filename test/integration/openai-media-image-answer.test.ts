@@ -14,7 +14,7 @@ const read = async (text: string, size = text.length) => {
 
 test("images and their surroundings are the same wherever the answer is split", async () => {
   const [first, second] = [Buffer.from("fb+/~~ÿÿ>>??", "latin1"), randomBytes(31)];
-  // As .NET, PHP and MIME encoders write base64.
+  // Encode base64 as .NET, PHP and MIME encoders do.
   const escaped = first.toString("base64").replaceAll("+", "\\u002B").replaceAll("/", "\\/").replace(/^..../, "$&\\n");
   const revised_prompt = 'grüße "b64_json": "AAAA" \\" 猫';
   const text = `{"created": 1, "data": [{"b64_json" :\n "${escaped}", "revised_prompt": ${JSON.stringify(revised_prompt)}},

@@ -5,7 +5,7 @@ import { mockRecordingSeconds, mockTranscript } from "../support/mock-openai-med
 import { startMedia } from "../support/openai-media-setup.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
-/** Silence of that many seconds: 8,000 samples of 16 bits each. */
+/** A recording of silence: 8,000 samples of 16 bits per second. */
 function wavOf(seconds: number): Buffer {
   const data = Buffer.alloc(Math.round(seconds * 8_000) * 2);
   const head = Buffer.alloc(44);

@@ -146,7 +146,7 @@ describe("a caller who disconnects", () => {
     "(%s) takes the job along: another worker goes on with it",
     async (cause) => {
       const { mock, clock } = await leave(cause);
-      // What else might be sent is on its way by then.
+      // Any further request has been sent by then.
       await new Promise(setImmediate);
       expect(clock.pending()).toBe(0);
       expect(asked(mock)).not.toContain("DELETE /video_1");

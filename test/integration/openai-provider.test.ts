@@ -217,7 +217,7 @@ test("a stream is read no faster than its chunks are taken", async () => {
   const chunks = provider.stream(call())[Symbol.asyncIterator]();
   await chunks.next();
   const request = await mock.request(0);
-  // Until the provider has been held up for a hundred turns.
+  // Wait until the provider has been blocked for a hundred turns.
   for (let turns = 0, sent = 0; turns < 100; turns = request.eventsSent === sent ? turns + 1 : 0) {
     sent = request.eventsSent;
     await new Promise(setImmediate);

@@ -7,10 +7,10 @@ const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-/** topups-calls.test.ts has one. */
+/** topups-calls.test.ts has a chain. */
 const needsChain = (path: string) => path.startsWith("/v1/topups");
 
-/** Every time an example is called, these differ. */
+/** These values differ at every call of an example. */
 const times: Readonly<Record<string, number>> = {
   created: 1_795_000_000,
   created_at: 1_795_000_000,
@@ -19,7 +19,7 @@ const times: Readonly<Record<string, number>> = {
   expires_at: 1_795_086_400,
 };
 
-/** An answer with the same ids, times and addresses in every run, for the document. */
+/** A response with the same ids, times and addresses in every run, for the document. */
 function settled(value: unknown, key = ""): unknown {
   if (Array.isArray(value)) return value.map((each) => settled(each));
   if (isObject(value))

@@ -4,7 +4,7 @@ import { providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
 
-/** Hints that a call is answered without. */
+/** Fields of a call that the service may ignore as hints. */
 function hintsOf(path: string, body: Body): Body {
   if (path.includes("completions")) return { model: providerModel, metadata: { team: "a" } };
   if (path.endsWith(":batchEmbedContents"))
@@ -16,11 +16,11 @@ function hintsOf(path: string, body: Body): Body {
   return { metadata: { user_id: "a" }, safety_identifier: "a" };
 }
 
-/** The model of an example, which Gemini's paths have. */
+/** The model of an example, which is part of Gemini's paths. */
 const modelOf = (path: string, { model }: Body): unknown =>
   model ?? (/embedContent/i.test(path) ? "local/embeddings" : "local/chat");
 
-/** What only other circumstances bring. */
+/** Headers that need other circumstances. */
 const testedElsewhere = ["504 x-should-retry"];
 
 test("each answer of a call has exactly the headers that are described", async () => {
@@ -98,7 +98,7 @@ test("each answer of a call has exactly the headers that are described", async (
       const missing = headers.filter((name) => isOurs(name) && !names.has(name));
       for (const name of names)
         if (!headers.includes(name)) problems.add(`${path} ${status}: ${name} is not described`);
-      // An answer may need what only some calls can do, such as to name an upload; its headers are the same for all.
+      // A success may need what only some calls provide, such as an existing upload; its headers are the same for all.
       if (status === 200) for (const name of missing) problems.add(`${path} ${status}: ${name} is not sent`);
       for (const name of names) sent.add(`${status} ${name}`);
       for (const name of headers.filter(isOurs)) described.add(`${status} ${name}`);

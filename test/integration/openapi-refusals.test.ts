@@ -5,7 +5,7 @@ import { serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
 
-/** Bodies that no route takes, with the type that they claim. */
+/** Bodies that no route accepts, with their claimed type. */
 const malformed: readonly (readonly [type: string, body: string | Uint8Array<ArrayBuffer>, encoding?: string])[] = [
   ["application/json", ""],
   ["application/json", "["],
@@ -47,7 +47,7 @@ test("every refusal of a malformed request has a described status, headers and s
       const headers = Object.keys(document.responseOf(operation, status)?.headers ?? {}).map((name) =>
         name.toLowerCase(),
       );
-      // A key may have no fields of its own.
+      // A key may be created without any field.
       if (path === "/v1/keys" && status === 201) continue;
       if (status < 400 || status >= 500) problems.push(at);
       for (const name of response.headers.keys())
@@ -67,7 +67,7 @@ test("another method is a 405 that names those that are described, in the shape 
     const { path } = described;
     const methods = document.operations.filter((each) => each.path === path).map(({ method }) => method);
     for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"].filter((each) => !methods.includes(each))) {
-      // An unknown route, as in OpenAI's API.
+      // The route is unknown, as in OpenAI's API.
       if (`${method} ${path}` === "POST /v1/responses/{id}") continue;
       const headers = { authorization: `Bearer ${rich.key}` };
       const response = await fetch(service.baseUrl + pathWith(path), { method, headers });

@@ -169,7 +169,7 @@ test("the query of each list has the bounds that the description says", async ()
     "/v1/keys limit",
     "/v1/keys after",
   ]);
-  /** Each format of the list of models has parameters of its own. */
+  /** Each format of the list of models has its own parameters. */
   const formatOf = (path: string, name: string): Record<string, string> => {
     if (path !== "/v1/models") return {};
     return name.startsWith("page") ? { "x-goog-api-client": "test" } : { "anthropic-version": "2023-06-01" };
@@ -304,7 +304,7 @@ test("/docs loads no scripts of other hosts", async () => {
   const html = await page.text();
   const addresses = Array.from(html.matchAll(/(?:src|href)="([^"]+)"/g), ([, address = ""]) => address);
   expect(addresses.length).toBeGreaterThanOrEqual(3);
-  // Otherwise a browser asks for /favicon.ico, which is an error on its console.
+  // Otherwise a browser requests /favicon.ico, which causes an error on its console.
   expect(html).toContain('<link rel="icon" href="/docs/');
   expect(html).not.toMatch(/<script>|\son\w+=/);
   for (const address of addresses) {

@@ -46,7 +46,7 @@ async function start() {
   const clock = createMovableClock();
   const first = await open(uri, clock);
   const account = await openAccount(first.money, 10n ** 12n);
-  /** A call that costs so much, and accrues 2.5 % of it. */
+  /** A call at this cost, of which 2.5 % accrue. */
   const call = async (costNanoUsd: bigint, buybackToken?: string | null, money: Money = first.money) => {
     const hold = await held(money, holdOf(account, costNanoUsd));
     await money.settle(decisionOf(hold, costNanoUsd, { buybackToken }));
@@ -55,7 +55,7 @@ async function start() {
   return { ...first, uri, clock, account, call, another: () => open(uri, clock) };
 }
 
-/** Counts what it is asked to buy, by batch. */
+/** Counts the requested purchases, by batch. */
 function counting(outcome: "recorded" | "pending" = "recorded") {
   const bought = new Map<string, bigint>();
   const executor: BuybackExecutor = {

@@ -21,12 +21,12 @@ type Started = Awaited<ReturnType<typeof startPayments>>;
 const leaseMs = 60_000;
 const never = new Promise<never>(() => {});
 
-/** Sends the payment to a process that will die; its answer is ignored. */
+/** Sends the payment to a process that will die; its response is ignored. */
 function abandon(instance: Pick<Instance, "x402">, header: string): void {
   settlePayment(instance, header).catch(() => undefined);
 }
 
-/** A process that loses MongoDB, from the command on that `isLost` names. */
+/** A process that loses MongoDB, starting with the command that `isLost` selects. */
 async function doomed({ uri, clock, chain }: Started, isLost: (command: Command) => boolean) {
   const state = { isDead: false };
   const wire = await brokenWire(uri, (command) => {
@@ -47,7 +47,7 @@ async function expectPaid(all: Started, memo: string, settlement: Awaited<Return
   expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
 }
 
-/** Until nothing sent before can land: the lease, a look-up that records the height, and the blocks after it. */
+/** Waits until nothing sent before can land: the lease, a look-up that records the height, and the blocks after it. */
 async function waitOut({ x402, clock, chain }: Started) {
   clock.later(leaseMs);
   await x402.reconcile();
@@ -78,7 +78,7 @@ test("sendTransaction never reaches the network: the quote opens again only when
   expect(await stateOf(all, memo)).toBe("unknown");
   chain.advance(151);
   clock.later(2_000);
-  // Expired for the newest block is not enough: a node that lags may still have it.
+  // Expiry according to the newest block is not enough: a lagging node may still have it.
   expect(await x402.reconcile()).toEqual({ settled: 0, reopened: 0, unknown: 1 });
   chain.advance(100);
   clock.later(2_000);
@@ -232,7 +232,7 @@ test("a payment that failed on chain opens the quote again, and counts for nothi
   await chain.setBalance(payer.address, 0n);
   chain.mempool.release();
   await eventually(async () => {
-    // The caller who gave up may have looked a moment before.
+    // The caller who gave up may have polled a moment before.
     clock.later(2_000);
     await x402.reconcile();
     return (await stateOf(all, memo)) === "open";

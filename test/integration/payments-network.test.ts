@@ -18,7 +18,7 @@ type Started = Awaited<ReturnType<typeof startPayments>>;
 
 const stateOf = async (all: Started, memo: string) => (await quoteDocument(all, memo))?.state;
 
-/** The answer of an RPC node that has no transaction, at a slot. */
+/** The response of an RPC node that does not have a transaction, at a slot. */
 const knowsNothing = (slot: number) => ({ answer: { context: { apiVersion: "3.0.0", slot }, value: [null] } });
 
 /** A payment on chain whose process died and whose blockhash has expired, while the RPC node did not have it. */

@@ -23,7 +23,7 @@ const requestHash = hashOf(request);
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 
-/** Nothing moved, and the same quote can be paid as it should be. */
+/** Nothing moved, and the same quote can still be paid correctly. */
 async function expectOpen({ received, settle, chain, payer, money, ...all }: Started, required: PaymentRequired) {
   const { memo, header } = await payFrom(chain, payer, required);
   expect(await received()).toBe(0n);

@@ -201,7 +201,7 @@ test("another wallet's transaction with the same memo is not the payment", async
   const { header, memo } = await payFrom(all.chain, all.payer, required);
   all.settle(header).catch(() => undefined);
   await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
-  // One unit, with the memo of the quote, by way of the same facilitator.
+  // Pay one unit, with the memo of the quote, through the same facilitator.
   const cheap = { ...required.accepts[0], amount: "1" };
   const { header: forged } = await payFrom(all.chain, all.payer, { ...required, accepts: [cheap] } as never);
   const payload = JSON.parse(Buffer.from(forged, "base64").toString("utf8"));

@@ -21,7 +21,7 @@ async function paid(all: Started) {
   const settlement = await all.settle(header);
   if (settlement.kind !== "settled") throw new Error(settlement.reason);
   const { money } = all;
-  /** Runs a call on the payment that costs so much. */
+  /** Runs a call at this cost on the payment. */
   const call = async (costNanoUsd: bigint, status: "succeeded" | "failed" = "succeeded") => {
     const hold = await held(money, holdOf(settlement.account, priceNanoUsd, { requestId: newRequestId() }));
     await money.settle(decisionOf(hold, costNanoUsd, { status }));

@@ -12,7 +12,7 @@ async function open(stores: Stores) {
   return queues;
 }
 
-/** A worker that keeps each job until it is let go. */
+/** A worker that holds each job until it is released. */
 async function work(stores: Stores, pool: string, concurrency = 1) {
   const taken: Job[] = [];
   const waiting: (() => void)[] = [];

@@ -7,7 +7,7 @@ import { type Counted, sum, usageIn } from "../support/recorded-answers.ts";
 import type { Client, Customer } from "../support/service.ts";
 import { type Entry, entriesOf, nanoUsd } from "../support/service-setup.ts";
 
-/** What third-party clients send: `npm run test:clients -- --record`. */
+/** The requests of third-party clients: `npm run test:clients -- --record`. */
 const folder = join(import.meta.dirname, "../clients/recorded");
 const recordings = readdirSync(folder).map((file) => ({
   ...(JSON.parse(readFileSync(join(folder, file), "utf8")) as Recording),
@@ -39,7 +39,7 @@ test.each(recordings)("what $name $version sends is answered in its format and c
 });
 
 function send({ baseUrl }: Client, customer: Customer, { method, path, key, headers, body, status }: RecordedRequest) {
-  // The only refusal of a key that is recorded is that of an invalid one.
+  // The only recorded refusal of a key is that of an invalid one.
   const sent = status === 401 ? "live_wrong" : customer.key;
   const url = new URL(`${baseUrl}${path}`);
   if (key === "query") url.searchParams.set("key", sent);
@@ -51,10 +51,10 @@ function send({ baseUrl }: Client, customer: Customer, { method, path, key, head
   });
 }
 
-/** Of refusals and of counted tokens. */
+/** The counts of refusals and of calls that only count tokens. */
 const nothing: Counted = { input: 0, output: 0 };
 
-/** The units of a ledger entry, as answers count them. */
+/** The units of a ledger entry, in the terms of responses. */
 function unitsOf({ request: { usage } }: Entry): Counted {
   const { image, character, output = 0, ...inputs } = usage;
   if (image !== undefined) return { images: image };
@@ -62,7 +62,7 @@ function unitsOf({ request: { usage } }: Entry): Counted {
   return { input: sum(inputs, ...Object.keys(inputs)), output };
 }
 
-/** In USD for a million tokens, or for one of other units. */
+/** In USD per million tokens, or per other unit. */
 type Prices = ReadonlyMap<string, Readonly<Record<string, { readonly unit: string; readonly list_usd: string }>>>;
 
 async function pricesOf({ baseUrl }: Client): Promise<Prices> {

@@ -6,7 +6,7 @@ import { catalogWith, refusalOf, serviceOfFile } from "../support/service-setup.
 const image = "local/image";
 const transcription = "local/transcription";
 
-/** Nothing can be stored: a request that would store a file is answered 503. */
+/** Nothing can be stored: a request that would store a file gets a 503. */
 const running = serviceOfFile({
   S3_ENDPOINT: "http://127.0.0.1:1",
   CATALOG_FILE: catalogWith({}, { ...imagePrices, [transcription]: { pricing: { minute: "0.006" } } }),

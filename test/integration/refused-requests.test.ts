@@ -47,7 +47,7 @@ test("a refused request is found by its id, by its own account and key, and by a
       amount_usd: "0.00",
       request: { ...common, http_status: status },
     });
-    // It is no call.
+    // The refused request is not listed as a call.
     expect((await ask("GET", "/requests")).body.data).toEqual([]);
 
     const others = [await keyOf(service, owner), await keyOf(service, (await service.account("0")).id)];

@@ -265,7 +265,7 @@ test("text and embeddings are not supported", async () => {
   expect(mock.requests).toEqual([]);
 });
 
-/** A WAV file of so many seconds, 8,000 bytes each. */
+/** A WAV file of that many seconds, 8,000 bytes each. */
 function silence(seconds: number): Buffer {
   const bytes = Math.round(seconds * 8_000);
   const head = Buffer.alloc(44);

@@ -29,7 +29,7 @@ test("a connection that breaks in the middle of an answer loses no frame", async
     await ended;
     expect(text()).toBe("abc");
   }
-  // The answers were lost, not the frames: they were written again, and distinguished from the first by their count.
+  // Redis lost its replies, not the frames: they were written again, and their count marks them as repeated.
   expect(collected.some(({ twice }) => twice.length > 0)).toBe(true);
 });
 

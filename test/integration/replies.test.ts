@@ -24,13 +24,13 @@ async function bothEnds(clocks: { reader?: Clock; writer?: Clock } = {}) {
   return { stores, reader, commands, replies, redis };
 }
 
-/** Asked on the writer's connection: what it has sent is counted. The first entry is the lease. */
+/** Queries on the writer's connection, to count what it has sent. The first entry is the lease. */
 async function entriesWritten(redis: Redis): Promise<number> {
   const info = (await redis.xinfo("STREAM", key)) as unknown[];
   return (info[info.indexOf("entries-added") + 1] as number) - 1;
 }
 
-/** A stream that nobody reads, and the frames of each of its entries. */
+/** A stream without a reader, and the frames of each of its entries. */
 async function unread() {
   const { replies, redis } = await openWriter(await testStores());
   await redis.xadd(key, "*", "lease", "1");
@@ -233,7 +233,7 @@ test("a frame of a call that no longer waits makes the reader cancel it, once a 
   await replies.open("api_test", "req_over", onGone).final("x", {});
   await chunk("req_mark");
   await eventually(() => heard.includes("req_mark"));
-  // The channel is one for all databases of the server.
+  // All databases of the server share one channel.
   expect(heard.filter((id) => ["req_stray", "req_mark", "req_over"].includes(id))).toEqual(["req_stray", "req_mark"]);
   expect(await redis.exists("cancelled:req_stray")).toBe(1);
   expect(await redis.exists("cancelled:req_over")).toBe(0);
@@ -272,7 +272,7 @@ test("while its caller does not read, a call writes no more, and only it; a paus
   await other.reply.final("end", { cost: "5" });
   await other.ended;
   expect(slow.frames).toEqual([]);
-  // What waits for one call is bounded.
+  // The waiting data of one call is bounded.
   expect(written).toBeLessThan(8);
 
   for (let second = 0; second < 2 * (pauseMs / 1_000); second++) {
@@ -387,7 +387,7 @@ test("a refusal ends the calls whose frames were in it, of which nothing follows
     replies.open("api_test", "req_3", onGone).final("a", {}),
   ]);
   await new Promise(setImmediate);
-  // Sent after the write that is refused, and before the next.
+  // Send it after the refused write, and before the next one.
   await redis.pipeline().del("reply:api_other").xadd("reply:api_other", "*", "lease", "1").exec();
   expect((await ends).map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
   expect(await replies.open("api_other", "req_4", onGone).final("a", {})).toBe(true);
@@ -408,7 +408,7 @@ test("the lease is renewed, and a missing stream is created again", async () => 
   await redis.expire(key, 7);
   clock.advance(5_000);
   await eventually(async () => (await redis.ttl(key)) === 30);
-  // Expired: what is written meanwhile finds nobody.
+  // The stream expires: writes in the meantime reach nobody.
   await redis.del(key);
   expect(await replies.instanceLives("api_test")).toBe(false);
   clock.advance(5_000);
@@ -490,7 +490,7 @@ test("after a takeover by a server with an older stream, entries from before and
 
 test("only entries that were handed over are trimmed", async () => {
   let now = 0;
-  // Every look at this clock is a quarter of a second later: each batch is trimmed.
+  // Every read of this clock is a quarter of a second later, so that each batch is trimmed.
   const hasty: Clock = { ...systemClock, now: () => (now += 250) };
   const { reader, replies, redis } = await bothEnds({ reader: hasty });
   const calls = Array.from({ length: 50 }, (_, i) => `req_${i}`);

@@ -117,7 +117,7 @@ describe("an upstream's answer is checked", () => {
   ])("its status %i: %i, and no charge", async (status, expected, code) => {
     const customer = await running.service.account("1");
     running.jina.respond({ status, body: { detail: "secret" } });
-    // After a 429 the upstream is not asked for that model for a while.
+    // After a 429 the upstream is not used for that model for a while.
     const model = status === 429 ? "jina/jina-reranker-v3.5" : "jina/jina-reranker-v2-base-multilingual";
     const refused = await refusalOf(await customer.post("/v1/rerank", { model, ...request }));
     expect(refused).toMatchObject({ status: expected, error: { code } });

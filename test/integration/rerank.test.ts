@@ -28,7 +28,7 @@ describe("by model", () => {
     expect(answer).toMatchObject({ object: "list", model: local, meta: { billed_units: { search_units: 1 } } });
     expect(entry).toMatchObject({ endpoint: "/v1/rerank", model: local, usage: { search: 1 }, estimated: false });
     expect(costNanoUsd).toBe(1_000_000n);
-    // 101 documents, of which one is as long as two.
+    // 101 documents, one of which is as long as two.
     const long = "capital ".repeat(600);
     const many = await rank(customer, {
       model: local,
@@ -38,7 +38,7 @@ describe("by model", () => {
     });
     expect(indexes(many.answer)).toEqual([0]);
     expect([many.request.usage, many.costNanoUsd]).toEqual([{ search: 2 }, 2_000_000n]);
-    // One that is empty does not fail the others.
+    // An empty document does not fail the others.
     const { answer: withEmpty } = await rank(customer, { model: local, query, documents: ["", ...documents] });
     expect(indexes(withEmpty)).toEqual([3, 1, 2, 0]);
   });
@@ -80,7 +80,7 @@ describe("by model", () => {
     });
     expect(indexes(answer)).toEqual([2, 1]);
     expect(entry).toMatchObject({ usage: { input: 21 }, upstream: "jina", estimated: false });
-    // 21 tokens at 0.05 USD for a million.
+    // 21 tokens at 0.05 USD per million.
     expect(costNanoUsd).toBe(1_050n);
   });
 

@@ -10,14 +10,14 @@ const running = routingService();
 const [first, cheap, vectors, otherVectors] = ["acme/copy-0", "acme/cheap", "acme/vectors", "acme/other-vectors"];
 const messages = [{ role: "user" as const, content: "Hello" }];
 
-/** What the clients send beside their own fields. */
+/** The routing fields that the clients send in addition to their own. */
 const routed = { models: [cheap], provider: { ignore: ["beta"], sort: "price" as const } };
 const anthropicOf = ({ key }: Customer) =>
   new Anthropic({ apiKey: key, baseURL: running.service.baseUrl, maxRetries: 0 });
 const googleOf = ({ key }: Customer, extraBody: Record<string, unknown>) =>
   new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: running.service.baseUrl, extraBody } });
 
-/** Each resolves with the model that the answer names. */
+/** Each call resolves with the model named in the response. */
 const calls: readonly [string, (customer: Customer) => Promise<string | undefined>][] = [
   ["chat", async ({ openai }) => (await openai.chat.completions.create({ model: first, messages, ...routed })).model],
   [
@@ -64,7 +64,7 @@ test.each(calls)("%s: a fallback answers in the caller's format, at its own pric
   alpha.always(mockError(400, "no", { code: "invalid_prompt" }));
   expect(await call(customer)).toBe(cheap);
   await service.settled();
-  // 9 tokens of input and 8 of output, as the provider says.
+  // 9 input and 8 output tokens, according to the provider.
   expect(nanoUsd(await customer.available())).toBe(1_000_000_000n - (9n * 100n + 8n * 400n));
   const [entry] = await customer.ledger("usage");
   expect(entry).toMatchObject({ request: { model: cheap, upstream: "gamma", attempts: [{ model: first }, {}] } });

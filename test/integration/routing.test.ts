@@ -10,10 +10,10 @@ const [dear, cheap] = ["acme/dear", "acme/cheap"];
 const tooLong = mockError(400, "This model's maximum context length is 8192 tokens.", {
   code: "context_length_exceeded",
 });
-/** No other upstream of the model is asked. */
+/** No other upstream of the model is tried. */
 const unfit = mockError(400, "not this prompt", { code: "invalid_prompt" });
 const servedBy = /no upstream 'azure'; 'acme\/dear' is served by 'alpha', 'beta', 'gamma'/;
-/** The mock's usual answer has 9 tokens of input and 8 of output. */
+/** The mock's default response has 9 input and 8 output tokens. */
 const [inputTokens, outputTokens] = [9n, 8n];
 const costAt = (input: bigint, output: bigint) => inputTokens * input + outputTokens * output;
 
@@ -47,7 +47,7 @@ describe("a list of models", () => {
       ...outcome,
     }));
     expect(entry).toMatchObject({ model: cheap, upstream: "gamma", attempts: [...failed, last] });
-    // 9 x 50 + 8 x 123 nano-USD: what the upstream costs the operator.
+    // 9 x 50 + 8 x 123 nano-USD: the operator's cost at the upstream.
     expect(entry).toMatchObject({ upstream_cost_usd: "0.000001434" });
     await service.settled();
     expect(nanoUsd(await customer.available())).toBe(1_000_000_000n - cost);
@@ -55,7 +55,7 @@ describe("a list of models", () => {
     expect(gamma.requests[0]?.body).not.toHaveProperty("models");
     expect(gamma.requests[0]?.body).not.toHaveProperty("provider");
 
-    // The preferences concern every model, so that the other has no upstream here and is skipped.
+    // The preferences apply to every model, so the other one has no upstream here and is skipped.
     const none = await post(service, customer, chat, { ...body, provider: { ignore: ["gamma"] } });
     expect(none.response.ok).toBe(false);
     expect(gamma.requests).toHaveLength(1);
@@ -293,7 +293,7 @@ describe("preferences among upstreams", () => {
     const { service, alpha, beta, gamma, advance } = running;
     const customer = await service.account("1");
     const model = "acme/copy-3";
-    // By the service's clock, which the test moves while a provider is silent.
+    // Measured by the service's clock, which the test moves while a provider is silent.
     const serve = async (mock: typeof alpha, upstream: string, body: object, ms: number, tokens: number) => {
       const { promise, resolve } = Promise.withResolvers<void>();
       const usage = { prompt_tokens: 9, completion_tokens: tokens, total_tokens: 9 + tokens };

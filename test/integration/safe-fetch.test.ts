@@ -23,7 +23,7 @@ async function serve(host: string, answer: Answer) {
   return { port: (server.address() as AddressInfo).port, requests, connections: () => connections };
 }
 
-/** 127.0.0.2 stands for the internet, and every name for the addresses given. */
+/** 127.0.0.2 acts as the internet, and every name resolves to the addresses given. */
 function start({
   names = {},
   trusted,

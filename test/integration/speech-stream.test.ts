@@ -19,7 +19,7 @@ const costNanoUsd = 9n * 15_000n;
 const audio = { headers: { "content-type": "audio/mpeg" }, done: false } as const;
 const halves = [mockMp3.subarray(0, mockMp3.length >> 1), mockMp3.subarray(mockMp3.length >> 1)];
 
-/** The one call of the customer: what it cost, by the ledger and the balance, and how it ended. */
+/** The customer's only call: its cost, by the ledger and the balance, and its status. */
 async function charged(customer: Customer) {
   const [entry, ...others] = await entriesOf(running.service, customer);
   expect(others).toEqual([]);
@@ -158,7 +158,7 @@ test("the longest text that the local model speaks arrives whole", async () => {
   const customer = await running.service.account("1");
   const response = await customer.post(speech, { model: "local/speech", input: "word ".repeat(800), voice: "alloy" });
   const bytes = Buffer.from(await response.arrayBuffer());
-  // The header's sizes are those of the file.
+  // The sizes in the header match the file.
   expect([bytes.toString("latin1", 0, 4), bytes.readUInt32LE(40)]).toEqual(["RIFF", bytes.length - 44]);
 });
 

@@ -16,7 +16,7 @@ const path = "/v1/responses";
 type Fields = Readonly<Record<string, unknown>>;
 type Asked = Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, "stream">;
 
-/** As JSON or as a stream, by the official client. */
+/** Calls as JSON or as a stream, through the official client. */
 const respond = async (
   { openai }: Customer,
   asked: Asked,
@@ -97,7 +97,7 @@ describe.each([false, true])("stream: %s", (stream) => {
     const customer = await running.service.account("1");
     const { responses } = customer.openai;
     const first = await respond(customer, { model, input: "Hello there" }, stream);
-    // What is stored at the provider: nothing.
+    // Nothing is stored at the provider.
     expect(first.store).toBe(false);
     const [message] = first.output;
     if (message?.type !== "message") throw new TypeError("no message");
@@ -156,7 +156,7 @@ describe("another account's ids", () => {
       for (const answer of await Promise.all(answers)) expect(answer).toEqual([404, "not_found", null]);
     }
     expect(running.provider.requests).toHaveLength(1);
-    // The stand-in gives every response the same id.
+    // The mock gives every response the same id.
     expect((await respond(other, { model: nativeModel, input: "theirs" }, false)).id).toBe(id);
     const items = await owner.openai.responses.inputItems.list(id);
     expect(JSON.stringify(items.data)).toContain("mine");
@@ -180,7 +180,7 @@ test("the whole input is held for and charged, and errors name the caller's own 
   await running.service.settled();
   const { amount_usd } = await entryOf(running.service, answer._request_id);
   const { input_tokens = 0, output_tokens = 0 } = answer.usage ?? {};
-  // The stand-in counts words: those of both inputs and of the first answer.
+  // The mock counts words: those of both inputs and of the first answer.
   expect(input_tokens).toBeGreaterThan(8);
   expect(nanoUsd(amount_usd)).toBe(-(BigInt(input_tokens) * 400n + BigInt(output_tokens) * 1_600n));
 
@@ -192,7 +192,7 @@ test("the whole input is held for and charged, and errors name the caller's own 
     [{ input: Array.from({ length: 1_001 }, () => ({ id: "msg_1" })) }, "input"],
     [{ input: [{ type: "item_reference" }] }, "input[0].id"],
     [{ input: 7 }, "input"],
-    // What is wrong with the request itself is said before anything is read.
+    // Errors in the request itself are reported before anything is read.
     [{ ...unknown, temperature: 9 }, "temperature"],
     [{ ...unknown, input: [user("x"), { type: "no_such" }] }, "input[1].type"],
     [{ ...unknown, input: [{ id: "msg_1" }, { role: "nobody", content: "x" }] }, "input[1].role"],
@@ -212,7 +212,7 @@ test("what is over 64 KB is in object storage", async () => {
   await respond(customer, { model: nativeModel, input: "x", previous_response_id: id, max_output_tokens: 16 }, false);
   expect(sentInputs()[1]).toMatchObject([{ content: input }, {}, user("x")]);
   await respond(customer, { model: nativeModel, input: [], previous_response_id: id, max_output_tokens: 16 }, false);
-  // The stand-in gives every response the same id.
+  // The mock gives every response the same id.
   expect(sentInputs()[2]).toMatchObject([{ content: input }, {}, user("x"), {}]);
   await customer.openai.responses.delete(id);
   await expect(customer.openai.responses.retrieve(id)).rejects.toMatchObject({ status: 404 });

@@ -24,7 +24,7 @@ function burstOf(length: number): string {
   return events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
 }
 
-/** How a caller reads: resolves with the whole text of the answer. */
+/** A caller's way of reading: resolves with the whole text of the response. */
 type Reading = (response: IncomingMessage) => Promise<string>;
 
 const atOnce: Reading = async (response) => {
@@ -33,7 +33,7 @@ const atOnce: Reading = async (response) => {
   return Buffer.concat(parts).toString();
 };
 
-/** The time of a caller who is slow: one wait for all of them. */
+/** The pace of a slow caller, who waits once for everything. */
 const slow = { startsAfterMs: 3_000, tickMs: 50, bytesPerSecond: 1_000_000 };
 const later: Reading = async (response) => {
   response.pause();

@@ -11,7 +11,7 @@ interface Running {
   readonly servers: Readonly<Record<string, MockOpenai>>;
 }
 
-/** The shipped catalog, with the strict stand-in of each upstream in its place. */
+/** The shipped catalog, with each upstream replaced by its strict mock. */
 const running = ofFile<Running>(
   async (onEnd) => {
     const servers: Record<string, MockOpenai> = {};
@@ -30,7 +30,7 @@ const running = ofFile<Running>(
   },
 );
 
-/** A model of each upstream that is asked there first. */
+/** A model of each upstream that is tried there first. */
 const models = {
   openai: "openai/gpt-4o",
   deepseek: "deepseek/deepseek-v4-pro",
@@ -47,7 +47,7 @@ const models = {
 /** Novita's models call no tools. */
 const upstreams = Object.entries(models).filter(([upstream]) => upstream !== "novita");
 
-/** What official clients send back of an answer, with the reasoning as this service gives it. */
+/** An answer as official clients send it back, with the reasoning in this service's form. */
 const answered = {
   role: "assistant",
   content: null,
@@ -167,7 +167,7 @@ test.each([
 
 type Loose = Readonly<Record<string, unknown>>;
 
-/** The second turn of a conversation in each format: the whole answer goes back, with the result of its call. */
+/** The second turn of a conversation in each format: the whole answer is sent back, with the result of its call. */
 const secondTurns = {
   messages: (model: string) => {
     const first = { role: "user", content: "Add." };
@@ -278,7 +278,7 @@ test("without a caller's cap the lesser of the model's and of what the context l
   expect(mistral?.max_tokens).toBeGreaterThan(1_000);
   expect(await ask(models.groq, { messages: messages.slice(0, 1) })).toMatchObject({ status: 200 });
   expect(sentTo("groq")[0]).not.toHaveProperty("max_tokens");
-  // The caller's own is sent, and a server that counts it against its limit is busy for this call alone.
+  // The caller's own value is sent, and a server that counts it against its limit is busy for this call alone.
   const { status, text } = await ask(models.groq, { messages: conversation().messages, max_tokens: 9_000 });
   expect([status, (JSON.parse(text) as { error: { code: string } }).error.code]).toEqual([429, "rate_limit_exceeded"]);
   expect(await ask(models.groq, { messages: conversation().messages, max_tokens: 100 })).toMatchObject({ status: 200 });
@@ -302,7 +302,7 @@ test("Grok's reasoning is billed though its count of the answer leaves it out, c
   const entries = [];
   for (const _ of [1, 2, 3]) entries.push((await ask(models.xai, { messages })).entry);
   expect(entries[0]?.request).toMatchObject({ usage: { input: 10, cached_input: 2, output: 229 } });
-  // 10 x $2 + 2 x $0.50 + 229 x $6 for a million; from 200,000 tokens on all at twice the price.
+  // 10 x $2 + 2 x $0.50 + 229 x $6 per million; from 200,000 tokens on everything costs twice as much.
   expect(entries.map((entry) => entry?.amount_usd)).toEqual(["-0.001395", "-0.401372", "-0.802748"]);
 });
 
@@ -353,7 +353,7 @@ test("a cap under the smallest of the Responses interface is 400 naming the call
   for (const [path, body, param] of cases) {
     const response = await customer.post(path, body);
     const { error } = (await response.json()) as { error: { param?: string; message: string } };
-    // Gemini's errors name the field in their text alone.
+    // Gemini's errors name the field only in their text.
     expect([response.status, error.param ?? ""]).toEqual([400, param]);
     expect(error.message).toMatch(/must be at least 16/);
   }

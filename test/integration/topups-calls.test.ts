@@ -37,7 +37,7 @@ test("a top-up is asked for, paid by a wallet, and credited, as it is described"
   describedAs("GET", "/v1/topups", 200, list.body);
   expect(await customer.available()).toBe("2.50");
 
-  // Another account, a key without the scope, and bad amounts.
+  // Another account, a key without the scope, and invalid amounts.
   const other = await askTopup(service, (await service.account("0")).id, "1");
   expect(await callTopups(service, other.key, `/${topup.id}`)).toMatchObject({ status: 404 });
   expect(await callTopups(service, other.key, `?after=${topup.id}`)).toMatchObject({

@@ -102,7 +102,7 @@ test("a reference in a payment to another wallet, of another token, or in one th
   await chain.setBalance(chain.payTo, 0n, worthless);
   await all.pay(topup, { splToken: worthless });
   expect(await all.run()).toEqual(idle);
-  // The node says that another transaction paid.
+  // The node reports another transaction as the payment.
   const paid = await all.pay(await all.topups.open(await all.account(), usd("9")));
   chain.faults.next("getSignaturesForAddress", {
     answer: [{ signature: paid, slot: 1, err: null, memo: null, blockTime: 1, confirmationStatus: "finalized" }],
@@ -123,7 +123,7 @@ test("a payment of x402 that also names a reference counts once, as the payment 
   const memo = (required.accepts[0]?.extra["memo"] ?? "") as string;
   expect(await availableOf(all.money, account)).toBe(0n);
   expect(await availableOf(all.money, `x402:${memo}`)).toBe(usd("0.04"));
-  // Also when the quote is not claimed yet: whoever has the transaction may still pay the call with it.
+  // The quote may still be unclaimed: the owner of the transaction can pay the call with it.
   const { accepts } = await all.quoted();
   await all.pay(topup, { memo: accepts[0]?.extra["memo"] as string });
   expect(await all.run()).toEqual(idle);
@@ -198,7 +198,7 @@ test("an account has at most twenty unpaid top-ups a day, and they are listed ne
   const all = await startTopups();
   const account = await all.account();
   const opened: string[] = [];
-  // Side by side first: never more, and the answers agree with the list.
+  // Concurrent requests first: they stay within the limit, and the responses agree with the list.
   const atOnce = await Promise.allSettled(times(60, () => all.topups.open(account, usd("1"))));
   const given = atOnce.flatMap((each) => (each.status === "fulfilled" ? [each.value.id] : []));
   expect(given.length).toBeLessThanOrEqual(20);

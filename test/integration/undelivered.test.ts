@@ -5,7 +5,7 @@ import { eventually } from "../support/service.ts";
 
 const dead = async () => false;
 
-/** A call with this number at an API instance, and how it is charged. */
+/** A call with this number at an API instance, and its charge. */
 async function heldCall(money: Money, account: string, number: number, instance = "api_dead") {
   const hold = await held(money, holdOf(account, 100n));
   return {
@@ -43,7 +43,7 @@ test("what a dead instance has not delivered is refunded once, whenever it is ch
     [open, late, begun].map(({ key }) => `refund:${key._id}`).toSorted(),
   );
 
-  // MongoDB comes back when no call is expected any more: a worker that waited for it inserts what it has decided.
+  // MongoDB recovers when no call is expected any more: a worker that waited for it inserts its entry.
   const last = await call(4);
   clock.later(11 * minuteMs);
   const restarted = await another();

@@ -11,7 +11,7 @@ const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 const key = { "idempotency-key": "the same" };
 const conflict = { status: 409, code: "conflict" };
 
-/** All but the link, which is made anew. */
+/** Everything except the link, which is created anew. */
 const same = ({ url: _url, ...upload }: UploadAnswer) => upload;
 
 test("the same file under the same key is one upload and one charge, raw or in a form", async () => {
@@ -132,7 +132,7 @@ test("a request that waits longer than MEDIA_SYNC_TIMEOUT gets 503 with Retry-Af
   expect(await customer.ledger("storage")).toHaveLength(1);
 });
 
-/** An instance that is taken for dead has begun to receive a file under the key. */
+/** An instance presumed dead has begun to receive a file under the key. */
 async function beginElsewhere({ id: account }: { id: string }, file: Buffer) {
   const requestId = newRequestId();
   const ask = { account, key: key["idempotency-key"], hash: undefined, requestId, instance: "api_that_died" };

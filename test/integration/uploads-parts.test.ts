@@ -25,7 +25,7 @@ const complete = (customer: Uploader, upload: UploadAnswer, body?: object) =>
     ...(body && { body: JSON.stringify(body) }),
   });
 
-/** The first part with a head, the others zeros. */
+/** The first part has a header, the others are zeros. */
 const zeros = Buffer.alloc(partSize);
 const bodyOf = ({ part_number, bytes }: UploadAnswer["part_urls"][number], head: Buffer) => {
   if (part_number > 1) return zeros.subarray(0, bytes);

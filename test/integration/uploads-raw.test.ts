@@ -24,7 +24,7 @@ test("a raw body becomes an active upload of the detected type, and its storage 
     created_at: expect.any(Number) as number,
     expires_at: upload.created_at + 86_400,
     status: "active",
-    // 0.10 USD x 100000 / 2^30, half up to a nano-USD.
+    // 0.10 USD x 100000 / 2^30, rounded half up to a nano-USD.
     cost_usd: "0.000009313",
   });
   expect(Math.abs(upload.created_at - now)).toBeLessThan(10);
@@ -108,7 +108,7 @@ test("ten concurrent uploads are stored completely, each charged once", async ()
   }
   expect(new Set(uploads.map(({ id }) => id)).size).toBe(10);
   await there.service.settled();
-  // 2 MiB cost 0.0001953125 USD: half up to a nano-USD.
+  // 2 MiB cost 0.0001953125 USD, rounded half up to a nano-USD.
   expect(await customer.ledger("storage")).toHaveLength(10);
   expect(await customer.available()).toBe("9.99804687");
 });
@@ -145,7 +145,7 @@ test("a body that goes on after its length is 400, leaves nothing and costs noth
   expect(await tracesOf(customer)).toEqual(nothing);
 });
 
-/** The service has begun to receive. */
+/** Waits until the service has begun to receive. */
 const holding = () => eventually(async () => (await there.service.check()).open_holds === 1);
 
 async function tracesOf(customer: Uploader) {

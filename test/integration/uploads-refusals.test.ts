@@ -8,7 +8,7 @@ import { ok, refused, type Uploader, uploaderOf, uploadServiceOfFile } from "../
 const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 
 const png = { "content-type": "image/png" };
-/** The first answer on a connection that has only sent the head of its request. */
+/** The first response on a connection that has only sent the head of its request. */
 async function answerToHead(customer: Uploader, headers: Readonly<Record<string, string | number>>): Promise<string> {
   const wire = await wireTo(there.service);
   await wire.write(headOf(customer, headers));
@@ -112,7 +112,7 @@ test("a refused caller who continues to send is read for five seconds, then disc
   await wire.write(headOf(customer, { ...png, "content-length": 2 * uploadLimit }));
   await wire.received((text) => text.startsWith("HTTP/1.1 413 ") && text.includes('"request_id"'));
   there.advance(4_000);
-  // More than buffers on the way hold: it is read.
+  // Larger than the buffers on the path, so the service reads it.
   for (const piece of piecesOf("png", 30 * mebi)) await wire.write(piece);
   expect(wire.socket.closed).toBe(false);
   there.advance(1_000);
@@ -130,7 +130,7 @@ test("a caller who sends nothing for a minute is refused, not sooner, and nothin
     await wire.write(headOf(customer, head));
     await wire.write(Buffer.concat([partHead("file"), fileOf("png", 1_000)]));
     await eventually(async () => (await there.service.check()).open_holds === 1);
-    // When it began to wait only the service knows.
+    // Only the service knows when it began to wait.
     let steps = 0;
     await eventually(() => {
       if (wire.text().startsWith("HTTP/1.1 400 ")) return true;
@@ -240,7 +240,7 @@ test("a form that needs more temporary bytes than one account may hold is 503 an
     expect(await refused(form(3 * mebi))).toMatchObject({ status: 503, code: "no_capacity" });
     expect(await ok(form(mebi))).toMatchObject({ bytes: mebi });
   }
-  // What goes on as it comes needs none.
+  // An upload that is forwarded as it arrives needs none.
   expect(await ok(customer.raw(fileOf("png", 5 * mebi)))).toMatchObject({ bytes: 5 * mebi });
   await service.settled();
   for (const { id } of await customer.list()) await customer.get(`/${id}`, "DELETE");

@@ -97,12 +97,12 @@ test("what one account's requests provoke takes the model from that account alon
   expect(upstreams.states()["provider-0"]).toBe("ready");
   await Promise.all([by("acct_good")().json(), by("acct_other")().json()]);
 
-  // Each who pays by x402 has an account of its own, and there is no end of them.
+  // Each x402 payer has a separate account, and their number is unlimited.
   await failTimes(mocks[0], 5, () => call("test/model", undefined, `x402:${mocks[0].requests.length}`));
   expect(upstreams.states()["provider-0"]).toBe("ready");
   await by("acct_good")().json();
 
-  // Down for everyone: then a bad request that is first to probe does not keep the model from the others.
+  // The breaker opens for everyone, so that a bad request as the first probe does not block the model for others.
   await failTimes(mocks[0], 5, call);
   expect(upstreams.states()["provider-0"]).toBe("open");
   clock.advance(5_000);

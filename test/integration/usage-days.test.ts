@@ -9,7 +9,7 @@ const dayOf = (date: Date) => date.toISOString().slice(0, 10);
 const everything = { from: "2000-01-01", to: "2999-12-31", limit: 10_000 };
 const groupBy = ["day", "model", "key", "endpoint"] as const;
 
-/** What the ledger says: plain sums over all its entries. */
+/** The expected usage by the ledger: plain sums over all its entries. */
 async function plainSums(money: Money, account: string) {
   const entries = await money.ledger(account, { limit: 10_000 });
   const callOf = ({ id, kind }: LedgerEntry) =>
@@ -42,7 +42,7 @@ async function shownSums(money: Money, account: string) {
   );
 }
 
-/** What a budget counts: the calls since then, less the refunds since then. */
+/** The expected charges of a budget: the calls since then, less the refunds since then. */
 async function plainCharges(money: Money, account: string, key: string, since: number): Promise<bigint> {
   const entries = await money.ledger(account, { limit: 10_000 });
   const ids = new Set(entries.filter(({ request }) => request?.key === key).map(({ id }) => id));
@@ -113,14 +113,14 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
             return call && money.refund(call.account, call.requestId);
           }
           if (it.do === "sweep") {
-            // Decided by the sweeper, which knows no key, endpoint or model.
+            // The sweeper settles it, and knows no key, endpoint or model.
             await held(money, holdOf(account, 50n, { expiresAt: clock.now() - 1 }));
             return money.sweep(async () => false);
           }
           return call(account, it);
         }),
       );
-      // Whenever the job has run, and while it has not: the charges that a budget counts are those of the ledger.
+      // Before and after the job runs, the charges that a budget counts match the ledger.
       for (const account of accounts) {
         const { from } = periodAt("week", clock.now());
         const expected = await plainCharges(money, account, "key_0", from);
@@ -128,7 +128,7 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
         expect(spentNanoUsd).toBe(expected);
       }
     }
-    // Yesterday, today and the days that stand have calls.
+    // Yesterday, today and the closed days have calls.
     for (const hours of [48, 24, 0]) {
       for (const account of accounts) await call(account, { model: 0, key: 0, cost: 5n, failed: false, upload: false });
       clock.later(hours * 60 * 60_000);
@@ -139,7 +139,7 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
       const shown = await shownSums(money, account);
       expect(shown).toEqual(await plainSums(money, account));
       for (const key of ["key_0", "key_1"]) {
-        // The charges that a budget counts are those of the ledger, also when days that stand are in the archive only.
+        // The charges that a budget counts match the ledger, even when closed days are only in the archive.
         for (const period of budgetPeriods) {
           const { from } = periodAt(period, clock.now());
           charges.push({ account, key, from, expected: await plainCharges(money, account, key, from) });
@@ -189,7 +189,7 @@ test("days that stand are not made again, a day without a run is, and a row with
   const last = await call(3n);
   await money.sumUsage();
   expect(await costs()).toEqual([1n, 2n, 3n]);
-  // As the archive does with entries of days that stand, and as a day of which an entry is gone.
+  // Delete entries of closed days, as the archive does, and an entry of an open day.
   await ledger.deleteMany({ _id: { $in: [first, last] } });
   await money.sumUsage();
   expect(await costs()).toEqual([1n, 2n]);
@@ -201,7 +201,7 @@ test("what a run that died has begun is repeated, and its late writes change not
   await money.sumUsage();
   const hours = mongo.connection.collection("usageHours");
   const { hour } = (await hours.findOne({})) as unknown as { hour: string };
-  // It claimed the hour, wrote a wrong row under its version, and died.
+  // The process claimed the hour, wrote a wrong row under its version, and died.
   const states = mongo.connection.collection<{ _id: string }>("usageHourStates");
   await states.updateOne({ _id: hour }, { $inc: { version: 1 }, $unset: { entries: "" } });
   await hours.updateMany({ hour }, { $set: { calls: 1, entries: 1, version: 2 } });
@@ -227,7 +227,7 @@ test("the job reads the entries of the last hour, and a budget those since the l
   clock.later(10 * 60_000);
   await calls(4);
   clock.later(10 * 60_000);
-  /** How many keys of indexes and entries the work reads of the ledger. */
+  /** The number of index keys and documents of the ledger that the work reads. */
   async function read(work: () => Promise<unknown>) {
     const profile = mongo.db.collection("system.profile");
     await mongo.db.command({ profile: 2 });
@@ -237,7 +237,8 @@ test("the job reads the entries of the last hour, and a budget those since the l
     await profile.drop();
     return found.reduce((sum, each) => sum + Number(each["keysExamined"]) + Number(each["docsExamined"]), 0);
   }
-  // Counted, read, and looked for as the next one: 4 of this hour, and 20 of the one before that ended meanwhile.
+  // 4 entries of this hour are counted, read, and examined as the next hour, and 20 of the previous hour, which has
+  // just ended.
   expect(await read(() => money.sumUsage())).toBeLessThan(3 * 24 + 20);
   await calls(3);
   let charges: { spentNanoUsd: bigint } | undefined;
@@ -245,6 +246,6 @@ test("the job reads the entries of the last hour, and a budget those since the l
   expect(await read(async () => (charges = await money.chargesOfKeys(account, ["key_0"], since)))).toBeLessThan(3 + 10);
   expect(charges?.spentNanoUsd).toBe(87n);
   clock.later(10 * 60_000);
-  // The hour before is counted only.
+  // The previous hour is only counted.
   expect(await read(() => money.sumUsage())).toBeLessThan(20 + 3 * 7 + 20);
 });

@@ -15,7 +15,7 @@ import { environment, eventually, startService } from "../support/service.ts";
 const status = async (url: string) => (await fetch(url)).status;
 const probes = { mongodb: async () => 0, redis: async () => 0 };
 
-/** A real queue, and a worker's watch over it at a clock of the test's own; the pool's load is the test's, too. */
+/** A real queue, and a worker's watch over it; the test controls the clock and the pool's load. */
 async function openWatch(stores: Stores, clock = createManualClock(Date.now())) {
   const queues = createQueues({ redis: await connect(stores, "fail-fast"), log });
   onTestFinished(() => queues.close());
@@ -29,7 +29,7 @@ async function openWatch(stores: Stores, clock = createManualClock(Date.now())) 
       looks++;
     });
   const health = createWorkerHealth({ pools, queues: { oldestIn }, probes, clock, log });
-  /** The worker looks every five seconds. */
+  /** The worker checks every five seconds. */
   const pass = async (ms: number) => {
     for (let passed = 0; passed < ms; passed += 5_000) {
       const before = looks;
@@ -63,7 +63,7 @@ test("a full worker stays live, however long jobs wait", async () => {
 });
 
 test("a worker stays live without jobs, and when the first job comes after a long time", async () => {
-  // Jobs have the time of the machine.
+  // Jobs have the machine's time.
   const clock = createManualClock(Date.now() - 120_000);
   const { wait, pass, isLive } = await openWatch(await testStores(), clock);
   await pass(120_000);
@@ -94,13 +94,13 @@ test("the job that has waited longest is found in every priority and among sched
   onTestFinished(() => queues.close());
   expect(await queues.oldestWaiting("chat")).toBeUndefined();
   const before = Date.now();
-  // The later ones come first in the queue.
+  // Later ones come first in the queue.
   for (const inFlight of [64, 4, 0]) await queues.enqueue("chat", paidCall(`req_${inFlight}`), inFlight);
   const since = await queues.oldestWaiting("chat");
   expect(since).toBeGreaterThanOrEqual(before);
   expect(since).toBeLessThanOrEqual(Date.now());
   await queues.schedule();
-  // Every job is due at once; one that runs once an hour has not waited for an hour.
+  // Every job is due at once; an hourly one has not waited for an hour.
   const due = await eventually(() => queues.oldestWaiting("maintenance"));
   expect(Math.abs(Date.now() - due)).toBeLessThan(60_000);
 });

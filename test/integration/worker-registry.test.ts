@@ -99,7 +99,7 @@ test("when the last worker's record expires nothing is served, but the last know
   await redis.pexpire("{worker}:wrk_1", 0);
   await shows(() => registry.serving("chat") === 0);
   expect([registry.known(), registry.upstream("local")]).toEqual([true, "ready"]);
-  // Another worker takes over: what only the first one had is gone.
+  // Another worker takes over: upstreams of only the first one are gone.
   const other = await openWorker(stores, "wrk_2", { ...chatWorker, upstreams: { other: "open" } });
   await other.registration.write();
   await shows(() => registry.serving("chat") === 1);
@@ -192,7 +192,7 @@ test("while Redis is unavailable the last registry stays, and a worker can stop"
   clock.advance(1_000);
   await registration.stop();
   expect([registry.serving("chat"), registry.upstream("local")]).toEqual([1, "ready"]);
-  // For metrics it is too old by then.
+  // It is too old for metrics by then.
   expect(registry.loads()?.[0]).toEqual({ pool: "chat", workers: 1, running: 0, free: 5, waiting: 0 });
   clock.advance(5_000);
   expect(registry.loads()).toBeUndefined();

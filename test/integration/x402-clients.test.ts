@@ -9,7 +9,7 @@ const headerOf = (payload: unknown) => ({
   "PAYMENT-SIGNATURE": Buffer.from(JSON.stringify(payload)).toString("base64"),
 });
 
-/** The same payment without the version before its message and the lookup tables behind it, signed anew. */
+/** The same payment without the version before its message and the lookup tables after it, signed anew. */
 async function asLegacy(header: string, { signer }: Wallet) {
   const payload = json(header);
   const bytes = Buffer.from(payload.payload.transaction, "base64");

@@ -24,7 +24,7 @@ const other =
   async (all, required) =>
     paySomethingElse(all.chain, all.payer, required, await terms(all));
 
-/** The same bytes, said to be for other terms. */
+/** The same bytes, relabeled for other terms. */
 const renamed =
   (terms: Partial<PaymentRequirements>): Make =>
   async ({ chain, payer }, required) => {
@@ -194,7 +194,7 @@ test("requests without a key are limited by address", async () => {
   const { service } = await startPaid({ X402_REQUESTS_PER_MINUTE: "2" });
   const customer = await service.account("1.00");
   for (const _ of "12") await quoted(service, drawing());
-  // Anybody can send this header.
+  // Anyone can send this header.
   const refused = await post(service, drawing(), { "x-forwarded-for": "198.51.100.1" });
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
   expect(await answerOf(refused)).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
@@ -213,6 +213,6 @@ test("behind trusted proxies the limit is that of the address which they name", 
     402, 429, 402,
   ]);
   expect(await statuses("198.51.100.2", "2001:db8::1", "2001:db8::2", "2001:db8::3")).toEqual([429, 402, 402, 429]);
-  // What is no address is the proxy's own.
+  // An invalid address falls back to the proxy's own.
   expect(await statuses("nonsense", "", "' OR 1=1")).toEqual([402, 402, 429]);
 });
