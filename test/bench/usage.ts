@@ -18,7 +18,7 @@ const [entries = 1_000_000, accounts = 2_000] = process.argv.slice(2).map(Number
 
 const print = (line: string) => process.stdout.write(`${line}\n`);
 let spentMs = () => 0;
-/** Also measures the processor time of MongoDB, which is more reliable on a busy machine. */
+/** Measures the elapsed time, and the processor time of MongoDB, which is more reliable on a busy machine. */
 async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   const [startedAt, spentBefore] = [performance.now(), spentMs()];
   const result = await work();

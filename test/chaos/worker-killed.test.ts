@@ -193,7 +193,7 @@ test.for([
     await eventually(() => outcomes.length === 4);
 
     if (withApi) {
-      // By then the queue has only unfinished jobs, and every delivery is recorded.
+      // The queue has only unfinished jobs by then, and every delivery is recorded.
       await eventually(async () => (await callCounts(redis, "chat")).active === 2);
       await eventually(async () => (await instances.findOne({}))?.open.length === 2);
       api.kill("SIGKILL");

@@ -6,7 +6,7 @@ export interface Answer<Body = Readonly<Record<string, unknown>>> {
   readonly body: Body;
 }
 
-/** What the tests read of a key. */
+/** The fields of a key that the tests read. */
 export interface KeyBody {
   readonly id: string;
   readonly key: string;
@@ -27,13 +27,13 @@ const askWith =
     return { status: response.status, headers: response.headers, body: (await response.json()) as KeyBody };
   };
 
-/** A key that an operator makes. */
+/** Creates a key as an operator. */
 export async function keyOf(service: Client, account: string, fields: object = {}) {
   const { id, key } = await service.admin<{ id: string; key: string }>("POST", `/accounts/${account}/keys`, fields);
   return { id, key, ask: askWith(service, key) };
 }
 
-/** An account with a balance, and a key of it that may do all. */
+/** An account with a balance, and one of its keys with all scopes. */
 export async function managedAccount(service: Client, usd = "100") {
   const account = await service.account(usd);
   return { account, ...(await keyOf(service, account.id, { scopes: ["inference", "manage"] })) };

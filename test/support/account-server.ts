@@ -14,7 +14,7 @@ import { startInstance } from "./keys-instance.ts";
 import { createMovableClock, decisionOf, held, holdOf, leasesOf, openAccount } from "./money-setup.ts";
 import { testStores } from "./servers.ts";
 
-/** The account interface alone, over HTTP, on a clock that can be moved. It ends with the test. */
+/** The account interface alone, over HTTP, with a manual clock. It ends with the test. */
 export async function startAccountServer() {
   const clock = createMovableClock();
   const instance = await startInstance(await testStores(), clock);
@@ -49,7 +49,7 @@ export async function startAccountServer() {
     return {
       id: key.id,
       send,
-      /** The status and the body of an answer in JSON. */
+      /** Returns the status and the body of a JSON response. */
       async ask(path: string, { method = "GET", body }: { method?: string; body?: unknown } = {}) {
         const response = await send(path, {
           method,

@@ -46,14 +46,14 @@ export interface AdminServer extends Instance {
   /** The paths of all routes, as OpenAPI writes them. */
   readonly routes: readonly string[];
   readonly counter: TrafficCounter;
-  /** Writes what was counted. */
+  /** Writes the counters. */
   readonly flush: () => Promise<void>;
   readonly url: string;
-  /** A string is sent as it is. */
+  /** A string body is sent unchanged. */
   readonly ask: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>;
 }
 
-/** The admin interface alone, over HTTP. It ends with the test, or by what `onEnd` gets. */
+/** The admin interface alone, over HTTP. It ends with the test, or through `onEnd`. */
 export async function startAdminServer(
   config: { ADMIN_TOKEN?: string; ADMIN_TOKENS?: string } = { ADMIN_TOKEN: adminToken },
   stores?: Stores,
@@ -134,7 +134,7 @@ export async function startAdminServer(
   };
 }
 
-/** A call that was held, decided and applied, as by a worker. */
+/** A call with a hold that was captured in ledger and balance, as by a worker. */
 export async function settledCall({ money }: Instance, account: string, requestId: string): Promise<void> {
   const held = { account, requestId, maxNanoUsd: 2_000_000n, minNanoUsd: 2_000_000n };
   await money.hold({ ...held, expiresAt: Date.now() + 60_000 });

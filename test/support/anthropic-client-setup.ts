@@ -12,7 +12,7 @@ export const nativeModel = `anthropic/${ownName}`;
 /** A model hosted behind OpenAI's interface, by the mock of `service-setup.ts`. */
 export const hostedModel = "anthropic/claude-hosted";
 export const models = [localModel, nativeModel, hostedModel] as const;
-/** The cost of a usage at list prices, in nano-USD a token. */
+/** The cost of a usage at list prices, in nano-USD per token. */
 export const costOf = costBy({
   [localModel]: { input: 100n, output: 400n },
   [nativeModel]: { input: 2_000n, cached_input: 200n, cache_write: 2_500n, cache_write_1h: 4_000n, output: 10_000n },
@@ -20,9 +20,9 @@ export const costOf = costBy({
   [hostedModel]: { input: 3_000n, cached_input: 300n, output: 15_000n },
 });
 
-/** Has a price for cache writes of five minutes, and none for those of an hour. */
+/** Has a price for five-minute cache writes, and none for one-hour ones. */
 export const shortCacheModel = "anthropic/claude-opus-5";
-/** Has none for either. */
+/** Has no price for either. */
 export const uncachedModel = "anthropic/claude-opus-4-8";
 const features = ["tools", "json", "image", "file"];
 const fewerPrices = {

@@ -9,7 +9,10 @@ export const question = { model: "claude-mock", max_tokens: 100, messages: [{ ro
 
 type More = Partial<Pick<TextCall, "signal" | "headers">>;
 
-/** A mock provider, a provider for it whose streams come event by event, and calls. `at` goes behind the provider's address. */
+/**
+ * A mock provider, a provider object for it whose streams arrive event by event, and calls. `at` is appended to the
+ * mock's address.
+ */
 export async function startAnthropic({ concurrency = 2, apiKey, at = "" }: Options = { apiKey: "sk-ant-operator" }) {
   const mock = await startMockAnthropic();
   const clock = createManualClock();

@@ -24,7 +24,7 @@ export const sizes = { partEntries: 5, partBytes: 1_000_000, batchEntries: 3 };
 export const retentionDays = 40;
 export const claimMs = 600_000;
 
-/** A database and a bucket of its own, on January 2, 2026. */
+/** A separate database and bucket, on January 2, 2026. */
 export async function startArchive() {
   const stores: Stores = { ...(await testStores()), S3_BUCKET: `archive-${randomBase62(16).toLowerCase()}` };
   const config = loadConfig({ ...stores });
@@ -39,7 +39,7 @@ export async function startArchive() {
   await migrated(mongo, [moneySchema]);
   const archive = money.createArchive({ objects, retentionDays, sizes });
 
-  /** Counts everything, and lets the months until now become old enough. */
+  /** Counts everything, then moves the clock until all past months are old enough. */
   async function grow({ days = 75 } = {}): Promise<void> {
     await money.checkpoint();
     clock.later(days * dayMs);
@@ -77,10 +77,10 @@ export async function expectExact(money: Money): Promise<void> {
 }
 
 class Killed extends Error {}
-/** After this the process does nothing more. */
+/** Afterwards the process does nothing more. */
 const refuse = () => Promise.reject(new Killed("the process was killed"));
 
-/** A process that is killed before its nth operation of a store: with every number, at each await. */
+/** A process that is killed before its nth operation of a store: all values of n cover every await. */
 export function mortal(mongo: Mongo, objects: ArchiveObjects, lives: number) {
   let operations = 0;
   const isDead = () => operations > lives;

@@ -5,7 +5,7 @@ import { systemClock } from "#platform/clock";
 import { eventually } from "./service.ts";
 
 const probeMs = 250;
-/** As the chart's readiness probe: so many failures in a row. */
+/** The consecutive failures after which an instance is removed, as in the chart's readiness probe. */
 const failuresToRemove = 2;
 
 interface Backend {
@@ -14,8 +14,8 @@ interface Backend {
 }
 
 /**
- * Stands in for a Kubernetes Service: new connections go in turn to the instances whose `/readyz` answered 200 lately, and an
- * open connection stays with its instance. That an instance is not ready any more is noticed late, as there.
+ * Acts as a Kubernetes Service: new connections go in turn to the instances whose last `/readyz` was 200, and an open
+ * connection stays with its instance. An instance that is no longer ready is detected with the same delay.
  */
 export async function startBalancer() {
   const backends: Backend[] = [];
@@ -60,7 +60,7 @@ export async function startBalancer() {
 
   return {
     url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
-    /** Resolves once the instance gets connections. */
+    /** Resolves once the instance receives connections. */
     async add(baseUrl: string): Promise<void> {
       const backend = { url: new URL(baseUrl), failures: failuresToRemove };
       backends.push(backend);

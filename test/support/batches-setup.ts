@@ -9,7 +9,7 @@ import { asking, providerModel } from "./service-setup.ts";
 
 const heldNanoUsd = 1_000_000n;
 
-/** A service whose worker runs so many chat calls at once, and an API instance of the test's own that admits calls. */
+/** A service whose worker runs this many chat calls at once, and the test's own API instance, which admits calls. */
 export async function startBatches(concurrency: number, env: Environment = {}) {
   const stores = await testStores();
   const provider = await startMockOpenai();
@@ -29,7 +29,7 @@ export async function startBatches(concurrency: number, env: Environment = {}) {
   const queues = createQueues({ redis: commands, log });
   onTestFinished(() => queues.close());
 
-  /** Admits calls in one turn of the event loop; each asks for its own text. */
+  /** Admits calls in one turn of the event loop; each one has a different text. */
   async function admit(
     texts: readonly string[],
     fields: Partial<PaidCall> = {},
@@ -59,7 +59,7 @@ export async function startBatches(concurrency: number, env: Environment = {}) {
   return { stores, service, provider, money, account, reader, queues, admit };
 }
 
-/** The texts that a provider was asked, in order. */
+/** The texts that a provider received, in order. */
 export const textsOf = ({ requests }: MockOpenai) =>
   requests.map(({ body }) => (body["messages"] as { content: string }[])[0]?.content);
 

@@ -7,7 +7,7 @@ import type { Client } from "./service.ts";
 type Browser = ReturnType<typeof browserOfFile>;
 type Options = Parameters<Browser["open"]>[1];
 
-/** A new account, its key that manages it, and the page that asks for it. */
+/** A new account, a key that manages it, and the page that asks for the key. */
 export async function signedOut(browser: Browser, service: Client, options?: Options) {
   const customer = await service.account("5.00");
   const own = await service.admin<{ id: string; key: string }>("POST", `/accounts/${customer.id}/keys`, {
@@ -20,7 +20,7 @@ export async function signedOut(browser: Browser, service: Client, options?: Opt
   return { page, requests, customer, own };
 }
 
-/** The same, signed in. */
+/** Like `signedOut`, but signed in. */
 export async function signedIn(browser: Browser, service: Client, options?: Options) {
   const opened = await signedOut(browser, service, options);
   const { page, own } = opened;
@@ -30,7 +30,7 @@ export async function signedIn(browser: Browser, service: Client, options?: Opti
   return opened;
 }
 
-/** More than any screen has stops. */
+/** More than the tab stops of any screen. */
 const mostStops = 80;
 
 /** Presses Tab, or Shift+Tab, until this has the focus. */
@@ -44,17 +44,17 @@ export async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab
   throw new Error(`${key} does not lead to ${String(target)}`);
 }
 
-/** Goes to a button or link as a person without a mouse does, and presses it. */
+/** Reaches a button or link by keyboard alone, and presses it. */
 export async function pressByKeyboard(page: Page, target: Locator, key?: "Tab" | "Shift+Tab"): Promise<void> {
   await tabTo(page, target, key);
   await page.keyboard.press("Enter");
 }
 
-/** What is wider than the page, and what axe finds serious or critical. */
+/** Lists elements wider than the page, and axe's serious or critical findings. */
 export async function faultsOf(page: Page): Promise<string[]> {
   await expect.poll(() => page.getByText("Loading", { exact: true }).count()).toBe(0);
   const overflowPx = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
-  // In the page itself: it has no frames, for which the other mode opens a page more.
+  // Run in the page itself: it has no frames, for which the other mode opens an additional page.
   const { violations } = await new AxeBuilder({ page }).setLegacyMode().analyze();
   const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
   return [
@@ -71,5 +71,5 @@ export const figure = (page: Page, name: string): Locator =>
     .locator("dd")
     .first();
 
-/** As screens write it, without the sign of a ledger's entry. */
+/** Formats an amount as screens do, without the sign of a ledger's entry. */
 export const moneyShown = (usd: string): string => `$${usd.replace(/^-/, "")}`;

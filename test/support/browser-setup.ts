@@ -1,7 +1,7 @@
 import { buildDashboard } from "../../infra/cli/build-dashboard.ts";
 import { unpackBrowser } from "./unpack-browser.ts";
 
-/** Once for a run, before test files that would do it at the same time. */
+/** Builds the dashboard once per run, before test files that would do it at the same time. */
 export default async function setup(): Promise<void> {
   await Promise.all([buildDashboard(() => {}), unpackBrowser()]);
 }

@@ -4,8 +4,8 @@ import { ofFile } from "./of-file.ts";
 import { unpackBrowser } from "./unpack-browser.ts";
 
 /**
- * Without the package's arguments: they switch off the same-origin policy, which these tests are about. A sandbox needs
- * rights that root in a container does not have.
+ * Omits the package's arguments, which disable the same-origin policy that these tests check. A sandbox needs rights
+ * that root in a container does not have.
  */
 async function launch(): Promise<Browser> {
   const executablePath = await unpackBrowser();
@@ -21,15 +21,15 @@ export interface BrowserPage {
 interface PageOptions extends BrowserContextOptions {
   /** Other origins that the page may use, such as the storage's. */
   readonly origins?: readonly string[];
-  /** Console errors that the test expects, beside the 401 by which the page learns that nobody is signed in. */
+  /** Expected console errors, in addition to the 401 by which the page learns that nobody is signed in. */
   readonly expectedErrors?: RegExp;
 }
 
 const signedOut = /status of 401 .*\/dashboard\/session$/;
 
 /**
- * One browser for a test file. Each page has cookies of its own; the test fails if it asked a foreign host for anything, or
- * if the page threw or logged an error.
+ * One browser for a test file. Each page has separate cookies; the test fails if the page sent a request to a foreign
+ * host, threw, or logged an error.
  */
 export function browserOfFile() {
   const shared = ofFile(

@@ -11,13 +11,13 @@ export interface Call {
   readonly instance: Instance;
   readonly requestId: string;
   readonly heldNanoUsd: bigint;
-  /** Decides and ends it. */
+  /** Captures the cost and ends the call. */
   end(costNanoUsd: bigint): Promise<void>;
-  /** Decides it, and is killed before it says so. */
+  /** Captures the cost, and is killed before it ends the call. */
   decide(costNanoUsd: bigint): Promise<void>;
 }
 
-/** A call as admission makes it: slot, hold, budget. Rejects with what refuses it. */
+/** A call as admission creates it: slot, hold, budget. Rejects with the refusal. */
 export async function begin(instance: Instance, caller: Caller, nanoUsd: bigint, minNanoUsd = nanoUsd): Promise<Call> {
   const { keys, money } = instance;
   const requestId = newRequestId();

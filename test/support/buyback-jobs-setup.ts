@@ -4,7 +4,7 @@ import { connect } from "./jobs-setup.ts";
 import type { Stores } from "./servers.ts";
 import { eventually } from "./service.ts";
 
-/** Puts scheduled jobs onto their queue at once, and waits until a worker has ended them. */
+/** Enqueues scheduled jobs at once, and waits until a worker has finished them. */
 export async function openMaintenance(stores: Stores) {
   const queue = new Queue("maintenance", {
     connection: await connect(stores, "waiting"),
@@ -23,7 +23,7 @@ export async function openMaintenance(stores: Stores) {
     });
   }
 
-  /** Repeats the jobs until the condition holds: a worker skips a job that it runs already. */
+  /** Repeats the jobs until the condition holds: a worker skips a job that it already runs. */
   const runUntil = <T>(names: readonly string[], ask: () => Promise<T | undefined | false>): Promise<T> =>
     eventually(async () => {
       for (const name of names) await run(name);

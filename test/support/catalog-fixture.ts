@@ -122,7 +122,7 @@ export function withField(model: Json, field: string, schema: Json): Json {
 export const without = (entry: Json, field: string): Json =>
   Object.fromEntries(Object.entries(entry).filter(([key]) => key !== field));
 
-/** A catalog whose models are these, and whose elite discount is a tenth. */
+/** A catalog with these models, and an elite discount of a tenth. */
 export function catalogOf(models: readonly Json[], rest: Json = {}) {
   const file = path.join(tmpdir(), `catalog-${randomUUID()}.json`);
   const upstreams = { acme: { provider: "openai", base_url: "https://acme.test/v1", key_env: "ACME_API_KEY" } };
@@ -134,7 +134,7 @@ export function catalogOf(models: readonly Json[], rest: Json = {}) {
   }
 }
 
-/** The same with one model, and that model. */
+/** A catalog with one model, and that model. */
 export function catalogWith(entry: Json) {
   const catalog = catalogOf([entry]);
   const [model] = catalog.list();
@@ -142,7 +142,7 @@ export function catalogWith(entry: Json) {
   return { catalog, model };
 }
 
-/** Inputs that a schema takes, of those keywords that the shipped catalog uses; texts are short. */
+/** Inputs that match a schema, as far as its keywords occur in the shipped catalog; texts are short. */
 export function validInputs(schema: Readonly<Json>): fc.Arbitrary<Json> {
   const { properties, required } = schema as { readonly properties: Json; readonly required: string[] };
   const fields = Object.entries(properties).map(([name, field]) => [name, valid(field as Json)] as const);

@@ -11,16 +11,16 @@ import { mockText } from "./mock-openai.ts";
 import { ownRedisPair, type Stores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, ready, spawnApi, spawnWorker } from "./service.ts";
 
-/** A primary and a replica behind one address that leads new connections to whoever is the primary. */
+/** A primary and a replica behind one address, which routes new connections to the current primary. */
 export interface RedisPair {
   readonly address: string;
   primary(): Member;
   replica(): Member;
-  /** New connections lead to the other one; those that are open stay where they are. */
+  /** Routes new connections to the other one; open ones stay where they are. */
   lead(): void;
-  /** Open connections through the address to the server that it does not lead to. */
+  /** The number of open connections to the server that the address does not route to. */
   behind(): number;
-  /** Ends them. */
+  /** Closes them. */
   cut(): void;
 }
 
@@ -69,10 +69,10 @@ export async function redisPair(): Promise<RedisPair> {
   return pair;
 }
 
-/** No connection ends. */
+/** Keeps all connections open. */
 export const swap = (pair: RedisPair): Promise<void> => swapRedis(pair.primary(), pair.replica(), () => pair.lead());
 
-/** One server of a replica set, as the test sees it. */
+/** One server of a replica set, from the test's view. */
 export function mongoMember(server: Server) {
   const client = new mongoose.mongo.MongoClient(`mongodb://127.0.0.1:${server.port}/`, {
     directConnection: true,
@@ -88,9 +88,9 @@ export function mongoMember(server: Server) {
         ({ isWritablePrimary }) => isWritablePrimary === true,
         () => false,
       ),
-    /** A secondary that takes nothing over from the primary: what needs a majority waits. */
+    /** Makes a secondary replicate nothing from the primary, so that majority writes wait. */
     hold: (held: boolean) => admin.command({ configureFailPoint: "stopReplProducer", mode: held ? "alwaysOn" : "off" }),
-    /** How far what it wrote last is ahead of what a majority has. */
+    /** The distance between its last write and the last majority-committed one. */
     uncommitted: async () => {
       const { optimes } = (await admin.command({ replSetGetStatus: 1 })) as unknown as {
         optimes: Record<
@@ -104,12 +104,12 @@ export function mongoMember(server: Server) {
         appliedOpTime.ts.getLowBits() - lastCommittedOpTime.ts.getLowBits()
       );
     },
-    /** It stands for election again after some seconds. */
+    /** It can be elected again after some seconds. */
     stepDown: () => admin.command({ replSetStepDown: 5, secondaryCatchUpPeriodSecs: 2 }),
   };
 }
 
-/** Every answer stops in its middle: a stream has begun, JSON has not. */
+/** Every response stops in its middle: a stream has begun, JSON has not. */
 export const heldBy = (gate: Promise<unknown>) => ({ beforeEvent: { 3: gate }, beforeEnd: gate });
 
 /** Two API and two worker processes that know of each other. */
@@ -121,14 +121,14 @@ export async function startTwoOfEach(stores: Stores, env: Environment) {
   return { bases: apis.map(({ client }) => client.baseUrl), client: apis[0].client };
 }
 
-/** The replica takes over without what the primary takes from now on. Resolves when it is a primary of its own. */
+/** Makes the replica take over without the primary's writes from now on. Resolves when it is a separate primary. */
 export async function losing(pair: RedisPair): Promise<{ end(): Promise<void> }> {
   const old = pair.primary();
   const next = pair.replica();
   await inStep(old, next);
   await next.control.replicaof("NO", "ONE");
   return {
-    /** Everybody is led to it, and what the old one has is gone. */
+    /** Routes all connections to it, and discards the old primary's data. */
     async end() {
       pair.lead();
       pair.cut();
@@ -138,22 +138,22 @@ export async function losing(pair: RedisPair): Promise<{ end(): Promise<void> }>
   };
 }
 
-/** How a call ended, as its caller saw it. */
+/** The outcome of a call from its caller's view. */
 export interface Ended {
   readonly requestId: string | null;
   readonly stream: boolean;
   readonly status: number;
   readonly code: string | undefined;
-  /** The whole answer came. */
+  /** The response arrived in full. */
   readonly answered: boolean;
-  /** Of a stream: some of it came. */
+  /** Part of a stream arrived. */
   readonly begun: boolean;
 }
 
-/** Nobody waits longer for an answer or for the news that there is none: twice what is promised of a quiet machine. */
+/** The longest wait for a response or an error: twice the documented limit for a quiet machine. */
 const patienceMs = 30_000;
 
-/** What a second attempt says, in as many words as the first. */
+/** The answer of a second attempt, with as many words as the first. */
 export const otherText = mockText.toUpperCase();
 const texts = [mockText, otherText];
 
@@ -180,12 +180,12 @@ async function callOnce(base: string, { key }: Customer, stream: boolean): Promi
   return { requestId, stream, status, code: error?.code, answered: status === 200, begun: false };
 }
 
-/** Callers who ask again and again, half of them for streams, each at one of the addresses. */
+/** Callers who call repeatedly, each at one of the addresses; half of the calls are streams. */
 export interface Load {
   readonly ended: readonly Ended[];
-  /** Resolves once so many more calls of both kinds were answered at each address. */
+  /** Resolves once this many more calls of both kinds have been answered at each address. */
   answers(more: number): Promise<void>;
-  /** Resolves with all calls, once the last of them has ended. Rejects if one got neither an answer nor an error. */
+  /** Resolves with all calls, once the last of them has ended. Rejects if one got neither a response nor an error. */
   stop(): Promise<readonly Ended[]>;
 }
 
@@ -222,10 +222,10 @@ export function startLoad(bases: readonly string[], customer: Customer, callers:
   };
 }
 
-/** Of a floating-point sum. */
+/** The rounding error of a floating-point sum. */
 const tiny = 1e-12;
 
-/** Every answer has its one charge, every error none, and nothing is held any more. */
+/** Expects one charge for every response, none for an error, and no remaining hold. */
 export async function expectBooks(client: Client, customer: Customer, calls: readonly Ended[]): Promise<void> {
   for (const { status, code, answered } of calls)
     if (!answered) expect({ status, code }).toEqual({ status: status === 200 ? 200 : 503, code: "no_capacity" });
@@ -240,7 +240,7 @@ export async function expectBooks(client: Client, customer: Customer, calls: rea
   }
   for (const call of calls) {
     const charged = charges.get(call.requestId ?? "") ?? 0;
-    // A stream that broke costs what came of it.
+    // A stream that broke off costs its delivered part.
     const most = call.answered || call.begun ? Number(fullCostUsd) : 0;
     const least = call.answered ? most : 0;
     if (charged < least - tiny || charged > most + tiny)

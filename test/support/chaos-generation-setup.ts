@@ -17,12 +17,12 @@ import { type Client, type Customer, eventually } from "./service.ts";
 
 export const imagesPath = "/v1/images/generations";
 export const mediaPath = "/v1/media/generations";
-/** 0.04 USD for an image. */
+/** 0.04 USD per image. */
 export const askImage = (more: object = {}) => ({ model: "mock/image", prompt: "A fox", ...more });
-/** 0.10 USD for a second. */
+/** 0.10 USD per second. */
 export const askVideo = (more: object = {}) => ({ model: "mock/video", input: { prompt: "A fox", ...more } });
 export const keyed = (key = "once") => ({ headers: { "idempotency-key": key } });
-/** A video that is not done at the first look at it, and is at the second. */
+/** A video that is not done at the first poll, but at the second. */
 export const slowVideo = { states: ["in_progress", "completed"] };
 
 interface Body extends Partial<ErrorBody> {
@@ -31,7 +31,7 @@ interface Body extends Partial<ErrorBody> {
   readonly files?: readonly { readonly url: string; readonly bytes: number }[];
 }
 
-/** How a call that makes files ended. */
+/** The outcome of a call that generates files. */
 export async function outcomeOf(answer: Promise<Response>) {
   const { status, headers, ...response } = await answer.then(async (response) => ({
     status: response.status,
@@ -52,12 +52,12 @@ export async function outcomeOf(answer: Promise<Response>) {
 }
 export type Outcome = Awaited<ReturnType<typeof outcomeOf>>;
 
-/** One of the errors after which a caller is to retry; nothing was charged for it. */
+/** True for an error after which a caller should retry; nothing was charged for it. */
 export function isRefusal({ status, code, retryAfter }: Outcome): boolean {
   return status === 503 && (code === "no_capacity" || code === "generation_in_progress") && Number(retryAfter) > 0;
 }
 
-/** The same request with the same key, as often as the service says that it may be repeated. */
+/** Repeats the same request with the same key, as often as the service allows it. */
 export async function repeated(ask: () => Promise<Response>): Promise<Outcome> {
   for (;;) {
     const outcome = await outcomeOf(ask());
@@ -66,7 +66,7 @@ export async function repeated(ask: () => Promise<Response>): Promise<Outcome> {
   }
 }
 
-/** Every file of the answer is there, whole, whichever instance is asked. */
+/** Expects every file of the response to be complete, at whichever instance. */
 export async function expectFiles({ baseUrl }: Client, { urls }: Outcome, bytes: Buffer): Promise<void> {
   expect(urls).toHaveLength(1);
   for (const url of urls) {
@@ -76,7 +76,7 @@ export async function expectFiles({ baseUrl }: Client, { urls }: Outcome, bytes:
   }
 }
 
-/** As the customer's own `post`, at another instance. */
+/** Like the customer's own `post`, at another instance. */
 export const postAt =
   ({ baseUrl }: Client, { key }: Customer) =>
   (path: string, body: object, init: { headers?: Record<string, string> } = {}): Promise<Response> =>
@@ -86,7 +86,7 @@ export const postAt =
       headers: { authorization: `Bearer ${key}`, ...init.headers },
     });
 
-/** What was charged for the account's calls, without those that cost nothing. */
+/** The charges for the account's calls, without free ones. */
 export async function charges(client: Client, customer: Customer): Promise<string[]> {
   await client.settled();
   const calls = await callsOf(client, customer);
@@ -95,12 +95,13 @@ export async function charges(client: Client, customer: Customer): Promise<strin
 
 export const posts = ({ requests }: MockOpenai): readonly MockRequest[] =>
   requests.filter(({ method }) => method === "POST");
-/** How often a provider's jobs were looked at. */
+/** The number of polls of a provider's jobs. */
 export const looks = ({ requests }: MockOpenai): number =>
   requests.filter(({ method, path }) => method === "GET" && /^\/v1\/videos\/[^/]+$/.test(path)).length;
 
 /**
- * MongoDB by a wire on which some commands do not get through until they are let. `reached`: the first is under way.
+ * MongoDB behind a proxy that blocks some commands until they are released. `reached` resolves when the first one
+ * arrives.
  */
 export async function holdCommands(stores: Stores, isHeld: (command: Command) => boolean) {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
@@ -116,8 +117,8 @@ export async function holdCommands(stores: Stores, isHeld: (command: Command) =>
 }
 
 /**
- * MongoDB by a wire for an API, and a way to make calls of which all but the first wait for the first hold of their account:
- * so they are admitted in one turn of the event loop.
+ * MongoDB behind a proxy for an API, and a way to make calls of which all but the first wait for the first hold of
+ * their account, so that they are admitted in one turn of the event loop.
  */
 export async function gathering(stores: Stores) {
   let isHolding = false;
@@ -145,7 +146,7 @@ export async function gathering(stores: Stores) {
   return { apiStores: held.stores, gather };
 }
 
-/** As if the workers that have jobs had been silent for long: the next worker that looks gives their jobs to others. */
+/** Expires the locks of all workers that have jobs: the next worker that checks gives their jobs to others. */
 export async function endLocks(redis: Redis): Promise<void> {
   const locks = await keysOf(redis, "{*:lock");
   if (locks.length === 0) throw new Error("no job is locked");
@@ -161,11 +162,11 @@ export interface Later {
   readonly money: Money;
   /** Keys of all objects in the bucket, and of multipart uploads that are open. */
   objects(): Promise<string[]>;
-  /** Moves the time on, ends overdue holds and removes what expired. */
+  /** Moves the clock on, ends overdue holds and removes expired data. */
   pass(ms: number): Promise<void>;
 }
 
-/** The maintenance of the service at another time: the stores are the same, and the clock is the test's. */
+/** The service's maintenance at another time: it uses the same stores, and the test's clock. */
 export async function maintenance(stores: Stores): Promise<Later> {
   const clock = createManualClock(Date.now());
   const log = createLogger("test", "silent");

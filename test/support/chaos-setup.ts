@@ -19,13 +19,13 @@ import { openWire } from "./wire.ts";
 
 export { ready } from "./service.ts";
 export const path = "/v1/chat/completions";
-/** 1,000 nano-USD for an input token, 2,000 for an output token. */
+/** 1,000 nano-USD per input token, 2,000 per output token. */
 const catalogFile = fileURLToPath(new URL("chaos-catalog.json", import.meta.url));
-/** What the mock's usual answer costs: 9 input and 8 output tokens. */
+/** The cost of the mock's default response: 9 input and 8 output tokens. */
 export const fullCostUsd = "0.000025";
-/** What remains of 1 USD after so many usual answers. */
+/** The balance after this many default responses, from 1 USD. */
 export const balanceAfter = (answers: number) => formatUsd(1_000_000_000n - 25_000n * BigInt(answers));
-/** Never comes: a provider that is silent for as long as the test lasts. */
+/** Never resolves: a provider that is silent for the whole test. */
 export const never = new Promise<never>(() => {});
 
 export const ask = (more: object = {}) => ({
@@ -35,7 +35,7 @@ export const ask = (more: object = {}) => ({
   ...more,
 });
 
-/** A provider, and the environment of a service whose only model is served by it. */
+/** A mock provider, and the environment of a service with a single model that it serves. */
 export async function startProvider(): Promise<{ provider: MockOpenai; env: Environment }> {
   const provider = await startMockOpenai();
   onTestFinished(() => provider.close());
@@ -59,7 +59,7 @@ export async function startProcesses(
   return { api, worker, client: api.client };
 }
 
-/** Where the jobs are that have not ended, for who asks why a test has failed. */
+/** The state of unfinished jobs, to explain a failed test. */
 async function jobsIn(stores: Stores): Promise<string> {
   const connection = openRedis(stores);
   const listed = pools.map(async (pool) => {
@@ -90,13 +90,13 @@ export interface Entry {
   };
 }
 
-/** The account's calls, oldest first. Asked of any API instance. */
+/** The account's calls, oldest first, from any API instance. */
 export async function callsOf(client: Client, { id }: Customer, kind = "usage"): Promise<Entry[]> {
   const { data } = await client.admin<{ data: Entry[] }>("GET", `/accounts/${id}/ledger?kind=${kind}&limit=200`);
   return data.toReversed();
 }
 
-/** The only call of the account, once it is decided and its hold is gone. */
+/** The only call of the account, once it is captured and its hold has ended. */
 export async function onlyCall(client: Client, customer: Customer): Promise<Entry> {
   await client.settled();
   return eventually(async () => {
@@ -115,7 +115,7 @@ export interface ErrorBody {
   readonly request_id: string;
 }
 
-/** How a call that was not streamed ended. */
+/** The outcome of a call that was not streamed. */
 export async function outcomeOf(answer: Promise<Response>) {
   const response = await answer;
   const body = (await response.json()) as ErrorBody & { choices?: unknown };
@@ -126,8 +126,8 @@ export async function outcomeOf(answer: Promise<Response>) {
 const stepMs = 50;
 
 /**
- * How long something takes, in milliseconds of a machine that has time for the service: a step of them counts when the
- * API, which waits as well, has answered beside it. Whatever else runs here holds up both.
+ * Measures a duration in milliseconds of undisturbed time: a step counts once the waiting API has responded as well, so
+ * that other load on the machine delays both.
  */
 export async function pacedMs({ baseUrl }: Client, awaited: Promise<unknown>): Promise<number> {
   let over = false;
@@ -140,14 +140,14 @@ export async function pacedMs({ baseUrl }: Client, awaited: Promise<unknown>): P
   return ms;
 }
 
-/** The connection ended without an answer, at either side. */
+/** Resolves to true if the connection ended without a response, at either side. */
 export const lost = (answer: Promise<Response>): Promise<boolean> =>
   answer.then(
     () => false,
     () => true,
   );
 
-/** Answered, or refused as clearly as an outage demands; anything else is a failure. */
+/** True for a response, false for a clear refusal during an outage; anything else is a failure. */
 export async function isAnswered(answer: Promise<Response>): Promise<boolean> {
   const { status, code, retryAfter, body } = await outcomeOf(answer);
   if (status === 200) return true;
@@ -155,23 +155,23 @@ export async function isAnswered(answer: Promise<Response>): Promise<boolean> {
   throw new Error(`${status}: ${JSON.stringify(body)}`);
 }
 
-/** After an outage calls run again. */
+/** Waits until calls run again after an outage. */
 export const worksAgain = (customer: Customer) => eventually(() => isAnswered(customer.post(path, ask())));
 
-/** The parts of an event of a chat stream that tests look at. */
+/** The parts of a chat stream's event that tests check. */
 interface ChatEvent extends Partial<ErrorBody> {
   readonly choices?: readonly { readonly delta?: { readonly content?: string } }[];
   readonly usage?: object | null;
 }
 
-/** A stream as it comes in. */
+/** A stream as it arrives. */
 export interface Reading {
   readonly events: readonly ChatEvent[];
   text(): string;
   pings(): number;
-  /** `data: [DONE]` came. */
+  /** True once `data: [DONE]` has arrived. */
   done(): boolean;
-  /** Resolves once so many events are there. */
+  /** Resolves once this many events have arrived. */
   sees(count: number): Promise<void>;
   /** Resolves when the connection has ended, in order or not. */
   readonly ended: Promise<"closed" | "broken">;
@@ -213,27 +213,27 @@ export function read(response: Response): Reading {
   };
 }
 
-/** A whole stream of the mock's usual answer, to the last event. */
+/** True for a complete stream of the mock's default response, including the last event. */
 export const isWhole = (reading: Reading): boolean => reading.done() && reading.text() === mockText;
 
-/** A connection to the service's own Redis, to look and to meddle. */
+/** A connection to the service's own Redis, to inspect and to manipulate it. */
 export function redisOf(stores: Stores): Redis {
   const redis = openRedis(stores);
   onTestFinished(() => redis.disconnect());
   return redis;
 }
 
-// On a cluster the commands are the same.
+// The commands are the same on a cluster.
 const openRedis = (stores: Stores) => connectRedis(loadConfig({ ...stores }), "blocking", log) as Redis;
 
-/** A collection of the service, to look at. */
+/** A collection of the service, to inspect it. */
 export async function openCollection<Document extends object>(stores: Stores, name: string) {
   const connection = await mongoose.createConnection(stores.MONGODB_URI).asPromise();
   onTestFinished(() => connection.close());
   return connection.collection<Document>(name);
 }
 
-/** How many calls of a pool are in jobs that wait, and how many in jobs that a worker has. */
+/** The numbers of a pool's calls in waiting jobs, and in jobs that a worker has. */
 export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: number; active: number }> {
   const queue = new Queue(pool, { connection: redis, prefix: prefixOf(pool), skipVersionCheck: true });
   const countCalls = async (state: "prioritized" | "active") => {
@@ -245,12 +245,12 @@ export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: n
   return { waiting, active };
 }
 
-/** Resolves once the lease of an API instance that died or stands still has run out: within 30 s. */
+/** Resolves once the lease of a dead or frozen API instance has expired: within 30 s. */
 export const leaseEnded = (redis: Redis, lease: string) => eventually(async () => (await redis.exists(lease)) === 0);
 
 /**
- * As if the worker had died after it decided: what it wrote to the only reply stream is lost, and later deliveries of
- * the jobs say so.
+ * Simulates a worker that died after the capture: its frames to the only reply stream are lost, and later deliveries of
+ * the jobs report that.
  */
 export async function loseAnswers(redis: Redis, requestIds: readonly string[]): Promise<void> {
   const [key] = (await keysOf(redis, "reply:*")) as [string];
@@ -269,7 +269,7 @@ export async function loseAnswers(redis: Redis, requestIds: readonly string[]): 
   await words.exec();
 }
 
-/** A wire to a server, on which every other connection ends when the client has sent its first bytes. */
+/** A proxy to a server that closes every other connection once the client has sent its first bytes. */
 export async function cutWire(address: string): Promise<string> {
   let connections = 0;
   const { url } = await openWire(address, (client, server) => {
@@ -279,7 +279,7 @@ export async function cutWire(address: string): Promise<string> {
   return url.href;
 }
 
-/** A wire to a server. While it is held nothing gets through, and what is sent is lost; then its connections break. */
+/** A proxy to a server. While it is held, everything sent is lost; then its connections break. */
 export async function heldWire(address: string): Promise<{ address: string; hold(): void; reconnect(): void }> {
   let holding = false;
   const pass = (from: Socket, to: Socket) =>

@@ -4,12 +4,12 @@ import { type Client, type Customer, eventually } from "./service.ts";
 
 export const path = "/v1/uploads";
 export const bytes = 4 * 1024 * 1024;
-/** A video to whoever looks at its beginning. */
+/** Looks like a video to a reader of its first bytes. */
 export const video = Buffer.concat([
   Buffer.from("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42", "latin1"),
   Buffer.alloc(bytes - 24, 7),
 ]);
-/** At 1024 USD for a GB. */
+/** At 1024 USD per GB. */
 export const costUsd = "4.00";
 export const uploadEnv = { UPLOAD_USD_PER_GB_DAY: "1024" };
 
@@ -48,10 +48,10 @@ export async function sendHalf(
   return socket;
 }
 
-/** An upload has begun. */
+/** Waits until an upload has begun. */
 export const held = (client: Client) => eventually(async () => (await client.check()).open_holds === 1);
 
-/** The account's uploads, as it sees them. */
+/** The account's own list of its uploads. */
 export async function listed({ baseUrl }: Client, { key }: Customer): Promise<readonly UploadBody[]> {
   const response = await fetch(`${baseUrl}${path}`, { headers: { authorization: `Bearer ${key}` } });
   return ((await response.json()) as { data: UploadBody[] }).data;

@@ -4,14 +4,14 @@ import type { Stores } from "./servers.ts";
 import { type Environment, spawnApi, spawnWorker } from "./service.ts";
 import { startWorld } from "./x402-setup.ts";
 
-/** A worker and two API processes that take payments: `api` is the one to be hurt, `client` is the other's. */
+/** A worker and two API processes that accept payments: `api` is the one to damage, `client` belongs to the other. */
 export async function startPair(hurt: { stores?: (stores: Stores) => Promise<Stores>; env?: Environment } = {}) {
   const world = await startWorld();
   const { stores } = world;
   const env = { ...world.env, ...hurt.env };
   const redis = redisOf(stores);
   const leases = new Set<string>();
-  /** Another API process; `leaseEnded`: the others take it for dead. */
+  /** Another API process. `leaseEnded` resolves when the others presume it dead. */
   async function another(theirs: Stores = stores) {
     const api = await spawnApi(theirs, env);
     await ready(api.client);
@@ -25,12 +25,12 @@ export async function startPair(hurt: { stores?: (stores: Stores) => Promise<Sto
   return { ...world, env, worker, api, client, another, quotes: await quotesOf(stores) };
 }
 
-/** The quotes, to move their time on. */
+/** The quotes, to shift their times. */
 async function quotesOf(stores: Stores) {
   const collection = await openCollection<{ _id: string; state: string; lookAt?: Date }>(stores, "quotes");
   return {
     state: async (memo: string) => (await collection.findOne({ _id: memo }))?.state,
-    /** The claim of a process that is dead is over. */
+    /** Ends the claim of a dead process. */
     endClaim: (memo: string) => collection.updateOne({ _id: memo }, { $set: { lookAt: new Date(0) } }),
   };
 }

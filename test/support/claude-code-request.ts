@@ -1,6 +1,6 @@
 /**
- * The body of Claude Code 2.1.197 at its third turn with tool search and one-hour caching, as it was recorded; long texts
- * and most tools are omitted.
+ * The body of Claude Code 2.1.197 at its third turn with tool search and one-hour caching, recorded; long texts and
+ * most tools are omitted.
  */
 export const claudeCodeRequest = (model: string) => ({
   model,

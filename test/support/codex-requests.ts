@@ -1,6 +1,6 @@
 /**
- * Requests of the Codex CLI 0.169.0 with its defaults and one MCP server, as they were recorded: ids, texts and schemas are
- * shorter, and of several tools or items of a kind one is here. https://github.com/openai/codex
+ * Recorded requests of the Codex CLI 0.169.0 with its defaults and one MCP server: ids, texts and schemas are
+ * shortened, and only one of several similar tools or items is included. https://github.com/openai/codex
  */
 
 const message = (role: string, text: string) => ({
@@ -87,7 +87,7 @@ export const namespaced = {
   ...options,
 };
 
-/** GPT-5.5: it searches for the tools of MCP servers, and edits files by a custom tool. */
+/** GPT-5.5: it searches for the tools of MCP servers, and edits files with a custom tool. */
 export const searching = {
   input: [
     ...begun,

@@ -1,6 +1,7 @@
 /**
- * What coding clients send, recorded from them and shortened: prompts, descriptions and the list of tools are cut, every field is there.
- * Claude Code 2.1.197 (`POST /v1/messages?beta=true`) and Codex 0.169.0 (`POST /v1/responses`), each in the turn after a tool ran.
+ * Recorded and shortened requests of coding clients: prompts, descriptions and the list of tools are cut, but every
+ * field is included. Claude Code 2.1.197 (`POST /v1/messages?beta=true`) and Codex 0.169.0 (`POST /v1/responses`), each
+ * in the turn after a tool ran.
  */
 
 export const claudeCodeHeaders = {

@@ -2,8 +2,9 @@ import type { Format } from "#formats";
 import { converters, convertRequest, ignoredParams, limitCacheControl } from "../../workers/conversion/index.ts";
 
 /**
- * How each feature of a request is converted, for every pair of the caller's format and the provider's. The rows are in
- * `conversion-rows.ts`; test/unit/conversion-matrix.test.ts proves each cell, and docs/conversion-matrix.md is generated from them.
+ * The conversion of each feature of a request, for every pair of the caller's format and the provider's. The rows are
+ * in `conversion-rows.ts`; test/unit/conversion-matrix.test.ts proves each cell, and docs/conversion-matrix.md is
+ * generated from them.
  */
 export interface Conversion {
   readonly feature: string;
@@ -14,11 +15,14 @@ export interface Conversion {
    * JSON text.
    */
   readonly converted?: Partial<Record<Format, object>>;
-  /** By provider, then caller: where the feature is not converted. Another provider's state is not even passed through. */
+  /**
+   * The provider's formats, then the callers', for which the feature is not converted. Another provider's state is not
+   * even passed through.
+   */
   readonly except?: Partial<Record<Format, Partial<Record<Format, Exception>>>>;
-  /** By caller: the same for every other provider. */
+  /** The exception for every other provider, by the caller's format. */
   readonly everyOther?: Partial<Record<Format, Exception>>;
-  /** The model reasons out of sight. */
+  /** True if the model hides its reasoning. */
   readonly hiddenReasoning?: boolean;
   /** The request without the feature, if that is more than the minimal request. */
   readonly without?: Partial<Record<Format, object>>;
@@ -56,7 +60,7 @@ const models: Readonly<Record<Format, string>> = {
   gemini: "gemini-3.6-flash",
 };
 
-/** A caller's request for a feature, as it is sent to the provider. */
+/** The provider's request for a caller's request with a feature. */
 export function sentRequest(
   { requests, hiddenReasoning = false }: Pick<Conversion, "requests" | "hiddenReasoning">,
   caller: Format,
@@ -75,11 +79,11 @@ export function sentRequest(
   return convertRequest(converters[caller], converters[provider], request, target);
 }
 
-/** The same without the feature. */
+/** The provider's request without the feature. */
 export const sentWithout = ({ without = {}, ...row }: Conversion, caller: Format, provider: Format) =>
   sentRequest({ ...row, requests: without }, caller, provider);
 
-/** Whether a value contains another: objects may have more fields, lists must match. */
+/** True if a value contains another: objects may have more fields, lists must match. */
 export function has(given: unknown, expected: unknown): boolean {
   if (expected instanceof RegExp) return expected.test(JSON.stringify(given));
   if (Array.isArray(expected))

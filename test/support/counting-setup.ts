@@ -4,14 +4,14 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { type Counting, createCounting } from "../../workers/counting/index.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
 
-/** What each message of ours has, and what begins the answer. */
+/** The additional tokens of each message of ours, and of the beginning of the answer. */
 export const framing = { message: 4, answer: 3 };
 
 export const said = (content: unknown) => ({ model: "m", messages: [{ role: "user", content }] });
 export const alone = framing.message + framing.answer;
 export const never = new AbortController().signal;
 
-/** One for all tests of a file: a thread takes 0.2 s to start. */
+/** One thread for all tests of a file: it takes 0.2 s to start. */
 export function shareCounting(): Counting {
   const counting = createCounting({ clock: createManualClock(), log: createLogger("test", "silent") });
   afterAll(() => counting.close());
@@ -23,11 +23,14 @@ interface Started {
   readonly clock: ManualClock;
   readonly threads: readonly Worker[];
   readonly log: () => string;
-  /** Until the tokenizer waits for something, within one turn of the event loop: no answer of the thread is heard in it. */
+  /**
+   * Resolves when the tokenizer waits for something, within one turn of the event loop, so that no result of the thread
+   * arrives in it.
+   */
   begun: () => Promise<void>;
 }
 
-/** Time stands still: no limit passes unless the test lets it. */
+/** Uses a stopped clock: no limit passes unless the test moves it. */
 export function startCounting(): Started {
   const clock = createManualClock();
   const threads: Worker[] = [];

@@ -7,10 +7,10 @@ interface Answer {
   readonly body: Record<string, never> & { error?: { code: string } };
 }
 
-/** As a browser sends it from the dashboard's own page. */
+/** The headers of a browser's request from the dashboard's own page. */
 const ofPage = { "sec-fetch-site": "same-origin" };
 
-/** A request of a browser: `fetch` would not send `Sec-Fetch-Site`, `Origin` and cookies as they are given. */
+/** A browser's request: `fetch` would replace `Sec-Fetch-Site`, `Origin` and cookies. */
 export function browse(
   { baseUrl }: Pick<Client, "baseUrl">,
   method: string,
@@ -42,7 +42,7 @@ export function browse(
   return promise;
 }
 
-/** The cookie that an answer sets, as the next request sends it. */
+/** The cookie that a response sets, in the form of the next request. */
 export const cookieOf = ({ headers }: Pick<Answer, "headers">): string =>
   (headers.get("set-cookie") ?? "").split(";")[0] ?? "";
 

@@ -2,8 +2,8 @@ import type { Socket } from "node:net";
 import { openWire } from "./wire.ts";
 
 /**
- * Wires from a process to its stores that kill it at the `at`-th message of some kind that it sends after `arm`: before the server has
- * it, or, where `executed`, once the server has answered.
+ * Proxies from a process to its stores that kill it at the `at`-th message of some kind that it sends after `arm`:
+ * before the server receives it, or, if `executed`, once the server has responded.
  */
 export function createDeath({ at, executed }: { at: number; executed: boolean }) {
   let kill: (() => void) | undefined;
@@ -29,7 +29,7 @@ export function createDeath({ at, executed }: { at: number; executed: boolean })
       kill = onDeath;
       counts = isCounted;
     },
-    /** The address of the store through a wire. */
+    /** The address of the store through a proxy. */
     wire: async (address: string): Promise<string> => (await openWire(address, join)).url.href,
   };
 }

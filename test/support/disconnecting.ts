@@ -1,7 +1,10 @@
 import type { MockProvider } from "./mock-provider.ts";
 import { errorOf } from "./upstreams-setup.ts";
 
-/** Asks, and leaves as soon as the provider has the request: whether the caller hears its own reason, and the provider's connection is cut. */
+/**
+ * Calls, and disconnects as soon as the provider has the request. Returns whether the caller gets its own reason, and
+ * the provider's connection is aborted.
+ */
 export async function leave(
   mock: Pick<MockProvider, "request">,
   ask: (signal: AbortSignal) => Promise<unknown>,

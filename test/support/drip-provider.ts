@@ -9,8 +9,8 @@ import { mockChunk, mockText, mockUsage } from "./mock-openai.ts";
 const usageOf = (tokens: number) => ({ prompt_tokens: 9, completion_tokens: tokens, total_tokens: 9 + tokens });
 
 /**
- * Answers JSON calls at once. A stream gets a numbered chunk every 300 ms: at least `leastChunks` of them, and on until
- * `release` is called. Each chunk counts as a token.
+ * Answers JSON calls at once. A stream gets a numbered chunk every 300 ms: at least `leastChunks` of them, and more
+ * until `release` is called. Each chunk counts as a token.
  */
 export async function startDripProvider({ leastChunks }: { leastChunks: number }) {
   let isReleased = false;

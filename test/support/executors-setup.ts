@@ -6,7 +6,10 @@ import { createManualClock } from "./manual-clock.ts";
 import { startMockJupiter } from "./mock-jupiter.ts";
 import { testChain } from "./solana.ts";
 
-/** A wallet with 50 USDC and some SOL, a token that costs a third of a micro-USDC a unit, and Jupiter who sells it. */
+/**
+ * A wallet with 50 USDC and some SOL, a token that costs a third of a micro-USDC per unit, and a mock of Jupiter that
+ * sells it.
+ */
 export async function market(usd = "50.00") {
   const chain = await testChain();
   const token = await chain.createMint();
@@ -34,7 +37,7 @@ export async function market(usd = "50.00") {
     ...(sent && { sent }),
   });
 
-  /** As after a restart: only what was recorded is known. */
+  /** Simulates a restart: only the recorded data is known. */
   async function execute(
     sent?: SentTransaction,
     recordSent: (sent: SentTransaction) => Promise<void> = () => Promise.resolve(),
@@ -57,7 +60,7 @@ export async function market(usd = "50.00") {
     }
   }
 
-  /** What the wallet has: micro-USDC, and units of the token. */
+  /** The wallet's balances: micro-USDC, and units of the token. */
   const has = async () => ({
     usdc: await chain.balance(wallet.address),
     token: await chain.balance(wallet.address, token),
@@ -68,7 +71,7 @@ export async function market(usd = "50.00") {
   return { chain, token, wallet, jupiter, execute, has, swaps, countSent, config };
 }
 
-/** Of 12.000000999 USD: what is less than a micro-USD stays. */
+/** The spent part of 12.000000999 USD: amounts below a micro-USD remain. */
 export const spent = 12_000_000n;
 export const received = 36_000_000n;
 export const untouched = { usdc: 50_000_000n, token: null };

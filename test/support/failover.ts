@@ -2,9 +2,9 @@ import type { Redis } from "ioredis";
 import mongoose from "mongoose";
 import { type Server, until } from "../../infra/embedded/index.ts";
 
-/** How stores fail over, for tests and for the chaos runner. */
+/** Failover of stores, for tests and for the chaos runner. */
 
-/** A Redis server, on a connection of its own. */
+/** A Redis server, with a separate connection. */
 export interface Member {
   readonly server: Server;
   readonly control: Redis;
@@ -12,7 +12,7 @@ export interface Member {
 
 const patience = () => AbortSignal.timeout(60_000);
 
-/** Where a server is in the stream of replication; undefined while a replica has no link. */
+/** A server's offset in the replication stream; undefined while a replica has no link. */
 async function offsetOf(control: Redis): Promise<number | undefined> {
   const info = await control.info("replication");
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
@@ -20,14 +20,14 @@ async function offsetOf(control: Redis): Promise<number | undefined> {
   return Number(field(field("role") === "slave" ? "slave_repl_offset" : "master_repl_offset"));
 }
 
-/** Resolves when the replica has all that the primary has. */
+/** Resolves when the replica has all data of the primary. */
 export const inStep = (primary: Member, replica: Member): Promise<void> =>
   until(async () => {
     const [behind, ahead] = await Promise.all([offsetOf(replica.control), offsetOf(primary.control)]);
     if (behind !== ahead) throw new Error(`the replica is at ${behind}, the primary at ${ahead}`);
   }, patience());
 
-/** What a managed failover does: the replica takes over with all the data. `lead` leads new connections to it. */
+/** A managed failover: the replica takes over with all the data. `lead` routes new connections to it. */
 export async function swapRedis(old: Member, next: Member, lead: () => void): Promise<void> {
   await old.control.call("CLIENT", "PAUSE", "5000", "WRITE");
   await inStep(old, next);
@@ -37,7 +37,10 @@ export async function swapRedis(old: Member, next: Member, lead: () => void): Pr
   await old.control.call("CLIENT", "UNPAUSE");
 }
 
-/** Makes servers one replica set. `at` is where the first one is now, `hosts` where all of them are for clients. */
+/**
+ * Makes servers one replica set. `at` is the first one's current address, `hosts` are the clients' addresses of all of
+ * them.
+ */
 export async function initiateMongoSet(at: string, hosts: readonly string[]): Promise<void> {
   const members = hosts.map((host, n) => ({ _id: n, host }));
   const settings = { electionTimeoutMillis: 2_000, heartbeatIntervalMillis: 500 };

@@ -22,7 +22,7 @@ export const dayMs = 24 * hourMs;
 export const mib = 1024 * 1024;
 export const partSize = 16 * mib;
 export const forever = new AbortController().signal;
-/** 0.10 USD for 2^30 bytes, half up. */
+/** 0.10 USD per 2^30 bytes, rounded half up. */
 export const priceOf = (bytes: number) => (BigInt(bytes) * 100_000_000n + 2n ** 29n) / 2n ** 30n;
 const openingNanoUsd = 1_000_000_000n;
 
@@ -42,14 +42,14 @@ export interface Archive {
   /** Storage's own id of an upload in parts. */
   uploadIdOf(id: string): Promise<string>;
   records(collection?: "uploads" | "files"): Promise<Record<string, unknown>[]>;
-  /** No object, no open multipart upload, no hold; the money is right, and so much was paid. */
+  /** Expects no object, no open multipart upload, no hold, a correct ledger, and this much paid. */
   expectNothing(paidNanoUsd?: bigint): Promise<void>;
   expectMoney(paidNanoUsd: bigint): Promise<void>;
 }
 
 type FilesConfig = Parameters<typeof createFiles>[0]["config"];
 
-/** A bucket and a database of its own, one process on them, an account with a balance. */
+/** A separate bucket and database, one process on them, an account with a balance. */
 export async function startArchive(options: { stores?: Stores; env?: Partial<FilesConfig> } = {}): Promise<Archive> {
   const given = options.stores ?? (await testStores());
   const stores = { ...given, S3_BUCKET: `t-${randomBase62(16).toLowerCase()}` };
@@ -112,7 +112,7 @@ export async function startArchive(options: { stores?: Stores; env?: Partial<Fil
   return archive;
 }
 
-/** The same with a storage server that the test may stop. */
+/** Like `startArchive`, with a storage server that the test may stop. */
 export async function startOwnStorage() {
   const { s3: server, stores } = await ownServers({ s3: true });
   return { server, ...(await startArchive({ stores })) };
@@ -122,9 +122,9 @@ const png = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAACXBIWXMAAAABAAAAAQBPJcTWAAAAF0lEQVR4nGP4y8BAEiJN9aiGUQ1DSgMAfsz9ATa/hGgAAAAASUVORK5CYII=",
   "base64",
 );
-/** A real one; what is after its end means nothing. */
+/** A real PNG; bytes after its end are ignored. */
 export const pngOf = (bytes = png.length) => Buffer.concat([png, Buffer.alloc(Math.max(0, bytes - png.length), 7)]);
-/** As long as it is asked to be; no two parts of it are alike. */
+/** A WAV of any length; no two parts of it are alike. */
 export function wavOf(bytes: number): Buffer {
   const head = Buffer.from(
     "RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\0\0\0\0",
@@ -134,21 +134,21 @@ export function wavOf(bytes: number): Buffer {
   head.writeUInt32LE(bytes - head.length, 40);
   return Buffer.concat([head, Buffer.alloc(bytes - head.length, samples)]);
 }
-/** A prime number of them. */
+/** A prime number of samples. */
 const samples = Buffer.from(Array.from({ length: 65_521 }, (_, at) => (at * 2_654_435_761) >>> 24));
 
-/** In pieces, as a socket gives them. */
+/** Splits the body into chunks, as a socket does. */
 export async function* pieces(body: Buffer, size = 64 * 1024): AsyncGenerator<Buffer> {
   for (let at = 0; at < body.length; at += size) yield body.subarray(at, at + size);
 }
 
-/** A raw upload from its beginning to its end. */
+/** A complete raw upload. */
 export async function upload({ files, ask }: Pick<Archive, "files" | "ask">, body: Buffer): Promise<Upload> {
   const receiving = await files.uploads.begin({ ...ask(), maxBytes: body.length });
   return receiving.store({ bytes: body.length, body: pieces(body) });
 }
 
-/** Sends parts by their links, all or those named. */
+/** Sends all parts, or the named ones, by their links. */
 export async function sendParts({ multipart }: Upload, body: Buffer, which?: readonly number[]): Promise<void> {
   if (!multipart) throw new Error("no parts");
   const some = multipart.parts.filter(({ partNumber }) => !which || which.includes(partNumber));

@@ -1,13 +1,13 @@
-/** One part of a `multipart/form-data` body, as it was sent. */
+/** One part of a `multipart/form-data` body, in its raw form. */
 export interface FormPart {
   readonly name: string;
-  /** Of a file. */
+  /** The name of a file, if it is one. */
   readonly filename?: string;
   readonly type?: string;
   readonly bytes: Buffer;
 }
 
-/** Splits a form by its boundary and nothing else: what is not exactly as RFC 7578 has it shows. */
+/** Splits a form by its boundary and does nothing else, so that deviations from RFC 7578 show. */
 export function partsOf(contentType: string, bytes: Buffer): FormPart[] {
   const boundary = /^multipart\/form-data; ?boundary=([^;"]+)$/.exec(contentType)?.[1];
   if (boundary === undefined) throw new Error(`no form: ${contentType}`);
@@ -28,7 +28,7 @@ export function partsOf(contentType: string, bytes: Buffer): FormPart[] {
   });
 }
 
-/** The text fields, as a JSON body would have them. */
+/** The text fields in the form of a JSON body. */
 export const fieldsOf = (parts: readonly FormPart[]): Record<string, unknown> =>
   Object.fromEntries(
     parts.filter(({ filename }) => filename === undefined).map(({ name, bytes }) => [name, bytes.toString()]),

@@ -24,7 +24,7 @@ export const identity = { model: "local/chat", created: 1_700_000_000, id: "req_
 export const estimate = { input: 7, output: 9 };
 export const showThoughts = { generationConfig: { thinkingConfig: { includeThoughts: true } } };
 export const google = (thought_signature: string) => ({ extra_content: { google: { thought_signature } } });
-/** As strict as the official client: frames of one `data` line each, and never a mark of the end. */
+/** Accepts only frames of one `data` line each, without an end marker, like the official client. */
 export const framesOf = (text: string): Answer[] =>
   text
     .split("\n\n")
@@ -34,7 +34,7 @@ export const framesOf = (text: string): Answer[] =>
       return JSON.parse(frame.slice("data: ".length)) as Answer;
     });
 
-/** Pieces of one kind that follow each other are one part; an end without words has an empty one. */
+/** Joins adjacent pieces of one kind; an end without text has an empty part. */
 function joined(parts: readonly Part[]): Part[] {
   const all: Part[] = [];
   for (const part of parts) {
@@ -46,7 +46,7 @@ function joined(parts: readonly Part[]): Part[] {
   return all.filter((part) => part.text !== "" || part.thoughtSignature);
 }
 
-/** What a client holds in the end. */
+/** Returns the client's final response. */
 export function assemble(events: readonly Answer[]): Json {
   const candidates = new Map<number, { parts: Part[]; finishReason?: string | undefined }>();
   let usageMetadata: Json | undefined;

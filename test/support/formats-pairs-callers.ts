@@ -3,12 +3,12 @@ import { type Answer, assemble as assembleGemini, framesOf } from "./formats-gem
 import type { Json, Said } from "./formats-pairs-providers.ts";
 import { assemble as assembleResponses, eventsOf } from "./formats-responses-assemble.ts";
 
-/** A client of a format: its request, how it assembles a stream, and what it reads from an answer. */
+/** A client of a format: its request, its assembly of a stream, and its reading of a response. */
 interface Caller {
   readonly request: Json;
-  /** Assembles a stream into the shape of a JSON answer, as the provider's own client does. */
+  /** Assembles a stream into the shape of a JSON response, as the provider's own client does. */
   readonly assemble: (stream: string) => Json;
-  /** A JSON answer without what a stream cannot carry. */
+  /** Removes the parts of a JSON response that a stream cannot carry. */
   readonly held: (whole: Json) => Json;
   readonly heard: (held: Json) => Partial<Said>;
 }
@@ -123,7 +123,7 @@ interface MessagesEvent {
 
 const messages: Caller = {
   request: { model: "m", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] },
-  // As strict as the format's documentation: blocks follow one another, each complete.
+  // Follow the format's documentation strictly: blocks follow one another, each complete.
   assemble(stream) {
     let message: Json = {};
     const content: Record<string, unknown>[] = [];

@@ -2,10 +2,10 @@ import type { Format } from "#formats";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** The content of an answer, in any format. */
+/** The content of a response, in any format. */
 export interface Said {
   readonly reasoning: string;
-  /** State of its reasoning, as only its provider can read it. */
+  /** The state of its reasoning, readable only by its provider. */
   readonly state: string;
   readonly text: string;
   readonly refusal: string;
@@ -19,10 +19,10 @@ export interface Said {
   };
 }
 
-/** The pieces that a stream has of a text. */
+/** Splits a text into the pieces of a stream. */
 export type Cut = (text: string) => readonly string[];
 
-/** As each provider's public reference has it: the whole answer, and the events of its stream. */
+/** A provider's whole response and its stream's events, according to its public reference. */
 interface Provider {
   whole(said: Said): Json;
   events(said: Said, cut: Cut): Json[];
@@ -39,7 +39,7 @@ const chatUsage = ({ input, cached, output, reasoning }: Said["usage"]): Json =>
   completion_tokens_details: { reasoning_tokens: reasoning },
 });
 
-/** First of each list, then second of each: as servers interleave parallel calls. */
+/** The first of each list, then the second of each: servers interleave parallel calls this way. */
 function inTurns<T>(lists: readonly (readonly T[])[]): T[] {
   const longest = Math.max(0, ...lists.map(({ length }) => length));
   return Array.from({ length: longest }, (_, at) => lists.flatMap((each) => each.slice(at, at + 1))).flat();

@@ -36,7 +36,7 @@ const eventOrder: Readonly<Record<string, RegExp>> = {
   custom_tool_call: /^(custom_tool_call_input\.delta )*custom_tool_call_input\.done $/,
 };
 
-/** The response that the deltas of a stream make up. Checks that its other events agree with them. */
+/** Assembles the response from the deltas of a stream. Checks that its other events agree with them. */
 export function assemble(events: readonly Json[]): Json {
   expect(events.map((event) => event["sequence_number"])).toEqual(events.map((_, e) => e));
   const types = events.map((event) => event["type"]);

@@ -40,7 +40,7 @@ const pricing = Object.fromEntries(
     model,
     {
       pricing: Object.fromEntries(Object.entries(keys).map(([key, price]) => [key, String(Number(price) / 1_000)])),
-      // A cut stream is not read to its end for usage.
+      // An aborted stream is not read to its end for usage.
       ...(model !== localModel && { hidden_reasoning: false }),
     },
   ]),
@@ -54,7 +54,7 @@ export interface Served extends Running {
   readonly anthropic: MockAnthropic;
 }
 
-/** What answers a call: the local model, Google, or a provider of another API format. */
+/** The target of a call: the local model, Google, or a provider of another API format. */
 export interface Target {
   readonly name: string;
   readonly model: string;
@@ -143,7 +143,7 @@ export async function chargeOf(service: Client, customer: Customer): Promise<big
   return -nanoUsd(entry?.amount_usd ?? "0.00");
 }
 
-/** The mock of OpenAI's chat calls no tools by itself. */
+/** The mock of OpenAI's chat calls tools only if scripted. */
 export function scriptChatCalls({ provider }: Served, names: readonly string[], { stream = false } = {}): void {
   const calls = names.map((name, index) => ({
     index,

@@ -8,7 +8,7 @@ export const images = "/v1/images/generations";
 export const media = "/v1/media/generations";
 export const imageModel = "local/image";
 
-/** One of a provider's: what it costs is set here, so that a price list that moves does not move the tests. */
+/** A provider's model, with its price set here, so that changes of the price list do not affect the tests. */
 export const providerImages = "openai/gpt-image-2";
 export const imagePrices = {
   [imageModel]: { pricing: { image: "0.01", input_image: "0.002" }, elite_discount_bps: 1_500 },
@@ -19,7 +19,7 @@ export const imagePrices = {
   },
 } as const;
 
-/** The least that an image request needs. */
+/** A minimal image request. */
 export const drawing = (prompt = "a lighthouse", fields: object = {}) => ({
   model: imageModel,
   prompt,
@@ -53,7 +53,7 @@ export interface MediaAnswer {
   }[];
 }
 
-/** A call that is delivered: its answer, and its cost, which every account of it must agree on. */
+/** Delivers a call. Returns its response, and its cost, on which all records must agree. */
 export async function paid<Answer = ImageAnswer>(
   service: Client,
   customer: Customer,
@@ -80,11 +80,11 @@ export async function paid<Answer = ImageAnswer>(
   return { answer: JSON.parse(text) as Answer, entry, costNanoUsd, response };
 }
 
-/** The charges of an account, newest first; without those of zero. */
+/** The charges of an account, newest first, without those of zero. */
 export const charges = async (customer: Customer): Promise<readonly Entry[]> =>
   ((await customer.ledger("usage")) as unknown as readonly Entry[]).filter(({ amount_usd }) => amount_usd !== "0.00");
 
-/** What stands under a file's address. */
+/** The file at an address. */
 export async function fileAt(url: string): Promise<{ type: string | null; bytes: Buffer }> {
   const response = await fetch(url);
   const bytes = Buffer.from(await response.arrayBuffer());
@@ -93,7 +93,7 @@ export async function fileAt(url: string): Promise<{ type: string | null; bytes:
   return { type: response.headers.get("content-type"), bytes };
 }
 
-/** `512x256` of a PNG that is whole. */
+/** The size of a valid PNG, such as `512x256`. */
 export function pngSize(bytes: Buffer): string {
   expect(bytes.subarray(0, 8).toString("latin1")).toBe("\x89PNG\r\n\x1a\n");
   expect(bytes.subarray(-8).toString("latin1")).toBe("IEND\xaeB`\x82");
@@ -115,10 +115,10 @@ export function pngOf(width: number, height: number): Buffer<ArrayBuffer> {
   ]);
 }
 
-/** A WAV of silence: 8,000 samples a second of 16 bits. */
+/** A WAV of silence: 8,000 samples of 16 bits per second. */
 export const wavOf = (seconds: number): Buffer<ArrayBuffer> => wav(seconds, 8_000);
 
-/** Uploads a file; its id. */
+/** Uploads a file and returns its id. */
 export async function uploaded({ baseUrl }: Client, { key }: Customer, file: Buffer<ArrayBuffer>): Promise<string> {
   const response = await fetch(`${baseUrl}/v1/uploads`, {
     method: "POST",

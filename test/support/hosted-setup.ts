@@ -12,7 +12,7 @@ type Options = { readonly concurrency?: number; readonly baseUrl?: (url: string)
 export const startReplicate = (options?: Options) =>
   start(startMockReplicate, createReplicate, { apiKey: "r8-operator", model: "acme/model" }, options);
 
-/** The same of fal. */
+/** The same for fal. */
 export const startFal = (options?: Options) =>
   start(startMockFal, createFal, { apiKey: "fal-operator", model: "acme/model/text-to-image" }, options);
 

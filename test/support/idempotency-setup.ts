@@ -18,7 +18,7 @@ import { migrated } from "./schema.ts";
 import { type Stores, testStores } from "./servers.ts";
 import type { Customer } from "./service.ts";
 
-/** The stores of one process, on its own connection, which is closed after the test. */
+/** The stores of one process, on a separate connection, which is closed after the test. */
 export async function openIdempotency(stores: Stores, clock: Clock = systemClock) {
   const { money, mongo } = await startMoney(stores.MONGODB_URI, clock);
   const log = createLogger("test", "silent");
@@ -79,7 +79,7 @@ export async function claimNew(idempotency: IdempotencyStore, ask: ClaimRequest)
   return claim.kind === "new" ? claim.id : "";
 }
 
-/** At the provider: 0.211 USD. */
+/** A call that costs 0.211 USD at the provider. */
 export const atProvider = (prompt = "a lighthouse", fields: object = {}) => ({
   model: providerImages,
   prompt,

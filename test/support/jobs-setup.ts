@@ -11,20 +11,20 @@ export const log = createLogger("test", "silent");
 
 /** A connection that ends with the test. */
 export async function connect(stores: Stores, manner: RedisMode): Promise<Redis> {
-  // On a cluster the commands are the same.
+  // The commands are the same on a cluster.
   const redis = connectRedis(loadConfig({ ...stores }), manner, log) as Redis;
   onTestFinished(() => redis.disconnect());
   await startRedis(redis);
   return redis;
 }
 
-/** The names of all keys that fit, also of a cluster. */
+/** The names of all matching keys, on a cluster as well. */
 export async function keysOf(redis: RedisClient, pattern: string): Promise<string[]> {
   const servers = redis instanceof Cluster ? redis.nodes("master") : [redis];
   return (await Promise.all(servers.map((server) => server.keys(pattern)))).flat();
 }
 
-/** The API's end, on connections of its own. */
+/** The API's end, on separate connections. */
 export async function openReader(stores: Stores, clock: Clock = systemClock, instance = "api_test") {
   const [blocking, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "fail-fast")]);
   const reader = createReplyReader({ instance, reader: blocking, commands, clock, log });
@@ -38,7 +38,7 @@ export async function openWriter(stores: Stores, clock: Clock = systemClock) {
   return { redis, replies: createReplies({ redis, clock }) };
 }
 
-/** What an API instance makes of a request's frames: their order is checked, and what comes twice is dropped. */
+/** Collects a request's frames as an API instance does: it checks their order, and drops repeated ones. */
 export function collect(reader: Awaited<ReturnType<typeof openReader>>["reader"], requestId: string) {
   const frames: Frame[] = [];
   const twice: Frame[] = [];

@@ -22,7 +22,7 @@ export interface Instance {
   readonly redis: Redis;
 }
 
-/** What one API process has: its own connections and cache. It ends with the test, or by what `onEnd` gets. */
+/** One API process's connections and cache. It ends with the test, or through `onEnd`. */
 export async function startInstance(
   stores: Stores,
   clock: Clock = systemClock,
@@ -46,7 +46,7 @@ export async function startInstance(
 /** A refusal that does not count against the key. */
 export const refusedBy = noCapacity("unavailable");
 
-/** As a paid call does it: a slot, then the tokens; the slot is released again if those are refused. */
+/** Takes a slot, then the tokens, as a paid call does; the slot is released again if the tokens are refused. */
 export async function take(
   { keys }: Pick<Instance, "keys">,
   caller: Caller,

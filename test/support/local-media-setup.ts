@@ -14,7 +14,7 @@ export const localProvider = (clock: ManualClock = createManualClock()) => creat
 
 export interface StoredFile {
   readonly bytes: Buffer;
-  /** In which it came: 1 of a buffer. */
+  /** The number of chunks in which it came: 1 for a buffer. */
   readonly pieces: number;
   readonly about: JsonObject | undefined;
 }
@@ -87,5 +87,5 @@ export const upload = (mime: string, bytes: Buffer, rest: Partial<InputFile> = {
   ...rest,
 });
 
-/** A promise that never settles: of a store that does not answer. */
+/** A promise that never settles, like that of an unresponsive store. */
 export const never = (): Promise<never> => new Promise(() => undefined);

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 
 interface Box {
   readonly type: string;
-  /** Where its content begins in the file. */
+  /** The offset of its content in the file. */
   readonly at: number;
   readonly data: Buffer;
 }
@@ -38,7 +38,7 @@ function box(bytes: Buffer, ...path: readonly string[]): Buffer {
 const words = (data: Buffer) =>
   Array.from({ length: Math.floor(data.length / 4) }, (_, at) => data.readUInt32BE(at * 4));
 
-/** Numbers of a parameter set, after the bytes that keep start codes out are gone. */
+/** Reads numbers of a parameter set, after removing the bytes that prevent start codes. */
 function bitReader(nal: Buffer) {
   const bytes: number[] = [];
   for (const [at, byte] of nal.entries()) if (!(byte === 3 && nal[at - 1] === 0 && nal[at - 2] === 0)) bytes.push(byte);
@@ -72,7 +72,7 @@ function readSps(nal: Buffer) {
   };
 }
 
-/** What a player reads of a video with one track, and its frames by the sample tables. */
+/** A player's view of a video with one track, and its frames by the sample tables. */
 export function readVideo(mp4: Buffer) {
   const boxes = boxesOf(mp4);
   const movie = words(box(mp4, "moov", "mvhd"));

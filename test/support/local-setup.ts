@@ -91,7 +91,7 @@ export const callsOf = ({ choices }: Completion) =>
     arguments: JSON.parse(given) as JsonObject,
   }));
 
-/** What a client puts together from a stream. */
+/** Assembles a stream as a client does. */
 export async function assembled(chunks: AsyncIterable<Chunk>) {
   const choices: {
     content: string;

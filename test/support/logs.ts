@@ -2,8 +2,8 @@ import type { DestinationStream } from "pino";
 import { createLogger, type Logger } from "../../shared/platform/logger.ts";
 
 /**
- * Patterns that no log line may contain: the usual prompt and answer of the tests, and API keys. Every line that the service
- * logs in a test is searched for them; `check-logs.ts` fails the test file in which one is found.
+ * Patterns that no log line may contain: the default prompt and answer of the tests, and API keys. Every line that the
+ * service logs in a test is searched for them; `check-logs.ts` fails the test file with a match.
  */
 const forbidden = new Set(["Hello there", "the-words-of-a-prompt", "live_[0-9A-Za-z]{40}"]);
 let pattern: RegExp | undefined;
@@ -31,7 +31,7 @@ export function checkLine(line: string): void {
   if (pattern.test(line)) leaks.push(line);
 }
 
-/** How many lines were searched. */
+/** The number of searched lines. */
 export const linesRead = (): number => read;
 
 /** The lines found since the last call. */
@@ -53,5 +53,5 @@ const output: DestinationStream = {
   },
 };
 
-/** For services that a test starts in its own process. */
+/** The logger of services that a test starts in its own process. */
 export const createTestLogger = (): Logger => createLogger("test", testLogLevel, output);

@@ -1,13 +1,13 @@
 import type { Clock } from "../../shared/platform/clock.ts";
 
 export interface ManualClock extends Clock {
-  /** Moves the time, and fires what falls due on the way, in its order. */
+  /** Moves the time, and fires due timers in order. */
   advance(ms: number): void;
-  /** Timers that are set. */
+  /** The number of active timers. */
   pending(): number;
 }
 
-/** Time that stands still until the test moves it. */
+/** A clock that only the test moves. */
 export function createManualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
   let now = startMs;
   const timers = new Set<{ at: number; fire: () => void; everyMs?: number }>();

@@ -32,7 +32,7 @@ export function createMediaCalls(model: string) {
   return { stored, remembered, call };
 }
 
-/** Files that the caller uploaded, by id. A number of bytes stands for a file that must not be read. */
+/** Files that the caller uploaded, by id. A number of bytes means that the file must not be read. */
 export function uploadsOf(
   files: readonly (Pick<InputFile, "id" | "param" | "mime"> & { content: Buffer | number })[],
 ): ReadonlyMap<string, InputFile> {

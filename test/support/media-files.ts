@@ -11,7 +11,7 @@ export const pngChunk = (type: string, data: Buffer): Buffer => {
   return Buffer.concat([ends.subarray(0, 4), body, ends.subarray(4)]);
 };
 
-/** A large image has only a true header: its rows would take megabytes. */
+/** A large image is valid only in its header: its rows would take megabytes. */
 export function png(width = 1, height = 1): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width);
@@ -44,13 +44,13 @@ export const mp4 = (bytes = 64): Buffer => {
 };
 
 interface PdfShape {
-  /** Whether contents are deflated, as most software does it. */
+  /** Deflates the contents, as most software does. */
   readonly deflated?: boolean;
-  /** Whether pages are in deflated object streams, as since PDF 1.5. */
+  /** Stores pages in deflated object streams, a feature of PDF 1.5. */
   readonly objectStreams?: boolean;
 }
 
-/** A page for each text. */
+/** One page per text. */
 export function pdf(texts: readonly string[], { deflated = true, objectStreams = false }: PdfShape = {}): Buffer {
   const pageIds = texts.map((_, n) => 10 + n * 2);
   const catalog = [1, "<</Type/Catalog/Pages 2 0 R>>"] as const;

@@ -1,4 +1,4 @@
-/** The type of an error in the Messages format, by the status that it is answered with. */
+/** The type of an error in the Messages format, by its status. */
 export const messageTypes: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",

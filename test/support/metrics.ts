@@ -15,12 +15,12 @@ const families = z.array(
   }),
 );
 
-/** The samples of each metric, as another implementation of Prometheus' format reads them. */
+/** The samples of each metric, as read by another implementation of Prometheus' format. */
 export function samplesOf(text: string) {
   const byName = new Map(families.parse(parse(text)).map((family) => [family.name, family]));
-  // The parser drops the labels of histograms. Without their types it reads `..._count` and `..._sum` as they are.
+  // The parser drops the labels of histograms. Without their types it reads `..._count` and `..._sum` unchanged.
   const untyped = families.parse(parse(text.replace(/^#.*\n/gm, "")));
-  // The counts of a histogram with several labels do not follow each other: to the parser they are several metrics.
+  // The counts of a histogram with several labels are not adjacent: the parser reads them as several metrics.
   const byFamily = Map.groupBy(untyped, ({ name }) => name);
   const samples = new Map([...byFamily].map(([name, found]) => [name, found.flatMap(({ metrics }) => metrics)]));
   return {
@@ -37,7 +37,7 @@ export function samplesOf(text: string) {
   };
 }
 
-/** The metrics of the process that serves them at this address. */
+/** The metrics of the process at this address. */
 export async function scrape(origin: string) {
   const response = await fetch(`${origin}/metrics`);
   const text = await response.text();

@@ -2,14 +2,14 @@ import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-mode
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a test may script of the usual message. */
+/** A test's script for the default message. */
 export interface MessageScript {
   /** The text block. */
   readonly text?: string;
-  /** All blocks of the content, instead of the usual ones. A stream sends each in parts. */
+  /** All blocks of the content, in place of the default ones. A stream sends each in parts. */
   readonly content?: readonly Fields[];
   readonly stopReason?: string;
-  /** Overrides fields of the usual usage; `false`: no usage. */
+  /** Overrides fields of the default usage; `false` omits it. */
   readonly usage?: Fields | false;
 }
 
@@ -114,7 +114,7 @@ function toolCalls(request: Fields): readonly Fields[] {
   }));
 }
 
-/** The whole stream of a message, with a ping where the provider sends one. */
+/** The whole stream of a message, with a ping at the provider's own position. */
 export function messageEvents({ content, stop_reason, stop_sequence, stop_details, usage, ...message }: MockMessage) {
   const begun = { ...message, content: [], stop_reason: null, stop_sequence: null, stop_details: null };
   const blocks = content.map((block, index) => blockEvents(block, index));

@@ -10,16 +10,16 @@ import {
 } from "./mock-provider.ts";
 
 /**
- * Stands in for Anthropic's API: `POST /v1/messages` (JSON and streams), `POST /v1/messages/count_tokens`,
- * `GET /v1/models` and `/v1/models/{id}`, in the shapes of https://platform.claude.com/docs/en/api. Without a script it
- * echoes the user, thinks if requested, calls the tools that are forced or named in the prompt, fills the
- * schema that an answer must have, and stops where `max_tokens` and `stop_sequences` say; a token is a word. A test
- * scripts other content, errors (`mockAnthropicError`), or events (mock-provider.ts). Its `url` has no version.
+ * A mock of Anthropic's API: `POST /v1/messages` (JSON and streams), `POST /v1/messages/count_tokens`, `GET /v1/models`
+ * and `/v1/models/{id}`, in the shapes of https://platform.claude.com/docs/en/api. Without a script it echoes the user,
+ * thinks if requested, calls the tools that are forced or named in the prompt, fills a required schema, and stops where
+ * `max_tokens` and `stop_sequences` say; a token is a word. A test scripts other content, errors
+ * (`mockAnthropicError`), or events (mock-provider.ts). Its `url` has no version.
  */
 export type MockAnthropic = MockProvider<Answer>;
 
 export interface Answer extends ProviderAnswer, MessageScript {
-  /** The answer of count_tokens. */
+  /** The response of count_tokens. */
   readonly inputTokens?: unknown;
 }
 
@@ -92,7 +92,10 @@ type Fields = Readonly<Record<string, unknown>>;
 const list = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value : []);
 const isMarked = (holder: Fields) => holder["cache_control"] != null;
 
-/** As reported of the provider: https://github.com/continuedev/continue/pull/6937, https://github.com/caozhiyuan/copilot-api/issues/241 */
+/**
+ * The provider's reported behavior: https://github.com/continuedev/continue/pull/6937,
+ * https://github.com/caozhiyuan/copilot-api/issues/241
+ */
 function refusalOfBreakpoints(body: Fields, blocks: readonly Fields[]): Usual | undefined {
   const marked = [body, ...list(body["system"]), ...list(body["tools"]), ...blocks].filter(isMarked);
   if (marked.length > 4)

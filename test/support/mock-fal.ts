@@ -10,9 +10,9 @@ import {
 import { addressed } from "./mock-replicate.ts";
 
 /**
- * Stands in for fal's queue, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit,
- * status, result, cancel; and the files under `/out/`. A request that is canceled while it is queued is removed and
- * not billed; one in progress continues, and is billed.
+ * A mock of fal's queue, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit, status,
+ * result, cancel; and the files under `/out/`. A request that is canceled while it is queued is removed and not billed;
+ * one in progress continues, and is billed.
  */
 export interface MockFal extends MockProvider<Answer> {
   /** The number of billed requests, with those in progress. */
@@ -24,14 +24,14 @@ interface Answer extends ProviderAnswer {
   readonly states?: readonly string[];
   /** The output, in which file names become URLs. By default an image. */
   readonly output?: unknown;
-  /** The answer for the result, instead of the output. */
+  /** The response for the result, in place of the output. */
   readonly result?: Usual;
   /** Reported with the last state. */
   readonly failed?: Readonly<Record<string, unknown>>;
 }
 
 interface Job {
-  /** The last state that was reported. */
+  /** The last reported state. */
   reported: string;
   isCancelled: boolean;
   readonly states: string[];
@@ -68,7 +68,7 @@ export async function startMockFal(options?: MockOptions): Promise<MockFal> {
     const [, file] = /^\/out\/[^/]+\.(\w+)$/.exec(path) ?? [];
     if (file !== undefined) return files[file] ?? { status: 404, body: { detail: "Not Found" } };
     if (headers.authorization !== "Key fal-operator") return { status: 401, body: { detail: "No user found" } };
-    // Below an owner and an application, whatever the rest of the endpoint is.
+    // The path starts with an owner and an application, whatever the rest of the endpoint is.
     const [, id = "", what] = /^\/[^/]+\/[^/]+\/requests\/([\w-]+)(\/status|\/cancel)?(?:\?.*)?$/.exec(path) ?? [];
     const job = jobs.get(id);
     if (job && what === "/status") return statusOf(job);

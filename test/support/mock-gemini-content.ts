@@ -3,16 +3,16 @@ import { mockPng } from "./mock-openai-media.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a test may script of the usual generateContent answer. */
+/** A test's script for the default generateContent response. */
 export interface ContentScript {
   /** The text of the last part. */
   readonly text?: string;
-  /** All parts of each candidate, instead of the usual ones. A stream sends texts in parts. */
+  /** All parts of each candidate, in place of the default ones. A stream sends texts in parts. */
   readonly parts?: readonly Fields[];
   readonly finishReason?: string;
-  /** The prompt is blocked: no candidate. */
+  /** Blocks the prompt, so there is no candidate. */
   readonly blockReason?: string;
-  /** Overrides fields of the usual usage; `false`: no usage. */
+  /** Overrides fields of the default usage; `false` omits it. */
   readonly usage?: Fields | false;
 }
 
@@ -33,7 +33,7 @@ export const wordsIn = (request: unknown): string =>
     .flatMap((content) => textsOf(field(content, "parts")))
     .join(" ");
 
-/** The generateContent answer for a request. */
+/** The generateContent response for a request. */
 export function answerOf(model: string, request: Fields, script: ContentScript) {
   const config = field(request, "generationConfig");
   const common = { modelVersion: model, responseId: "mock-response" };
@@ -136,12 +136,12 @@ function toolCalls(request: Fields): readonly Fields[] {
   const calls = callsFor(tools, textsOf(lastParts(request)).join(" "), mode === "ANY" ? { name } : undefined);
   return calls.map((call, index) => ({
     functionCall: { id: `call-${index}`, name: call.name, args: call.input },
-    // Of parallel calls the first is signed.
+    // Only the first of parallel calls is signed.
     ...(index === 0 && { thoughtSignature: mockSignature }),
   }));
 }
 
-/** The stream of an answer: an event for each word or call; the last one has the finish reason. */
+/** The stream of a response: an event for each word or call; the last one has the finish reason. */
 export function contentEvents(answer: ReturnType<typeof answerOf>): readonly object[] {
   const { candidates, usageMetadata, ...common } = answer as Fields;
   if (candidates === undefined) return [answer];

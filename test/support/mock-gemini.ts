@@ -11,17 +11,17 @@ import {
 } from "./mock-provider.ts";
 
 /**
- * Stands in for Google's Gemini API, in the shapes of https://ai.google.dev/api: generateContent and its stream
+ * A mock of Google's Gemini API, in the shapes of https://ai.google.dev/api: generateContent and its stream
  * (server-sent events, or without `alt=sse` one JSON array), countTokens, embedContent, batchEmbedContents, the list of
- * models, interactions and their files (mock-gemini-interactions.ts). Without a script it echoes the
- * user, thinks if requested, calls the tools that are forced or named in the prompt, fills the schema that an answer must
- * have, draws and speaks if these are the modalities, and stops where `maxOutputTokens` and `stopSequences` say; a token is a
- * word. A test scripts other content, errors (`mockGeminiError`), or events (mock-provider.ts). Its `url` has no version.
+ * models, interactions and their files (mock-gemini-interactions.ts). Without a script it echoes the user, thinks if
+ * requested, calls the tools that are forced or named in the prompt, fills a required schema, draws and speaks if these
+ * are the modalities, and stops where `maxOutputTokens` and `stopSequences` say; a token is a word. A test scripts
+ * other content, errors (`mockGeminiError`), or events (mock-provider.ts). Its `url` has no version.
  */
 export type MockGemini = MockProvider<Answer>;
 
 export interface Answer extends ProviderAnswer, ContentScript, InteractionScript {
-  /** The answer of countTokens. */
+  /** The response of countTokens. */
   readonly totalTokens?: unknown;
 }
 
@@ -66,7 +66,7 @@ export const mockErrorInfo = (reason: string) => ({
   metadata: { service: "generativelanguage.googleapis.com" },
 });
 
-/** A key that is set but invalid. */
+/** A non-empty, invalid key. */
 export const mockBadKey = "bad-key";
 
 export function startMockGemini(options?: MockOptions): Promise<MockGemini> {
@@ -150,7 +150,7 @@ function invalidIn(body: Fields): Usual | undefined {
   return isForeign ? mockGeminiError(400, "Corrupted thought signature.") : undefined;
 }
 
-/** Its own, and the one that it documents for calls of other models. */
+/** Its own signature, and the documented one for calls of other models. */
 const mockSignatures: ReadonlySet<unknown> = new Set([mockSignature, "skip_thought_signature_validator"]);
 
 function countAnswer(body: Fields, { totalTokens }: Answer): Usual {

@@ -25,7 +25,7 @@ import { onTestFinished } from "vitest";
 import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import type { SolanaChain } from "./solana.ts";
 
-/** A swap that is asked for, with the accounts that it goes between. */
+/** A requested swap, with the accounts that it transfers between. */
 export interface Swap {
   readonly owner: TransactionSigner;
   readonly pool: Wallet;
@@ -35,21 +35,21 @@ export interface Swap {
 }
 
 export interface Behavior {
-  /** The answer but for its instructions. */
+  /** Changes the response except its instructions. */
   quote: (quote: Record<string, unknown>) => Record<string, unknown>;
-  /** What the swap does beside what an honest one does. */
+  /** Adds instructions to those of an honest swap. */
   more: (swap: Swap) => Promise<Instruction[]> | Instruction[];
-  /** What an honest one moves. */
+  /** Changes the amounts of an honest swap. */
   amounts: (swap: Swap) => Swap;
-  /** Micro-lamports for a compute unit. */
+  /** Micro-lamports per compute unit. */
   price: bigint;
-  /** Answered in place of anything else. */
+  /** Returned in place of any other response. */
   status: number | undefined;
 }
 
 /**
- * Jupiter's swap interface, version 2: a pool that gives `price` units of a token for a unit of USDC. Its program on chain is
- * the token program, and what the pool gives it lets the wallet take.
+ * Jupiter's swap interface, version 2: a pool that gives `price` units of a token for a unit of USDC. Its program on
+ * chain is the token program, and the wallet may take the pool's payment.
  */
 export async function startMockJupiter(chain: SolanaChain, token: Address, wallet: Address, price = 3n) {
   const pool = await chain.wallet("0");
@@ -71,7 +71,7 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, walle
     const inAmount = String(amountIn);
     const amountOut = amountIn * price;
     const outAmount = String(amountOut);
-    // Named as a signer; whose key it is, its owner has.
+    // The owner is only named as a signer, and signs itself.
     const owner = { address: taker, signTransactions: () => Promise.resolve([{}]) } as TransactionSigner;
     const asked: Swap = { owner, pool, token, amountIn, amountOut };
     const [setup, ...swap] = await honest(chain, behavior.amounts(asked));

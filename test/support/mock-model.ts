@@ -23,8 +23,8 @@ export interface MockCall {
 }
 
 /**
- * One call of each tool that the prompt names, with the smallest input that its schema allows. `forced`: some tool,
- * or the one of this name.
+ * One call of each tool that the prompt names, with the smallest input that its schema allows. `forced` requires any
+ * tool, or the one of this name.
  */
 export function callsFor(tools: readonly MockTool[], prompt: string, forced?: { name?: unknown }): MockCall[] {
   const named = tools.filter(({ name }) => (forced?.name ? name === forced.name : prompt.includes(name)));

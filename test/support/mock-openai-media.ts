@@ -55,7 +55,7 @@ const missing = (id: string): Answer => ({
   },
 });
 
-/** The usual answers. `jobs` holds the running jobs. */
+/** The default responses. `jobs` holds the running jobs. */
 export function mediaAnswer(request: MockRequest, answer: Answer, jobs: Map<string, Job>): Answer {
   const { method, path, body } = request;
   const [, id, content] = isVideo.exec(path) ?? [];
@@ -76,7 +76,7 @@ export function mediaAnswer(request: MockRequest, answer: Answer, jobs: Map<stri
   }
 }
 
-/** A file in parts, without its length. */
+/** A file in chunks, without its length. */
 const fileAnswer = (type: string, bytes: Buffer): Answer => ({
   headers: { "content-type": type },
   events: [bytes.subarray(0, 1_000), bytes.subarray(1_000, 20_000), bytes.subarray(20_000)],

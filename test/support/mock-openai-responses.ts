@@ -6,21 +6,21 @@ import type { MockRequest, Usual } from "./mock-provider.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a test may script of the usual response. */
+/** A test's script for the default response. */
 export interface ResponseScript {
-  /** Of the response, instead of the usual one. */
+  /** The id of the response, in place of the default one. */
   readonly id?: string;
-  /** All items of the output, instead of the usual ones. A stream sends each in parts. */
+  /** All items of the output, in place of the default ones. A stream sends each in parts. */
   readonly output?: readonly Fields[];
-  /** Why the response breaks off early. */
+  /** The reason why the response breaks off early. */
   readonly incomplete?: "max_output_tokens" | "content_filter";
   /** The error of the response: a stream fails after its output, JSON with a status of 200. */
   readonly failed?: Fields;
 }
 
 /**
- * Without a script it thinks if the model reasons, calls the tools that are forced or named in the prompt, fills the schema
- * that the text must have, or says `usual`.
+ * The response without a script: it thinks if the model reasons, calls the tools that are forced or named in the
+ * prompt, fills the text's required schema, or says `usual`.
  */
 export function responsesAnswer(
   { body }: MockRequest,

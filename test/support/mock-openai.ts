@@ -13,21 +13,22 @@ import {
 export type { MockRequest } from "./mock-provider.ts";
 
 /**
- * Stands in for the OpenAI API: `POST /v1/chat/completions` (JSON and streams), `POST /v1/responses`
- * (mock-openai-responses.ts), `POST /v1/embeddings` and `/v1/moderations`, images, speech, transcriptions and videos (mock-openai-media.ts), in
- * the shapes of https://platform.openai.com/docs/api-reference. Without a script it answers as OpenAI does; a test scripts
- * one answer a request with `respond`, or all further ones with `always` (mock-provider.ts). Its `url` has the `/v1`.
+ * A mock of the OpenAI API: `POST /v1/chat/completions` (JSON and streams), `POST /v1/responses`
+ * (mock-openai-responses.ts), `POST /v1/embeddings` and `/v1/moderations`, images, speech, transcriptions and videos
+ * (mock-openai-media.ts), in the shapes of https://platform.openai.com/docs/api-reference. Without a script it responds
+ * as OpenAI does; a test scripts one response per request with `respond`, or all further ones with `always`
+ * (mock-provider.ts). Its `url` has the `/v1`.
  */
 export type MockOpenai = MockProvider<Answer>;
 
 export interface Answer extends ProviderAnswer, ResponseScript {
-  /** The text of the usual answer. A stream sends one chunk a word. */
+  /** The text of the default response. A stream sends one chunk per word. */
   readonly text?: string;
-  /** `false`: the usual answer without its usage. */
+  /** `false` omits the usage of the default response. */
   readonly usage?: Readonly<Record<string, unknown>> | false;
-  /** 422 for a chat request with one of these fields, as strict servers answer to unknown fields. */
+  /** Returns 422 for a chat request with one of these fields, as strict servers do for unknown fields. */
   readonly refuses?: readonly string[];
-  /** 400 for tool calls in the history without their `reasoning_content`, as DeepSeek's thinking models answer. */
+  /** Returns 400 for tool calls in the history without their `reasoning_content`, as DeepSeek's thinking models do. */
   readonly demandsReasoning?: boolean;
   /** The states of a new video, one for each poll; the last one is repeated. By default it is done at the first poll. */
   readonly states?: readonly string[];
@@ -68,7 +69,7 @@ export const mockError = (
   },
 });
 
-/** One `chat.completion.chunk`; without a choice for a chunk that has only the usage. */
+/** One `chat.completion.chunk`; a chunk with only the usage has no choice. */
 export const mockChunk = (
   delta: object | undefined,
   finishReason: string | null = null,
@@ -84,9 +85,9 @@ export const mockChunk = (
 });
 
 interface Differences {
-  /** What a stricter server than OpenAI refuses (strict-servers.ts). */
+  /** The refusals of a server that is stricter than OpenAI (strict-servers.ts). */
   readonly refusal?: (request: MockRequest) => Usual | undefined;
-  /** Streams have their usage unasked. */
+  /** Adds the usage to streams without a request for it. */
   readonly reportsUsage?: boolean;
 }
 
@@ -146,7 +147,7 @@ function refusalOfFields({ body }: MockRequest, { refuses = [], demandsReasoning
   const history = Array.isArray(body.messages) ? (body.messages as Record<string, unknown>[]) : [];
   if (demandsReasoning && history.some(({ tool_calls, reasoning_content }) => tool_calls && !reasoning_content))
     return mockError(400, "The `reasoning_content` in the thinking mode must be passed back to the API.");
-  // Whatever a test scripts: no server of this format has Anthropic's breakpoints.
+  // No server of this format accepts Anthropic's breakpoints, whatever a test scripts.
   if (JSON.stringify([body.messages, body.tools]).includes('"cache_control":'))
     return mockError(400, "Unknown parameter: 'cache_control'.", { code: "unknown_parameter" });
   const field = refuses.find((each) => each in body);

@@ -9,7 +9,7 @@ import {
 import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import { onTestFinished } from "vitest";
 
-/** The least that a payer needs of a service: every POST costs the same, and is answered with one image. */
+/** A minimal paid service for a payer: every POST costs the same, and returns one image. */
 export async function startMockPaid(facilitator: x402Facilitator, requirements: PaymentRequirements) {
   const bodies: unknown[] = [];
   const server = createServer((request, response) => {

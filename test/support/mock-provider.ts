@@ -4,10 +4,10 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 import { type FormPart, fieldsOf, partsOf } from "./form-parts.ts";
 
 /**
- * The base of every mock provider: an HTTP server that records requests, and answers as the test scripted or else as the
- * provider would. Nothing sleeps: where an answer must wait, the test passes the promise that it waits for.
+ * The base of every mock provider: an HTTP server that records requests, and responds as the test scripted or else as
+ * the provider would. Nothing sleeps: where a response must wait, the test passes the promise that it waits for.
  *
- * Each provider has a file with its usual answers and the encoding of its stream events:
+ * Each provider has a file with its default responses and the encoding of its stream events:
  *
  *     export interface Answer extends ProviderAnswer { readonly text?: string }
  *     export const startMockAcme = (options?: MockOptions) =>
@@ -17,24 +17,27 @@ import { type FormPart, fieldsOf, partsOf } from "./form-parts.ts";
  *       return body["stream"] ? { events: [{ text }, { end: true }] } : { body: { text } };
  *     }
  *
- * `usual` answers a file by `events` of bytes and a `content-type` header. Jobs that last over several requests are in
- * a map that `usual` closes over and `reset` empties. A test scripts answers, `mock.respond({ status: 500 }, { cutAfter: 2 })`,
+ * `usual` returns a file as `events` of bytes and a `content-type` header. Jobs that last over several requests are in
+ * a map that `usual` closes over and `reset` empties. A test scripts responses, `mock.respond({ status: 500 }, { cutAfter: 2 })`,
  * makes its calls, reads `mock.requests`, and calls `close()` at the end.
  */
 export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
   /** The base address, with the version's path if the provider has one. */
   readonly url: string;
-  /** What was received, in order of arrival. */
+  /** The received requests, in order of arrival. */
   readonly requests: readonly MockRequest[];
-  /** The number of requests whose answer has not ended. */
+  /** The number of requests whose response has not ended. */
   inFlight(): number;
   /** The number of connections since the start. */
   connections(): number;
-  /** Resolves with the request number `index` (from 0) as soon as its body is there. */
+  /** Resolves with the request number `index` (from 0) as soon as its body has arrived. */
   request(index: number): Promise<MockRequest>;
-  /** Answers for the next requests, one each. */
+  /** Scripts the responses of the next requests, one each. */
   respond(...answers: Answer[]): void;
-  /** The answer when none was scripted for a request, or what makes it; without an argument the usual one again. */
+  /**
+   * The response to requests without a script, or a function that returns it; without an argument, the default one
+   * again.
+   */
   always(answer?: Answer | ((request: MockRequest) => Answer)): void;
   /** Forgets requests and scripts. */
   reset(): void;
@@ -43,68 +46,68 @@ export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
 
 export interface MockRequest {
   readonly method: string;
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
-  /** Parsed JSON; of a form its text fields; else empty. */
+  /** The parsed JSON, or a form's text fields; otherwise empty. */
   readonly body: Record<string, unknown>;
   /** The parts of a form, in their order. */
   readonly form?: readonly FormPart[];
-  /** Of a body that is neither JSON nor a form. */
+  /** The raw body, if it is neither JSON nor a form. */
   readonly bytes?: Buffer;
-  /** True when the client closed the connection before the answer had ended. */
+  /** True if the client closed the connection before the response had ended. */
   readonly aborted: boolean;
-  /** Events of a stream that are out, as far as this side knows. */
+  /** The number of events of a stream written so far on this side. */
   readonly eventsSent: number;
-  /** Resolves when the answer has ended or the client has disconnected. */
+  /** Resolves when the response has ended or the client has disconnected. */
   readonly closed: Promise<void>;
 }
 
-/** What a test may script of any provider's answer. */
+/** A test's script for any provider's response. */
 export interface ProviderAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Instead of the usual answer: an object is sent as JSON, text and bytes as they are. */
+  /** Replaces the default response: an object is sent as JSON, text and bytes are sent unchanged. */
   readonly body?: unknown;
-  /** Instead of the usual events of a stream: an object is one event, text and bytes are written as they are. */
+  /** Replaces the default events of a stream: an object is one event, text and bytes are written unchanged. */
   readonly events?: readonly unknown[];
-  /** The end of a stream waits for it, all of its events are out; of JSON the whole. */
+  /** Delays the end of a stream, after all its events, or a whole JSON response. */
   readonly beforeEnd?: Promise<unknown>;
-  /** `false`: the stream ends without the provider's last frame (`data: [DONE]`), if it has one. */
+  /** `false` ends the stream without the provider's last frame (`data: [DONE]`), if it has one. */
   readonly done?: false;
   /** Sent after the stream's last frame. */
   readonly trailing?: string;
   /** Nothing is sent before this resolves. `new Promise(() => {})` is silence forever. */
   readonly beforeHeaders?: Promise<unknown>;
-  /** The event of this number (from 0) waits for its promise; the headers and the events before it are out. */
+  /** Delays the event of this number (from 0); the headers and the events before it are sent. */
   readonly beforeEvent?: Readonly<Record<number, Promise<unknown>>>;
-  /** The connection is cut after so many events (of JSON: after half of the body); -1 cuts it before the headers. */
+  /** The connection is cut after this many events (in JSON, after half of the body); -1 cuts it before the headers. */
   readonly cutAfter?: number;
-  /** Compresses the answer as a whole. */
+  /** Compresses the response as a whole. */
   readonly encoding?: "gzip" | "br";
 }
 
-/** The answer without a script. */
+/** The response without a script. */
 export type Usual = Pick<ProviderAnswer, "status" | "headers" | "body" | "events" | "done">;
 
 interface Provider<Answer extends ProviderAnswer> {
-  /** Of the base address. */
+  /** The path of the base address. */
   readonly path?: string;
-  /** Sent with every answer. */
+  /** Headers of every response. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The answer to a request that has neither `body` nor `events` scripted; its status wins over the script's. */
+  /** The response to a request with neither `body` nor `events` scripted; its status wins over the script's. */
   usual(request: MockRequest, scripted: Answer): Usual;
   /** One event of a stream. */
   frame(event: object): string;
-  /** What ends a stream, beside its events. */
+  /** The end of a stream after its events. */
   lastFrame?(request: MockRequest): string;
-  /** Forgets what the provider itself remembers. */
+  /** Clears the provider's own state. */
   reset?(): void;
 }
 
 export interface MockOptions {
   readonly port?: number;
-  /** `false`: `requests` stays empty. */
+  /** `false` disables recording in `requests`. */
   readonly record?: boolean;
 }
 
@@ -263,7 +266,7 @@ async function sendStream(
     if (gate) await gate;
     if (outgoing.destroyed) return;
     if (index === cutAfter) return cut(outgoing);
-    // The last bytes before a cut must be out before the connection goes.
+    // The last bytes before a cut must be sent before the connection closes.
     if (index + 1 === cutAfter) await new Promise<void>((sent) => outgoing.write(frame, () => sent()));
     else if (!outgoing.write(frame)) await drained(outgoing);
     onSent();
@@ -286,7 +289,7 @@ const drained = (outgoing: ServerResponse) =>
 const compress = (bytes: Buffer, encoding: ProviderAnswer["encoding"]) =>
   encoding === "gzip" ? gzipSync(bytes) : encoding === "br" ? brotliCompressSync(bytes) : bytes;
 
-/** A connection that breaks: no end of the answer, a reset towards the client. */
+/** A connection that breaks: no end of the response, a reset towards the client. */
 function cut(outgoing: ServerResponse): void {
   outgoing.destroy(new Error("cut by the script"));
   outgoing.socket?.resetAndDestroy();

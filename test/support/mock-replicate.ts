@@ -9,9 +9,9 @@ import {
 } from "./mock-provider.ts";
 
 /**
- * Stands in for Replicate's API: predictions of official models and of versions, in the shapes of
- * https://replicate.com/docs/reference/http, and their files under `/v1/out/`. Its `url` has the `/v1`. A prediction that
- * is canceled before it processes is not billed; after that it is, although it has no output.
+ * A mock of Replicate's API: predictions of official models and of versions, in the shapes of
+ * https://replicate.com/docs/reference/http, and their files under `/v1/out/`. Its `url` has the `/v1`. A prediction
+ * that is canceled before it processes is not billed; after that it is, although it has no output.
  */
 export interface MockReplicate extends MockProvider<Answer> {
   /** The number of billed predictions, with those in progress. */
@@ -28,7 +28,7 @@ interface Answer extends ProviderAnswer {
 }
 
 interface Job {
-  /** The last state that was reported. */
+  /** The last reported state. */
   reported: string;
   hasStarted: boolean;
   readonly prediction: Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 import { type MockProvider, type MockRequest, startMockProvider, type Usual } from "./mock-provider.ts";
 
 /**
- * Stand-ins for Cohere (https://docs.cohere.com/reference/rerank) and Jina (https://api.jina.ai/redoc): the same request, but
- * other errors, fields and usage. The first document is the least relevant; results come in that order, which no real
- * server does.
+ * Mocks of Cohere (https://docs.cohere.com/reference/rerank) and Jina (https://api.jina.ai/redoc): the same request,
+ * but other errors, fields and usage. The first document is the least relevant; results come in that order, unlike
+ * those of any real server.
  */
 export type MockRerank = MockProvider;
 

@@ -2,11 +2,14 @@ import type { Socket } from "node:net";
 import mongoose from "mongoose";
 import { openWire } from "./wire.ts";
 
-/** `lose the request`: it does not reach the server. `lose the answer`: the server executes it, but its answer is dropped. */
+/**
+ * `lose the request`: it does not reach the server. `lose the answer`: the server executes it, but its response is
+ * dropped.
+ */
 export type Fate = "pass" | "lose the request" | "lose the answer";
 export type Command = Readonly<Record<string, unknown>>;
 
-/** A proxy for MongoDB that breaks where a test chooses. Commands are not compressed: one OP_MSG for each. */
+/** A proxy for MongoDB that breaks where a test chooses. Commands are not compressed, so that each is one OP_MSG. */
 export async function brokenWire(uri: string, fate: (command: Command) => Fate | Promise<Fate>): Promise<string> {
   const { url } = await openWire(uri, (client, server) => {
     let losing = false;
@@ -26,7 +29,7 @@ export async function brokenWire(uri: string, fate: (command: Command) => Fate |
   return url.href;
 }
 
-/** Whole messages, one after the other. */
+/** Passes on whole messages, one after the other. */
 function onMessages(socket: Socket, handle: (message: Buffer) => Promise<void>): void {
   let received = Buffer.alloc(0);
   let before = Promise.resolve();
@@ -42,7 +45,7 @@ function onMessages(socket: Socket, handle: (message: Buffer) => Promise<void>):
 
 const opMsg = 2013;
 
-/** The first section: after the header, the flags and the section's kind. */
+/** Reads the first section, after the header, the flags and the section's kind. */
 function commandOf(message: Buffer): Command {
   if (message.readInt32LE(12) !== opMsg) return {};
   return mongoose.mongo.BSON.deserialize(message.subarray(21), { allowObjectSmallerThanBufferSize: true });

@@ -44,7 +44,7 @@ export async function startMoney(uri: string, clock: Clock = systemClock): Promi
   return { money, mongo };
 }
 
-/** A database of its own, one process on it, and an account with a balance. */
+/** A separate database, one process on it, and an account with a balance. */
 export async function startBank({ balanceNanoUsd = 1_000n } = {}) {
   const { MONGODB_URI: uri } = await testStores();
   const clock = createMovableClock();
@@ -55,7 +55,7 @@ export async function startBank({ balanceNanoUsd = 1_000n } = {}) {
   return { uri, clock, money, mongo, account, another };
 }
 
-/** The leases of an API instance that is always registered, alone or beside the others of `returnRequests`. */
+/** The leases of an API instance that is always registered, alone or alongside the others of `returnRequests`. */
 export const leasesOf = (
   money: Money,
   instance = "api_test",
@@ -121,7 +121,7 @@ export const inTurn = <T>(all: readonly T[], at: number): T => all[at % all.leng
 export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
 
-/** What a text call asks of a lease. */
+/** A text call's request for a lease. */
 export const leaseRequestOf = (account: string, maxNanoUsd: bigint, more: Partial<CallHold> = {}): CallHold => ({
   ...holdOf(account, maxNanoUsd),
   key: "key_test",
@@ -131,11 +131,11 @@ export const leaseRequestOf = (account: string, maxNanoUsd: bigint, more: Partia
   ...more,
 });
 
-/** The decision of a call that has its hold out of a lease. */
+/** The capture of a call whose hold is part of a lease. */
 export const leasedDecision = (request: CallHold, { lease, heldNanoUsd }: Leased, costNanoUsd: bigint) =>
   decisionOf({ ...request, maxNanoUsd: heldNanoUsd }, costNanoUsd, { lease });
 
-/** Instances that hear each other's return requests. */
+/** A bus on which instances receive each other's return requests. */
 export function createRecallBus() {
   const listeners = new Map<string, Parameters<ReturnRequests["onAsked"]>[0]>();
   return (instance: string): ReturnRequests => ({

@@ -2,9 +2,9 @@ import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 
 export interface MovableClock {
   readonly clock: Clock;
-  /** Moves the time forward, and fires once each timer that falls due. */
+  /** Moves the time forward, and fires each due timer once. */
   readonly advance: (ms: number) => void;
-  /** Whether something waits that began to wait for this long. */
+  /** True if a timer is pending that started this long ago. */
   readonly isWaiting: (ms: number) => boolean;
 }
 

@@ -5,14 +5,14 @@ import type { MockOpenai } from "./mock-openai.ts";
 import type { Client, Customer } from "./service.ts";
 import { catalogWith, entryOf, type Refusal } from "./service-setup.ts";
 
-/** A model that every format takes, behind a provider that speaks chat alone: the stand-in of `service-setup.ts`. */
+/** A model that every format accepts, behind a provider that speaks only chat: the mock of `service-setup.ts`. */
 export const relayedModel = "local/relayed";
-/** In nano-USD a token. */
+/** In nano-USD per token. */
 export const relayedPrice = { input: 1_000n, cached: 500n, output: 4_000n } as const;
 
 const atStandIn = { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" };
 
-/** The catalog with it; `upstreams`: whose place the stand-in has too. */
+/** The catalog with the model; the mock also replaces `upstreams`. */
 export const withRelayedModel = (...upstreams: readonly string[]): string =>
   catalogWith(Object.fromEntries(["groq", ...upstreams].map((id) => [id, atStandIn])), {}, [
     {
@@ -30,13 +30,13 @@ export const withRelayedModel = (...upstreams: readonly string[]): string =>
     },
   ]);
 
-/** How one format is asked and answers, as its own clients have it. */
+/** One format's requests and responses, as its own clients see them. */
 export interface Face {
   readonly name: string;
   readonly format: Format;
   ask(model: string, said: string, more?: object): Asked;
   stream(model: string, said: string, more?: object): Asked;
-  /** Where its clients put the key, besides `authorization: Bearer`. */
+  /** The places where its clients put the key, besides `authorization: Bearer`. */
   readonly keys: Readonly<Record<string, (key: string) => { headers?: Record<string, string>; query?: string }>>;
   /** The body of an error. */
   shape(refusal: Refusal, requestId: string): object;
@@ -109,7 +109,7 @@ export const responsesFace: Face = {
     (answer as { output: { content?: Loose[] }[] }).output.map(({ content }) => texts(content)).join(""),
 };
 
-/** By it the provider's clients know to send the whole conversation. */
+/** This error tells the provider's clients to send the whole conversation. */
 const unthreaded = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
 
 export const messagesFace: Face = {
@@ -166,13 +166,13 @@ export const bare = (service: Client, { path, body }: Asked, headers: Record<str
 export const send = (customer: Customer, { path, body }: Asked, init?: { signal?: AbortSignal }) =>
   customer.post(path, body, init);
 
-/** What `refusalIn` gives for it. */
+/** The result of `refusalIn` for this refusal. */
 export const refusalOf = (face: Face, refusal: Refusal) => ({
   status: refusal.status,
   body: face.shape(refusal, expect.stringMatching(/^req_/) as string),
 });
 
-/** An error answer. What holds for every one, whatever its format, is checked here. */
+/** Reads an error response, and checks the rules for all formats. */
 export async function refusalIn({ format }: Face, response: Response): Promise<{ status: number; body: object }> {
   const { status, headers } = response;
   const body = (await response.json()) as { request_id?: string };
@@ -182,7 +182,7 @@ export async function refusalIn({ format }: Face, response: Response): Promise<{
   expect(headers.get("request-id")).toBe(format === "messages" ? requestId : null);
   expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
   expect(headers.get("x-xm-cost-usd")).toBeNull();
-  // Whole seconds from 1 to 60, where waiting helps, and nowhere else.
+  // Retry-After is 1 to 60 whole seconds, only where waiting helps.
   expect(headers.get("retry-after") ?? "").toMatch(status === 429 || status === 503 ? /^([1-9]|[1-5]\d|60)$/ : /^$/);
   expect(headers.get("www-authenticate")).toBe(status === 401 ? "Bearer" : null);
   return { status, body };
@@ -196,5 +196,5 @@ export async function usageOf(service: Client, customer: Customer) {
   return entry && entryOf(service, entry.id);
 }
 
-/** Everything that the stand-in was asked, as text. */
+/** Every request that the mock received, as text. */
 export const heard = (provider: MockOpenai): string => JSON.stringify(provider.requests.map(({ body }) => body));

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Task } from "../../shared/catalog/index.ts";
 import { images, media } from "./generation-setup.ts";
 
-/** What these tests read of a shipped model. */
+/** The fields of a shipped model that these tests read. */
 export interface Shipped {
   readonly id: string;
   readonly task: Task;
@@ -22,13 +22,13 @@ const catalog = JSON.parse(readFileSync(new URL("../../shared/catalog/models.jso
   readonly models: readonly (Partial<Shipped> & { readonly id: string })[];
 };
 
-/** The models for images and media that these providers serve. */
+/** The image and media models that these providers serve. */
 export const mediaModels: readonly Shipped[] = (catalog.models as readonly Shipped[]).filter(
   ({ task, upstreams }) =>
     task !== undefined && upstreams.some(({ upstream }) => /^(replicate|fal|gemini)$/.test(upstream)),
 );
 
-/** What any model's tokens and pieces cost: a token is a millionth of what is priced. */
+/** The price list of any model; token prices are per million tokens. */
 export function priceListOf(id: string): PriceList {
   const found = catalog.models.find((model) => model.id === id);
   if (!found?.pricing) throw new Error(`the catalog has no ${id}`);
@@ -47,7 +47,7 @@ function picoUsd(price: string): bigint {
   return BigInt(whole + decimals.padEnd(12, "0"));
 }
 
-/** What so much costs by the shipped prices, in nano-USD: rounded once, half up. */
+/** The cost at the shipped prices, in nano-USD: rounded once, half up. */
 export function costOf(
   { id, pricing, variants = [], elite_discount_bps = catalog.elite_discount_bps }: PriceList,
   usage: Readonly<Record<string, number>>,
@@ -64,7 +64,7 @@ export function costOf(
   return (total + unit / 2n) / unit;
 }
 
-/** The request of one model: its own fields stand in the body itself, or in `input`. */
+/** The request of one model: its own fields are in the body itself, or in `input`. */
 export const asking = ({ id, task }: Pick<Shipped, "id" | "task">, fields: object) =>
   task === "images"
     ? { path: images, body: { model: id, ...fields } }

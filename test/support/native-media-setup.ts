@@ -15,7 +15,7 @@ import { type Stores, testStores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, startService } from "./service.ts";
 import { expectUntouched } from "./service-setup.ts";
 
-/** Stand-ins of the providers that these tests are about. */
+/** Mocks of the providers under test. */
 export interface Providers {
   readonly replicate: MockReplicate;
   readonly fal: MockFal;
@@ -38,10 +38,10 @@ export async function startProviders(): Promise<{ providers: Providers; env: Env
   };
 }
 
-/** Between the first polls of a provider's job. */
+/** The pauses between the first polls of a provider's job. */
 const pollPausesMs = [2_000, 3_000, 4_500, 6_750];
 
-/** A clock on which no poll of a job is waited for. */
+/** A clock that skips the pauses between polls of a job. */
 function pollingClock() {
   const { clock, advance } = movableClock();
   const after: Clock["after"] = (ms, fire) => clock.after(pollPausesMs.includes(ms) ? 10 : ms, fire);
@@ -52,11 +52,11 @@ export interface MediaService extends Providers {
   readonly service: Client;
   /** Moves the service's time forward. */
   readonly advance: (ms: number) => void;
-  /** How many files of the account there are, whoever knows their address. */
+  /** The number of the account's files, even if nobody knows their address. */
   readonly filesOf: (customer: Customer) => Promise<number>;
 }
 
-/** One service for all tests of a file, with the three providers; they have forgotten everything before each. */
+/** One service for all tests of a file, with the three providers, which are reset before each. */
 export const mediaServiceOfFile = (env: Environment = {}): MediaService =>
   ofFile(
     async (onEnd) => {
@@ -96,12 +96,12 @@ async function openFiles(stores: Stores) {
   };
 }
 
-/** Nothing was charged, nothing is held, no file remains. */
+/** Expects that nothing was charged, nothing is held, and no file remains. */
 export async function expectNothing({ service, filesOf }: MediaService, customer: Customer, usd: string) {
   await expectUntouched(service, customer, usd);
   expect(await charges(customer)).toEqual([]);
   await eventually(async () => (await filesOf(customer)) === 0);
 }
 
-/** What was asked of a provider but for looks and downloads. */
+/** A provider's requests other than polls and downloads. */
 export const posted = ({ requests }: MockProvider) => requests.filter(({ method }) => method === "POST");

@@ -13,7 +13,7 @@ export const pings: Readonly<Record<string, string>> = {
 
 type Loose = Readonly<Record<string, unknown>>;
 
-/** Every event of a whole stream: its data. Fails on what is not well-formed. */
+/** The data of every event of a whole stream. Fails on malformed events. */
 export function eventsOf({ format, name }: Pick<Face, "format" | "name">, text: string): readonly Loose[] {
   if (name === "gemini, as an array") return JSON.parse(text) as Loose[];
   expect(text.endsWith("\n\n")).toBe(true);
@@ -27,7 +27,7 @@ export function eventsOf({ format, name }: Pick<Face, "format" | "name">, text: 
       expect(data).toMatch(/^data: /);
       if (data === "data: [DONE]") return [];
       const event = JSON.parse(data.slice(6)) as Loose;
-      // A line that names the event where the format has one, and nowhere else.
+      // Only formats with named events have a line for the name.
       expect(lines).toEqual(format === "responses" || format === "messages" ? [`event: ${String(event["type"])}`] : []);
       return event["type"] === "ping" ? [] : [event];
     });
@@ -53,7 +53,7 @@ export function expectFailed(face: Face, events: readonly Loose[], refusal: Refu
   expect(events.at(-1)).toEqual({ type: "error", code: refusal.code, message, param: null, sequence_number });
 }
 
-/** What the events of a stream say. */
+/** The text in the events of a stream. */
 export const saidIn = ({ format }: Face, events: readonly Loose[]): string =>
   events
     .map((event) => {
@@ -74,7 +74,7 @@ export const saidIn = ({ format }: Face, events: readonly Loose[]): string =>
     })
     .join("");
 
-/** The text of an answer as far as it has come. */
+/** The text of a response, as far as it has arrived. */
 export function readAlong(response: Response): { readonly text: () => string; readonly whole: Promise<string> } {
   let text = "";
   const decoder = new TextDecoder();

@@ -1,9 +1,9 @@
 import { beforeAll, beforeEach } from "vitest";
 
-/** Says what is to be ended after the last test of the file; the first said is the first ended. */
+/** Registers a cleanup after the last test of the file, in the order of registration. */
 export type OnEnd = (stop: () => Promise<unknown>) => void;
 
-/** What all tests of a file share, begun before the first of them. It can be read only inside a test. */
+/** A value shared by all tests of a file, started before the first of them. It can be read only inside a test. */
 export function ofFile<Shared extends object>(
   start: (onEnd: OnEnd) => Promise<Shared>,
   reset: (shared: Shared) => void,

@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import { type Command, Redis } from "ioredis";
 
 /**
- * On one server every command and script of these tests is refused that a cluster would refuse because its keys are in several
- * hash slots. What only a cluster shows is in the tests of `npm run test:cluster`.
+ * Refuses, on a single server, every command and script that a cluster would refuse because its keys are in several
+ * hash slots. `npm run test:cluster` has the tests that need a real cluster.
  */
 const slotOf = createRequire(createRequire(import.meta.url).resolve("ioredis"))("cluster-key-slot") as (
   key: string | Buffer,

@@ -3,13 +3,13 @@ import type { Client, Customer } from "./service.ts";
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** What a call sends, and who sends it. */
+/** A call's data, and its sender. */
 export interface Sent {
   readonly from?: Pick<Customer, "key">;
   readonly body?: unknown;
   readonly form?: Record<string, string>;
   readonly headers?: Record<string, string>;
-  /** Of a stream in Gemini's format, which is events unless this says otherwise. */
+  /** The form of a stream in Gemini's format; the default is events. */
   readonly alt?: "sse" | "json";
 }
 
@@ -22,7 +22,7 @@ export async function openCaller(service: Client) {
   const spoken = await rich.post("/v1/audio/speech", { model: "local/speech", input: "Hello." });
   const recording = new File([await spoken.blob()], "hello.wav", { type: "audio/wav" });
 
-  /** The form of an example: its bytes are a real recording. */
+  /** The form of an example, with a real recording as its bytes. */
   function formOf({ operation }: Described, more: Readonly<Record<string, string>>): FormData {
     const form = new FormData();
     const { example = {}, schema } = operation.requestBody?.content["multipart/form-data"] ?? { schema: {} };
@@ -66,7 +66,7 @@ const dataOf = (events: string): readonly unknown[] =>
     data === "[DONE]" ? [] : [JSON.parse(data) as unknown],
   );
 
-/** The values of an answer's body that its description is about: the JSON, or the data of each event. */
+/** The described values of a response's body: the JSON, or the data of each event. */
 export async function valuesOf(response: Response): Promise<{ type: string; values: readonly unknown[] }> {
   const [type = ""] = (response.headers.get("content-type") ?? "").split(";");
   if (type === "application/json") return { type, values: [await response.json()] };
@@ -74,7 +74,7 @@ export async function valuesOf(response: Response): Promise<{ type: string; valu
   return { type, values: type === "text/event-stream" ? dataOf(text) : [text] };
 }
 
-/** Headers that the document describes: those of this service, and some of HTTP. */
+/** True for headers that the document describes: those of this service, and some of HTTP. */
 export const isOurs = (name: string) =>
   /^(x-(request-id|should-retry|ignored-params|ratelimit-|xm-)|request-id|retry-after|www-authenticate|idempotent-replayed)/.test(
     name,

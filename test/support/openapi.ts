@@ -40,7 +40,7 @@ export const readDocument = async (baseUrl: string) =>
   describedBy((await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document);
 
 export function describedBy(document: Document) {
-  /** What a reference points to. */
+  /** The target of a reference. */
   function resolve<T extends object>(value: T | Reference): T {
     if (!("$ref" in value)) return value;
     return value.$ref
@@ -71,7 +71,7 @@ export function describedBy(document: Document) {
       return response && resolve(response);
     },
     isRequired: (header: { readonly required?: boolean } | Reference): boolean => resolve(header).required === true,
-    /** What is wrong with an answer's body, by its description: an empty list if nothing is. */
+    /** Lists the deviations of a response's body from its description. */
     faultsOf(
       { method, path, operation }: Described,
       { status, type, value }: { readonly status: number; readonly type: string; readonly value: unknown },
@@ -84,7 +84,7 @@ export function describedBy(document: Document) {
           : `#/paths/${escape(path)}/${method.toLowerCase()}/responses/${String(status)}`;
       return faults(`${base}/content/${escape(type)}`, value);
     },
-    /** The same of a request's JSON body. */
+    /** The same for a request's JSON body. */
     faultsOfRequest: ({ method, path }: Described, value: unknown): readonly string[] =>
       faults(`#/paths/${escape(path)}/${method.toLowerCase()}/requestBody/content/application~1json`, value),
   };

@@ -8,7 +8,7 @@ import { eventually } from "./service.ts";
 
 /**
  * The messages of OTLP 1.x for traces, by the field numbers of its specification
- * (https://github.com/open-telemetry/opentelemetry-proto). Nothing of the exporter's own code reads what it wrote.
+ * (https://github.com/open-telemetry/opentelemetry-proto), so that none of the exporter's own code reads its output.
  */
 const definitions = `
 syntax = "proto3";
@@ -80,7 +80,7 @@ const valueOf = (value: AnyValue): unknown =>
 const attributesOf = (attributes: KeyValues = []) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, valueOf(value)]));
 
-/** Throws on what a receiver may refuse. */
+/** Throws for spans that a receiver may refuse. */
 function spansOf(bytes: Buffer): ReceivedSpan[] {
   const message = Request.decode(bytes);
   const { resourceSpans = [] } = Request.toObject(message, { longs: Number, bytes: String }) as {
@@ -114,7 +114,10 @@ function received(service: string, span: WireSpan): ReceivedSpan {
   };
 }
 
-/** A receiver of traces by OTLP over HTTP, which refuses what the specification does not allow. It ends with the test, or by what `onEnd` gets. */
+/**
+ * A receiver of traces through OTLP over HTTP, which refuses requests against the specification. It ends with the test,
+ * or through `onEnd`.
+ */
 export async function startOtlpReceiver(onEnd: OnEnd = (stop) => onTestFinished(async () => void (await stop()))) {
   const spans: ReceivedSpan[] = [];
   const refused: unknown[] = [];
@@ -147,14 +150,14 @@ export async function startOtlpReceiver(onEnd: OnEnd = (stop) => onTestFinished(
   return {
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
     spans,
-    /** Why requests were refused: to be empty. */
+    /** The reasons of refused requests, expected to be empty. */
     refused,
     headers,
-    /** No request is answered before it resolves. */
+    /** Delays all responses until it resolves. */
     holdUntil(open: Promise<unknown>): void {
       opened = open;
     },
-    /** The spans of a trace once these are among them, as often as they are named. */
+    /** The spans of a trace, once they include these names, as often as they are given. */
     trace: (trace: string, ...names: string[]): Promise<readonly ReceivedSpan[]> =>
       eventually(() => {
         const found = ofTrace(trace);

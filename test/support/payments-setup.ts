@@ -43,7 +43,7 @@ export const settingsOf = (chain: SolanaChain) => ({
   X402_FEE_PAYER_KEY: chain.feePayer.secret,
 });
 
-/** Lines are serialized, so that fields that cannot be are found, and then dropped. */
+/** Lines are serialized, to find fields that cannot be, and then dropped. */
 const unread = { write: () => {} };
 
 /** The connections of one process. They end with the test. */
@@ -70,11 +70,11 @@ const paidRequest: PaidRequest = {
   resource: { url: "http://localhost/v1/images/generations", description: "An image", mimeType: "application/json" },
 };
 
-/** The answer to a request that came without a payment. */
+/** The response to a request without a payment. */
 export const quoteRequest = ({ x402 }: Pick<Instance, "x402">, fields: Partial<PaidRequest> = {}) =>
   x402.quote({ ...paidRequest, ...fields });
 
-/** What the API does with a payment: it looks it up, then settles it or quotes the request. */
+/** Handles a payment as the API does: looks it up, then settles it or quotes the request. */
 export async function settlePayment(
   { x402 }: Pick<Instance, "x402">,
   header: string,
@@ -112,7 +112,7 @@ export async function startPayments(settings: Readonly<Record<string, string>> =
     another,
     quoted,
     received,
-    /** A quote, paid as the official client pays it: not sent yet. */
+    /** A payment for a quote from the official client, not sent yet. */
     pay: async (fields: Partial<PaidRequest> = {}) => payFrom(chain, payer, await quoted(fields)),
     settle: (header: string, fields: Partial<PaidRequest> = {}) => settlePayment(first, header, fields),
   };

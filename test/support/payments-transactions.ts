@@ -32,19 +32,19 @@ const numbered = (kind: number, value: bigint, bytes: 4 | 8): Instruction => {
 };
 
 export interface Oddities {
-  /** The fee payer among the memo's accounts. */
+  /** Adds the fee payer to the memo's accounts. */
   readonly smuggled?: boolean;
-  /** Among the accounts of the transfer. */
+  /** An additional account of the transfer. */
   readonly reference?: Address;
   readonly units?: bigint;
   readonly microLamports?: bigint;
-  /** Who pays the fee instead of the one in the quote. */
+  /** Replaces the fee payer of the quote. */
   readonly feePayer?: Address;
-  /** Before all others: what makes the blockhash a durable nonce. */
+  /** Adds a first instruction that makes the blockhash a durable nonce. */
   readonly nonce?: boolean;
-  /** After all others. */
+  /** Additional instructions after all others. */
   readonly more?: readonly ("memo" | "transfer" | "fee")[];
-  /** The payee's account is named by a lookup table. */
+  /** Names the payee's account through a lookup table. */
   readonly hidden?: boolean;
 }
 
@@ -61,7 +61,7 @@ const advanceNonce = (authority: Address): Instruction => ({
   data: new Uint8Array([4, 0, 0, 0]),
 });
 
-/** A payment made by hand, as no honest client makes it; without oddities it is a good one. */
+/** A payment built by hand, unlike those of honest clients; without options it is valid. */
 export async function oddPayment(chain: SolanaChain, payer: Wallet, required: PaymentRequired, odd: Oddities) {
   const [accepted] = required.accepts as [PaymentRequirements];
   const { feePayer, memo } = accepted.extra as { feePayer: Address; memo: string };
@@ -100,7 +100,7 @@ export async function oddPayment(chain: SolanaChain, payer: Wallet, required: Pa
   return headerOf({ x402Version: 2, resource: required.resource, accepted, payload: { transaction } });
 }
 
-/** One bit of the payer's signature is another: it stands behind the fee payer's, which is empty. */
+/** Flips one bit of the payer's signature, which is after the fee payer's empty one. */
 function corrupted(header: string): string {
   const payload = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
   const bytes = Buffer.from(payload.payload.transaction, "base64");
@@ -113,9 +113,9 @@ export interface Payer {
   readonly chain: SolanaChain;
   readonly payer: Wallet;
 }
-/** A `PAYMENT-SIGNATURE` for a quote. */
+/** Creates a `PAYMENT-SIGNATURE` for a quote. */
 export type Make = (payer: Payer, required: PaymentRequired) => Promise<string>;
-/** What is wrong with it, and why it is refused. */
+/** The fault, and the reason of the refusal. */
 export type BadPayment = [string, Make, string];
 
 export const badPayments: readonly BadPayment[] = [

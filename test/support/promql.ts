@@ -25,7 +25,7 @@ export async function knownSeries(): Promise<ReadonlyMap<string, readonly string
 export interface Uses {
   /** Each selector's metric, with the labels that it selects by. */
   readonly selectors: readonly { readonly metric: string; readonly labels: readonly string[] }[];
-  /** Labels of `by`, `on` and of what a join takes from the other side. */
+  /** Labels of `by`, `on`, and those that a join takes from the other side. */
   readonly grouping: readonly string[];
 }
 
@@ -37,7 +37,7 @@ const within = (node: SyntaxNode, name: string): SyntaxNode[] => {
   return found;
 };
 
-/** What an expression asks for. Throws if it is not PromQL. Grafana's variables are filled in first. */
+/** The metrics and labels in an expression. Throws if it is not PromQL. Grafana's variables are filled in first. */
 export function usesOf(expression: string): Uses {
   const text = expression.replaceAll("$__rate_interval", "5m").replaceAll("$__range", "3h");
   const { topNode } = parser.configure({ strict: true, top: "PromQL" }).parse(text);
@@ -51,7 +51,7 @@ export function usesOf(expression: string): Uses {
   };
 }
 
-/** What in an expression, and in labels that are shown of its result, no series has. */
+/** The unknown metrics and labels in an expression, and in the labels shown for its result. */
 export function faultsOf(
   expression: string,
   shown: readonly string[],

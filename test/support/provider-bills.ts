@@ -1,9 +1,9 @@
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 
 /**
- * What providers bill for media, in tokens, by their published rules: OpenAI "Images and vision" and "PDF files",
+ * Providers' bills for media, in tokens, by their published rules: OpenAI "Images and vision" and "PDF files",
  * Anthropic "Vision" and "PDF support", Google "Media resolution" and "Understand and count tokens". Independent of the
- * code that is tested against it.
+ * code under test.
  */
 export type Media =
   | {

@@ -5,7 +5,7 @@ import { eventsOf } from "./native-stream-events.ts";
 
 type Loose = Readonly<Record<string, never>>;
 
-/** How much an answer says that it took. */
+/** The usage that a response reports. */
 export type Counted =
   | { readonly input: number; readonly output: number }
   | { readonly images: number }
@@ -14,7 +14,7 @@ export type Counted =
 export const sum = (usage: Readonly<Record<string, number>> | undefined, ...names: string[]): number =>
   names.reduce((total, name) => total + (usage?.[name] ?? 0), 0);
 
-/** The usage of a paid answer, by what follows `/v1/`. */
+/** The usage of a paid response, by the path after `/v1/`. */
 const usages: Readonly<Record<string, (answer: Loose) => Counted>> = {
   "chat/completions": ({ usage }) => ({
     input: sum(usage, "prompt_tokens"),
@@ -51,7 +51,7 @@ const streams: Readonly<Record<string, (text: string) => object | undefined>> = 
 const nameOf = (path: string): string =>
   /:(?:streamGenerate|generate|embed)Content/.test(path) ? "gemini" : (/^\/v1\/(.*?)(?:\?|$)/.exec(path)?.[1] ?? path);
 
-/** Of a refusal and of other free answers nothing. Fails on what is not well-formed. */
+/** Reads nothing from refusals and other free responses. Fails on malformed ones. */
 export function usageIn({ method, path, body, status }: RecordedRequest, text: string): Counted | undefined {
   const usage = method === "POST" ? usages[nameOf(path)] : undefined;
   const { stream, input } = (body ?? {}) as { stream?: boolean; input?: unknown };

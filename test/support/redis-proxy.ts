@@ -1,7 +1,7 @@
 import type { Stores } from "./servers.ts";
 import { openWire } from "./wire.ts";
 
-/** Redis behind a connection that can break in the middle of what it answers. */
+/** Redis behind a connection that can break in the middle of a response. */
 export async function breakable(stores: Stores) {
   let breaks = 0;
   let breaking = false;
@@ -17,12 +17,12 @@ export async function breakable(stores: Stores) {
   });
   return {
     stores: { ...stores, REDIS_URL: url.href },
-    /** The next answer is lost, or all that come with it but the first, and the connection ends. */
+    /** Loses the next response, or all but the first of a batch, and closes the connection. */
     breakNext: () => {
       breaking = true;
     },
     breaks: () => breaks,
-    /** Ends all connections at once, in the middle of whatever they carry. */
+    /** Closes all connections at once, regardless of their data. */
     cut,
   };
 }

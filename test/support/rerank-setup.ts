@@ -4,7 +4,7 @@ import { ofFile } from "./of-file.ts";
 import type { Client, Customer } from "./service.ts";
 import { entryOf, nanoUsd, startWithProvider } from "./service-setup.ts";
 
-/** One service for all tests of a file, with the stand-ins of both rerank APIs. */
+/** One service for all tests of a file, with the mocks of both rerank APIs. */
 export const rerankService = () =>
   ofFile(
     async (onEnd) => {
@@ -45,7 +45,7 @@ export interface Answer {
   readonly usage: object;
 }
 
-/** An answered call, with its ledger entry. */
+/** A successful call, with its ledger entry. */
 export async function rank(service: Client, customer: Customer, body: object, path = "/v1/rerank") {
   const response = await customer.post(path, body);
   const answer = (await response.json()) as Answer;

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { assemble, type Json } from "./formats-responses-assemble.ts";
 import { mockUsage } from "./mock-openai.ts";
 
-/** Native models by the provider's own name, and a model that another provider hosts, which speaks chat only. */
+/** Native models by the provider's own name, and a model hosted by another provider, which speaks only chat. */
 export const nativeModel = "gpt-4.1-mini";
 export const reasoningModel = "gpt-5.2";
 export const hostedModel = "openai/gpt-oss-120b";

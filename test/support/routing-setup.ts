@@ -10,7 +10,7 @@ import { testStores } from "./servers.ts";
 import { type Client, type Customer, startService } from "./service.ts";
 import { entryOf } from "./service-setup.ts";
 
-/** For an answer of the upstream `failing`: so long waits nothing else. */
+/** Only the wait for the upstream `failing` has this length. */
 export const failingMs = 599_001;
 
 const names = ["alpha", "beta", "gamma"] as const;
@@ -42,7 +42,7 @@ const vectors = (id: string, input: string, upstream: Name): Json => ({
 
 const at = (upstream: string, cost?: Json, more: Json = {}) => ({ upstream, ...(cost && { cost }), ...more });
 
-/** Each model has names of its own at its upstreams, so that failures of one do not block the others. */
+/** Gives each model separate names at its upstreams, so that failures of one do not block the others. */
 const withNames = (model: Json): Json => ({
   ...model,
   upstreams: (model["upstreams"] as { upstream: string }[]).map((each) => ({
@@ -51,7 +51,7 @@ const withNames = (model: Json): Json => ({
   })),
 });
 
-/** `acme/dear` costs a hundred times as much as `acme/cheap`, and alpha is the dearest of its upstreams. */
+/** `acme/dear` costs a hundred times as much as `acme/cheap`, and alpha is the most expensive of its upstreams. */
 const models = [
   text(
     "acme/dear",
@@ -127,7 +127,7 @@ export const routingService = (): Routed =>
     },
   );
 
-/** Sends a request and reads its answer and its ledger entry. */
+/** Sends a request and reads its response and its ledger entry. */
 export async function post(service: Client, customer: Customer, path: string, body: object) {
   const response = await customer.post(path, body);
   const answer = (await response.json()) as Record<string, never> & { error?: { param: string; message: string } };

@@ -8,7 +8,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { type ModuleSchema, migrate } from "../../shared/platform/migrations.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 
-/** Of all modules, as `npm run migrate` applies them. */
+/** The schemas of all modules, as `npm run migrate` applies them. */
 export const allSchemas: readonly ModuleSchema[] = [
   ...sharedSchemas,
   keysSchema,

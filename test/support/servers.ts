@@ -23,7 +23,10 @@ import { initiateMongoSet } from "./failover.ts";
 /** The variables with which `loadConfig` reaches the stores. */
 export interface Stores {
   readonly REDIS_URL: string;
-  /** In place of REDIS_URL, which is empty then: with TEST_REDIS=cluster all tests but those that need one server. */
+  /**
+   * Replaces REDIS_URL, which is then empty: TEST_REDIS=cluster uses it for all tests except those that need one
+   * server.
+   */
   readonly REDIS_CLUSTER_NODES?: string;
   readonly REDIS_SENTINELS?: string;
   readonly REDIS_DATABASE?: string;
@@ -42,15 +45,15 @@ declare module "vitest" {
 }
 
 const databases = 1024;
-// Redis keeps its data over a restart by the append-only file, without waiting for the disk.
-// Valkey 9 and newer: a database of its own for each test in a cluster, too.
+// The append-only file preserves Redis data over a restart, without waiting for the disk. Valkey 9 and newer give each
+// test a separate database, in a cluster as well.
 const clusterArgs = ["--cluster-databases", String(databases), "--appendfsync", "no"];
 const redisArgs = ["--databases", String(databases), "--appendfsync", "no"];
-// Each test has a database of its own, of some sixty files: those of tests that have ended are closed.
+// Each test has a separate database of some sixty files: MongoDB closes those of tests that have ended.
 const openFiles = "file_manager=(close_idle_time=20,close_scan_interval=5,close_handle_minimum=100)";
 const mongoArgs = ["--setParameter", "enableTestCommands=1", "--wiredTigerEngineConfigString", openFiles];
 
-/** Starts the servers once for a run, however many projects name this file. */
+/** Starts the servers once per run, however many projects name this file. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const run = (shared[runKey] ??= { users: 0, servers: startForRun() });
   run.users += 1;
@@ -120,7 +123,7 @@ async function onRedis({ REDIS_URL, REDIS_CLUSTER_NODES }: Stores, oneServer: bo
   return { REDIS_URL: url.href, REDIS_CLUSTER_NODES: "" };
 }
 
-/** That is empty on all of the servers. The first that has the counter's hash slot counts. */
+/** Finds a database that is empty on all servers. The first server with the counter's hash slot has the counter. */
 async function emptyDatabase(servers: readonly Redis[]): Promise<number> {
   const count = async ([server, ...others]: readonly Redis[]): Promise<number> => {
     try {
@@ -146,7 +149,7 @@ async function emptyDatabase(servers: readonly Redis[]): Promise<number> {
   }
 }
 
-/** Stores whose Redis is another than the run's. */
+/** Stores with a Redis other than the run's. */
 export const withRedis = (stores: Stores, address: Partial<Stores>): Stores => ({
   ...stores,
   REDIS_URL: "",
@@ -180,7 +183,7 @@ async function ownFolder(): Promise<{ readonly dataDir: string; readonly started
 
 const addresses = { redis: "REDIS_URL", mongo: "MONGODB_URI", s3: "S3_ENDPOINT" } as const;
 
-/** Programs also for servers whose address is set: these tests start their own. */
+/** Includes programs of servers whose address is configured: these tests start their own. */
 function ownBinaries(names: readonly (keyof OwnServers)[]) {
   const given = Object.entries(addresses).map(([name, address]) => [
     address,
@@ -192,8 +195,8 @@ function ownBinaries(names: readonly (keyof OwnServers)[]) {
 
 /**
  * Servers for the running test alone, to stop (`stop`), kill (`kill`), pause (`kill("SIGSTOP")`, `kill("SIGCONT")`) and
- * `start` again on the same port with the same data. They end with the test, and their data is removed. `stores` has the
- * run's servers for the others.
+ * `start` again on the same port with the same data. They end with the test, and their data is removed. `stores` has
+ * the run's servers for the others.
  */
 export async function ownServers<Name extends keyof OwnServers>(
   wanted: Readonly<Record<Name, true>>,
@@ -233,7 +236,7 @@ export async function ownRedisPair(): Promise<readonly [Server, Server]> {
   return [first, await start("second", "--replicaof", "127.0.0.1", String(first.port))];
 }
 
-/** A cluster of three primaries for the running test, each with a replica if that is asked for. */
+/** A cluster of three primaries for the running test, each with a replica if `replicas` is true. */
 export async function ownRedisCluster(replicas = false): Promise<RedisCluster> {
   const { redis: binary } = await ownBinaries(["redis"]);
   const { dataDir, started } = await ownFolder();

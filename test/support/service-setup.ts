@@ -10,7 +10,7 @@ import { ofFile } from "./of-file.ts";
 import { testStores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, type Service, startService } from "./service.ts";
 
-/** A model that runs in the worker, and one of OpenAI's, which the stand-in provider serves. */
+/** A model that runs in the worker, and one of OpenAI's, which the mock provider serves. */
 export const localModel = "local/chat";
 export const providerModel = "openai/gpt-4.1-mini";
 export const models = [localModel, providerModel] as const;
@@ -34,10 +34,10 @@ export async function startWithProvider(
   return { service, provider };
 }
 
-/** With the service's time. */
+/** Includes the service's clock. */
 export interface FileService extends Running, Omit<MovableClock, "clock"> {}
 
-/** One service for all tests of a file; the provider has forgotten everything before each. */
+/** One service for all tests of a file; the provider is reset before each. */
 export const serviceOfFile = (env: Environment = {}): FileService =>
   ofFile(
     async (onEnd) => {
@@ -66,7 +66,7 @@ export const untilHealthy = async (
 
 const user = (content: string) => [{ role: "user" as const, content }];
 
-/** The least that a chat request needs. */
+/** A minimal chat request. */
 export const asking = <Model extends string>(model: Model, content = "Hello there") => ({
   model,
   messages: user(content),
@@ -80,13 +80,16 @@ export interface Refusal {
   readonly message?: RegExp;
 }
 
-/** What `refusalOf` gives for it. */
+/** The result of `refusalOf` for this error. */
 export const refusal = ({ status, type, code, param = null, message = /./ }: Refusal) => ({
   status,
   error: { type, code, param, message: expect.stringMatching(message) as string },
 });
 
-/** An error answer (docs/api/inference.md, part 2). What holds for every error (docs/api/wire-details.md) is checked here. */
+/**
+ * Reads an error response (docs/api/inference.md, part 2), and checks the rules for every error
+ * (docs/api/wire-details.md).
+ */
 export async function refusalOf(response: Response): Promise<{ status: number; error: { message: string } }> {
   const { status, headers } = response;
   const { request_id, ...body } = (await response.json()) as { request_id: string; error: { message: string } };
@@ -94,13 +97,13 @@ export async function refusalOf(response: Response): Promise<{ status: number; e
   expect(headers.get("x-request-id")).toBe(request_id);
   expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
   expect(headers.get("x-xm-cost-usd")).toBeNull();
-  // Whole seconds from 1 to 60, where waiting helps, and nowhere else.
+  // Retry-After is 1 to 60 whole seconds, only where waiting helps.
   expect(headers.get("retry-after") ?? "").toMatch(status === 429 || status === 503 ? /^([1-9]|[1-5]\d|60)$/ : /^$/);
   expect(headers.get("www-authenticate")).toBe(status === 401 ? "Bearer" : null);
   return { status, ...body };
 }
 
-/** What the tests read of a ledger entry. */
+/** The fields of a ledger entry that the tests read. */
 export interface Entry {
   readonly id: string;
   readonly account: string;
@@ -122,17 +125,17 @@ export interface Entry {
 export const entryOf = (service: Client, requestId: string | null | undefined) =>
   service.admin<Entry>("GET", `/requests/${requestId}`);
 
-/** The ledger entry of each call that was let in, the latest first, once nothing is held any more. */
+/** The ledger entry of each admitted call, the latest first, once nothing is held. */
 export async function entriesOf(service: Client, customer: Customer): Promise<Entry[]> {
   await service.settled();
   const entries = (await customer.ledger("usage")) as unknown as readonly { id: string }[];
   return Promise.all(entries.map(({ id }) => entryOf(service, id)));
 }
 
-/** In nano-USD for each unit, by model and price key. */
+/** In nano-USD per unit, by model and price key. */
 export type Prices = Readonly<Record<string, Readonly<Record<string, bigint>>>>;
 
-/** What so many units cost at these prices. */
+/** The cost of these units at these prices. */
 export const costBy =
   (prices: Prices) =>
   (model: string, usage: Readonly<Record<string, number>>): bigint =>
@@ -142,20 +145,22 @@ export const costBy =
       return cost + BigInt(count) * price;
     }, 0n);
 
-/** `"-0.00123"` in nano-USD. */
+/** Converts `"-0.00123"` to nano-USD. */
 export function nanoUsd(usd: string): bigint {
   const [, sign, whole = "", decimals = ""] = /^(-?)(\d+)\.(\d{2,9})$/.exec(usd) ?? [];
   const amount = BigInt(whole + decimals.padEnd(9, "0"));
   return sign === "-" ? -amount : amount;
 }
 
-/** Nothing was charged, nothing is held. */
+/** Expects that nothing was charged, and nothing is held. */
 export async function expectUntouched(service: Client, customer: Customer, available: string): Promise<void> {
   await service.settled();
   expect(await customer.available()).toBe(available);
 }
 
-/** The shipped catalog with other fields here and there, and more models; the file goes with the machine's temporary folder. */
+/**
+ * The shipped catalog with some other fields, and more models; the file is removed with the machine's temporary folder.
+ */
 export function catalogWith(
   upstreams: Readonly<Record<string, object>>,
   models: Readonly<Record<string, object>> = {},
@@ -177,7 +182,7 @@ export function catalogWith(
   return file;
 }
 
-/** Promise and its resolver: a test opens what waits for it. */
+/** A promise and its resolver, to let a test release waiting work. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {

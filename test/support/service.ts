@@ -39,8 +39,8 @@ const runSteps = async (steps: readonly Step[]) => {
 };
 
 /**
- * API and worker inside the test's own process, with a clock that the test may move. They end with the test, or by what
- * `onEnd` gets.
+ * API and worker inside the test's own process, with a clock that the test may move. They end with the test, or through
+ * `onEnd`.
  */
 export async function startService(
   stores: Stores,
@@ -97,7 +97,7 @@ export function spawnProcess(kind: "api" | "workers", env: Environment, cwd = ".
   onTestFinished(async ({ task }) => {
     child.kill("SIGKILL");
     await exited;
-    // The test alone does not say what it hung on.
+    // The failure alone does not show the reason for a hang.
     if (task.result?.state === "fail")
       for (const line of log.slice(-20)) process.stderr.write(`${kind} ${child.pid}: ${JSON.stringify(line)}\n`);
   });
@@ -153,7 +153,7 @@ export interface Check {
   readonly undecided: number;
 }
 
-/** With the addresses of its processes' metrics. */
+/** Includes the addresses of its processes' metrics. */
 export interface Service extends Client {
   readonly metrics: Readonly<Record<"api" | "worker", string>>;
 }

@@ -3,14 +3,14 @@ import { afterAll } from "vitest";
 import { allSchemas } from "./schema.ts";
 
 /**
- * Holds the commands of a test's own process against the shard keys: on a sharded collection each must have the key, by
- * equality, or be declared as one for every shard. What tests themselves ask is marked, and is not looked at.
+ * Checks the commands of a test's own process against the shard keys: on a sharded collection each must have the key,
+ * by equality, or be declared as one for every shard. Commands of the tests themselves are marked and skipped.
  */
 const shardKeys: Readonly<Record<string, string>> = Object.assign(
   {},
   ...allSchemas.map((schema) => schema.shardKeys ?? {}),
 );
-/** Backfills go over whole collections. */
+/** Backfills scan whole collections. */
 const ofMigrations = "scatter: migration";
 const declared = new Set([
   ofMigrations,
@@ -35,7 +35,7 @@ function filtersOf(name: string, command: Document): readonly Document[] {
   return [];
 }
 
-/** Undefined: the command asks one shard, or is declared, or a test's own. */
+/** Returns undefined if the command is for one shard, is declared, or is a test's own. */
 export function violationOf(name: string, command: Document): string | undefined {
   const collection = command[name];
   const key = typeof collection === "string" ? shardKeys[collection] : undefined;
@@ -51,7 +51,7 @@ export function violationOf(name: string, command: Document): string | undefined
 
 const state = globalThis as { shardKeyViolations?: Set<string> };
 
-/** Once for a process: test files share what they have imported. */
+/** Runs once per process: test files share their imports. */
 function watch(): Set<string> {
   const violations = new Set<string>();
   const { MongoClient, Collection } = mongoose.mongo;
@@ -66,7 +66,7 @@ function watch(): Set<string> {
     });
     return original.call(this);
   };
-  // Who calls is known only while the call is made: before the first `await` of the driver.
+  // The caller is on the stack only during the call: before the first `await` of the driver.
   const isTests = () => {
     const frames = (new Error().stack ?? "").split("\n").slice(1);
     return (

@@ -20,12 +20,12 @@ export async function payments(usd = "5.00", options?: ChainOptions) {
     newFacilitator: () => facilitatorOf(chain),
     /** A payment signed by the payer, and its requirements. */
     pay: (micro: bigint, memo?: string) => payFrom(chain, payer, micro, memo),
-    /** Also signed by the fee payer, as a facilitator sends it. */
+    /** A payment that the fee payer has signed as well, as a facilitator sends it. */
     signed: async (micro: bigint, memo?: string) => signedOf(chain, (await payFrom(chain, payer, micro, memo)).payload),
   };
 }
 
-/** The chain as both sides of a payment know it. */
+/** The chain from the view of both sides of a payment. */
 export type Parties = Pick<SolanaChain, "rpcUrl" | "network" | "mint" | "payTo" | "feePayer">;
 
 const signerOf = (chain: Parties) => toFacilitatorSvmSigner(chain.feePayer.signer, { defaultRpcUrl: chain.rpcUrl });

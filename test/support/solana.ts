@@ -12,17 +12,17 @@ import {
   tokenAccountOf,
 } from "../../infra/embedded/solana/index.ts";
 
-/** What goes wrong with one call. */
+/** The fault of one call. */
 type Fault =
-  /** The connection is closed, before the call takes effect or before its answer is sent. */
+  /** Closes the connection, before the call takes effect or before its response is sent. */
   | { readonly lose: "request" | "answer" }
-  /** This result, without running the call. */
+  /** Returns this result, without running the call. */
   | { readonly answer: unknown }
-  /** This HTTP status (429, 503), without running the call. */
+  /** Returns this HTTP status (429, 503), without running the call. */
   | { readonly status: number }
-  /** This JSON-RPC error, without running the call. */
+  /** Returns this JSON-RPC error, without running the call. */
   | { readonly code: number; readonly message: string }
-  /** The call runs at once; its answer is sent when this settles. */
+  /** Runs the call at once, and delays its response until this settles. */
   | { readonly after: Promise<unknown> };
 
 /** The fault for a simulation that fails with this error. */
@@ -104,10 +104,10 @@ export async function testChain(options?: ChainOptions) {
         waiting = undefined;
       },
     },
-    /** How often each method was called. */
+    /** The number of calls of each method. */
     calls: calls as Readonly<Record<string, number>>,
     faults: {
-      /** The next calls of this method meet this fault, after those planned before. */
+      /** Applies this fault to the next calls of this method, after those planned before. */
       next: (method: string, fault: Fault, times = 1): void =>
         void faults.set(method, [...(faults.get(method) ?? []), ...Array<Fault>(times).fill(fault)]),
       clear: (): void => faults.clear(),

@@ -2,8 +2,8 @@ import { mockError } from "./mock-openai.ts";
 import type { MockRequest, Usual } from "./mock-provider.ts";
 
 /**
- * What the OpenAI-compatible servers of the catalog refuse, each in its own words and shape, by its name in the catalog.
- * docs/upstreams.md has the public source of each rule. Nothing here is stricter than what was reported.
+ * The refusals of the catalog's OpenAI-compatible servers, each in its own words and shape, by its name in the catalog.
+ * docs/upstreams.md has the public source of each rule. Nothing here is stricter than those reports.
  */
 export const strictServers: Readonly<Record<string, (request: MockRequest) => Usual | undefined>> = {
   openai: ({ path, body }) => {
@@ -177,7 +177,7 @@ const xaiError = (error: string): Usual => ({
   body: { code: "Client specified an invalid argument", error },
 });
 
-/** How servers that validate by pydantic answer to an unknown field. */
+/** The response to an unknown field of servers that validate with pydantic. */
 const pydantic = (loc: readonly unknown[]): Usual => ({
   status: 422,
   body: {

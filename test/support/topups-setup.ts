@@ -5,7 +5,7 @@ import { type Instance, startPayments } from "./payments-setup.ts";
 import { type Client, eventually } from "./service.ts";
 import type { SolanaChain } from "./solana.ts";
 
-/** What a wallet changes in the request that it pays. */
+/** A wallet's changes to the request that it pays. */
 export type Changes = Partial<ReturnType<typeof parseTransferRequest>>;
 
 /** Pays a transfer request as any wallet does. Resolves with the transaction's signature. */
@@ -34,7 +34,7 @@ export async function startTopups() {
     wallet,
     account,
     pay: (topup: { readonly url: string }, changes?: Changes) => payUrl(chain, wallet, topup.url, changes),
-    /** The job, when all top-ups are due. */
+    /** Runs the job when all top-ups are due. */
     async run({ payments } = all as Pick<Instance, "payments">) {
       clock.later(60_000);
       return topupsOf({ payments }).creditArrived(new AbortController().signal);
@@ -44,7 +44,7 @@ export async function startTopups() {
 
 export const availableOf = async (money: Money, account: string) => (await money.account(account))?.availableNanoUsd;
 
-/** What tests read of a top-up, or of a refusal. */
+/** The fields of a top-up, or of a refusal, that tests read. */
 export interface TopupBody {
   readonly id: string;
   readonly status: string;
@@ -62,7 +62,7 @@ export async function callTopups({ baseUrl }: Pick<Client, "baseUrl">, key: stri
   return { status: response.status, body: (await response.json()) as TopupBody };
 }
 
-/** A top-up, and a new key of the account that may ask for one. */
+/** A top-up, and a new key of the account that may request one. */
 export async function askTopup(service: Client, account: string, usd: string) {
   const { key } = await service.admin<{ key: string }>("POST", `/accounts/${account}/keys`, { scopes: ["manage"] });
   const { status, body: topup } = await callTopups(service, key, "", { amount_usd: usd });

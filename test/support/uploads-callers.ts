@@ -10,7 +10,7 @@ import type { Uploader, UploadService } from "./uploads-setup.ts";
 
 type Body = NonNullable<RequestInit["body"]>;
 
-/** Through `node:http`, at the service's pace. Without a length the body goes out in chunks. */
+/** Sends through `node:http`, at the service's pace. Without a length the body is sent in chunks. */
 export async function send(
   { service }: UploadService,
   { headers }: Uploader,
@@ -19,7 +19,7 @@ export async function send(
 ): Promise<Response> {
   const outgoing = request(`${service.baseUrl}/v1/uploads`, { method: "POST", headers: { ...headers, ...more } });
   const answered = once(outgoing, "response");
-  // Who is refused early may find the connection closed while still writing: the answer counts.
+  // After an early refusal the connection may close during the write: the response counts.
   pipeline(Readable.from(body, { objectMode: false }), outgoing).catch(() => {});
   const [incoming] = (await answered) as [IncomingMessage];
   const parts: Buffer[] = [];
@@ -30,13 +30,13 @@ export async function send(
   return new Response(Buffer.concat(parts), { status: incoming.statusCode ?? 0, headers: answerHeaders });
 }
 
-/** A connection on which the test writes what it likes. */
+/** A connection with raw writes. */
 export interface Wire {
   readonly socket: Socket;
   write(bytes: string | Buffer): Promise<void>;
-  /** All that was received. */
+  /** All received text. */
   text(): string;
-  /** The same, once it fits. */
+  /** Resolves with all received text, once it fits. */
   received(fits: (text: string) => boolean): Promise<string>;
   readonly closed: Promise<unknown>;
 }
@@ -71,7 +71,7 @@ export const headOf = (uploader: Uploader, headers: Readonly<Record<string, stri
     "\r\n",
   ].join("\r\n");
 
-/** What curl prints: the answer's body, then status and bytes sent. */
+/** The output of curl: the response's body, then status and bytes sent. */
 export async function curl(uploader: Uploader, ...args: string[]) {
   const written = "\n%{http_code} %{size_upload}";
   const child: ChildProcess = spawn(
@@ -89,5 +89,5 @@ export async function curl(uploader: Uploader, ...args: string[]) {
   return { code, status: Number(status), sent: Number(sent), body: JSON.parse(text.slice(0, at)) as unknown };
 }
 
-/** Sends one part as its link asks for it. */
+/** Sends one part with the method and headers of its link. */
 export const putPart = (url: string, body: Body): Promise<Response> => fetch(url, { method: "PUT", body });

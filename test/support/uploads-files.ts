@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 export const mebi = 1024 * 1024;
 export const uploadLimit = 95 * mebi;
 
-/** What stands at the beginning of a file of so many bytes; the rest may be anything. */
+/** The beginning of a file of this length; the rest may be anything. */
 export const heads = {
   png(bytes: number) {
     const data = Buffer.alloc(4);
@@ -47,7 +47,7 @@ export function fileOf(kind: Kind, bytes: number): Buffer<ArrayBuffer> {
 
 const zeros = Buffer.alloc(64 * 1024);
 
-/** The same, piece by piece. */
+/** The same file in chunks. */
 export function* piecesOf(kind: Kind, bytes: number): Generator<Buffer> {
   const head = heads[kind](bytes);
   yield head;
@@ -57,7 +57,7 @@ export function* piecesOf(kind: Kind, bytes: number): Generator<Buffer> {
 
 export const boundary = "----a-boundary-of-the-tests";
 
-/** One part of a form. */
+/** The head of one part of a form. */
 export const partHead = (name: string, more = '; filename="file.bin"\r\ncontent-type: application/octet-stream') =>
   Buffer.from(`--${boundary}\r\ncontent-disposition: form-data; name="${name}"${more}\r\n\r\n`);
 export const formEnd = Buffer.from(`\r\n--${boundary}--\r\n`);
@@ -69,7 +69,7 @@ export function* formOf(file: Iterable<Buffer>): Generator<Buffer> {
   yield formEnd;
 }
 
-/** A file on disk with zeros after its head, which goes with the test. */
+/** A file on disk with zeros after its head, which is removed with the test. */
 export async function diskFile(kind: Kind, bytes: number): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "uploads-test-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -44,13 +44,13 @@ export interface UploadService {
   readonly stores: Stores;
   readonly service: Client;
   readonly s3: S3Client;
-  /** The same files as the service's, as a worker has them. */
+  /** The service's files from the view of a worker. */
   readonly files: Files;
   readonly idempotency: IdempotencyStore;
   /** Moves the time of the service. */
   advance(ms: number): void;
   customer(usd?: string): Promise<Uploader>;
-  /** One for all tests in which nothing comes to be. */
+  /** One uploader for all tests in which nothing is created. */
   refused(): Promise<Uploader>;
   /** A second service on the same stores. */
   another(more?: Environment): Promise<{ readonly service: Client; readonly stop: () => Promise<void> }>;
@@ -67,7 +67,7 @@ export interface Uploader extends Customer {
   list(): Promise<readonly UploadAnswer[]>;
 }
 
-/** A service, and the files beneath it. */
+/** A service, and its files module. */
 export interface Running
   extends Pick<UploadService, "stores" | "service" | "s3" | "files" | "idempotency" | "advance"> {
   readonly stop: () => Promise<void>;
@@ -100,7 +100,7 @@ export async function startOn(given: Stores, env: Environment = {}): Promise<Run
 }
 
 /**
- * One service for the tests of a file, with a bucket of its own. After each test storage holds the active uploads and
+ * One service for the tests of a file, with a separate bucket. After each test storage has the active uploads and
  * nothing else: no object, no open multipart upload, no spooled form, and no open hold.
  */
 export function uploadServiceOfFile(env: Environment = {}): UploadService {
@@ -182,7 +182,7 @@ async function keysOf(s3: S3Client, bucket: string): Promise<string[]> {
 const spoolName = /^inference-\w{24}$/;
 const spoolNames = (): string[] => readdirSync(tmpdir()).filter((name) => spoolName.test(name));
 
-/** Files of forms that this process, in which the service runs, still has open. Their names are gone at once. */
+/** Form files that this process, which runs the service, still has open. They have no names any more. */
 export const openSpools = (): string[] =>
   readdirSync("/proc/self/fd").flatMap((fd) => {
     try {
@@ -222,7 +222,7 @@ export function uploaderOf(service: Client, customer: Customer): Uploader {
   };
 }
 
-/** The answer, which must be 200. */
+/** The response, which must be 200. */
 export async function ok(answer: Response | Promise<Response>): Promise<UploadAnswer> {
   const response = await answer;
   const text = await response.text();
@@ -230,7 +230,7 @@ export async function ok(answer: Response | Promise<Response>): Promise<UploadAn
   return JSON.parse(text) as UploadAnswer;
 }
 
-/** Status and code of a refusal, and the field it names. */
+/** Status and code of a refusal, and its field. */
 export async function refused(answer: Response | Promise<Response>) {
   const response = await answer;
   const { error } = (await response.json()) as { error: { code: string; param: string | null; message: string } };

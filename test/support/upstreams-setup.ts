@@ -12,7 +12,7 @@ import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
 export const log = createLogger("test", "silent");
 const counting = createCounting({ clock: createManualClock(), log });
 const undisturbedSignal = new AbortController().signal;
-/** Of a call for files: there is memory enough, and the caller stays. */
+/** The context of an undisturbed call for files: there is enough memory, and the caller stays. */
 export const undisturbed = {
   hold: () => {},
   disconnected: undisturbedSignal,
@@ -23,13 +23,13 @@ const question = { messages: [{ role: "user", content: "Hi" }] };
 
 interface Options {
   readonly concurrency?: number;
-  /** Only `test/model`: what is open for it is open for all that its upstreams serve. */
+  /** Uses only `test/model`: an open breaker then applies to everything that its upstreams serve. */
   readonly oneModel?: true;
-  /** Variables that the catalog's upstreams find; `PROVIDER_0_API_KEY` and so on are there unless said otherwise. */
+  /** Environment variables for the catalog's upstreams; `PROVIDER_0_API_KEY` and so on are set by default. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** As many mock providers as asked for, in this order behind the model `test/model` and (each its own) `test/model-<i>`. */
+/** This many mock providers, in this order behind the model `test/model` and (each alone) `test/model-<i>`. */
 export async function startUpstreams(count: number, { concurrency = 10, oneModel, env = {} }: Options = {}) {
   const mocks: MockOpenai[] = [];
   for (let index = 0; index < count; index++) mocks.push(await startMockOpenai());
@@ -81,7 +81,7 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
   });
 
   let accounts = 0;
-  /** Of an account of its own, unless said otherwise. */
+  /** Uses a new account for each call by default. */
   const call = (id = "test/model", signal = new AbortController().signal, account = `acct_${++accounts}`) => {
     const model = catalog.find(id);
     if (!model) throw new Error(`no ${id}`);
@@ -114,7 +114,7 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
 
 const asChat = { format: "chat", headers: {} } as const;
 
-/** The chunks of a stream, however they came together. */
+/** The chunks of a stream, regardless of batches. */
 export async function* oneByOne<T>(lists: AsyncIterable<readonly T[]>): AsyncGenerator<T, void, undefined> {
   for await (const list of lists) yield* list;
 }
@@ -128,5 +128,5 @@ export const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** A promise and the way to resolve it. */
+/** A promise and its resolver. */
 export const gate = () => Promise.withResolvers<void>();

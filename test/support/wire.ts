@@ -3,8 +3,9 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
 /**
- * A wire to the server at an address, until the test ends. `join` passes on what the two ends of a connection send; when
- * one of them ends, the other does. `url` is the address with the wire in place of the server; `cut` ends all connections.
+ * A proxy to the server at an address, until the test ends. `join` passes on the data of both ends of a connection;
+ * when one end closes, so does the other. `url` is the address with the proxy in place of the server; `cut` closes all
+ * connections.
  */
 export async function openWire(address: string, join: (client: Socket, server: Socket) => void) {
   const { hostname, port } = new URL(address);

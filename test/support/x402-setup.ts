@@ -17,11 +17,11 @@ import { type SolanaChain, testChain } from "./solana.ts";
 
 export const images = "/v1/images/generations";
 export const media = "/v1/media/generations";
-/** 0.04 USD for each image. */
+/** 0.04 USD per image. */
 export const drawing = (more: object = {}) => ({ model: "mock/image", prompt: "A fox", ...more });
-/** What `expectMoney` expects of one drawing. */
+/** The arguments of `expectMoney` for one drawing. */
 export const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
-/** 0.10 USD for each second. */
+/** 0.10 USD per second. */
 export const filming = (more: object = {}) => ({
   model: "mock/video",
   input: { prompt: "A fox", duration: 2, ...more },
@@ -39,7 +39,7 @@ export async function startWorld() {
   return { chain, provider, payer, stores: await testStores(), env: { ...made, ...settingsOf(chain) } };
 }
 
-/** The service in this process, taking payments. */
+/** The service in this process, accepting payments. */
 export async function startPaid(env: Environment = {}) {
   const world = await startWorld();
   const service = await startService(world.stores, { env: { ...world.env, ...env } });
@@ -71,7 +71,7 @@ export async function quoteOf(response: Response): Promise<PaymentRequired> {
 export const quoted = async (service: Pick<Client, "baseUrl">, body: unknown, path = images) =>
   quoteOf(await post(service, body, {}, path));
 
-/** A payment for the call, signed by the official client: not sent yet. */
+/** A payment for the call, signed by the official client and not sent yet. */
 export async function payFor(
   { chain, payer }: { chain: SolanaChain; payer: Wallet },
   service: Pick<Client, "baseUrl">,
@@ -102,7 +102,7 @@ export async function buy(
 
 const receiptOf = ({ headers }: Response) => decodePaymentResponseHeader(headers.get("PAYMENT-RESPONSE") ?? "");
 
-/** The parts of an answer that tests compare. */
+/** The parts of a response that tests compare. */
 export async function answerOf(answering: Promise<Response> | Response) {
   const response = await answering;
   const { status, headers } = response;
@@ -141,7 +141,10 @@ export const charges = async (service: Client, account: string): Promise<string[
     .filter(({ kind, amount_usd }) => kind === "usage" && amount_usd !== "0.00")
     .map(({ amount_usd }) => amount_usd);
 
-/** The payer's loss equals the payee's gain, to the micro-USDC, and the ledger agrees for every account. */
+/**
+ * Expects that the payer's loss equals the payee's gain, to the micro-USDC, and that the ledger agrees for every
+ * account.
+ */
 export async function expectMoney(
   { chain, payer }: { chain: SolanaChain; payer: Wallet },
   service: Client,

@@ -42,7 +42,7 @@ const replaced =
     const instance = chosen(world, kind, planned);
     await world.start(kind);
     instance.mayEnd = true;
-    // As in a rollout, the load balancer sends calls to the instance until it fails its readiness check.
+    // The load balancer, as in a rollout, sends calls to the instance until it fails its readiness check.
     await instance.program.kill("SIGTERM");
     await wait(noticeMs);
     world.withdraw(instance);

@@ -62,7 +62,7 @@ export interface PlannedCall {
   readonly atMs: number;
   readonly kind: CallKind;
   readonly model: string;
-  /** Undefined for a call with its own payment. */
+  /** The account of the call, unless it has its own payment. */
   readonly customer: CustomerName;
   readonly behavior: Behavior;
   /** Selects the upstreams with this behavior: the first, or all of them. */

@@ -178,7 +178,7 @@ export async function startWorld(options: {
         start(kind).catch((error: Error) => crashes.push(error.message));
       });
       stops.push(() => program.stop());
-      // As an orchestrator does, start again until it is up: a store may be down.
+      // Start again until it is up, as an orchestrator does: a store may be down.
       for (let starts = 1; ; starts++) {
         try {
           await program.start();

@@ -118,7 +118,7 @@ for (const [name, model] of Object.entries({ ...local, "anthropic, native": clau
 test("openai responses, native: tools until the answer, without storing", () =>
   checkTools(gpt, { providerOptions: { openai: { store: false } } }));
 
-// By default it refers to a reasoning model's items by their ids.
+// The client's default refers to a reasoning model's items by their ids.
 test("openai responses, native: tools until the answer, by reference", () => checkTools(gpt));
 
 test("openai responses, native: three turns, by reference", async () => {
