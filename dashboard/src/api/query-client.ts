@@ -10,7 +10,7 @@ export function onError(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(sessionQuery.queryKey, null);
 }
 
-/** Refetches queries that failed in the meantime or are stale. */
+/** Fetches queries again that failed in the meantime or are stale. */
 function onSuccess(): void {
   if (!connectionLost.get()) return;
   connectionLost.set(false);

@@ -13,7 +13,7 @@ export function Code({ text, what }: Props) {
         <span className="text-xs text-muted">{what}</span>
         <CopyButton text={text} what={what} look="quiet" />
       </div>
-      {/* It scrolls, so it takes the focus. */}
+      {/* Scrolling by keyboard needs the focus. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre tabIndex={0} className="overflow-x-auto p-3 font-mono text-xs">
         {text}

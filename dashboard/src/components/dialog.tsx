@@ -32,7 +32,7 @@ export function Dialog({ title, onClose, children }: Props) {
         {title}
       </h2>
       {children}
-      {/* The last one, so that the first field or button gets the focus. */}
+      {/* The close button is last, so that the first field or button gets the focus. */}
       <Button className="absolute end-4 top-5.5" look="quiet" small onClick={onClose} aria-label="Close">
         ✕
       </Button>

@@ -16,7 +16,7 @@ export function QueryView<T>({ query, skeleton = <Skeleton />, children }: Props
   if (query.data !== undefined)
     return (
       <>
-        {/* A lost connection is said once, above all screens. */}
+        {/* A lost connection is shown once, above all screens. */}
         {query.isRefetchError && !(query.error instanceof ApiError && query.error.status === 0) && (
           <Notice>Not up to date: {query.error.message}</Notice>
         )}
