@@ -1,5 +1,5 @@
 /**
- * Measures whole hold-decide-apply calls per second on one account, and the cost of a call refused for its balance:
+ * Measures whole hold-capture-settle calls per second on one account, and the cost of a call refused for its balance:
  * `node test/bench/money.ts [callers] [open holds] [accounts]`, against MONGODB_URI, a disposable replica set. With
  * several accounts the callers are spread over them.
  */

@@ -47,7 +47,7 @@ async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?:
   return { stores, provider, api, client, customer, post, postThere, leaseEnded: () => leaseEnded(redis, lease) };
 }
 
-test("an API killed: a call with a key goes on, and another instance answers it, while it runs and later", async () => {
+test("an API killed: a call with a key continues, and another instance answers it, while it runs and later", async () => {
   const { provider, api, client, customer, post, postThere, leaseEnded } = await startTwo();
   const gate = Promise.withResolvers<void>();
   provider.always({ beforeHeaders: gate.promise });

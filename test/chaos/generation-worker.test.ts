@@ -124,7 +124,7 @@ async function unlucky(stores: Stores, collection: string): Promise<Stores> {
   return { ...stores, MONGODB_URI };
 }
 
-test("a worker killed while a provider's jobs run: the next one goes on with them, on the same connections, paid once", async () => {
+test("a worker killed while a provider's jobs run: the next one continues them, on the same connections, paid once", async () => {
   const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
@@ -153,7 +153,7 @@ test("a worker killed while a provider's jobs run: the next one goes on with the
   expect(again).toMatchObject({ status: 200, replayed: true, requestId: second?.requestId, body: second?.body });
 });
 
-test("a worker killed between decision and answer: a stored answer is delivered, another one is refunded", async () => {
+test("a worker killed between capture and answer: a stored answer is delivered, another one is refunded", async () => {
   const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);

@@ -26,7 +26,7 @@ import { eventually, spawnApi, testAdminToken } from "../support/service.ts";
 
 const soonMs = 2_500;
 
-test("MongoDB stopped and started: new calls get 503 soon, finished calls wait for their decision", async () => {
+test("MongoDB stopped and started: new calls get 503 soon, finished calls wait for their capture", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
   const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);

@@ -59,7 +59,7 @@ const looked = (providers: Providers, name: ProviderName) =>
 const changes = (providers: Providers, name: ProviderName) =>
   providers[name].requests.filter(({ method }) => method !== "GET");
 
-test("a worker killed while jobs run at Replicate, fal and Google: the next one goes on with them, each paid once", async () => {
+test("a worker killed while jobs run at Replicate, fal and Google: the next one continues them, each paid once", async () => {
   const { client, providers, ask, replace } = await startService();
   providers.replicate.respond({ states: ["starting", "processing", "succeeded"] });
   providers.fal.respond({ states: ["IN_PROGRESS", "COMPLETED"], output });

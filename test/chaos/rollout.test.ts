@@ -36,7 +36,7 @@ async function readStream(openai: OpenAI, onFirst: () => void): Promise<number> 
   return chunks.length;
 }
 
-test("every process is replaced twice: 50 streams of 30 s go on to their end, and no short call fails", async () => {
+test("every process is replaced twice: 50 streams of 30 s continue to their end, and no short call fails", async () => {
   const stores = await testStores();
   const { env: catalog } = await startProvider();
   const provider = await startDripProvider({ leastChunks });

@@ -18,7 +18,7 @@ import { eventually } from "../support/service.ts";
 /** Requests over 64 KB are stored outside the job. */
 const large = ask({ messages: [{ role: "user", content: "x".repeat(70_000) }] });
 
-test("S3 stopped: a large call gets a clear 503 and costs nothing, small calls go on", async () => {
+test("S3 stopped: a large call gets a clear 503 and costs nothing, small calls continue", async () => {
   const { s3, stores } = await ownServers({ s3: true });
   const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);
@@ -66,7 +66,7 @@ test("S3 stops after it took a body: the worker cannot read it, the caller gets 
   expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
 });
 
-test("S3 hangs for a moment: a large call waits for it, small calls go on", async () => {
+test("S3 hangs for a moment: a large call waits for it, small calls continue", async () => {
   const { s3, stores } = await ownServers({ s3: true });
   const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);

@@ -190,7 +190,7 @@ test("SIGTERM to an API: not ready at once, it still takes connections until the
   expect(await availableUsd(other, customer)).toBe(balanceAfter(6));
 });
 
-test("a worker that drains takes no jobs: another one has those that wait at once, and what ran goes on", async () => {
+test("a draining worker takes no jobs: another one takes waiting jobs at once, and running ones continue", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env, {

@@ -54,7 +54,7 @@ test("an API killed in the middle of an upload: its hold is released, and nothin
   const answer = await withKey();
   expect(answer).toMatchObject({ status: 200, body: { status: "active", bytes, cost_usd: costUsd } });
 
-  // The process that lost its key has no hold any more.
+  // The process that lost its key no longer has a hold.
   expect((await client.check()).open_holds).toBe(2);
   await later.pass(2 * hourMs);
   await client.settled();

@@ -118,7 +118,7 @@ test("a worker killed while it sends audio: the connection is cut, nothing charg
   expect(provider.requests).toHaveLength(1);
 });
 
-test("a worker killed between decision and answer: the caller gets an error and the cost back", async () => {
+test("a worker killed between capture and answer: the caller gets an error and the cost back", async () => {
   const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);

@@ -131,7 +131,7 @@ test.each([
   },
 );
 
-test("no worker: nothing is quoted, and nothing is taken for an earlier quote", async () => {
+test("no worker: no call gets a quote, and no payment for an earlier quote is accepted", async () => {
   const all = await startPair();
   const { client, worker, chain } = all;
   const first = await payFor(all, client, drawing());

@@ -86,7 +86,7 @@ test("filters by status, model, key and time, alone and together; what is wrong 
   }
 });
 
-test("pages have every call once while others arrive, and go on past what a filter does not match", async () => {
+test("pages have every call once while others arrive, and continue past calls that a filter excludes", async () => {
   const { openCustomer, mongo, money } = await startAccountServer();
   const { account, manager, call } = await openCustomer(100_000_000_000n);
   const rare = await call({ model: "vendor/rare" });

@@ -69,7 +69,7 @@ describe("tokens of single operators", () => {
 });
 
 describe("the audit log", () => {
-  test("has a record of every change: who, what, of what, with which result, and no secret", async () => {
+  test("has a record of every change: the actor, the action, its object and result, and no secret", async () => {
     const { ask, audit } = await setup();
     const account = (await ask("POST", "/accounts", { name: "acme" }, as(ann))).body.id;
     const key = (await ask("POST", `/accounts/${account}/keys`, { name: "ci" })).body;

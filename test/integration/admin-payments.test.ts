@@ -44,7 +44,7 @@ test("unused payments are listed in pages, with their total", async () => {
   expect((await ask("GET", "/owed?over=true")).body).toMatchObject({ data: [], has_more: false, next: null });
 });
 
-test("a refund counts once for its transaction, and stands in the ledger with it", async () => {
+test("a refund counts once for its transaction, and is in the ledger with it", async () => {
   const { ask } = await startOwing(["memo"]);
   const transaction = signature(5);
   const refund = { amount_usd: "0.03", transaction, reason: "the model was down" };

@@ -136,7 +136,7 @@ test.each(["final", "error"] as const)(
   },
 );
 
-test("while a caller does not read, its worker is asked to wait, once a second; then to go on", async () => {
+test("while a caller does not read, its worker must wait, notified once a second; then it continues", async () => {
   const { clock, call, socket } = await openOne(true);
   const paces: string[] = [];
   call.pace = (pace) => void paces.push(pace);

@@ -28,7 +28,7 @@ import {
 
 type Bank = Awaited<ReturnType<typeof startArchive>>;
 
-/** Makes calls that are captured in ledger and balance, and returns their ids. */
+/** Makes calls that are captured and settled, and returns their ids. */
 const calls = ({ money, clock }: Bank, account: string, count: number) =>
   Promise.all(
     times(count, async (at) => {

@@ -20,7 +20,7 @@ async function ask(body: object) {
 }
 
 describe.each(Object.entries(requests))("%s tools", (name, request) => {
-  test("native: the request passes but for the web search that would find nothing", async () => {
+  test("native: the request passes except for a web search that would find nothing", async () => {
     const { output, ignored } = await ask({ model: "gpt-5.5", ...request });
     expect(output.map(({ type }) => type)).toEqual(["reasoning", "message"]);
     expect(ignored).toEqual(name === "additional" ? [] : ["tools.web_search"]);

@@ -21,7 +21,7 @@ const keyOf = (service: Service, { id }: Customer, body: object = {}) =>
 
 const balance = "/dashboard/api/v1/balance";
 
-test("a session stands for its key under the dashboard, and shows and does no more than the key", async () => {
+test("a session has the rights of its key under the dashboard, and no others", async () => {
   const { service } = shared;
   const customer = await service.account("2.00");
   const cookie = await signIn(service, { key: customer.key });

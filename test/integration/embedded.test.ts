@@ -38,7 +38,7 @@ async function onMongo<T>(uri: string, use: (things: mongoose.mongo.Collection) 
   }
 }
 
-test("each test gets an empty Redis database and a MongoDB database of its own, and the bucket", async () => {
+test("each test gets an empty Redis database, its own MongoDB database, and the bucket", async () => {
   const [one, other] = await Promise.all([testStores(), testStores()]);
   const redis = ({ REDIS_URL, REDIS_DATABASE }: typeof one) => `${REDIS_URL} ${REDIS_DATABASE}`;
   expect(redis(one)).not.toBe(redis(other));

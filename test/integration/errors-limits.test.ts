@@ -126,7 +126,7 @@ describe("limits of a key", () => {
 });
 
 describe("capacity", () => {
-  test("no worker serves the pool: 503, nothing held; other pools go on", async () => {
+  test("no worker serves the pool: 503, nothing held; other pools continue", async () => {
     const { service } = await startWithProvider({ WORKER_POOLS: "embeddings" });
     const customer = await service.account("1", { limits: { requests_per_minute: 7 } });
     expect(await refusalOf(await customer.post(chat, hi))).toEqual(refusal({ ...full, message: /No worker/ }));
@@ -135,7 +135,7 @@ describe("capacity", () => {
     expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "6"]);
   });
 
-  test("storage is unavailable: a body over 64 KB is refused, others go on", async () => {
+  test("storage is unavailable: a body over 64 KB is refused, others continue", async () => {
     const { service } = await startWithProvider({ S3_ENDPOINT: "http://127.0.0.1:1" });
     const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
     const large = await customer.post(chat, asking(localModel, "x".repeat(64 * 1024)));

@@ -166,7 +166,7 @@ test.each(rows)("%s", async (_, path, body, expected) => {
   expect(running.provider.requests).toEqual([]);
 });
 
-test("invalid UTF-8 is refused, wherever it stands", async () => {
+test("invalid UTF-8 is refused, wherever it occurs", async () => {
   const customer = await running.service.account("1");
   const body = Buffer.concat([
     Buffer.from('{"model":"local/chat","messages":[{"role":"user","content":"'),

@@ -22,7 +22,7 @@ test("reading a body ends with the signal", async () => {
   await expect(files.getBody("req_files_aborted", AbortSignal.abort())).rejects.toThrow("abort");
 });
 
-test("an answer is stored unchanged, beside the body of the same request", async () => {
+test("an answer is stored unchanged, alongside the body of the same request", async () => {
   const { files } = await startArchive();
   await files.putBody("req_1", "the body");
   const answer = Buffer.from([0, 255, 128, 10]);

@@ -112,7 +112,7 @@ test.each(usageRows.map(([target, usage, shown]) => ({ ...target, usage, shown }
   },
 );
 
-test("messages: cache writes are charged, too", async () => {
+test("messages: cache writes are charged as well", async () => {
   usageScripts["messages"]?.();
   const { client, customer } = await newCaller(served);
   const answer = await client.models.generateContent(asking(messagesProvider.model, long));

@@ -291,7 +291,7 @@ const cityOf = (target: Target) => (target === local || target === chatProvider 
 describe.each(targets)("$name", (target) => {
   const { model } = target;
 
-  test("parallel calls, whole and in a stream, have ids of their own and end with STOP", async () => {
+  test("parallel calls, whole and in a stream, have distinct ids and end with STOP", async () => {
     const { client } = await newCaller(served);
     if (target === chatProvider) scriptChatCalls(served, ["get_weather", "get_time"]);
     const request = { ...asking(model, bothNamed), config: { tools: both } };

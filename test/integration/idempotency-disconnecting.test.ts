@@ -43,7 +43,7 @@ describe("the caller disconnects", () => {
     expect(await charges(customer)).toMatchObject([{ amount_usd: "-0.211" }]);
   });
 
-  test("with a key: the work goes on, and its answer is stored and charged once", async () => {
+  test("with a key: the work continues, and its answer is stored and charged once", async () => {
     const customer = await running.service.account("1");
     const answered = gate();
     running.provider.respond({ beforeHeaders: answered.opened });
@@ -59,7 +59,7 @@ describe("the caller disconnects", () => {
     expect(running.provider.requests).toHaveLength(1);
   });
 
-  test("with a key, and no repeated request: the charge stands, and the answer stays stored", async () => {
+  test("with a key, and no repeated request: the charge is final, and the answer stays stored", async () => {
     const customer = await running.service.account("1");
     const answered = gate();
     running.provider.respond({ beforeHeaders: answered.opened });
@@ -113,7 +113,7 @@ describe("the caller disconnects", () => {
 describe("longer than MEDIA_SYNC_TIMEOUT", () => {
   const short = serviceOfFile({ ...env, MEDIA_SYNC_TIMEOUT: "1.5" });
 
-  test("with a key: 503 with Retry-After 5, and the work goes on", async () => {
+  test("with a key: 503 with Retry-After 5, and the work continues", async () => {
     const customer = await short.service.account("1");
     const answered = gate();
     short.provider.respond({ beforeHeaders: answered.opened });

@@ -34,7 +34,7 @@ async function startAlone() {
   return { ...bank, deps: { catalog, upstreams, ...stores, cancellations, running, counting, clock, log } };
 }
 
-test("a call that succeeded and is delivered again to a worker that cannot run it, with a key: its cost stands", async () => {
+test("a call that succeeded and is delivered again to a worker that cannot run it, with a key: its charge is final", async () => {
   const { deps, money, account, decide } = await startAlone();
   const requestId = newRequestId();
   await decide(requestId, 600n);

@@ -140,7 +140,7 @@ describe("an answer", () => {
     expect(await idempotency.claim(second, alive)).toEqual({ kind: "new", id, before: first.requestId });
     expect(await idempotency.stored(id, first.requestId)).toBeUndefined();
     expect(await idempotency.stored(id, second.requestId)).toBeUndefined();
-    // The first request can store nothing any more.
+    // The first request can no longer store anything.
     expect(await idempotency.store(id, first.requestId, storedCall("late"))).toBe(false);
     expect(await idempotency.claim(ask({ hash: second.hash }), alive)).toEqual({ kind: "running" });
   });
@@ -212,7 +212,7 @@ describe("an answer", () => {
 });
 
 describe("24 hours", () => {
-  test("the answer stands until then; after them the key is new, for any body", async () => {
+  test("the answer is valid until then; after them the key is new, for any body", async () => {
     const clock = createManualClock(Date.now());
     const { idempotency, ask, decide } = await startIdempotency(clock);
     const first = ask();

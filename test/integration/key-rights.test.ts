@@ -80,7 +80,7 @@ test("no route that runs a model serves a key that may not call it", async () =>
   await running.service.settled();
 });
 
-test("a list of models is for fallbacks and for a provider's own names, too", async () => {
+test("a list of models also covers fallbacks and a provider's own names", async () => {
   const { service } = running;
   const { account } = await managedAccount(service);
   const { key } = await keyOf(service, account.id, { models: ["local/*"] });

@@ -140,7 +140,7 @@ test("an uncounted release returns everything, once; a counted one all but the r
   await expect(take(1, "req_5")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });
 
-test("uploads of a key have a rate and slots of their own", async () => {
+test("uploads of a key have a separate rate and slots", async () => {
   const { keys, caller, take, redis, key } = await setup({ requestsPerMinute: 1, concurrentRequests: 1 });
   const takeSlot = (requestId: string) => keys.takeUploadSlot(caller, { requestId, ttlMs: 60_000 });
   await take(1, "req_1");
@@ -155,7 +155,7 @@ test("uploads of a key have a rate and slots of their own", async () => {
   expect(await keysOf(redis, "limits:*:uploads:*")).toEqual([`limits:{${key.id}}:uploads:buckets`]);
 });
 
-test("a key revoked meanwhile is refused when an upload or a call takes a slot", async () => {
+test("a key revoked in the meantime is refused when an upload or a call takes a slot", async () => {
   const { keys, caller, key } = await setup({});
   await keys.revoke(key.id);
   for (const take of ["takeSlot", "takeUploadSlot"] as const)

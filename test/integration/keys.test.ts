@@ -122,7 +122,7 @@ test("a change that never reached Redis is in force after half a minute", async 
   await expect(b.keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
 });
 
-test("a revocation is repeated safely: its time stands, and every instance is notified again", async () => {
+test("a revocation is repeated safely: its time does not change, and every instance is notified again", async () => {
   const stores = await testStores();
   const clock = createManualClock();
   const { keys, money, redis } = await startInstance(stores, clock);
@@ -203,7 +203,7 @@ test("a call that Redis counted without answering gets 503, and is uncounted whe
   expect(Number(await redis.hget(`limits:{${key.id}}:buckets`, "requests"))).toBe(0);
 });
 
-test("of a script that Redis ran without answering, each call ends as if it had one of its own", async () => {
+test("calls of a script that Redis ran without answering each end as if it had run for them alone", async () => {
   const { redis: server, stores } = await ownServers({ redis: true });
   const clock = createManualClock();
   const instance = await startInstance(stores, clock);

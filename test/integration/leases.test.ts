@@ -170,7 +170,7 @@ test("the first growth of a lease was lost: the sweeper returns what it took", a
   await expectClosed(bank, account, 1_000n);
 });
 
-test("an instance dies: its leases are closed once no job of it remains, and a late decision is charged once", async () => {
+test("an instance dies: its leases are closed once none of its jobs remains, and a late capture is charged once", async () => {
   const { money, mongo, account, clock } = await startBank();
   const leases = leasesOf(money, "api_dead");
   await spend(money, leases, leaseRequestOf(account, 300n), 120n);
@@ -218,7 +218,7 @@ test("an instance dies: its leases are closed once no job of it remains, and a l
   await expectClosed(money, account, 0n);
 });
 
-test("an instance that was taken for dead gives out nothing of a lease that was closed meanwhile", async () => {
+test("an instance presumed dead admits nothing on a lease that was closed in the meantime", async () => {
   const { money, account, clock } = await startBank();
   let since: number | undefined = 0;
   const registration = {

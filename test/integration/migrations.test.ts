@@ -69,7 +69,7 @@ describe("steps", () => {
   const things = (count: number) =>
     Array.from({ length: count }, (_, at) => ({ _id: `t${String(at).padStart(6, "0")}`, n: at }) as never);
 
-  test("a backfill that is killed after any part goes on where it was, and changes every document once", async () => {
+  test("a backfill that is killed after any part resumes there, and changes every document once", async () => {
     const { mongo, run } = await emptyDatabase();
     const collection = mongo.db.collection("things");
     await collection.insertMany(things(5_000));
@@ -158,7 +158,7 @@ describe("a process", () => {
 });
 
 describe("the service's migrations", () => {
-  test("go on beside a process of the version before, and turn attempts that were a number into a list", async () => {
+  test("run alongside a process of the previous version, and turn attempts that were a number into a list", async () => {
     const { mongo } = await emptyDatabase();
     const money = createMoney({ mongo, clock: systemClock, log });
     await migrated(mongo, [{ ...moneySchema, migrations: moneySchema.migrations.slice(0, 1) }]);

@@ -27,7 +27,7 @@ afterAll(() => rmSync(CATALOG_OVERLAY));
 const running = serviceOfFile({ CATALOG_OVERLAY, ANTHROPIC_API_KEY: "k" });
 const clientOf = (apiKey: string) => new OpenAI({ apiKey, baseURL: `${running.service.baseUrl}/v1`, maxRetries: 0 });
 
-test("a call costs what the overlay says, in the API's hold and in the worker's decision", async () => {
+test("a call costs the overlay's price, in the API's hold and in the worker's capture", async () => {
   const customer = await running.service.account("100");
   const client = clientOf(customer.key);
   const { usage } = await client.chat.completions.create({

@@ -45,7 +45,7 @@ test("while it runs nothing is held, and its end is neither in the ledger nor am
   expect(found.status).toBe(404);
 });
 
-test("nothing but the input goes to the provider", async () => {
+test("only the input goes to the provider", async () => {
   const { openai, ...customer } = await running.service.account("0");
   const image = { type: "image_url" as const, image_url: { url: "https://pictures.test/a.png" } };
   const input = [{ type: "text" as const, text: "Look" }, image];

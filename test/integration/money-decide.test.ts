@@ -15,7 +15,7 @@ import {
   times,
 } from "../support/money-setup.ts";
 
-test("a decision stores all fields of the call, and its application charges the account", async () => {
+test("a capture stores all fields of the call, and its settlement charges the account", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   const attempts = [
@@ -105,7 +105,7 @@ test("of two decisions for one call in one group the first wins", async () => {
   expect(await balance(money, account)).toEqual(free(990n));
 });
 
-test("a later decision returns the earlier entry, also in a group with new ones", async () => {
+test("a later capture returns the earlier entry, even in a group with new ones", async () => {
   const { money, account } = await startBank();
   const holds = await Promise.all(times(6, () => held(money, holdOf(account, 10n))));
   for (const hold of holds.slice(0, 3)) await money.settle(decisionOf(hold, 1n));
@@ -138,7 +138,7 @@ test.each(["lose the answer", "lose the request"] as const)(
   },
 );
 
-test("a decision that was overtaken while its insert was lost has not won", async () => {
+test("a capture that was overtaken while its insert was lost has not won", async () => {
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   let inserts = 0;
@@ -155,7 +155,7 @@ test("a decision that was overtaken while its insert was lost has not won", asyn
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("a decision waits for MongoDB until its signal aborts", async () => {
+test("a capture waits for MongoDB until its signal aborts", async () => {
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   const inserted = Promise.withResolvers<void>();
@@ -172,7 +172,7 @@ test("a decision waits for MongoDB until its signal aborts", async () => {
   await expect(far.decide(decisionOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
 });
 
-test("a decision whose insert hangs rejects as soon as its signal aborts", async () => {
+test("a capture whose insert hangs rejects as soon as its signal aborts", async () => {
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   const leaving = new AbortController();
@@ -246,7 +246,7 @@ test.each([
   expect(await money.findEntry(hold.requestId)).toBeUndefined();
 });
 
-test("the attempt of a usual entry takes no more than 32 bytes beside the bare number", async () => {
+test("the attempt of an ordinary entry takes at most 32 bytes more than the bare number", async () => {
   const { money, account, mongo } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   await money.settle(decisionOf(hold, 0n));

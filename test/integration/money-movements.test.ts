@@ -130,7 +130,7 @@ test("a credit whose transaction is interrupted counts once", async () => {
   expect(await balance(money, account)).toEqual(free(1_005n));
 });
 
-test("40 credits succeed beside 4 busy writers", async () => {
+test("40 credits succeed alongside 4 busy writers", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 1_000_000n });
   const others = await Promise.all(times(4, another));
   const state = { busy: true, calls: 0 };
@@ -157,7 +157,7 @@ test("40 credits succeed beside 4 busy writers", async () => {
   expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
 });
 
-test("a call is refunded in full and once, also before its decision is applied", async () => {
+test("a call is refunded in full and once, even before it is settled", async () => {
   const { money, account, another } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   await money.decide(decisionOf(hold, 120n));

@@ -10,7 +10,7 @@ import { eventually } from "../support/service.ts";
  * Driver 7.8: an operation's error includes the topology version as the operation reads it, with bigint. A streaming
  * monitor begins half a second after it connected, and this version makes it throw outside any promise.
  */
-test("an operation finds the primary deposed just after connecting: heartbeats go on, and find the next one", async () => {
+test("an operation finds the primary deposed just after connecting: heartbeats continue, and find the next one", async () => {
   const { stores } = await ownServers({ mongo: true });
   const operator = await new mongoose.mongo.MongoClient(stores.MONGODB_URI).connect();
   onTestFinished(() => operator.close());

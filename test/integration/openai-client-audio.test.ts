@@ -159,7 +159,7 @@ async function unreadableStorage(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("stored audio that cannot be read now: 503, and the charge stands for the next request with the key", async () => {
+test("stored audio that cannot be read now: 503, and the charge is valid for the next request with the key", async () => {
   const { service, provider } = await startWithProvider({ S3_ENDPOINT: await unreadableStorage() });
   onTestFinished(() => provider.close());
   const customer = await service.account("1");

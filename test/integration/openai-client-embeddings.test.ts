@@ -85,7 +85,7 @@ describe("tokens in place of texts", () => {
     expect(nanoUsd(amount_usd)).toBe(-20n * BigInt(tokens));
   });
 
-  test("the local model takes them, too: equal tokens have equal vectors, and each token is billed", async () => {
+  test("the local model accepts them as well: equal tokens have equal vectors, and each token is billed", async () => {
     const { openai } = await running.service.account("1");
     const model = "local/embeddings";
     const single = await openai.embeddings.create({ model, input: [9906, 1070] });

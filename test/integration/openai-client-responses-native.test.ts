@@ -168,7 +168,7 @@ describe("reasoning", () => {
     },
   );
 
-  test("a chat caller of the model gets the state, too", async () => {
+  test("a chat caller of the model gets the state as well", async () => {
     const customer = await running.service.account("1");
     const messages = [{ role: "user", content: "Hello there" }];
     const ask = async (more: readonly unknown[] = []) => {

@@ -266,7 +266,7 @@ const callsOf = ({ output }: Pick<OpenAI.Responses.Response, "output">) =>
 
 describe.each(models)("tools of %s", (model) => {
   describe.each([false, true])("stream: %s", (stream) => {
-    test("parallel calls have ids of their own and arguments of the schema", async () => {
+    test("parallel calls have distinct ids and arguments of the schema", async () => {
       const { openai } = await running.service.account("1");
       script(model, stream, "get_weather", "get_time");
       const input = `${both} get_weather get_time`;

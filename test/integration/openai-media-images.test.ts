@@ -38,7 +38,7 @@ describe("generations", () => {
     });
   });
 
-  test("fewer images than requested count as they are; more are not stored", async () => {
+  test("fewer images than requested are charged by their number; more are not stored", async () => {
     const { mock, provider, stored, call } = await startMedia();
     const data = [base64(mockPng), base64(mockPng), base64(mockPng)];
     mock.respond({ body: { data: data.slice(1) } }, { body: { data } }, { body: { data } });

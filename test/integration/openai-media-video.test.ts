@@ -52,7 +52,7 @@ describe("a job that succeeds", () => {
     expect(stored).toHaveLength(1);
   });
 
-  test("duration, resolution and image stand for the provider's names; a number of seconds is written as text", async () => {
+  test("duration, resolution and image map to the provider's names; a number of seconds is written as text", async () => {
     const { mock, clock, provider, call } = await startMedia();
     const made = provider.generate(call("video", { prompt: "a fox", duration: 4, resolution: "720x1280" }));
     await clock.pass(2_000);

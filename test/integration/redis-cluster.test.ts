@@ -53,7 +53,7 @@ test("every kind of call, limits, idempotency and revocation work on a cluster, 
   expect(new Set(queues)).toEqual(new Set(["chat", ...Array.from({ length: 7 }, (_, i) => `chat-${i + 1}`)]));
 });
 
-test("a key in another hash slot is refused on one server, too, so that no such command passes the tests", async () => {
+test("a key in another hash slot is refused even on one server, so that no such command passes the tests", async () => {
   const redis = await connect(await testStores({ oneServer: true }), "fail-fast");
   await expect(redis.mget("one", "two")).rejects.toThrow("CROSSSLOT");
   await expect(redis.eval("return 1", 2, "{a}:one", "{b}:two")).rejects.toThrow("CROSSSLOT");

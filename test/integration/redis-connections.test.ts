@@ -4,7 +4,7 @@ import { testStores } from "../support/servers.ts";
 
 const pause = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
-test("a process that pauses for seconds keeps its connection, and gets the replies that came meanwhile", async () => {
+test("a process that pauses for seconds keeps its connection, and gets the replies that came in the meantime", async () => {
   const redis = await connect(await testStores(), "fail-fast");
   let closed = 0;
   redis.on("close", () => closed++);

@@ -53,7 +53,7 @@ describe("a prediction that succeeds", () => {
     expect(asked(mock)[0]).toBe("POST /models/acme/model/predictions");
   });
 
-  test("images beyond the requested number are not stored; fewer count as they are", async () => {
+  test("images beyond the requested number are not stored; fewer are charged by their number", async () => {
     const { mock, provider, stored, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output: ["0.png", "1.png", "2.png"] });
     expect((await provider.generate(call("images", { ...fox, num_outputs: 2 }))).usage).toEqual({ image: 2 });

@@ -375,7 +375,7 @@ test("when Redis refuses a frame, the write rejects and nothing follows", async 
   expect(await redis.xlen("reply:api_other")).toBe(1);
 });
 
-test("a refusal ends the calls whose frames were in it, of which nothing follows, and no other", async () => {
+test("a refusal ends only the calls whose frames were in it, and nothing of them follows", async () => {
   const { replies, redis, entries } = await unread();
   await redis.set("reply:api_other", "not a stream");
   const long = replies.open("api_other", "req_1", onGone);

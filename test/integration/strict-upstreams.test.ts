@@ -92,7 +92,7 @@ async function ask(model: string, more: object) {
 
 const sentTo = (upstream: string) => running.servers[upstream]?.requests.map(({ body }) => body) ?? [];
 
-test("every OpenAI-compatible upstream of the catalog with text models has a strict stand-in", () => {
+test("every OpenAI-compatible upstream of the catalog with text models has a strict mock", () => {
   expect(Object.keys(models).sort()).toEqual(Object.keys(strictServers).sort());
 });
 
@@ -363,7 +363,7 @@ test("a cap under the smallest of the Responses interface is 400 naming the call
   expect((await customer.post("/v1/responses", { model, input: "Hi", max_output_tokens: 16 })).status).toBe(200);
 });
 
-test("the field by which DeepSeek isolates its callers is the account's own, too", async () => {
+test("the field by which DeepSeek isolates its callers is also specific to the account", async () => {
   await ask(models.deepseek, { ...conversation(), user_id: "alice" });
   expect(sentTo("deepseek")[0]?.["user_id"]).toMatch(/^[\w-]{43}$/);
 });

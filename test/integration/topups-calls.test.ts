@@ -16,7 +16,7 @@ import { startPaid } from "../support/x402-setup.ts";
 const run = promisify(execFile);
 const command = fileURLToPath(new URL("../../infra/cli/demo-topup.ts", import.meta.url));
 
-test("a top-up is asked for, paid by a wallet, and credited, as it is described", async () => {
+test("a top-up is requested, paid by a wallet, and credited, as documented", async () => {
   const { service, chain } = await startPaid();
   const document = await readDocument(service.baseUrl);
   const describedAs = (method: string, path: string, status: number, value: unknown) => {

@@ -73,7 +73,7 @@ test("a stream is one trace, with what the conventions say of the model's answer
   expect(receiver.headers.at(-1)).toMatchObject({ "x-tenant": "a b" });
 });
 
-test("after a failure the next attempt is a span of its own; a provider never sees the trace", async () => {
+test("after a failure the next attempt is a separate span; a provider never sees the trace", async () => {
   const { customer, provider, receiver } = await traced();
   provider.always(mockError(500, "oops"));
   const { trace, traceparent } = caller(2);

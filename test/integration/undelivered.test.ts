@@ -43,7 +43,7 @@ test("what a dead instance has not delivered is refunded once, whenever it is ch
     [open, late, begun].map(({ key }) => `refund:${key._id}`).toSorted(),
   );
 
-  // MongoDB recovers when no call is expected any more: a worker that waited for it inserts its entry.
+  // MongoDB recovers once no more calls are expected: a worker that waited for it inserts its entry.
   const last = await call(4);
   clock.later(11 * minuteMs);
   const restarted = await another();

@@ -134,7 +134,7 @@ test("a body that ends before its length leaves nothing and costs nothing", asyn
   expect(await tracesOf(customer)).toEqual(nothing);
 });
 
-test("a body that goes on after its length is 400, leaves nothing and costs nothing", async () => {
+test("a body longer than its declared length is 400, leaves nothing and costs nothing", async () => {
   const customer = await there.customer();
   const wire = await wireTo(there.service);
   await wire.write(headOf(customer, { "content-type": "video/mp4", "content-length": 10_000 }));

@@ -150,7 +150,7 @@ test("while another host may take the call soon, a host's own limit is not the a
   expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity", status: 503 });
 });
 
-test("more tokens than a host takes in a minute: the next upstream, else 429, and small calls go on", async () => {
+test("more tokens than a host takes in a minute: the next upstream, else 429, and small calls continue", async () => {
   const { mocks, call } = await startUpstreams(2);
   const message = "Request too large for model `m` in organization `org_1`: Limit 8000, Requested 32979.";
   const headers = { "retry-after": "45" };

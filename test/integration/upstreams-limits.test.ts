@@ -212,7 +212,7 @@ test("waiting calls are served in their order, and a disconnected caller no long
   expect(mocks[0].requests).toHaveLength(3);
 });
 
-test("a call that waits for an upstream is not sent to it when a cooldown begins meanwhile", async () => {
+test("a call that waits for an upstream is not sent to it when a cooldown begins in the meantime", async () => {
   const { mocks, call } = await startUpstreams(1, { concurrency: 1 });
   const answer = gate();
   mocks[0].respond({ ...mockError(429, "no", { headers: { "retry-after": "20" } }), beforeHeaders: answer.promise });

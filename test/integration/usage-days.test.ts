@@ -171,7 +171,7 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
   await fc.assert(property, { numRuns: 15, seed: 20_260_102, endOnFailure: true });
 });
 
-test("days that stand are not made again, a day without a run is, and a row without entries goes", async () => {
+test("closed days are not summed again, a day without a run is, and a row without entries is removed", async () => {
   const { money, mongo, clock, account } = await startBank({ balanceNanoUsd: 10_000n });
   const call = async (cost: bigint) => {
     const hold = await held(money, holdOf(account, 100n));

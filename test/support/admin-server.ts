@@ -134,7 +134,7 @@ export async function startAdminServer(
   };
 }
 
-/** A call with a hold that was captured in ledger and balance, as by a worker. */
+/** A call whose hold was captured and settled, as by a worker. */
 export async function settledCall({ money }: Instance, account: string, requestId: string): Promise<void> {
   const held = { account, requestId, maxNanoUsd: 2_000_000n, minNanoUsd: 2_000_000n };
   await money.hold({ ...held, expiresAt: Date.now() + 60_000 });

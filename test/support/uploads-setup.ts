@@ -182,7 +182,7 @@ async function keysOf(s3: S3Client, bucket: string): Promise<string[]> {
 const spoolName = /^inference-\w{24}$/;
 const spoolNames = (): string[] => readdirSync(tmpdir()).filter((name) => spoolName.test(name));
 
-/** Form files that this process, which runs the service, still has open. They have no names any more. */
+/** Form files that this process, which runs the service, still has open. Their names are already removed. */
 export const openSpools = (): string[] =>
   readdirSync("/proc/self/fd").flatMap((fd) => {
     try {

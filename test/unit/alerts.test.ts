@@ -24,7 +24,7 @@ test.each(rules)("$alert asks for series and labels that exist", async ({ expr, 
   expect(faultsOf(expr, shown, await knownSeries())).toEqual([]);
 });
 
-test("every alert has a section of the runbook that says what it means, whom it hurts, where to look and what to do, and back", () => {
+test("every alert has a runbook section with its meaning, impact, places to look and remedy, and every section has an alert", () => {
   const sections = runbook.split(/^### /m).slice(1);
   const described = sections.filter((section) => section.startsWith("Inference"));
   expect(described.map((section) => section.split("\n", 1)[0])).toEqual(names);

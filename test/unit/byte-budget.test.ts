@@ -17,7 +17,7 @@ test("an owner holds at most as much as remains free, and returned bytes are fre
   expect(first.resize(60)).toBe(true);
 });
 
-test("an owner with a limit of its own holds no more than that, in all its shares", () => {
+test("an owner with its own limit holds no more than that, in all its shares", () => {
   const budget = createByteBudget(120);
   const [first, second] = [budget.share("a", 30), budget.share("a", 30)];
   expect([first.resize(20), second.resize(11), second.resize(10)]).toEqual([true, false, true]);

@@ -277,7 +277,7 @@ describe("bound", () => {
     expect(most(90_000)).toBe(90_512n * 9_000n + 90_000n);
   });
 
-  test("gives every input of an embeddings call a context of its own, and no output", () => {
+  test("gives every input of an embeddings call its own context, and no output", () => {
     const { catalog, model } = catalogWith(embeddingsModel);
     const bound = catalog.bound(model, sizeOf({ inputBytes: 1_000_000, messages: 256 }), "standard");
     expect(bound.inputTokens).toBe(256_000);

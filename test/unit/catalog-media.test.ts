@@ -78,7 +78,7 @@ describe("checkInput", () => {
     });
   });
 
-  test("names the field from where the parameters stand in the body", () => {
+  test("names the field by the parameters' place in the body", () => {
     expect(fault(imageModel, { prompt: "a", n: 9 }, "")).toMatchObject({ code: "invalid_value", param: "n" });
     expect(fault(videoModel, { prompt: "a", duration: "5" })).toMatchObject({ param: "input.duration" });
     expect(fault(imageModel, { prompt: "a", image: ["x", 5] }, "")).toMatchObject({ param: "image[1]" });

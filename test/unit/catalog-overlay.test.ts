@@ -67,7 +67,7 @@ describe("an overlay", () => {
     expect(catalog.find("acme/two")).toMatchObject({ contextLength: 50_000, maxOutputTokens: 4_000 });
   });
 
-  test("changes upstreams and the discount, too", () => {
+  test("also changes upstreams and the discount", () => {
     const catalog = load({
       elite_discount_bps: 2_000,
       upstreams: { acme: { concurrency: 7, key_env: null }, other: { provider: "local" } },

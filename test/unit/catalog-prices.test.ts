@@ -104,7 +104,7 @@ describe("cost", () => {
     expect(catalog.cost(model, { input: 1 }, "elite")).toBe(0n);
   });
 
-  test("bills a count without a price of its own as input or as output, never as nothing", () => {
+  test("bills a count without its own price as input or as output, never as nothing", () => {
     const { catalog, model } = catalogWith(textModel);
     const cost = (usage: Usage) => catalog.cost(model, usage, "standard");
     for (const key of ["cached_input", "cache_write", "cache_write_1h", "audio_input"] as const)
@@ -166,7 +166,7 @@ describe("pricing", () => {
   });
 });
 
-test("what an upstream costs is exact, counts what has no cost of its own as its fallback, and can be compared", () => {
+test("an upstream's cost is exact, uses fallbacks for units without their own cost, and can be compared", () => {
   const cost = { input: "0.123456789", output: "2" };
   const { model } = catalogWith({ ...textModel, upstreams: [{ upstream: "acme", model: "one", cost }] });
   const [served] = model.upstreams;

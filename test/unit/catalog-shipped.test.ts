@@ -263,7 +263,7 @@ describe("the models for images and media that are shipped", () => {
 
   const outputUnits = new Set(["image", "second", "minute", "character", "input_image"]);
 
-  test("are priced by what they make alone, but for input images", () => {
+  test("are priced by their output alone, except for input images", () => {
     for (const { id, type, pricing } of mediaModels)
       for (const [key, { unit }] of Object.entries(pricing)) {
         const isOutput = outputUnits.has(unit) && (unit !== "character" || type === "audio");

@@ -74,7 +74,7 @@ test("what compose passes is the variable of the same name, and nothing where th
   expect(passed.filter(([name, value]) => !shape(name).test(value))).toEqual([]);
 });
 
-test("each pool has a service of its own, which gets every setting and the keys of upstreams", () => {
+test("each pool has a separate service, which gets every setting and the keys of upstreams", () => {
   expect(workers.map(([name, service]) => [name, service.environment?.["WORKER_POOLS"]])).toEqual(
     pools.map((pool) => [pool, pool]),
   );

@@ -152,7 +152,7 @@ test("unsigned calls skip validation for models that require signatures", () => 
   expect(parts("gemini-2.5-flash")?.[0]).toEqual({ functionCall: { id: "a", name: "f", args: {} } });
 });
 
-test("images in a result go inside it where the model accepts them, else beside it", () => {
+test("images in a result go inside it where the model accepts them, else next to it", () => {
   const messages = [
     { role: "assistant", tool_calls: [call("a", "look", "{}")] },
     {

@@ -38,7 +38,7 @@ test("a call has the model and stream of its path, and the size of its body", ()
   });
 });
 
-test("fields have two spellings, and one object may stand for a list", () => {
+test("fields have two spellings, and one object may replace a list", () => {
   const snake = {
     contents: {
       role: "USER",

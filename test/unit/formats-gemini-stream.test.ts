@@ -43,7 +43,7 @@ test("an empty stream has a last event with the estimate", () => {
   ]);
 });
 
-test("the finish reason stands whatever comes after it", () => {
+test("the finish reason is final, whatever comes after it", () => {
   const last = streamed([chunk({}, { finish_reason: "length" }), chunk({ content: "" }, { finish_reason: null })]);
   expect(last).toMatchObject([{ candidates: [{ finishReason: "MAX_TOKENS" }] }]);
 });
@@ -89,7 +89,7 @@ test("without alt=sse the stream is one JSON array", () => {
   expect(geminiArrayConverter.native.stream(identity).end(estimate)).toBe("[]");
 });
 
-test("native events pass through but for the model", () => {
+test("native events pass through, except for the model", () => {
   const stream = geminiConverter.native.stream(identity);
   const event = (parts: Json[], fields: Json = {}): Json => ({
     candidates: [{ content: { parts, role: "model" }, index: 0, somethingNew: 1 }],
@@ -145,7 +145,7 @@ test("the provider's events as chunks, usage with the last one", () => {
   expect(stream.usage()).toMatchObject({ prompt_tokens: 5 });
 });
 
-test("a blocked prompt is a refusal in a stream, too; late usage has a chunk of its own", () => {
+test("a blocked prompt is a refusal in a stream as well; late usage has its own chunk", () => {
   const stream = geminiConverter.streamToChat();
   expect(stream.write({ promptFeedback: { blockReason: "SAFETY" } })).toMatchObject([
     { choices: [{ delta: { refusal: "The prompt was blocked: SAFETY." }, finish_reason: "content_filter" }] },

@@ -227,7 +227,7 @@ test("a late system message follows the user's turn if the model supports it", (
   });
 });
 
-test("breakpoints of messages, results and functions stand at the block that they end", () => {
+test("breakpoints of messages, results and functions are at the block that they end", () => {
   const mark = { cache_control: { type: "ephemeral", ttl: "1h" } };
   const short = { cache_control: { type: "ephemeral" } };
   const call = { id: "a", type: "function", function: { name: "look", arguments: "{}" } };
@@ -314,7 +314,7 @@ test("an effort that does not fit is an ignored parameter", () => {
   expect(convertedRequest({ ...forced })["thinking"]).toBeUndefined();
 });
 
-test("sampling is sent to models that support it, one parameter of it, and not beside thinking", () => {
+test("sampling is sent to models that support it, one parameter of it, and not together with thinking", () => {
   expect(converted({ temperature: 1.7 })).toMatchObject({ request: { temperature: 1 }, ignored: ["temperature"] });
   expect(converted({ temperature: 0.2, top_p: 0.9, top_k: 5 })).toMatchObject({
     request: { temperature: 0.2, top_k: 5 },

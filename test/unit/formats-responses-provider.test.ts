@@ -229,7 +229,7 @@ test("a native request changes only in model, cap, store and stored reasoning", 
   });
 });
 
-test("a model that reasons is asked for the state of its reasoning, beside what the caller includes", () => {
+test("a reasoning model's state is requested, in addition to the caller's own `include`", () => {
   const include = (hiddenReasoning: boolean, ...given: string[]) =>
     native.prepare({ input: "Hi", include: given }, { model: "m", cap: 1, capField: "max_tokens", hiddenReasoning })[
       "include"

@@ -173,7 +173,7 @@ test("calls from incomplete chunks: no index, no id, a late name, arguments as a
   ]);
 });
 
-test("text after another item is an item of its own", async () => {
+test("text after another item is a separate item", async () => {
   const { text } = writeAll([
     chunk({ content: "A" }),
     chunk({ reasoning_content: "Hm" }),

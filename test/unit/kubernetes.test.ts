@@ -141,7 +141,7 @@ describe("metrics", () => {
       expect(metricList[name as keyof typeof metricList]).toMatchObject({ of: ["api"], labels: ["pool"] });
   });
 
-  test("a label that the Prometheus operator sets, too, is not renamed", () => {
+  test("a label that the Prometheus operator also sets is not renamed", () => {
     const ofOperator = ["namespace", "service", "pod", "container", "endpoint", "job", "instance"];
     const labels = new Set(Object.values(metricList).flatMap((metric): readonly string[] => metric.labels));
     expect(ofOperator.filter((label) => labels.has(label))).toEqual(["endpoint"]);

@@ -65,7 +65,7 @@ test("letters have tones, blanks and punctuation are silent", async () => {
   expect(point).toBeLessThan(said / 20);
 });
 
-test("characters have tones of their own, and none is clipped", async () => {
+test("characters have distinct tones, and none is clipped", async () => {
   const { samples } = decode((await speech("aaaaaaaaiiiiiiii")).wav);
   const turns = (from: number, to: number) =>
     samples.slice(from, to).filter((each, at) => each < 0 !== (samples[from + at - 1] ?? 0) < 0).length;

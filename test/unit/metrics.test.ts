@@ -47,7 +47,7 @@ test("scrapes that come together share one reading, and the next one reads again
   expect((await read()).value("inference_open_calls")).toBe(2);
 });
 
-test("two processes in one have registries of their own", async () => {
+test("two processes in one have separate registries", async () => {
   const [api, worker] = [open("api"), open("worker")];
   api.metrics.gauge("inference_open_calls", () => [[{}, 1]]);
   expect((await worker.read()).names).toEqual(["inference_build_info"]);

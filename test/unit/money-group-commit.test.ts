@@ -31,7 +31,7 @@ function createStore(limit = 100, pacing?: Pacing) {
   return { add, writes, written };
 }
 
-test("items of one turn are written together, and items that arrive meanwhile go next, in order", async () => {
+test("items of one turn are written together, and items that arrive in the meantime go next, in order", async () => {
   const { add, writes, written } = createStore();
   const first = [add("a", "1", "1"), add("a", "2", "2")];
   const one = await written(1);
@@ -93,7 +93,7 @@ test("an outcome that is an error rejects only its item", async () => {
   expect(await Promise.allSettled(both)).toMatchObject([{ reason: { message: "refused" } }, { value: "stands" }]);
 });
 
-test("paced: writes of few items run beside each other, after one of many the next is alone, and later", async () => {
+test("paced: small writes run concurrently, after a large one the next runs alone, and later", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const { add, writes } = createStore(100, { many: 3, spacingMs: 4, writers: 2 });

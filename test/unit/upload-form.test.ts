@@ -66,7 +66,7 @@ test("a form that breaks off after a write error throws that error", async () =>
   const take = async (file: Readable) => {
     for await (const _ of file) throw new Error("the disk is full");
   };
-  // Nobody reads the file any more by the end of the body.
+  // The file has no reader at the end of the body.
   const { read } = reading([`${fileHead}bytes`], take);
   await expect(read).rejects.toThrow("the disk is full");
 });
