@@ -129,7 +129,7 @@ test("the caller disconnects while a JSON call runs: the answer is charged, then
   expect(provider.requests).toHaveLength(2);
 });
 
-test("the caller disconnects during a stream: aborted at the provider, charged for what was delivered, the slot free", async () => {
+test("the caller disconnects during a stream: aborted at the provider, charged for the delivered part, the slot free", async () => {
   const { provider, client } = await service();
   const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });
   provider.respond({ beforeEvent: { 5: never } });
@@ -152,7 +152,7 @@ test("the caller disconnects during a stream: aborted at the provider, charged f
   await hasFreeSlot(client, customer);
 });
 
-test("callers who disconnect at any moment of their admission: no hold stays, and what ran is charged once", async () => {
+test("callers who disconnect at any moment of their admission: no hold remains, and calls that ran are charged once", async () => {
   const { provider, client } = await service();
   const customer = await client.account("1.00");
   const { hostname, port } = new URL(client.baseUrl);

@@ -52,7 +52,7 @@ test("a worker that pauses longer than its locks last: the provider's job is end
   if (second) await expectFiles(client, second, mockMp4);
 });
 
-test("a worker cut off from Redis ends a call that another one has ended: what was answered is what is stored", async () => {
+test("a worker cut off from Redis ends a call that another one has ended: the delivered answer is the stored one", async () => {
   const shared = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(shared.REDIS_URL);

@@ -5,7 +5,7 @@ import { ask, availableUsd, balanceAfter, fullCostUsd, path, redisOf, startProvi
 import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
-test("Redis comes back empty: the budget of a key has what was spent, for calls side by side through two APIs", async () => {
+test("Redis comes back empty: the budget of a key has the spent amount, for concurrent calls through two APIs", async () => {
   const { stores } = await ownServers({ redis: true });
   const { provider, env } = await startProvider();
   const { bases, client } = await startTwoOfEach(stores, env);

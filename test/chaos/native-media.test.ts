@@ -78,7 +78,7 @@ test("a worker killed while jobs run at Replicate, fal and Google: the next one 
   for (const name of names) expect([changes(providers, name).length, looked(providers, name)]).toEqual([1, 2]);
 });
 
-test("a worker killed while what was made comes: the next one fetches it, for the one price", async () => {
+test("a worker killed while the output arrives: the next one fetches it, for the one price", async () => {
   const { client, providers, ask, replace } = await startService();
   // Submission, poll and result succeed; the file then never arrives.
   providers.fal.respond({ output }, {}, {}, { beforeHeaders: never });

@@ -122,7 +122,7 @@ test("a worker killed under native streams: each ends with its format's own erro
   expect(requests()).toHaveLength(natives.length);
 });
 
-test("an API killed under native streams: the providers are cut, and what was delivered is charged", async () => {
+test("an API killed under native streams: the providers are aborted, and the delivered part is charged", async () => {
   const { api: doomed, requests, stores, env } = await startNatives();
   const streams = await begin(doomed.client);
   doomed.kill("SIGKILL");
@@ -134,7 +134,7 @@ test("an API killed under native streams: the providers are cut, and what was de
   await expectDelivered(client, streams);
 });
 
-test("callers who leave native streams: the providers are cut, and what was delivered is charged", async () => {
+test("callers who disconnect from native streams: the providers are aborted, and the delivered part is charged", async () => {
   const { client, requests } = await startNatives();
   const streams = await begin(client);
   for (const { leave } of streams) leave();

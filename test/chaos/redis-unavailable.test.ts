@@ -113,7 +113,7 @@ test("Redis hangs: new calls get 503 soon, calls in flight come to their end", a
   expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });
 
-test("Redis hangs under load: whatever was sent of a call, it is answered or refused, and charged only if answered", async () => {
+test("Redis hangs under load: every call is answered or refused, however far it was, and charged only if answered", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);

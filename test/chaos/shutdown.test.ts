@@ -45,7 +45,7 @@ async function terminate(process: ServiceProcess) {
   await process.line(({ msg }) => msg === "shutting down");
 }
 
-test("SIGTERM to a worker: what can finish does, the rest gets an error, waiting jobs go to other workers", async () => {
+test("SIGTERM to a worker: calls that can finish do, the others get an error, waiting jobs go to other workers", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env, {
@@ -84,7 +84,7 @@ test("SIGTERM to a worker: what can finish does, the rest gets an error, waiting
   expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });
 
-test("SIGTERM to an API: what can finish does, the rest is decided 0, aborted and gets an error", async () => {
+test("SIGTERM to an API: calls that can finish do, the others are settled at 0, aborted and get an error", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, api } = await startProcesses(stores, env, { api: graceful });

@@ -66,7 +66,7 @@ test("an API killed in the middle of an upload: its hold is released, and nothin
   expect(await availableUsd(client, keeping)).toBe("6.00");
 });
 
-test("an API killed before it could say what it had stored: the same key and file give that upload, paid once", async () => {
+test("an API killed between storing and responding: the same key and file give that upload, paid once", async () => {
   const { stores } = await ownServers({ s3: true });
   // The upload is active, but its key has no record of it.
   const { stores: apiStores, reached } = await holdCommands(stores, ({ update }) => update === "idempotency");

@@ -26,7 +26,7 @@ const shared = ofFile(
   () => {},
 );
 
-test("by keyboard alone one signs in, makes a key, which works and is held to its budget, and revokes it", async () => {
+test("a user signs in by keyboard alone, creates a key, which works within its budget, and revokes it", async () => {
   const { service } = shared;
   const { page, own } = await signedOut(browser, service);
   await tabTo(page, page.getByLabel("API key"));
@@ -72,7 +72,7 @@ test("by keyboard alone one signs in, makes a key, which works and is held to it
   await expect(client.chat.completions.create(asking(localModel))).rejects.toMatchObject({ status: 401 });
 });
 
-test("spend by day is what the ledger says, to the last digit, and so are the requests that a filter leaves", async () => {
+test("spend by day equals the ledger's, to the last digit, and so do the requests that a filter selects", async () => {
   const { service, money } = shared;
   const { page, customer } = await signedIn(browser, service);
   const { openai } = customer;

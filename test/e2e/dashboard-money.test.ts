@@ -21,7 +21,7 @@ const shared = ofFile(
   () => {},
 );
 
-test("an operator records what was paid back to a payer, and the dialog says why another amount is refused", async () => {
+test("an operator records a refund to a payer, and the dialog says why another amount is refused", async () => {
   const { service, money } = shared;
   const memo = "memo-of-the-payment";
   await money.creditPayment({ memo, messageHash: "hash", nanoUsd: 40_000_000n, transaction: "6".repeat(88) });

@@ -51,7 +51,7 @@ test("an answer appears piece by piece, and the balance, the page and the ledger
   await expect.poll(() => figure(page, "Available").textContent()).toBe(available);
 });
 
-test("Stop in mid-answer leaves what came, closes the provider's connection, and charges what the ledger says", async () => {
+test("Stop in mid-answer keeps the received text, closes the provider's connection, and shows the ledger's charge", async () => {
   const { service, provider } = shared;
   const { page, customer } = await signedIn(browser, service, {
     expectedErrors: /status of 404 .*\/v1\/requests\/req_/,
@@ -88,7 +88,7 @@ test("Stop in mid-answer leaves what came, closes the provider's connection, and
   expect(await shown.textContent()).toBe(moneyShown(second?.amount_usd ?? ""));
 });
 
-test("an image says its place in the queue and the time it takes, and then what the ledger says it cost", async () => {
+test("an image shows its place in the queue and its duration, and then its cost in the ledger", async () => {
   const { service, provider, storage } = shared;
   const { page, customer } = await signedIn(browser, service, { origins: [storage] });
   await page.goto("/dashboard/playground?model=local/image");

@@ -64,7 +64,7 @@ test("without a connection the page says so and stays, and with it comes back by
   expect(await page.getByRole("status").allTextContents()).toEqual([]);
 });
 
-test("an answer that fails leaves what was read before, and says that it is old", async () => {
+test("a failed query leaves the previous data, and marks it as old", async () => {
   const { page } = await opened("5.00", /status of 502/);
   await page.getByText("$5.00").first().waitFor();
   await page.route("**/v1/balance", (route) => route.fulfill({ status: 502 }));

@@ -177,7 +177,7 @@ test("an error is its message and exit code 1", async () => {
   expect(await admin("plans", "list")).toMatchObject({ code: 1, err: expect.stringContaining("unknown command") });
 });
 
-test("an unreachable service is reported with what to do", async () => {
+test("an unreachable service is reported with a remedy", async () => {
   const { server, admin } = await setup();
   expect(await admin("accounts", "list", "--token", "wrong")).toMatchObject({
     code: 1,

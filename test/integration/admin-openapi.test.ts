@@ -34,7 +34,7 @@ test("it is served to operators alone", async () => {
   expect(Object.keys(served.paths)).toEqual(Object.keys(document.paths));
 });
 
-test("each route is described with all its methods, and answers to each as it says", async () => {
+test("each route is described with all its methods, and responds to each as described", async () => {
   const server = await startAdminServer();
   const account = (await server.ask("POST", "/accounts", { name: "acme" })).body.id;
   await server.ask("POST", `/accounts/${account}/credits`, { amount_usd: "5", idempotency_key: "a" });

@@ -84,7 +84,7 @@ test.each([
   expect((await ask("GET", "/owed/total")).body).toMatchObject({ owed_usd: "0.04" });
 });
 
-test("only payments are paid back: an account is none, nor is what is not there", async () => {
+test("only payments are refunded: neither accounts nor unknown ids are", async () => {
   const { ask, money } = await startOwing([]);
   const account = await openAccount(money, 1_000_000_000n);
   const refund = { amount_usd: "0.01", transaction: signature(5) };
@@ -93,7 +93,7 @@ test("only payments are paid back: an account is none, nor is what is not there"
   expect(await ask("GET", "/owed?over=maybe")).toMatchObject({ status: 400, body: { error: { param: "over" } } });
 });
 
-test("what charges accrued is listed by token, then as batches; entries say what they gave and to which batch", async () => {
+test("accrued charges are listed by token, then as batches; entries show their share and batch", async () => {
   const server = await startAdminServer();
   const { ask, payments, mongo } = server;
   const log = createLogger("test", "silent");

@@ -151,7 +151,7 @@ describe("an invalid request", () => {
   });
 });
 
-test("what does not exist is a 404, a wrong method a 405, and a body over 100 KB a 413", async () => {
+test("an unknown resource is a 404, a wrong method a 405, and a body over 100 KB a 413", async () => {
   const { ask } = await startAdminServer();
   for (const [method, path, body] of [
     ["GET", "/accounts/acct_none"],

@@ -115,7 +115,7 @@ test("the hold covers the price of the lifetime that a request asks for", async 
   expect(await inputCost(shortCacheModel, "1h")).toBe(await inputCost(shortCacheModel, "5m"));
 });
 
-describe("what has no price is dropped and named", () => {
+describe("breakpoints without a price are dropped and named", () => {
   const cases = [
     [shortCacheModel, "cache_control.ttl", mark(), { cache_write: 300 }],
     [uncachedModel, "cache_control", {}, {}],

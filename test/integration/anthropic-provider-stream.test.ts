@@ -8,7 +8,7 @@ const block = { type: "content_block_start", index: 0, content_block: { type: "t
 const end = { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } };
 const stop = { type: "message_stop" };
 
-test("the events come as the provider gave them, its pings and what nobody here knows of too", async () => {
+test("the events arrive as the provider sent them, including its pings and unknown ones", async () => {
   const { mock, stream } = await startAnthropic();
   const events = [
     start,

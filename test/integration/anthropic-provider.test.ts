@@ -49,7 +49,7 @@ test.each([
   expect(mock.requests[0]?.path).toBe(path);
 });
 
-test("of the caller's headers only the version and the beta are sent", async () => {
+test("only the version and the beta of the caller's headers are sent", async () => {
   const { mock, provider, call, stream, count } = await startAnthropic();
   const headers = {
     "anthropic-version": "2026-10-21",

@@ -89,7 +89,7 @@ test("credits, payments and refunds keep their ids, so none counts twice after y
   expect((await money.balances([paymentAccount("memo")])).get(paymentAccount("memo"))).toBe(5_000n);
 });
 
-test("a call whose deadline is long past is not decided again", async () => {
+test("a call whose deadline is long past is not captured again", async () => {
   const bank = await startArchive();
   const account = await openAccount(bank.money, 1_000n);
   const hold = await held(bank.money, holdOf(account, 100n));

@@ -160,7 +160,7 @@ test("a call without an output cap is shortened to what the budget covers", asyn
   expect([cap >= 500, cap < 520]).toEqual([true, true]);
 });
 
-test("a call that is refused after its take, and an upload, leave in the budget what they cost", async () => {
+test("a call refused after its reservation, and an upload, leave their cost in the budget", async () => {
   const { service } = running;
   const account = await service.account("100");
   const fields = { budget: { limit_usd: "1", period: "total" }, limits: { tokens_per_minute: 10 } };

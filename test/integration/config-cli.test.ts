@@ -34,7 +34,7 @@ const stores = {
   S3_SECRET_ACCESS_KEY: "hunter2",
 };
 
-test("shows what is set, where from, which upstreams have keys, and likely typos, without a secret", async () => {
+test("shows the settings, their sources, the upstreams with keys, and likely typos, without a secret", async () => {
   const FAL_KEY_FILE = join(folder, "fal");
   await writeFile(FAL_KEY_FILE, "hunter2-fal\n");
   const typos = { OPENAI_APIKEY: "hunter2", X402_FEE_PAYER_KEYS: "hunter2", REDIS_URI: "hunter2", HOSTNAME: "box" };

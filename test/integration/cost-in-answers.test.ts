@@ -96,7 +96,7 @@ test.each(["/v1/chat/completions", "/v1/responses"])("%s: usage that is estimate
   }
 });
 
-test("a call that cost more than was held shows what was charged", async () => {
+test("a call that cost more than its hold shows the charged amount", async () => {
   const customer = await running.service.account("5");
   const usage = { prompt_tokens: 10, completion_tokens: 1_000_000, total_tokens: 1_000_010 };
   for (const stream of [false, true]) {

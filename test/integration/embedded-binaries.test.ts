@@ -89,7 +89,7 @@ test("a fetched program that does not run is refused and not cached", async () =
   expect(await readdir(cacheDir)).toEqual([]);
 });
 
-test("a missing server is one message: what was tried, and what to do", async () => {
+test("a missing server is one message with the attempts and a remedy", async () => {
   const { env, cacheDir } = await onlyGo();
   const failure = await findBinaries({ env, cacheDir }).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(MissingServerError);

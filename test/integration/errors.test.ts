@@ -242,7 +242,7 @@ describe("keys", () => {
 });
 
 describe("accounts", () => {
-  test("frozen: 403 whatever is asked, and served again once it is not", async () => {
+  test("frozen: every request gets a 403, and is served again once the account is unfrozen", async () => {
     const customer = await running.service.account("1", { limits: { requests_per_minute: 9 } });
     // The account has a lease from now on.
     expect((await customer.post(chat, hi)).status).toBe(200);

@@ -412,7 +412,7 @@ describe.each(providers)("$target.name", ({ target, events, errorEvent, expected
     expect([textIn(items.slice(0, -1)), items.at(-1)]).toEqual(["abcdefgh", problemAt]);
   });
 
-  test("a caller who disconnects from a stream: the provider's request is cut, what was delivered is charged", async () => {
+  test("a caller who disconnects from a stream: the provider's request is aborted, the delivered part is charged", async () => {
     const { client, customer } = await callerOfHealthyProvider(target);
     const mock = target.mock?.(served);
     const asked = mock?.requests.length ?? 0;
@@ -451,7 +451,7 @@ describe.each(providers)("$target.name", ({ target, events, errorEvent, expected
   });
 });
 
-test("local: a failing stream ends with an error, and what was delivered is charged", async () => {
+test("local: a failing stream ends with an error, and the delivered part is charged", async () => {
   const { client, customer } = await newCaller(served);
   const { delivered, error } = await readUntilError(
     await client.models.generateContentStream(asking(local.model, "stream-error:3")),

@@ -197,7 +197,7 @@ test("if the first upstream fails the second one serves the call, for one charge
   expect(running.provider.requests.map(({ body }) => body["model"])).toEqual(["gpt-image-2", "their-image"]);
 });
 
-test("images inside the answer count against the worker's memory: what does not fit is 503 before a provider is called", async () => {
+test("images inside the answer count against the worker's memory: one that does not fit is 503 before a provider is called", async () => {
   // Two images of usual size, and their base64.
   const { service, provider } = small;
   const customer = await service.account("1");

@@ -35,7 +35,7 @@ describe.each(faces)("$name", (face) => {
   });
 });
 
-test("as many tokens as an embeddings request may have are read", async () => {
+test("an embeddings request with the maximum number of tokens is read", async () => {
   const customer = await running.service.account("0.01");
   const input = list(256, () => list(8_192, (i) => String(2_147_000_000 + i)));
   const response = await customer.post("/v1/embeddings", `{"model":"openai/text-embedding-3-small","input":${input}}`);

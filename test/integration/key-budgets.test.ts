@@ -174,7 +174,7 @@ test("a total never resets", async () => {
   );
 });
 
-test("what was in flight when a budget was set is counted when it is over", async () => {
+test("a call in flight when a budget is set is counted when it ends", async () => {
   const { a, account, advance } = await startBudget(1n);
   const { key, secret } = await a.keys.issue(account.id, {});
   await a.keys.update(key.id, { budget: { limitNanoUsd: 10n * usd, period: "total" } });

@@ -65,7 +65,7 @@ test("a slot says how many calls of its key were in flight before it, in all ins
   expect((await taking()).inFlight).toBe(1);
 });
 
-test("what remains and the time until the limit is full again are returned", async () => {
+test("the remaining amount and the time until the limit is full again are returned", async () => {
   const { take } = await setup({ requestsPerMinute: 60, tokensPerMinute: 6_000 });
   const begunAt = performance.now();
   const { requests, tokens } = await take(600);
@@ -237,7 +237,7 @@ test("the scripts are loaded again by a Redis that lost them", async () => {
   await expect(take()).resolves.toBeDefined();
 });
 
-test("what comes for a key in one turn is one script, which takes what it has just freed", async () => {
+test("a key's commands of one turn are one script, which reuses the slots that it frees", async () => {
   const { stores } = await ownServers({ redis: true });
   const { keys, redis, caller, taking } = await setup({ concurrentRequests: 3, tokensPerMinute: 30 }, stores);
   const running = await Promise.all(["req_1", "req_2", "req_3"].map((id) => taking(10, id)));
@@ -262,7 +262,7 @@ const step = fc.record({
   tokens: fc.integer({ min: 1, max: 40 }),
 });
 
-test("what goes in one script ends as what goes one by one", async () => {
+test("commands in one script have the same results as single commands", async () => {
   const limits = { requestsPerMinute: 4, tokensPerMinute: 60, concurrentRequests: 2 };
   const together = await setup(limits);
   const single = await setup(limits, together.stores);

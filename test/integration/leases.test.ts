@@ -50,7 +50,7 @@ test("200 calls through two instances, on money for twenty: all of it is used, n
   await expectClosed(money, account, 0n);
 });
 
-test("what one instance does not use another one gets, and only then is a balance insufficient", async () => {
+test("another instance gets the unused money of one, and only then is a balance insufficient", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 1_000n });
   const bus = createRecallBus();
   const [one, two] = [money, await another()].map((bank, at) => leasesOf(bank, `api_${at}`, bus(`api_${at}`)));
@@ -154,7 +154,7 @@ test.each(["lose the answer", "lose the request"] as const)(
   },
 );
 
-test("the first growth of a lease was lost: the sweeper returns what it took", async () => {
+test("the first growth of a lease was lost: the sweeper returns its money", async () => {
   const { uri, account, money: bank, clock } = await startBank();
   const wire = await brokenWire(uri, (command) => (command["findAndModify"] ? "lose the answer" : "pass"));
   const { money } = await startMoney(wire, clock);

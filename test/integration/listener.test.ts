@@ -95,7 +95,7 @@ describe("a declared length over the limit", () => {
   );
 });
 
-describe("what Node's server refuses has our error body", () => {
+describe("requests that Node's server refuses get our error body", () => {
   const get = (...lines: readonly string[]) => ["GET /v1/models HTTP/1.1", ...lines, "", ""].join("\r\n");
   const webSocketOn = (path: string) =>
     headOf("GET", path, { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": 13 });

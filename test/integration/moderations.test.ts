@@ -83,7 +83,7 @@ test.each<[what: string, input: unknown, param: string]>([
   expect(running.provider.requests).toEqual([]);
 });
 
-test("a body of more than a megabyte is refused, because nobody pays for it", async () => {
+test("a body of more than a megabyte is refused, because the call is free", async () => {
   const customer = await running.service.account("0");
   const response = await customer.post(path, { model: hosted, input: "a".repeat(1024 * 1024) });
   expect(await refusalOf(response)).toMatchObject({ status: 413, error: { code: "request_too_large" } });

@@ -37,7 +37,7 @@ test("a group with one call that is applied already applies the others", async (
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("an application whose answers were lost is retried and counts once; other accounts do not wait", async () => {
+test("a settlement whose answers were lost is retried and counts once; other accounts do not wait", async () => {
   const { money, uri, account } = await startBank();
   const other = await openAccount(money, 10n);
   let lost = 0;

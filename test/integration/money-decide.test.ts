@@ -93,7 +93,7 @@ test("one of several concurrent decisions wins, and all return its entry", async
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("of two decisions for one call in one group the first wins", async () => {
+test("the first of two captures for one call in one group wins", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   const [first, second] = await Promise.all([

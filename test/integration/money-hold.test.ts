@@ -15,7 +15,7 @@ import {
   times,
 } from "../support/money-setup.ts";
 
-test("of concurrent calls in several processes exactly those that the balance covers are held", async () => {
+test("exactly those concurrent calls of several processes that the balance covers get a hold", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 2_099n });
   const processes = [money, await another(), await another()] as const;
   const asked = times(200, (at) => holdOf(account, 100n, { minNanoUsd: at % 2 === 0 ? 100n : 1n }));

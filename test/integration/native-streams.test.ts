@@ -132,7 +132,7 @@ describe.each(streamFaces)("$name", (face) => {
     },
   );
 
-  test("a caller who leaves a stream: the provider's request is cut, what was delivered is charged", async () => {
+  test("a caller who disconnects from a stream: the provider's request is aborted, the delivered part is charged", async () => {
     const customer = await customerOfHealthyProvider();
     const asked = running.provider.requests.length;
     running.provider.respond({ events: [...begun, mockChunk({ content: "never sent" })], beforeEvent: { 2: never } });

@@ -72,7 +72,7 @@ test.each([
   expect(await charges(customer)).toHaveLength(1);
 });
 
-test("the local model takes what OpenAI's models take: speed makes a tape faster, instructions change nothing", async () => {
+test("the local model accepts the same fields as OpenAI's models: speed makes a tape faster, instructions change nothing", async () => {
   const customer = await running.service.account("1");
   const usual = await spoken(customer, { ...saying, input: "x".repeat(90) });
   const fast = { ...saying, input: "x".repeat(90), speed: 2, instructions: "Speak softly." };

@@ -222,7 +222,7 @@ describe("sampling", () => {
   });
 });
 
-describe("what reaches the provider", () => {
+describe("the provider's request", () => {
   test.each([false, true])("a strict upstream gets no field that it does not know, stream: %s", async (stream) => {
     const customer = await running.service.account("1");
     const extras = { x_new: { deep: [1, null, "ü"] }, top_k: 3, thinking: { type: "enabled" } };

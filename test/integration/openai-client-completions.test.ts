@@ -95,7 +95,7 @@ test.each<[field: string, fields: object]>([
   await expectUntouched(served.service, customer, "1.00");
 });
 
-test("a stream that breaks ends with the error, and what was delivered is charged", async () => {
+test("a stream that breaks ends with the error, and the delivered part is charged", async () => {
   const customer = await served.service.account("1");
   const body = { model: local.model, prompt: "stream-error:4", stream: true };
   const text = await (await customer.post("/v1/completions", body)).text();

@@ -228,7 +228,7 @@ describe("a provider's model", () => {
     ]);
   });
 
-  test("what the model does not take is named, omitted, and costs nothing; size auto is its default", async () => {
+  test("unsupported fields are named, omitted, and cost nothing; size auto is the model's default", async () => {
     const customer = await running.service.account("1");
     const hints = { style: "vivid", user: "u-1" };
     const taken = { size: "auto", quality: "low", background: "auto", moderation: "low", output_format: "webp" };

@@ -198,7 +198,7 @@ describe("reasoning", () => {
     expect(running.provider.requests[0]?.body["input"]).toEqual([input[0], input[2]]);
   });
 
-  test("what models that do not reason refuse is the caller's to leave out", async () => {
+  test("fields that models without reasoning refuse are passed on, and are the caller's error", async () => {
     const { openai } = await running.service.account("1");
     const asking = openai.responses.create({
       model: nativeModel,

@@ -85,7 +85,7 @@ test.each([
   expect(await costOf(customer, response)).toBe(100_000n);
 });
 
-test("the local model takes a temperature, and gives the times of words where they are asked for", async () => {
+test("the local model accepts a temperature, and returns the times of words on request", async () => {
   const customer = await running.service.account("1");
   const asked = { model: local, file: await recording(), temperature: 0.2, response_format: "verbose_json" } as const;
   const { transcriptions } = customer.openai.audio;

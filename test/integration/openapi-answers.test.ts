@@ -77,7 +77,7 @@ test("a stream in Gemini's format is an array without alt=sse", async () => {
   }
 });
 
-test("what is read or deleted has the described shape and headers", async () => {
+test("responses to reads and deletions have the described shape and headers", async () => {
   const { service } = running;
   const { document, rich, recording } = await openCaller(service);
   const create = async (path: string, body: unknown, type = "application/json") =>

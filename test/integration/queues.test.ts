@@ -42,7 +42,7 @@ const callsOf = ({ data }: Pick<Job, "data">) => payloadsOf(data).map((each) => 
 
 const withKey = (requestId: string) => paidCall(requestId, { idempotencyKeyId: "idem_1" });
 
-test("what one API instance admits in one turn rides in one job, and other processes find it by the instance", async () => {
+test("calls that one API instance admits in one turn share one job, and other processes find it by the instance", async () => {
   const stores = await testStores();
   const queues = await open(stores);
   const payloads = ["req_1", "req_2"].map((id) => paidCall(id, { body: { json: '{"model": "local/chat"}' } }));

@@ -15,7 +15,7 @@ const recordings = readdirSync(folder).map((file) => ({
 }));
 const served = geminiService();
 
-test.each(recordings)("what $name $version sends is answered in its format and charged", async ({ requests }) => {
+test.each(recordings)("requests of $name $version are answered in its format and charged", async ({ requests }) => {
   const { service } = served;
   const customer = await service.account("1000");
   const counted = new Map<string, Counted>();

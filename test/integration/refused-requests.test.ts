@@ -57,7 +57,7 @@ test("a refused request is found by its id, by its own account and key, and by a
   }
 });
 
-test("of one account 60 refusals a minute are logged and stored, for a day, and the others are counted", async () => {
+test("60 refusals per minute and account are logged and stored for a day, and the others are counted", async () => {
   const { clock, advance } = movableClock();
   let lines = "";
   const log = createLogger("test", "info", { write: (line) => void (lines += line) });

@@ -91,7 +91,7 @@ test("announced headers go with the first frame alone, as last announced", async
   expect((await whole.ended).outcome).toEqual({ cost: "5", headers: { "x-ignored-params": "a" } });
 });
 
-test("the first text is sent at once, what follows is gathered", async () => {
+test("the first text is sent at once, later texts are gathered", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ writer: clock });
   const { frames } = collect(reader, "req_1");
@@ -109,7 +109,7 @@ test("the first text is sent at once, what follows is gathered", async () => {
   expect(clock.pending()).toBe(0);
 });
 
-test("what several calls write in one turn is one entry, and so is what they gather; a first text does not wait for it", async () => {
+test("several calls' writes of one turn are one entry, and so are their gathered texts; a first text does not wait for it", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ writer: clock });
   const calls = ["req_1", "req_2", "req_3"].map((id) => ({
@@ -139,7 +139,7 @@ test("what several calls write in one turn is one entry, and so is what they gat
   }
 });
 
-test("an entry holds at most 256 KB; what is longer has its own, and harms no other call", async () => {
+test("an entry has at most 256 KB; a longer text has its own, and harms no other call", async () => {
   const { replies, entries } = await unread();
   const text = "€".repeat(20_000);
   const calls = Array.from({ length: 20 }, (_, i) => `req_${i}`);
@@ -182,7 +182,7 @@ test("a call that writes faster than Redis takes it has to wait, the others do n
   expect(blocked).toBe(1);
 });
 
-test("the last frame carries what was gathered, and no timer remains", async () => {
+test("the last frame carries the gathered text, and no timer remains", async () => {
   const clock = createManualClock();
   const { reader, replies } = await bothEnds({ writer: clock });
   const { frames, ended } = collect(reader, "req_1");
@@ -419,7 +419,7 @@ test("the lease is renewed, and a missing stream is created again", async () => 
   expect((await ended).data).toBe("a");
 });
 
-test("who waits for what was written, and Redis lost it, waits no longer than the next one who asks", async () => {
+test("a wait for a write that Redis lost ends with the next waiter's", async () => {
   const { reader, commands } = await bothEnds();
   vi.spyOn(commands, "xadd").mockResolvedValueOnce("1-1");
   const lost = reader.caughtUp();

@@ -44,7 +44,7 @@ test("a merchant without a token account cannot be paid", async () => {
   expect(await chain.balance(payer.address)).toBe(5_000_000n);
 });
 
-test("a payment whose blockhash has expired cannot be settled any more", async () => {
+test("a payment whose blockhash has expired can no longer be settled", async () => {
   const { chain, newFacilitator, pay } = await payments();
   const { payload, requirements } = await pay(1_000n);
   chain.advance(151);

@@ -205,7 +205,7 @@ test("the whole input is held for and charged, and errors name the caller's own 
     ]);
 });
 
-test("what is over 64 KB is in object storage", async () => {
+test("a response over 64 KB is in object storage", async () => {
   const customer = await running.service.account("10");
   const input = randomBytes(150_000).toString("base64");
   const { id } = await respond(customer, { model: nativeModel, input, max_output_tokens: 16 }, false);
@@ -218,7 +218,7 @@ test("what is over 64 KB is in object storage", async () => {
   await expect(customer.openai.responses.retrieve(id)).rejects.toMatchObject({ status: 404 });
 });
 
-test("what cannot be stored goes out, and what is too large to be sent again is refused", async () => {
+test("a response that cannot be stored is delivered, and one too large to be sent again is refused", async () => {
   const { service, provider } = await startWithProvider({
     S3_ENDPOINT: "http://127.0.0.1:1",
     BODY_LIMIT_BYTES: "2000",

@@ -247,7 +247,7 @@ test("MiniMax's own details go back unchanged", async () => {
   expect(body?.messages.find(({ tool_calls }) => tool_calls)?.["reasoning_details"]).toEqual(details);
 });
 
-test("hints that a server refuses are dropped and named; what it takes arrives", async () => {
+test("hints that a server refuses are dropped and named; the others arrive", async () => {
   const refused = {
     openai: "metadata",
     mistral: "seed,store,user,safety_identifier",
@@ -306,7 +306,7 @@ test("Grok's reasoning is billed though its count of the answer leaves it out, c
   expect(entries.map((entry) => entry?.amount_usd)).toEqual(["-0.001395", "-0.401372", "-0.802748"]);
 });
 
-test("what xAI refuses and a caller means is the caller's 400, and costs nothing", async () => {
+test("a field that xAI refuses and a caller relies on is the caller's 400, and costs nothing", async () => {
   for (const refused of [{ stop: ["END"] }, { reasoning_effort: "none" }]) {
     const { status, text } = await ask(models.xai, { ...conversation(), ...refused });
     const { error } = JSON.parse(text) as { error: { message: string } };

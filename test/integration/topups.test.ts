@@ -40,7 +40,7 @@ test("a payment with the reference is credited once, and the top-up shows it", a
   expect(await all.money.check()).toMatchObject({ ok: true });
 });
 
-test("what is not finalized is not credited", async () => {
+test("a payment that is not finalized is not credited", async () => {
   const all = await startTopups();
   const account = await all.account();
   const topup = await all.topups.open(account, usd("5"));
@@ -51,7 +51,7 @@ test("what is not finalized is not credited", async () => {
   expect(await all.run()).toEqual(one);
 });
 
-test("what arrives twice, late or in another amount is credited as it arrived", async () => {
+test("a payment that arrives twice, late or in another amount is credited as received", async () => {
   const all = await startTopups();
   const account = await all.account();
   const topup = await all.topups.open(account, usd("5"));

@@ -125,7 +125,7 @@ test("the calls of one job belong to the traces of their callers", async () => {
   expect(receiver.refused).toEqual([]);
 });
 
-test("prompts and answers are recorded when that is asked for, cut, and in the shape of the conventions", async () => {
+test("prompts and answers are recorded on request, shortened, and in the shape of the conventions", async () => {
   const receiver = await startOtlpReceiver();
   const env = { ...receiver.env, OTEL_CAPTURE_CONTENT: "true", NATIVE_FORMATS_ANY_MODEL: "on" };
   const { service, provider } = await startWithProvider(env);
@@ -151,7 +151,7 @@ test("prompts and answers are recorded when that is asked for, cut, and in the s
   expect(receiver.refused).toEqual([]);
 });
 
-test("who begins no call causes no span, and an invalid header begins a new trace", async () => {
+test("requests other than calls cause no span, and an invalid header begins a new trace", async () => {
   const { service, customer, receiver } = await traced();
   const { trace, traceparent } = caller(30);
   const headers = { traceparent, "content-type": "application/json" };
@@ -192,7 +192,7 @@ test("a caller who disconnects ends the trace", async () => {
   expect(only(spans, "process chat").attributes["inference.status"]).toBe("cancelled");
 });
 
-test("of a video the submission, each poll and the download are spans of its attempt", async () => {
+test("a video's submission, each poll and the download are spans of its attempt", async () => {
   const receiver = await startOtlpReceiver();
   const clip = {
     id: "test/video",

@@ -14,7 +14,7 @@ async function heldCall(money: Money, account: string, number: number, instance 
   };
 }
 
-test("what a dead instance has not delivered is refunded once, whenever it is charged", async () => {
+test("an undelivered call of a dead instance is refunded once, whenever it is charged", async () => {
   const { money, mongo, account, clock, another } = await startBank();
   const call = (number: number) => heldCall(money, account, number);
   const [delivered, open, late] = [await call(0), await call(1), await call(2)];

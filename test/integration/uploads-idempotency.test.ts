@@ -68,7 +68,7 @@ test("the same start of a multipart upload under the same key returns the upload
   expect(await customer.list()).toHaveLength(1);
 });
 
-test("of two at once one uploads, the other waits without sending, and both get the same answer", async () => {
+test("one of two concurrent requests uploads, the other waits without sending, and both get the same answer", async () => {
   const customer = await there.customer();
   const file = fileOf("mp4", mebi);
   const head = headOf(customer, {

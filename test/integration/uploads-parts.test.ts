@@ -171,7 +171,7 @@ test("an upload in parts cannot be completed after its time", async () => {
   await there.files.expire();
 });
 
-test("of 50 concurrent uploads in parts 20 are admitted; each that ends frees a slot", async () => {
+test("20 of 50 concurrent uploads in parts are admitted; each that ends frees a slot", async () => {
   const customer = await there.customer();
   const start = async (by: Uploader = customer) => {
     const response = await by.start(1_000, "image/png");

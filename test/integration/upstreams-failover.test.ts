@@ -266,7 +266,7 @@ test("Retry-After is that of the upstream which comes back first", async () => {
   expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 9 });
 });
 
-test("an upstream without its key is passed over, and its state says so", async () => {
+test("an upstream without its key is skipped, and its state says so", async () => {
   const { call, upstreams } = await startUpstreams(2, { env: { PROVIDER_0_API_KEY: "" } });
   expect(upstreams.states()).toEqual({ "provider-0": "no key", "provider-1": "ready" });
   const { json, record } = call();

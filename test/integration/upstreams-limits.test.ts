@@ -89,7 +89,7 @@ test("streams that always break in the middle open the breaker too", async () =>
   expect(upstreams.states()["provider-0"]).toBe("open");
 });
 
-test("what one account's requests provoke takes the model from that account alone", async () => {
+test("failures that one account's requests provoke block the model for that account alone", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   const by = (account: string) => () => call("test/model", undefined, account);
   await failTimes(mocks[0], 5, by("acct_bad"));

@@ -195,7 +195,7 @@ test("closed days are not summed again, a day without a run is, and a row withou
   expect(await costs()).toEqual([1n, 2n]);
 });
 
-test("what a run that died has begun is repeated, and its late writes change nothing", async () => {
+test("the unfinished work of a dead run is repeated, and its late writes change nothing", async () => {
   const { money, mongo, account } = await startBank({ balanceNanoUsd: 10_000n });
   await Promise.all(times(3, async () => money.settle(decisionOf(await held(money, holdOf(account, 100n)), 7n))));
   await money.sumUsage();

@@ -51,7 +51,7 @@ test("a worker is in the registry a second after it came, and out of it a second
   await shows(() => registry.serving("chat") === 0);
 });
 
-test("what workers measured is averaged over them; a record that says it in another way still counts", async () => {
+test("measurements are averaged over workers; a record in another shape still counts", async () => {
   const stores = await testStores();
   const speeds = (streamMs: number, calls: number) => ({ local: { chat: { calls, streamMs } } });
   const workers = await Promise.all([
@@ -156,7 +156,7 @@ test("a worker of a newer version, with unknown pools and states, is in the regi
   ]);
 });
 
-test("what was added is no backlog while a worker has a free slot for it, or when it has ended", async () => {
+test("an added call is no backlog while a worker has a free slot for it, or when it has ended", async () => {
   const stores = await testStores();
   const [{ registration }, { registry, shows }] = [await openWorker(stores, "wrk_1"), await openApi(stores)];
   await registration.write();
@@ -169,7 +169,7 @@ test("what was added is no backlog while a worker has a free slot for it, or whe
   expect(registry.backlog("chat")).toBe(2);
 });
 
-test("the backlog is what waits and what was added since it was read", async () => {
+test("the backlog is the number of waiting calls and those added since it was read", async () => {
   const stores = await testStores();
   const { registry, queues, shows } = await openApi(stores);
   await Promise.all([0, 1, 2].map((i) => queues.enqueue("chat", paidCall(`req_${i}`), i)));

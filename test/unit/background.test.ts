@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createBackground } from "../../shared/platform/background.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 
-test("settled waits for all work, also for what work starts, and a rejection is logged once with its fields", async () => {
+test("settled waits for all work, including work that it starts, and a rejection is logged once with its fields", async () => {
   const lines: string[] = [];
   const background = createBackground({ log: createLogger("test", "info", { write: (line) => lines.push(line) }) });
   await background.settled();

@@ -53,7 +53,7 @@ describe.each(byId(texts))("%s", (_, model) => {
     expect(model.inputModalities[0]).toBe("text");
   });
 
-  test("lists audio among its outputs if it may be asked to speak", () => {
+  test("lists audio among its outputs if it can speak", () => {
     const spoken = { modalities: ["text", "audio"], audio: { voice: "alloy", format: "wav" } };
     expect(isAdmitted(model, spoken)).toBe(model.outputModalities.includes("audio"));
   });
@@ -174,7 +174,7 @@ const exceptionsOf = (id: string): readonly string[] => {
   ];
 };
 
-test.each(byId(texts))("%s lists the parameters that reach its upstreams, but for what these refuse", (id, model) => {
+test.each(byId(texts))("%s lists the parameters that reach its upstreams unless these refuse them", (id, model) => {
   const reaching = Object.keys(uses).filter((parameter) => reachesAll(model, parameter));
   const exceptions = exceptionsOf(id);
   const efforts = model.reasoning?.supported_efforts ?? [];
@@ -202,7 +202,7 @@ test("every shipped model has a description of one sentence, and no two have the
 describe("an entry", () => {
   const load = (more: Json) => catalogWith({ ...textModel, ...more }).model;
 
-  test("lists what it says of reasoning, deprecation and exceptions", () => {
+  test("lists its details on reasoning, deprecation and exceptions", () => {
     const more = { released: "2026-01", deprecated_at: "2026-11-01", unsupported_parameters: ["seed", "stop"] };
     const model = load({ ...more, reasoning: { efforts: ["none", "high"], default: "high" }, description: "One." });
     expect(model).toMatchObject({ description: "One.", deprecatedAt: Date.UTC(2026, 10, 1) / 1000 });

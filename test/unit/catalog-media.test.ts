@@ -29,7 +29,7 @@ function fault(entry: Json, value: Json, at: "" | "input" = "input"): Pick<Servi
 }
 
 describe("checkInput", () => {
-  test("an image model's hints: what it has no field for is omitted; auto, where it has none, is no value", () => {
+  test("an image model's hints: unsupported ones are omitted; auto, where it has none, is no value", () => {
     const { catalog, model } = catalogWith({
       ...imageModel,
       input_schema: { ...(imageModel["input_schema"] as Json), additionalProperties: false },

@@ -175,7 +175,7 @@ describe("the models for images and media that are shipped", () => {
   const costUsd = (id: string, input: Json, usage: Json) =>
     Number(catalog.cost(modelOf(id), usage, "standard", input)) / 1e9;
 
-  test("cost what the local ones say", () => {
+  test("have the prices of the local ones", () => {
     expect(listUsd("local/image")).toEqual({ image: "0.01", input_image: "0.002" });
     expect(listUsd("local/speech")).toEqual({ character: "0.000005" });
     expect(listUsd("local/transcription")).toEqual({ minute: "0.002" });

@@ -177,7 +177,7 @@ test("the same seed gives the same plan of calls and faults, another seed anothe
   expect(new Set(plan.faults.map(({ kind }) => kind)).size).toBeGreaterThan(15);
 });
 
-test("a soak sees what grows, and takes neither noise nor what may grow for growth", () => {
+test("a soak detects growth, and reports neither noise nor allowed growth", () => {
   const series = (valueAt: (n: number) => number, mayGrowBy = 5) =>
     slopeOf({
       name: "keys",

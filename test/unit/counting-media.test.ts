@@ -61,7 +61,7 @@ test.each([
   expect(await image(dataOf(bytes))).toBe(800);
 });
 
-test("an image counts as 85 at least, as 1,600 at most, as 85 if it is asked for in low detail", async () => {
+test("an image counts as 85 at least, as 1,600 at most, as 85 if requested in low detail", async () => {
   expect(await image(dataOf(png(10, 10)))).toBe(85);
   expect(await image(dataOf(png(8_000, 8_000)))).toBe(1_600);
   expect(await image(dataOf(png(8_000, 8_000)), "low")).toBe(85);

@@ -62,7 +62,7 @@ test("compose passes every variable of the service to a process, and none that n
   expect([...given].filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test("what compose passes is the variable of the same name, and nothing where that is not set", () => {
+test("compose passes the variable of the same name, and nothing if it is not set", () => {
   const fixed = ["HOST", "PORT", "METRICS_HOST", "METRICS_PORT", "WORKER_POOLS"];
   const bundled = ["REDIS_URL", "MONGODB_URI", "S3_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
   const shape = (name: string): RegExp => {

@@ -13,7 +13,7 @@ const call = fc.record(
   { requiredKeys: ["query", "documents"] },
 );
 
-test("what a call is read as is held, however its text is split into tokens", async () => {
+test("the hold covers the billed size of a call, however its text is split into tokens", async () => {
   await fc.assert(
     fc.asyncProperty(call, async (request) => {
       const { size } = rerankCodec.parse({ model: "local/rerank", ...request }, 0);

@@ -52,7 +52,7 @@ test.each<Frame>([
   expect(fromField(...toField(frame))).toEqual(frame);
 });
 
-test("what is no frame is none", () => {
+test("anything but a frame is ignored", () => {
   expect(fromField("lease", "1")).toBeUndefined();
   expect(fromField("other req_1 0 a1 ", "")).toBeUndefined();
   expect(fromField("", "")).toBeUndefined();

@@ -51,7 +51,7 @@ test("after half a minute everything is read again", async () => {
   expect(state.reads).toBe(2);
 });
 
-test("what does not exist or could not be read is not cached", async () => {
+test("a missing or unreadable document is not cached", async () => {
   const { state, lookUp, read } = setup();
   state.stored = undefined;
   expect(await lookUp("a", read)).toBeUndefined();

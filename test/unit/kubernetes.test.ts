@@ -54,7 +54,7 @@ describe("variables", () => {
     expect(settable.toSorted()).toEqual(known.toSorted());
   });
 
-  test("what a Secret should hold cannot be written into the values", () => {
+  test("secrets cannot be written into the values", () => {
     const suspects = Object.keys(config.properties).filter((name) => /(_KEY|_KEY_ID|_TOKEN|_URI|_SECRET)$/.test(name));
     expect(suspects).toEqual(["BUYBACK_TOKEN"]);
   });

@@ -52,7 +52,7 @@ async function listening(limits: ServerOptions = {}) {
   return { server, seen, port: (server.address() as AddressInfo).port };
 }
 
-test("what may hide a second request in the first is refused once, and the connection ends", async () => {
+test("a request that may hide a second one is refused once, and the connection ends", async () => {
   const { seen, port } = await listening();
   for (const [name, status, text] of shapes) {
     const socket = connect(port, "127.0.0.1").on("error", () => {});

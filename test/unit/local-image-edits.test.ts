@@ -122,7 +122,7 @@ const edit = { prompt: "at night", image: image.id, size: "16x20" };
 const edited = async (input: object, uploads = [image]) =>
   (await generate("images", { ...edit, ...input }, { uploads })).stored.map(({ bytes }) => bytes);
 
-test("where the mask is opaque the pixels are those of the image, elsewhere the prompt decides", async () => {
+test("opaque areas of the mask have the image's pixels, and the prompt decides elsewhere", async () => {
   const [result] = await edited({ mask: mask.id }, [image, mask]);
   const pixels = await pixelsOf(result, 16, 20);
   const original = drawn(opaque, 16, 20);

@@ -161,7 +161,7 @@ test("once aborted it rejects with the reason: while it waits, works, submits an
   }
 });
 
-test("once aborted nothing is stored any more", async () => {
+test("nothing is stored after an abort", async () => {
   const reason = new Error("disconnected");
   const controller = new AbortController();
   const input = { ...ask, resolution: "1280x720", duration: 1 };

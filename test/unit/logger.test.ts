@@ -67,7 +67,7 @@ test.for<readonly [string, () => unknown, RegExp]>([
   expect(JSON.stringify(err)).not.toContain("diary");
 });
 
-test("nor does it with the message of an error alone", () => {
+test("an error's message alone does not show it either", () => {
   const { message } = thrownBy(() => JSON.parse(prompt)) as Error;
   expect(message).toContain("my diary");
   expect(written(message).err).not.toContain("diary");

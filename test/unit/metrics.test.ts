@@ -21,7 +21,7 @@ test("a gauge is read at each scrape, and values that are gone do not stay", asy
   expect(samples.help("inference_pool_free")).toBe(metricList.inference_pool_free.help);
 });
 
-test("what cannot be read, or not in time, is absent; the rest is there", async () => {
+test("values that cannot be read, or not in time, are absent; the others are included", async () => {
   const { metrics, clock, read } = open();
   metrics.gauge("inference_open_calls", () => Promise.reject(new Error("unavailable")));
   metrics.gauge("inference_catalog_differs", () => undefined);

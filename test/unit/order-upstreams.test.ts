@@ -57,7 +57,7 @@ test("the first is drawn by weight, and so are the rest of those that remain", (
   expect(Math.abs(share(counts, "a") - 0.6)).toBeLessThan(3 * Math.sqrt((0.6 * 0.4) / 10_000));
 });
 
-test("what is not ready comes after what is, and what has no weight at the end", () => {
+test("unready upstreams come after ready ones, and those without a weight at the end", () => {
   const spare = modelOf(
     { upstream: "s" },
     { upstream: "t" },

@@ -61,7 +61,7 @@ test("an account with too many is refused, and others are not", async () => {
   expect(new Set(await Promise.all(many))).toEqual(new Set([3]));
 });
 
-test("an aborted one rejects at once, and closing refuses what waits", async () => {
+test("an aborted one rejects at once, and closing refuses waiting ones", async () => {
   const { counting, clock } = startCounting();
   expect(await counting.secondsOf(recording, never)).toBe(3);
   const aborted = new AbortController();

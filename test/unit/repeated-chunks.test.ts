@@ -108,7 +108,7 @@ test.each<Writers>(["native", "converted"])(
   },
 );
 
-test("of a stream whose chunks differ in their text alone, two are parsed, and one to check them", () => {
+test("only two of the chunks that differ in their text alone are parsed, and a different one again", () => {
   let parsed = 0;
   const parseChunk = chunkParser((json) => {
     parsed++;

@@ -13,7 +13,7 @@ test("the newest call has a fifth of the weight, and each average those calls th
   expect(speeds.recent()).toEqual({ a: { m: { calls: 3, streamMs: 120, tokensPerSecond: 50, answerMs: 3_000 } } });
 });
 
-test("what was not measured for ten minutes is forgotten, and at most 64 models are reported", () => {
+test("models without a measurement for ten minutes are forgotten, and at most 64 are reported", () => {
   const clock = createManualClock();
   const speeds = createSpeeds(clock);
   speeds.note(served("a", { answerMs: 1 }));

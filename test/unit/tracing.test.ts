@@ -70,7 +70,7 @@ test("a caller can keep its calls out of the sample, but not in it", async () =>
   expect(await sampled("always_on", 0.99, declining)).toBe(true);
 });
 
-test("what is not sampled passes the caller's trace on, so that logs have its id, and sends nothing", async () => {
+test("an unsampled call passes the caller's trace on, so that logs have its id, and sends nothing", async () => {
   const receiver = await startOtlpReceiver();
   const tracing = await start({ ...receiver.env, OTEL_TRACES_SAMPLER: "always_off" });
   const { trace, traceparent } = caller(7);

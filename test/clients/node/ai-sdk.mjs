@@ -167,7 +167,7 @@ for (const [name, provider] of [
   });
 }
 
-test("openai: more embeddings than a call takes are refused with what to do", async () => {
+test("openai: more embeddings than a call accepts are refused with a remedy", async () => {
   const model = openai.embeddingModel("local/embeddings");
   const values = Array.from({ length: 300 }, (_, number) => `text ${number}`);
   await assert.rejects(embedMany({ ...options, model, values }), /at most 256 inputs.*batch size/);
