@@ -112,7 +112,7 @@ describe("the charge matches the provider's usage", () => {
   });
 });
 
-/** Charge of an interrupted stream: the provider's count of the prompt, and the text delivered. */
+/** The charge of an interrupted stream: the provider's count of the prompt, and the delivered text. */
 const prompt = { input_tokens: 7, cache_read_input_tokens: 1_000, cache_creation_input_tokens: 0, output_tokens: 1 };
 const delivered = { input: 7, cached_input: 1_000, output: 3 };
 const three = begun(prompt, "12345678", "9abc");

@@ -224,7 +224,7 @@ describe("caps and holds", () => {
     const costs = 9n * 400n + 1_000_000n * 1_600n;
     expect(costNanoUsd).toBeLessThan(costs);
     expect(costNanoUsd + nanoUsd(entry.request.shortfall_usd)).toBe(costs);
-    // The hold: every byte of the body a token, an allowance for the call and the message, and the cap.
+    // The hold: each byte of the body as a token, an allowance for the call and the message, and the cap.
     const held = (JSON.stringify({ ...asking(providerModel), max_tokens: 10 }).length + 512 + 16) * 400 + 10 * 1_600;
     expect(costNanoUsd).toBe(BigInt(held));
   });

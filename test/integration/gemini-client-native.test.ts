@@ -356,7 +356,7 @@ const input = ["red apple", "blue sea", "red apple pie"];
 
 test("embeddings: every encoding gives the same vectors, in the order of the texts", async () => {
   const { openai } = await served.service.account("1");
-  // The client asks for base64 by itself and decodes it.
+  // The client requests base64 by default and decodes it.
   const usual = await openai.embeddings.create({ model: embeddingModel, input });
   expect(usual).toMatchObject({ object: "list", model: embeddingModel });
   expect(usual.data.map(({ index, object }) => [index, object])).toEqual([0, 1, 2].map((at) => [at, "embedding"]));

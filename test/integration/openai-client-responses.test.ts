@@ -227,7 +227,7 @@ const weather = zodResponsesFunction({ name: "get_weather", description: "The we
 const time = zodResponsesFunction({ name: "get_time", parameters: cityOf });
 const both = 'get weather and get time in "Oslo" and "Rome"';
 
-/** Scripts calls of the hosted model; the other models call tools by themselves. */
+/** Scripts calls of the hosted model; the other models call tools unscripted. */
 function script(model: string, stream: boolean, ...names: string[]): void {
   if (model !== hostedModel) return;
   const calls = names.map((name, index) => ({

@@ -84,7 +84,7 @@ export async function newCaller({ service }: Served, usd = "1") {
   return { customer, client: clientOf(service, customer) };
 }
 
-/** The minimal request. */
+/** A minimal request. */
 export const asking = <Model extends string>(model: Model, content = "Hello there") => ({
   model,
   max_tokens: 1_000,

@@ -4,7 +4,6 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** A test's script for the default message. */
 export interface MessageScript {
-  /** The text block. */
   readonly text?: string;
   /** All blocks of the content, in place of the default ones. A stream sends each in parts. */
   readonly content?: readonly Fields[];

@@ -16,7 +16,7 @@ import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 import { migrated } from "./schema.ts";
 import { testStores } from "./servers.ts";
 
-/** `later` moves the time of the modules; delays between retries are real, and short. */
+/** `later` moves the modules' clock; delays between retries are real, and short. */
 export interface MovableClock extends Clock {
   later(ms: number): void;
 }

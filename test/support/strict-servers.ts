@@ -154,7 +154,7 @@ function forcesTool({ tool_choice }: MockRequest["body"]): boolean {
 
 const openMessageFields: readonly string[] = ["role", "content", "tool_calls", "tool_call_id"];
 
-/** Index and name of the first field of a message that is not among these. */
+/** The index and name of the first field of a message that is not among these. */
 function findMessageField(messages: readonly Message[], fields: ReadonlySet<string>) {
   for (const [index, message] of messages.entries()) {
     const field = Object.keys(message).find((each) => !fields.has(each));

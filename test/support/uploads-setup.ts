@@ -56,7 +56,6 @@ export interface UploadService {
   another(more?: Environment): Promise<{ readonly service: Client; readonly stop: () => Promise<void> }>;
 }
 
-/** An account that uploads. */
 export interface Uploader extends Customer {
   readonly headers: { readonly authorization: string };
   raw(body: Body, headers?: Record<string, string>): Promise<Response>;

@@ -133,7 +133,7 @@ const junk = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** Every path in the value. */
+/** All paths in the value. */
 const placesOf = (value: unknown): (string | number)[][] =>
   typeof value !== "object" || value === null
     ? [[]]
