@@ -95,7 +95,7 @@ test("callers disconnect while their batch waits: they never reach the provider 
   leaving.abort();
   await eventually(async () => {
     const [marks, { waiting }] = await Promise.all([keysOf(redis, "cancelled:*"), callCounts(redis, "chat")]);
-    // Waiting calls had individual jobs, which are removed.
+    // Waiting calls with an individual job are removed from the queue.
     return marks.length + (6 - waiting) === 3;
   });
   gate.resolve();

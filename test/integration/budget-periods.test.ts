@@ -102,7 +102,7 @@ test.each(["day", "week", "month", "total"] as const)(
       await a.money.sumUsage();
       expect([day, await recounted()]).toEqual([day, due()]);
     }
-    // The valid days end one day, two days and a week before.
+    // The closed days end one day, two days and a week before.
     for (const days of [2, 3, 9]) {
       moveTo(noon("2026-06-01") + days * dayMs);
       await a.money.sumUsage();

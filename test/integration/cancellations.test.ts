@@ -26,7 +26,7 @@ test("a call that has not begun is found to be cancelled, until its deadline", a
   expect(await cancellations.notice("req_1")).toBe("cancelled");
   expect(await cancellations.notice("req_2")).toBeUndefined();
   expect(await commands.ttl("cancelled:req_1")).toBe(60);
-  // Calls past their deadline are still watched for a moment.
+  // A cancellation past the call's deadline is still stored for a moment.
   await reader.notify("cancelled", "req_3", -5);
   expect(await cancellations.notice("req_3")).toBe("cancelled");
 });

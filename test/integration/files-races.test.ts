@@ -51,7 +51,7 @@ test("a completion concurrent with a deletion is charged only if it came first, 
       archive.files.uploads.complete(archive.account, id),
       passTurns(round * 3).then(() => archive.another().uploads.delete(archive.account, id)),
     ]);
-    // The upload has no parts: a completion that fails alone would end the upload as well.
+    // A completion that fails alone would end the upload as well, but none does here.
     expect(deleted).toMatchObject({ status: "fulfilled" });
     if (completed.status === "fulfilled") paid += priceOf(body.length);
     expect(["done", "upload_deleted"]).toContain(outcomeOf(completed));

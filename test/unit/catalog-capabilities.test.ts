@@ -189,7 +189,7 @@ test("a model that reasons has every effort converted for its upstreams, and rea
       expect([model.id, effort, isAdmitted(model, { reasoning_effort: effort })]).toEqual([model.id, effort, true]);
     expect(reasoning?.mandatory ?? false).toBe(reasoning ? !reasoning.supported_efforts.includes("none") : false);
   }
-  // Billed, hidden output of a provider is reasoning.
+  // Only reasoning is billed without being shown.
   expect(texts.filter(({ hiddenReasoning, reasoning }) => hiddenReasoning && !reasoning)).toEqual([]);
 });
 

@@ -107,7 +107,7 @@ test("an aborted count rejects at once, and the others get their own answers", a
   void stays.then(() => (isAnswered = true));
   running.abort("gone");
   waiting.abort("gone too");
-  // One limit for the current count, and one for the idle thread.
+  // The remaining limits are those of the running count and of the one that stays.
   expect(clock.pending()).toBe(2);
   const results = await Promise.allSettled(aborted);
   expect(isAnswered).toBe(false);
