@@ -16,7 +16,11 @@ const project = (name: string, timeoutMs: number, extra = {}) => ({
   },
 });
 /** Real stores, which need processor time, too: two files at once. */
-const servers = { globalSetup: ["./test/support/servers.ts"], maxWorkers: 2 };
+const servers = {
+  globalSetup: ["./test/support/servers.ts"],
+  setupFiles: ["./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
+  maxWorkers: 2,
+};
 const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
 
 const browsers = { ...processes, globalSetup: [...processes.globalSetup, "./test/support/browser-setup.ts"] };
@@ -28,8 +32,8 @@ export default defineConfig({
     retry: 0,
     // Nothing happens at an import, so files may share what they have imported: that is half of a file's work.
     isolate: false,
-    setupFiles: ["./test/support/check-logs.ts", "./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
-    reporters: ["default", "./test/support/summary.ts"],
+    setupFiles: ["./test/support/around-file.ts", "./test/support/check-logs.ts"],
+    reporters: ["default", "./test/support/summary.ts", "./test/support/times.ts"],
     projects: [
       project("unit", 60_000),
       project("integration", 120_000, servers),

@@ -22,7 +22,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>>) {
 const migrate = (uri: string, ...args: string[]) => start(["infra/cli/migrate.ts", ...args], { MONGODB_URI: uri });
 
 test("API and workers do not start on a database without migrations: they name the command and exit with 1", async () => {
-  const env = environment(await testStores());
+  const env = environment(await testStores({ database: "new" }));
   const ends = await Promise.all([start(["api/main.ts"], env).ended, start(["workers/main.ts"], env).ended]);
   for (const { code, err } of ends) {
     expect(err).toMatch(/^The database's schema is too old: money-1, .* are not applied\. Run `npm run migrate` /);

@@ -4,7 +4,7 @@ import { createMovableClock, decisionOf, held, holdOf, startBank, startMoney, ti
 import { testStores } from "../support/servers.ts";
 
 test("collections and indexes are created once by concurrent processes", async () => {
-  const { MONGODB_URI } = await testStores();
+  const { MONGODB_URI } = await testStores({ database: "new" });
   const banks = await Promise.all(times(5, () => startMoney(MONGODB_URI)));
   const connection = banks[0]?.mongo.connection;
   const indexes = async (name: string) =>

@@ -9,7 +9,7 @@ export const log = createLogger("test", "silent");
 
 /** A new database, and connections to it that end with the test. */
 export async function emptyDatabase() {
-  const { MONGODB_URI: uri } = await testStores();
+  const { MONGODB_URI: uri } = await testStores({ database: "new" });
   const connect = async () => {
     const mongo = await connectMongo(uri, systemClock, log);
     onTestFinished(() => mongo.close());

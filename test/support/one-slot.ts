@@ -15,7 +15,8 @@ const original = Redis.prototype.sendCommand;
 
 if (original.name !== "sendInOneSlot")
   Redis.prototype.sendCommand = function sendInOneSlot(this: Redis, command: Command, ...rest: [never?]) {
-    if (new Set(command.getKeys().map(slotOf)).size <= 1) return original.call(this, command, ...rest);
+    const keys = command.getKeys();
+    if (keys.length <= 1 || new Set(keys.map(slotOf)).size === 1) return original.call(this, command, ...rest);
     command.reject(new Error(message));
     return command.promise;
   };

@@ -17,25 +17,33 @@ export const allSchemas: readonly ModuleSchema[] = [
   refusalsSchema,
 ];
 
+/** The comment of operations that are a test's own: they may ask every shard. */
+export const ofTest = "of a test";
+
 const log = createLogger("test", "silent");
 
 /** Prepares a test's database, for these modules or for all. */
-export const migrated = (mongo: Mongo, schemas: readonly ModuleSchema[] = allSchemas) =>
-  migrate({ mongo, schemas, clock: systemClock, log });
+export const migrated = async (mongo: Mongo, schemas: readonly ModuleSchema[] = allSchemas): Promise<void> => {
+  const done = ready.get(mongo.connection.name);
+  await (done ?? migrate({ mongo, schemas, clock: systemClock, log }));
+};
 
+/** By their unique names. */
 const ready = new Map<string, Promise<void>>();
 
-/** Prepares a database before a process starts on it: once, or again after its server has ended. */
-export function migrateDatabase(uri: string): Promise<void> {
-  const work = ready.get(uri) ?? migrateOnce(uri);
-  ready.set(uri, work);
-  return work;
+/** Prepares a database before a process starts on it. */
+export async function migrateDatabase(uri: string): Promise<void> {
+  const name = new URL(uri).pathname.slice(1);
+  const work = ready.get(name) ?? migrateOnce(uri);
+  // The databases of servers that one test starts have all the same name.
+  if (name.startsWith("t_")) ready.set(name, work);
+  await work;
 }
 
 async function migrateOnce(uri: string): Promise<void> {
   const mongo = await connectMongo(uri, systemClock, log);
   try {
-    await migrated(mongo);
+    await migrate({ mongo, schemas: allSchemas, clock: systemClock, log });
   } finally {
     await mongo.close();
   }

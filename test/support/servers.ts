@@ -17,7 +17,7 @@ import {
   startS3,
   startSentinel,
 } from "../../infra/embedded/index.ts";
-import { randomBase62 } from "../../shared/platform/ids.ts";
+import { newDatabase, pooledDatabase } from "./databases.ts";
 import { initiateMongoSet } from "./failover.ts";
 
 /** The variables with which `loadConfig` reaches the stores. */
@@ -49,7 +49,7 @@ const databases = 1024;
 // test a separate database, in a cluster as well.
 const clusterArgs = ["--cluster-databases", String(databases), "--appendfsync", "no"];
 const redisArgs = ["--databases", String(databases), "--appendfsync", "no"];
-// Each test has a separate database of some sixty files: MongoDB closes those of tests that have ended.
+// A database has some sixty files: MongoDB closes those that no test uses.
 const openFiles = "file_manager=(close_idle_time=20,close_scan_interval=5,close_handle_minimum=100)";
 const mongoArgs = ["--setParameter", "enableTestCommands=1", "--wiredTigerEngineConfigString", openFiles];
 
@@ -103,50 +103,66 @@ const report = ({ what, step, elapsedMs, state }: Progress): void => {
   if (state !== "running" || seconds % 10 === 0) process.stderr.write(`${what}: ${state}, ${step} ${seconds} s\n`);
 };
 
+export interface StoreOptions {
+  /** Also where the run has a cluster. */
+  readonly oneServer?: boolean;
+  /** Default: migrated. `new` has no collections. */
+  readonly database?: "migrated" | "new";
+}
+
 /**
- * The run's servers, with a new Redis logical database and a new MongoDB database. They end with the run, so there is
- * nothing to clean up. The bucket is shared, so objects need unique keys.
+ * The run's servers, with a Redis logical database and a MongoDB database that are empty and belong to the running test, or to
+ * its file if no test is running. The bucket is shared, so objects need unique keys.
  */
-export async function testStores({ oneServer = false } = {}): Promise<Stores> {
+export async function testStores({ oneServer = false, database = "migrated" }: StoreOptions = {}): Promise<Stores> {
   const stores = inject("stores");
-  return { ...stores, ...(await onRedis(stores, oneServer)), ...onMongo(stores.MONGODB_URI) };
+  const open = database === "new" ? newDatabase : pooledDatabase;
+  const [redis, MONGODB_URI] = await Promise.all([onRedis(stores, oneServer), open(stores.MONGODB_URI)]);
+  return { ...stores, ...redis, MONGODB_URI };
 }
 
 async function onRedis({ REDIS_URL, REDIS_CLUSTER_NODES }: Stores, oneServer: boolean) {
   if (REDIS_CLUSTER_NODES && !oneServer) {
     const ports = REDIS_CLUSTER_NODES.split(",").map((node) => Number(node.split(":")[1]));
-    const database = await emptyDatabase(ports.map((port) => new Redis(port, "127.0.0.1")));
+    const database = await emptyDatabase(ports.map((port) => `redis://127.0.0.1:${port}`));
     return { REDIS_URL: "", REDIS_CLUSTER_NODES, REDIS_DATABASE: String(database) };
   }
   const url = new URL(REDIS_URL);
-  url.pathname = `/${await emptyDatabase([new Redis(REDIS_URL, { db: 0 })])}`;
+  url.pathname = `/${await emptyDatabase([REDIS_URL])}`;
   return { REDIS_URL: url.href, REDIS_CLUSTER_NODES: "" };
 }
 
+const connectionsKey = Symbol.for("inference-service.test-redis");
+const worker = globalThis as { [connectionsKey]?: Map<string, Redis> };
+
+/** Connections on which tests find empty databases; they last as long as the worker of Vitest. */
+function connectionTo(server: string, use: "count" | "probe"): Redis {
+  const connections = (worker[connectionsKey] ??= new Map<string, Redis>());
+  const key = `${use} ${server}`;
+  const connection = connections.get(key) ?? new Redis(server, { db: 0 });
+  connections.set(key, connection);
+  return connection;
+}
+
 /** Finds a database that is empty on all servers. The first server with the counter's hash slot has the counter. */
-async function emptyDatabase(servers: readonly Redis[]): Promise<number> {
-  const count = async ([server, ...others]: readonly Redis[]): Promise<number> => {
+async function emptyDatabase(servers: readonly string[]): Promise<number> {
+  const count = async ([server, ...others]: readonly string[]): Promise<number> => {
     try {
-      return await (server as Redis).incr("test:databases");
+      return await connectionTo(server as string, "count").incr("test:databases");
     } catch (error) {
       if (!(error as Error).message.startsWith("MOVED")) throw error;
       return count(others);
     }
   };
-  const isEmpty = async (server: Redis, database: number) => {
-    const probe = server.duplicate({ db: database });
-    const size = await probe.dbsize().finally(() => probe.disconnect());
-    return size === 0;
+  const isEmpty = async (server: string, database: number) => {
+    const results = await connectionTo(server, "probe").multi().select(database).dbsize().exec();
+    return results?.[1]?.[1] === 0;
   };
-  try {
-    for (let tries = 1; tries < databases; tries++) {
-      const number = 1 + ((await count(servers)) % (databases - 1));
-      if ((await Promise.all(servers.map((server) => isEmpty(server, number)))).every(Boolean)) return number;
-    }
-    throw new Error("REDIS_URL has no empty logical database. Start it with --databases 1024, or empty it.");
-  } finally {
-    for (const server of servers) server.disconnect();
+  for (let tries = 1; tries < databases; tries++) {
+    const number = 1 + ((await count(servers)) % (databases - 1));
+    if ((await Promise.all(servers.map((server) => isEmpty(server, number)))).every(Boolean)) return number;
   }
+  throw new Error("REDIS_URL has no empty logical database. Start it with --databases 1024, or empty it.");
 }
 
 /** Stores with a Redis other than the run's. */
@@ -157,12 +173,6 @@ export const withRedis = (stores: Stores, address: Partial<Stores>): Stores => (
   REDIS_DATABASE: "",
   ...address,
 });
-
-const onMongo = (address: string) => {
-  const url = new URL(address);
-  url.pathname = `/t_${randomBase62(12)}`;
-  return { MONGODB_URI: url.href };
-};
 
 export interface OwnServers {
   readonly redis: Server;
@@ -217,7 +227,8 @@ export async function ownServers<Name extends keyof OwnServers>(
       return [name, server] as const;
     }),
   );
-  const stores = Object.assign(await testStores(), ...started.map((server) => server.env)) as Stores;
+  const others = await testStores({ database: names.includes("mongo" as Name) ? "new" : "migrated" });
+  const stores = Object.assign(others, ...started.map((server) => server.env)) as Stores;
   const own = Object.fromEntries(entries) as Pick<OwnServers, Name>;
   return { ...own, stores: "redis" in own ? withRedis(stores, { REDIS_URL: stores.REDIS_URL }) : stores };
 }

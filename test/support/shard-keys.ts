@@ -1,6 +1,6 @@
 import mongoose from "mongoose";
 import { afterAll } from "vitest";
-import { allSchemas } from "./schema.ts";
+import { allSchemas, ofTest } from "./schema.ts";
 
 /**
  * Checks the commands of a test's own process against the shard keys: on a sharded collection each must have the key,
@@ -16,7 +16,6 @@ const declared = new Set([
   ofMigrations,
   ...allSchemas.flatMap(({ scatter = {} }) => Object.keys(scatter).map((name) => `scatter: ${name}`)),
 ]);
-const ofTest = "of a test";
 
 type Document = Readonly<Record<string, unknown>>;
 
@@ -68,12 +67,19 @@ function watch(): Set<string> {
   };
   // The caller is on the stack only during the call: before the first `await` of the driver.
   const isTests = () => {
-    const frames = (new Error().stack ?? "").split("\n").slice(1);
-    return (
-      frames
-        .find((frame) => !/node_modules|node:|shard-keys\.ts|platform\/mongo-timeouts\.ts/.test(frame))
-        ?.includes("/test/") ?? false
-    );
+    const { prepareStackTrace } = Error;
+    const captured: { readonly stack?: readonly (string | null)[] } = {};
+    // The text of a stack, with its positions in the sources, takes longer than the operation.
+    Error.prepareStackTrace = (_, sites) => sites.map((site) => site.getFileName());
+    try {
+      Error.captureStackTrace(captured);
+      const caller = captured.stack?.find(
+        (file) => file && !/node_modules|node:|shard-keys\.ts|platform\/mongo-timeouts\.ts/.test(file),
+      );
+      return caller?.includes("/test/") ?? false;
+    } finally {
+      Error.prepareStackTrace = prepareStackTrace;
+    }
   };
   const optionsAt = {
     find: 1,
