@@ -86,6 +86,8 @@ test("a worker killed during a rerank and a moderation: an error each, nothing c
   await Promise.all([cohere.request(0), openai.request(0)]);
   await spawnWorker(stores, env);
   worker.kill("SIGKILL");
+  await worker.exited;
+  await endLocks(redisOf(stores));
   for (const call of calls) expect(await call).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
   await client.settled();
   expect(await availableUsd(client, customer)).toBe("1.00");
@@ -110,6 +112,8 @@ test("a worker killed while it sends audio: the connection is cut, nothing charg
   await spawnWorker(stores, env);
 
   worker.kill("SIGKILL");
+  await worker.exited;
+  await endLocks(redisOf(stores));
   await expect(reader.read()).rejects.toThrow("terminated");
   await client.settled();
   const calls = await callsOf(client, customer);

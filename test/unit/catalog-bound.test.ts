@@ -10,6 +10,7 @@ import {
   rerankModel,
   textModel,
 } from "../support/catalog-fixture.ts";
+import { runs } from "../support/property-runs.ts";
 
 const part = (kind: MediaPart["kind"], over: Omit<MediaPart, "kind"> = {}): MediaPart => ({ kind, ...over });
 const sizeOf = (over: Partial<CallSize> = {}): CallSize => ({
@@ -120,7 +121,7 @@ describe("bound", () => {
         };
         expect(catalog.cost(model, usage, given.tier)).toBeLessThanOrEqual(bound.maxNanoUsd);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -139,7 +140,7 @@ describe("bound", () => {
         // At the full cap no more tokens can be requested.
         expect(cap === bound.outputCap || worst(cap + 1) > granted).toBe(true);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

@@ -4,6 +4,7 @@ import { loadCatalog, type Model, type PriceKey } from "#catalog";
 import { type Codec, chatCodec, geminiCodec, messagesCodec, responsesCodec } from "#formats";
 import { never, said, shareCounting } from "../support/counting-setup.ts";
 import { dataAddress, mp3, mp4, pdf, png, wav } from "../support/media-files.ts";
+import { runs } from "../support/property-runs.ts";
 import { billOf, type Media } from "../support/provider-bills.ts";
 
 const catalog = loadCatalog(undefined);
@@ -185,7 +186,7 @@ test.each(Object.entries(formats))(
           }
         }
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40, 10) },
     );
   },
 );

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { outputBytes } from "../../shared/formats/index.ts";
 import { chatStream, completeChat } from "../../workers/conversion/chat/complete-chat.ts";
+import { runs } from "../support/property-runs.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -167,7 +168,7 @@ test("a client assembles what was sent, however the server deviates", () => {
         })),
       );
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
 import { countedRequest, geminiCodec, geminiCountCodec } from "../../shared/formats/index.ts";
 import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
+import { runs } from "../support/property-runs.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -169,7 +170,7 @@ function verdict(work: () => unknown): string {
   }
 }
 
-const runs = { numRuns: 1500 };
+const often = { numRuns: runs(1500) };
 
 test("a corrupted request is accepted or refused by name, by every function", () => {
   fc.assert(
@@ -190,7 +191,7 @@ test("a corrupted request is accepted or refused by name, by every function", ()
       ];
       expect(functions.map(verdict)).toEqual(functions.map(() => "fine"));
     }),
-    runs,
+    often,
   );
 });
 
@@ -199,7 +200,7 @@ test("a corrupted chat request is accepted or refused by name", () => {
     fc.property(corrupted(chatRequest), (body) => {
       expect(verdict(() => geminiConverter.requestFromChat(body))).toBe("fine");
     }),
-    runs,
+    often,
   );
 });
 
@@ -220,7 +221,7 @@ test("a corrupted response of the provider is read as far as possible", () => {
       ];
       expect(() => JSON.stringify(all())).not.toThrow();
     }),
-    runs,
+    often,
   );
 });
 
@@ -235,7 +236,7 @@ test("a corrupted chat response is read as far as possible", () => {
       ];
       expect(() => JSON.stringify(all())).not.toThrow();
     }),
-    runs,
+    often,
   );
 });
 

@@ -4,6 +4,7 @@ import { ServiceError } from "#errors";
 import { chatCodec } from "#formats";
 import { countTokensCodec, messagesCodec } from "../../shared/formats/index.ts";
 import { messagesConverter } from "../../workers/conversion/messages/index.ts";
+import { runs } from "../support/property-runs.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -206,7 +207,7 @@ test("any JSON is a 400 or a call", () => {
     fc.property(fc.jsonValue(), (body) => {
       expect(fault(() => messagesCodec.parse(body, 10), JSON.stringify(body))).toEqual([]);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -4,6 +4,7 @@ import { ServiceError, upstreamError } from "#errors";
 import { responsesCodec } from "../../shared/formats/index.ts";
 import { responsesConverter, responsesFailure } from "../../workers/conversion/responses/index.ts";
 import { eventsOf, type Json } from "../support/formats-responses-assemble.ts";
+import { runs } from "../support/property-runs.ts";
 
 const identity = { model: "local/chat", created: 9, id: "chatcmpl-req_1" };
 const estimate = { input: 1, output: 2 };
@@ -61,7 +62,7 @@ test("a request of any shape is converted or refused by name, in both directions
         outcome(() => responsesConverter.native.prepare(request, { model: "m", cap: 1, capField: "max_tokens" })),
       );
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
   expect([...seen].sort()).toEqual(["converted", "refused"]);
 });
@@ -81,7 +82,7 @@ test("any body is parsed or refused by name; a parsed one is converted or refuse
       seen.add(read);
       if (read === "converted") outcome(() => responsesConverter.requestToChat(body));
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
   expect([...seen].sort()).toEqual(["converted", "refused"]);
 });
@@ -95,7 +96,7 @@ test("a response of any shape is converted", () => {
       responsesConverter.native.usage(answer);
       responsesFailure(answer);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 
@@ -114,7 +115,7 @@ test("chunks and events of any shape make whole events, numbered in order", () =
       const events = eventsOf(each.map((item) => chat.write(item)).join("") + chat.end(estimate));
       expect(events.map((event: Json) => event["sequence_number"])).toEqual(events.map((_, e) => e));
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

@@ -6,6 +6,7 @@ import { ignoredParams } from "../../workers/conversion/index.ts";
 import { callerTools } from "../../workers/conversion/responses/caller-tools.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 import { assemble, clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
+import { runs } from "../support/property-runs.ts";
 
 const tail = "0123456789abcdefghijklmn";
 const identity = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
@@ -377,6 +378,6 @@ test("the provider's stream as chat is its whole response as chat", () => {
       for (const each of out) writer.write(each);
       expect(writer.usage()).toEqual(counted);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { fill, wordsOf } from "../../workers/providers/local/schema.ts";
 import { assembled, callsOf, chat, sayOf, stream } from "../support/local-setup.ts";
+import { runs } from "../support/property-runs.ts";
 
 const tool = (name: string, parameters?: object) => ({
   type: "function",
@@ -198,7 +199,7 @@ test("arguments satisfy the schema, whatever it is and whatever the prompt says"
         expect(type.safeParse(value).error).toBeUndefined();
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

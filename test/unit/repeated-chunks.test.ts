@@ -5,6 +5,7 @@ import type { JsonObject } from "../../shared/formats/index.ts";
 import { chunkParser, converters } from "../../workers/conversion/index.ts";
 import { parse } from "../../workers/providers/wire/json.ts";
 import { eventData } from "../../workers/providers/wire/read-stream.ts";
+import { runs } from "../support/property-runs.ts";
 
 const identity = { id: "chatcmpl-req_1", created: 7, model: "ours" };
 const envelope = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "theirs" };
@@ -103,7 +104,7 @@ test.each<Writers>(["native", "converted"])(
         const pieces = [...piecesOf(Buffer.from(chunks.map((chunk) => `data: ${chunk}\n\n`).join("")), cuts)];
         expect(await outcome(pieces, chunkParser(parse), writers)).toEqual(await outcome(pieces, parse, writers));
       }),
-      { numRuns: 500, seed: 20_261_122 },
+      { numRuns: runs(500), seed: 20_261_122 },
     );
   },
 );
