@@ -62,7 +62,7 @@ export {
   type Usage,
 } from "./types.ts";
 
-export type Catalog = ReturnType<typeof loadCatalog>;
+export type Catalog = ReturnType<typeof catalogOf>;
 
 /** Without the upstreams that run inside the worker, and the models that no other serves. */
 function withoutLocal({ upstreams, models, ...others }: CatalogEntries): CatalogEntries {
@@ -83,8 +83,17 @@ function withoutLocal({ upstreams, models, ...others }: CatalogEntries): Catalog
  * Reads a file, by default the shipped one, and its overlay. Throws CatalogError with a line for each fault. Without
  * `localModels` the models that run inside the worker do not exist.
  */
-export function loadCatalog(file: string | undefined, overlay?: string, { localModels = true } = {}) {
-  const entries = readCatalog(file, overlay);
+export function loadCatalog(file: string | undefined, overlay?: string, { localModels = true } = {}): Catalog {
+  if (file !== undefined || overlay !== undefined) return catalogOf(readCatalog(file, overlay), localModels);
+  const catalog = shipped.get(localModels) ?? catalogOf(readCatalog(), localModels);
+  shipped.set(localModels, catalog);
+  return catalog;
+}
+
+/** By `localModels`. It does not change while a process runs, which may be an API and a worker at once. */
+const shipped = new Map<boolean, Catalog>();
+
+function catalogOf(entries: CatalogEntries, localModels: boolean) {
   const { elite_discount_bps, upstreams, models } = localModels ? entries : withoutLocal(entries);
   const list: readonly Model[] = models.map((entry) =>
     modelOf(entry, entry.elite_discount_bps ?? elite_discount_bps, upstreams),

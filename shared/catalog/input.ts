@@ -23,6 +23,12 @@ export function countOf(value: unknown): number | undefined {
   return typeof count === "number" && Number.isFinite(count) && count > 0 ? count : undefined;
 }
 
-/** Throws if zod does not support the schema. */
-export const inputCheck = (schema: JsonSchema): z.ZodType =>
-  z.fromJSONSchema(schema as z.core.JSONSchema.JSONSchema, { registry: z.registry() });
+const checks = new WeakMap<JsonSchema, z.ZodType>();
+
+/** Throws if zod does not support the schema. Made once for each, because that takes most of the time of reading a catalog. */
+export function inputCheck(schema: JsonSchema): z.ZodType {
+  const check =
+    checks.get(schema) ?? z.fromJSONSchema(schema as z.core.JSONSchema.JSONSchema, { registry: z.registry() });
+  checks.set(schema, check);
+  return check;
+}

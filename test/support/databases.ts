@@ -83,10 +83,14 @@ async function empty(pool: Pool, uri: string): Promise<boolean> {
   const db = await databaseOf(pool, uri);
   if ((await collectionsOf(db)) !== pool.collections) return false;
   const names = (JSON.parse(pool.collections) as [string][]).map(([name]) => name);
-  const deleted = names
+  const emptied = names
     .filter((name) => name !== "migrations")
-    .map((name) => db.command({ delete: name, deletes: [{ q: {}, limit: 0 }], maxTimeMS: 5_000, comment: ofTest }));
-  return Promise.all(deleted).then(
+    .map(async (name) => {
+      await db.command({ delete: name, deletes: [{ q: {}, limit: 0 }], maxTimeMS: 5_000, comment: ofTest });
+      // A plan that was best for the documents of another test would be used for those of the next.
+      await db.command({ planCacheClear: name });
+    });
+  return Promise.all(emptied).then(
     () => true,
     () => false,
   );
