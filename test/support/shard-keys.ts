@@ -67,7 +67,7 @@ function watch(): Set<string> {
   };
   // The caller is on the stack only during the call: before the first `await` of the driver.
   const isTests = () => {
-    const { prepareStackTrace } = Error;
+    const prepare: unknown = Reflect.get(Error, "prepareStackTrace");
     const captured: { readonly stack?: readonly (string | null)[] } = {};
     // The text of a stack, with its positions in the sources, takes longer than the operation.
     Error.prepareStackTrace = (_, sites) => sites.map((site) => site.getFileName());
@@ -78,7 +78,7 @@ function watch(): Set<string> {
       );
       return caller?.includes("/test/") ?? false;
     } finally {
-      Error.prepareStackTrace = prepareStackTrace;
+      Reflect.set(Error, "prepareStackTrace", prepare);
     }
   };
   const optionsAt = {
