@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { type FileTimes, type Times, timesFile } from "./support/times.ts";
 
 const slowest = 20;
-const { globalSetupMs, wallMs, files } = JSON.parse(readFileSync(timesFile, "utf8")) as Times;
+const { globalSetupMs, totalMs, files } = JSON.parse(readFileSync(timesFile, "utf8")) as Times;
 
 const seconds = (ms: number) => (ms / 1_000).toFixed(ms < 10_000 ? 1 : 0);
 const sum = (list: readonly FileTimes[], of: "ms" | "setupMs" | "cpuMs" | "tests") =>
@@ -18,7 +18,7 @@ const projects = [...new Set(files.map(({ project }) => project))].map((project)
 const byTime = files.toSorted((a, b) => b.ms - a.ms).slice(0, slowest);
 
 const lines = [
-  `Whole run ${seconds(wallMs)} s, of which ${seconds(globalSetupMs)} s before the first file.`,
+  `Whole run ${seconds(totalMs)} s, of which ${seconds(globalSetupMs)} s before the first file.`,
   "",
   row("project", "files", "tests", "imports, s", "tests and hooks, s", "processor of the worker, s"),
   row("---", "---", "---", "---", "---", "---"),

@@ -12,7 +12,7 @@ declare module "vitest" {
 export interface Times {
   /** Until the first file began: servers, the compile cache, the dashboard, the browser. */
   readonly globalSetupMs: number;
-  readonly wallMs: number;
+  readonly totalMs: number;
   readonly files: readonly FileTimes[];
 }
 
@@ -57,7 +57,7 @@ export default class TimesReporter implements Reporter {
       };
     });
     const globalSetupMs = (this.#firstFileAt ?? now) - this.#startedAt;
-    const times: Times = { globalSetupMs, wallMs: now - this.#startedAt, files };
+    const times: Times = { globalSetupMs, totalMs: now - this.#startedAt, files };
     mkdirSync(dirname(timesFile), { recursive: true });
     writeFileSync(timesFile, `${JSON.stringify(times, null, 1)}\n`);
   }
