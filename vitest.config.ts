@@ -15,11 +15,11 @@ const project = (name: string, timeoutMs: number, extra = {}) => ({
     ...extra,
   },
 });
-/** One file more than there are cores in CI, because many wait. */
+/** Two files at once: the stores and the processes of tests need processor time as well. */
 const servers = {
   globalSetup: ["./test/support/servers.ts"],
   setupFiles: ["./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
-  maxWorkers: 3,
+  maxWorkers: 2,
 };
 const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
 
