@@ -1,12 +1,15 @@
 import { type JsonObject, refusal } from "../provider.ts";
 import { isObject } from "../wire/json.ts";
 
-/** Bounds the time for which the schemas of one answer block the event loop. */
+/**
+ * Bounds the time for which the schemas of one answer block the event loop. No library does: json-schema-faker 0.6 works for
+ * seconds on 2,000 parts of an allOf, and for more than 20 on a `minLength` of 500 million.
+ */
 const maxSteps = 50_000;
 
 /**
- * A value that satisfies a JSON schema; throws 400 naming `param` for one that takes too many steps. Supports what tools and structured outputs use
- * (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas) and more, but not `pattern`, `not` and
+ * A value that satisfies a JSON schema; throws 400 naming `param` for one that takes too many steps. Supports the schemas of
+ * tools and structured outputs (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas) and more, but not `pattern`, `not` and
  * conditions. Strings and numbers come from the prompt where they fit.
  */
 export function fill(schema: unknown, words: Words, param: string): unknown {
@@ -17,7 +20,7 @@ interface Place {
   readonly root: unknown;
   readonly words: Words;
   readonly param: string;
-  /** Of the property that gets the value. */
+  /** The property that gets the value. */
   readonly name: string;
   readonly depth: number;
   /** Limits the values of a schema whose references multiply. */
@@ -157,7 +160,7 @@ const generators = new Map<unknown, (schema: JsonObject, place: Place) => unknow
   ["boolean", () => true],
 ]);
 
-/** What a reference in the schema stands for; any other schema itself. */
+/** The schema that a reference points to; any other schema itself. */
 function resolved(schema: unknown, place: Place): unknown {
   if (!isObject(schema) || typeof schema.$ref !== "string") return schema;
   if (!schema.$ref.startsWith("#")) return {};
@@ -189,9 +192,9 @@ export function wordsOf(prompt: string) {
   );
   const lower = prompt.toLowerCase();
   return {
-    /** What may still be spent on schemas. */
+    /** The steps that remain for schemas. */
     steps: maxSteps,
-    /** Of looking for one value of an enum in the prompt. */
+    /** The cost of looking for one value of an enum in the prompt. */
     searchSteps: Math.ceil((lower.length + 1) / 1_024),
     numberCount: () => numbers.length,
     text: () => texts.shift(),
