@@ -1,6 +1,6 @@
 /**
  * `npm run check:alerts`: checks alerts.yml and prometheus.yml with Prometheus' own promtool, and runs its unit tests of the rules
- * from `alert-cases.ts`. Takes `PROMTOOL`, else promtool from the path (Debian: package `prometheus`), else builds it with Go, once.
+ * from `alert-cases.yml`. Takes `PROMTOOL`, else promtool from the path (Debian: package `prometheus`), else builds it with Go, once.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,19 +8,33 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parse } from "yaml";
 import { cacheDirOf } from "../embedded/index.ts";
-import { cases, healthy, quiet } from "./alert-cases.ts";
 
 const version = "v0.315.0";
 const folder = "infra/observability";
 const rulesFile = join(folder, "alerts.yml");
 
+type Labels = Readonly<Record<string, string>>;
 interface Rule {
   readonly alert: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
+  readonly labels: Labels;
+  readonly annotations: Labels;
 }
-const { groups } = parse(readFileSync(rulesFile, "utf8")) as { groups: readonly { readonly rules: readonly Rule[] }[] };
+interface Cases {
+  readonly healthy: Labels;
+  readonly quiet: readonly { readonly what: string; readonly series: Labels }[];
+  readonly cases: readonly {
+    readonly alert: string;
+    readonly series: Labels | "absent";
+    readonly labels?: readonly Labels[];
+    readonly by: number;
+    readonly notBefore?: number;
+  }[];
+}
+const read = (file: string): unknown => parse(readFileSync(join(folder, file), "utf8"));
+const { groups } = read("alerts.yml") as { groups: readonly { readonly rules: readonly Rule[] }[] };
 const rules = new Map(groups.flatMap((group) => group.rules).map((rule) => [rule.alert, rule]));
+const { healthy, quiet, cases } = read("alert-cases.yml") as Cases;
+const absent = Object.fromEntries(Object.keys(healthy).map((name) => [name, "_x240"]));
 
 function promtool(): string {
   const given = process.env["PROMTOOL"] ?? "promtool";
@@ -35,17 +49,13 @@ function promtool(): string {
   return built;
 }
 
-type Labels = Readonly<Record<string, string>>;
-const listOf = (labels: Labels | readonly Labels[] = {}) =>
-  (Array.isArray(labels) ? labels : [labels]) as readonly Labels[];
-
 /** An alert as promtool expects it: its labels, and its annotations with them filled in. */
 function expected({ labels: own, annotations }: Rule, labels: Labels) {
   const filled = Object.entries(annotations).map(([name, text]) => [
     name,
     text.replace(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? ""),
   ]);
-  return { exp_labels: { ...own, ...labels }, exp_annotations: Object.fromEntries(filled) as Labels };
+  return { exp_labels: { ...own, ...labels }, exp_annotations: Object.fromEntries(filled) };
 }
 
 const input = (series: Labels) =>
@@ -64,19 +74,18 @@ const tests = [
     input_series: input(series),
     promql_expr_test: [15, 32, 45, 120].map((at) => firing(at, [])),
   })),
-  ...cases.map(({ alert, series, labels, by, notBefore }) => {
+  ...cases.map(({ alert, series, labels = [{}], by, notBefore }) => {
     const rule = rules.get(alert);
     if (!rule) throw new Error(`alerts.yml has no ${alert}`);
-    const fired = listOf(labels);
     return {
       name: alert,
-      input_series: input(series),
+      input_series: input(series === "absent" ? absent : series),
       alert_rule_test: [
-        { alertname: alert, eval_time: `${by}m`, exp_alerts: fired.map((each) => expected(rule, each)) },
+        { alertname: alert, eval_time: `${by}m`, exp_alerts: labels.map((each) => expected(rule, each)) },
       ],
       promql_expr_test: [
         ...(notBefore === undefined ? [] : [firing(notBefore, [])]),
-        firing(by, [[alert, fired.length]]),
+        firing(by, [[alert, labels.length]]),
       ],
     };
   }),
