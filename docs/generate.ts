@@ -8,6 +8,7 @@ import { startEnvironment } from "../infra/cli/start-config.ts";
 import { valuesSchema } from "../infra/k8s/values-schema.ts";
 import { rows as conversions } from "../test/support/conversion-rows.ts";
 import { type Cell, cellOf } from "../test/support/conversions.ts";
+import { adminOperations } from "./admin-operations.ts";
 
 /** Writes the pages of `docs/` that are made from the code (`npm run docs`); a unit test checks that they are current. */
 
@@ -185,6 +186,7 @@ ${metrics()}
 The dashboards in \`infra/observability/dashboards\` show all of these; the alerts of \`infra/observability/alerts.yml\` are
 explained in the [runbook](runbook.md).
 `,
+  "../infra/cli/admin-operations.json": `${JSON.stringify(adminOperations(), null, 1)}\n`,
   "../infra/k8s/chart/values.schema.json": `${JSON.stringify(valuesSchema, null, 2)}\n`,
   // Helm reads no files outside of the chart.
   "../infra/k8s/chart/files/alerts.yml": readFileSync(

@@ -7,7 +7,6 @@ interface List {
   readonly next: string | null;
 }
 
-type Value = string | number | boolean | null | undefined;
 type Counts = Readonly<Record<string, number | null>>;
 
 /** The parts of a ledger entry that are not shown as they are. */
@@ -34,49 +33,27 @@ interface Entry {
   };
 }
 
-/** The parts of a key that are not shown as they are. */
-interface Key {
-  readonly limits?: Counts;
-  readonly scopes?: readonly string[];
-  readonly budget?: { readonly limit_usd: string; readonly period: string } | null;
-  readonly models?: readonly string[] | null;
-}
-
-/** The names of an item's fields; a heading is the name in capitals, or the one after the colon. */
+/** The names of an item's fields; a heading follows from the name, or stands after the colon. */
 interface View {
   readonly columns: readonly string[];
   /** Fields that replace or extend the item's own. */
   readonly derive?: (item: Item) => Item;
 }
 
-const created = "created_at:CREATED (UTC)";
-
 const account: View = {
-  columns: ["id", "name", "tier", "state", "balance_usd", "available_usd", "held_usd", "open_holds", created],
+  columns: ["id", "name", "tier", "state", "balance_usd", "available_usd", "held_usd", "open_holds", "created_at"],
   derive: ({ frozen }) => ({ state: frozen ? "frozen" : "active" }),
 };
 
+const keyTimes = ["created_at", "expires_at", "last_used_at", "revoked_at"];
 const key: View = {
-  columns: [
-    "id",
-    "name",
-    "prefix",
-    "limits",
-    "scopes",
-    "budget",
-    "models",
-    created,
-    "expires_at:EXPIRES",
-    "last_used_at:LAST USED",
-    "revoked_at:REVOKED",
-  ],
-  derive: (item) => {
-    const { limits, scopes, budget, models }: Key = item;
+  columns: ["id", "name", "prefix", "limits", "scopes", "budget", "models", ...keyTimes],
+  derive: ({ limits, budget, models }) => {
+    const { limit_usd, period } = (budget ?? {}) as Readonly<Record<string, string>>;
     return {
-      limits: counts(limits ?? {}) || "default",
-      scopes: scopes?.join(" "),
-      budget: budget && `${budget.limit_usd}/${budget.period}`,
-      models: models?.join(" ") ?? "all",
+      limits: counts(limits as Counts) || "default",
+      budget: budget && `${limit_usd}/${period}`,
+      models: models ?? "all",
     };
   },
 };
@@ -127,17 +104,8 @@ const request: View = {
 };
 
 const requests: View = {
-  columns: [
-    "id:REQUEST",
-    "created_at:DECIDED (UTC)",
-    "account",
-    "endpoint",
-    "model",
-    "upstream",
-    "status",
-    "amount_usd",
-  ],
-  ...(request.derive && { derive: request.derive }),
+  ...request,
+  columns: [...requestColumns.filter((column) => column !== "key"), "status", "amount_usd"],
 };
 
 /** `restoring, 3 of 40 parts of acct_...`. */
@@ -147,12 +115,12 @@ function restoredText({ restore, parts }: Item): string | undefined {
 }
 
 const archive: View = {
-  columns: ["id:MONTH", "parts", "entries", "amount_usd", "bytes", "archived_at:ARCHIVED (UTC)", "restored"],
+  columns: ["id:MONTH", "parts", "entries", "amount_usd", "bytes", "archived_at", "restored"],
   derive: (item) => ({ restored: restoredText(item) }),
 };
 
-const owed = ["id:PAYMENT", "owed_usd", "paid_usd", "paid_at:PAID (UTC)", "good_until", "payer"];
-const purchase = ["spent_usd", "received", "executor:BY", "done_at:DONE (UTC)", "transaction"];
+const owed = ["id:PAYMENT", "owed_usd", "paid_usd", "paid_at", "good_until", "payer"];
+const purchase = ["spent_usd", "received", "executor:BY", "done_at", "transaction"];
 
 const counts = (all: Counts) =>
   Object.entries(all)
@@ -160,16 +128,19 @@ const counts = (all: Counts) =>
     .map(([name, count]) => `${name} ${count}`)
     .join(", ");
 
-function format(field: string, value: Value): string {
-  if (value === null || value === undefined) return "-";
-  if (field.endsWith("_at") || field.endsWith("_until"))
-    return new Date(Number(value) * 1000).toISOString().replace("T", " ").slice(0, 19);
-  return field.endsWith("_ms") ? `${value} ms` : String(value);
+/** A cell: times in UTC, the texts of a list, and the numbers of an object by their names. */
+function format(field: string, value: unknown): string {
+  if (value === null || value === undefined || value === "") return "-";
+  if (/_(at|until)$/.test(field)) return new Date(Number(value) * 1000).toISOString().replace("T", " ").slice(0, 19);
+  if (Array.isArray(value)) return value.join(" ") || "-";
+  if (typeof value === "object") return counts(value as Counts) || "-";
+  return field.endsWith("_ms") ? `${value as number} ms` : String(value);
 }
 
 const columnsOf = ({ columns }: View) =>
   columns.map((column) => {
-    const [field = "", heading = field.toUpperCase().replaceAll("_", " ")] = column.split(":");
+    const [field = "", heading = field.replace(/_at$/, " (utc)").replaceAll("_", " ").toUpperCase()] =
+      column.split(":");
     return { field, heading };
   });
 
@@ -188,7 +159,7 @@ const table = (view: View) => (answer: Item) => {
   const columns = columnsOf(view);
   const rows = data.map((item) => {
     const all: Item = { ...item, ...view.derive?.(item) };
-    return columns.map(({ field }) => format(field, all[field] as Value));
+    return columns.map(({ field }) => format(field, all[field]));
   });
   const more = has_more ? `\nThere are more: --after ${next}\n` : "";
   return aligned([columns.map(({ heading }) => heading), ...rows]) + more;
@@ -198,20 +169,19 @@ const table = (view: View) => (answer: Item) => {
 const card = (view: View) => (item: Item) => {
   const all: Item = { ...item, ...view.derive?.(item) };
   const shown = columnsOf(view).filter(({ field }) => all[field] !== undefined);
-  return aligned(shown.map(({ heading, field }) => [heading, format(field, all[field] as Value)]));
+  return aligned(shown.map(({ heading, field }) => [heading, format(field, all[field])]));
 };
 
 const record: View = {
   columns: ["created_at:TIME (UTC)", "who", "action", "result", "targets", "changes", "id"],
-  derive: ({ status, code, targets, changes }) => ({
+  derive: ({ status, code, changes }) => ({
     result: status === null ? "unknown" : [status, code].filter(Boolean).join(" "),
-    targets: (targets as readonly string[]).join(" ") || null,
     changes: changes === null ? null : JSON.stringify(changes),
   }),
 };
 
 const worker: View = {
-  columns: ["id", "version", "started_at:STARTED (UTC)", "pools", "open", "catalog"],
+  columns: ["id", "version", "started_at", "pools", "open", "catalog"],
   derive: ({ pools, upstreams, catalog, same_catalog }) => ({
     pools: Object.entries(pools as Readonly<Record<string, { running: number; free: number }>>)
       .map(([pool, { running, free }]) => `${pool} ${running}/${running + free}`)
@@ -226,10 +196,7 @@ const worker: View = {
 
 const upstream: View = {
   columns: ["id", "provider", "state", "workers", "models"],
-  derive: ({ workers, models }) => ({
-    workers: counts(workers as Counts),
-    models: (models as readonly string[]).length,
-  }),
+  derive: ({ models }) => ({ models: (models as readonly string[]).length }),
 };
 
 /** Each answer as text for people. */
@@ -255,7 +222,7 @@ export const show = {
   workers: table(worker),
   upstreams: table(upstream),
   holds: table({
-    columns: ["id", "object:KIND", "account", "amount_usd", "held_at:HELD (UTC)", "expires_at:EXPIRES (UTC)"],
+    columns: ["id", "object:KIND", "account", "amount_usd", "held_at", "expires_at"],
   }),
   check: (item: Item) => card({ columns: Object.keys(item).map((name) => `${name}:${name}`) })(item),
 };

@@ -1,0 +1,113 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+
+/** A field's JSON schema, as far as its option depends on it. */
+export interface Schema {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly description?: string;
+}
+
+/** An operation of the admin API, as admin-operations.json has it. */
+export interface Operation {
+  readonly method: string;
+  readonly path: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly fields: Readonly<Record<string, Schema>>;
+  readonly required: readonly string[];
+}
+
+export type Body = Readonly<Record<string, unknown>>;
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError("It must be a positive whole number.");
+  return Number(text);
+}
+/** Commander takes null for an absent value, so false stands for the default. */
+const wholeNumberOrDefault = (text: string) => text !== "default" && wholeNumber(text);
+
+/** `5/day`. */
+function budgetOf(text: string): object {
+  const [, usd, period] = /^(\d+(?:\.\d+)?)\/(day|week|month|total)$/.exec(text) ?? [];
+  if (usd === undefined) throw new InvalidArgumentError("It must be like 5/day, 20/week, 50/month or 100/total.");
+  return { limit_usd: usd, period };
+}
+
+/** A day lasts to its end, in UTC. */
+function endOf(text: string): number {
+  const ms = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T23:59:59Z` : text);
+  if (Number.isNaN(ms)) throw new InvalidArgumentError("It must be a day, or a time in ISO 8601.");
+  return Math.floor(ms / 1_000);
+}
+
+/** A date in UTC, or unix seconds. */
+function unixTime(text: string): number {
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(/T/.test(text) ? text : `${text}T00:00:00Z`);
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError("It must be a date such as 2026-01-31, a time, or unix seconds.");
+  return Math.floor(ms / 1_000);
+}
+
+const each = (value: string, before: readonly string[] = []) => [...before, value];
+
+/** Options that are not named as their fields, or that people write in another way. */
+const special: Readonly<Record<string, readonly [flag: string, parse: (text: string) => unknown, text: string]>> = {
+  scopes: ["--scope <scope>", each, "inference (default) or manage; more than once for both"],
+  models: ["--model <model>", each, "a model that it may call, or 'provider/*'; more than once for several"],
+  budget: ["--budget <usd/period>", budgetOf, "what its calls may cost in a day, week, month or in total: 5/day"],
+  expires_at: ["--expires <time>", endOf, "a day in UTC, or a time"],
+  from: ["--from <date>", unixTime, "not before this"],
+  to: ["--to <date>", unixTime, "before this"],
+  idempotency_key: ["--idempotency-key <key>", String, "one key adds once (default: a new one)"],
+};
+
+const typesOf = ({ type, anyOf = [] }: Schema) => [type, ...anyOf.map((one) => one.type)].flat();
+
+function optionOf(name: string, schema: Schema): Option {
+  const [flags, parse, text] = special[name] ?? [];
+  if (flags) return new Option(flags, text).argParser(parse as (text: string) => unknown);
+  const flag = `--${name.replaceAll("_", "-")}`;
+  const types = typesOf(schema);
+  if (types.includes("boolean") || schema.enum?.includes("true")) return new Option(flag, schema.description);
+  const isNullable = types.includes("null");
+  if (types.includes("integer"))
+    return new Option(`${flag} <count>`, isNullable ? "'default' removes it" : schema.description).argParser(
+      isNullable ? wholeNumberOrDefault : wholeNumber,
+    );
+  const option = new Option(`${flag} <${name.split("_").at(-1)}>`, schema.description);
+  return schema.enum ? option.choices(schema.enum) : option;
+}
+
+/** Adds the options of an operation to its command. Returns the input that they make. */
+export function addOptions(command: Command, { method, fields, required }: Operation, without: readonly string[]) {
+  const add = (name: string, schema: Schema, isInner = false): ((options: Body) => Body) => {
+    if (name === "frozen") {
+      command.addOption(new Option("--freeze", "refuse its calls").conflicts("unfreeze"));
+      command.option("--unfreeze", "accept its calls again");
+      return ({ freeze, unfreeze }) => (freeze || unfreeze ? { frozen: freeze === true } : {});
+    }
+    if (schema.properties && !special[name]) {
+      const inner = Object.entries(schema.properties).map(([field, one]) => add(field, one, true));
+      return (options) => {
+        const set = joined(inner, options);
+        return Object.keys(set).length > 0 ? { [name]: set } : {};
+      };
+    }
+    const option = optionOf(name, schema);
+    command.addOption(option.makeOptionMandatory(required.includes(name) && name !== "idempotency_key"));
+    if (method === "PATCH" && typesOf(schema).includes("null") && !isInner)
+      command.option(`${option.long}`.replace("--", "--no-"), "removes it");
+    return (options) => {
+      const value = options[option.attributeName()];
+      // What removes the value makes it false.
+      return value === undefined ? {} : { [name]: option.required && value === false ? null : value };
+    };
+  };
+  const sets = Object.entries(fields).flatMap(([name, schema]) => (without.includes(name) ? [] : [add(name, schema)]));
+  return (options: Body) => joined(sets, options);
+}
+
+const joined = (sets: readonly ((options: Body) => Body)[], options: Body): Body =>
+  Object.assign({}, ...sets.map((set) => set(options)));
