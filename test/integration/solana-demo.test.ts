@@ -97,7 +97,7 @@ test("the demo's command pays for an image with the demo's wallet, and prints wh
   expect(stdout).toMatch(/has 100[.]000000 USDC[^]*has 99[.]960000 USDC/);
   expect(stdout).toContain("http://localhost/media/one.png");
   expect(await balance(chain.payTo)).toBe("40000");
-  expect(service.bodies).toEqual(Array(2).fill({ model: "local/image", prompt: "A red door" }));
+  expect(service.bodies()).toEqual(Array(2).fill({ model: "local/image", prompt: "A red door" }));
 });
 
 test.each([

@@ -1,5 +1,3 @@
-import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { x402Facilitator } from "@x402/core/facilitator";
 import {
   decodePaymentSignatureHeader,
@@ -8,36 +6,27 @@ import {
 } from "@x402/core/http";
 import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import { onTestFinished } from "vitest";
+import { startMockProvider } from "./mock-provider.ts";
 
 /** A minimal paid service for a payer: every POST costs the same, and returns one image. */
 export async function startMockPaid(facilitator: x402Facilitator, requirements: PaymentRequirements) {
-  const bodies: unknown[] = [];
-  const server = createServer((request, response) => {
-    void (async () => {
-      if (request.method === "GET") return response.end("{}");
-      bodies.push(JSON.parse(await textOf(request)));
-      const header = request.headers["payment-signature"];
-      if (typeof header !== "string") {
-        const resource = { url: `http://${request.headers.host}${request.url}`, description: "-", mimeType: "-" };
-        const required: PaymentRequired = { x402Version: 2, error: "-", resource, accepts: [requirements] };
-        response.writeHead(402, { "PAYMENT-REQUIRED": encodePaymentRequiredHeader(required) });
-        return response.end(JSON.stringify(required));
-      }
-      const settled = await facilitator.settle(decodePaymentSignatureHeader(header), requirements);
-      response.writeHead(settled.success ? 200 : 402, { "PAYMENT-RESPONSE": encodePaymentResponseHeader(settled) });
-      return response.end(JSON.stringify({ data: [{ url: "http://localhost/media/one.png" }] }));
-    })();
+  const mock = await startMockProvider({ usual: () => ({ body: {} }), frame: JSON.stringify });
+  onTestFinished(() => mock.close());
+  mock.always(async ({ method, headers, path }) => {
+    if (method === "GET") return {};
+    const payment = headers["payment-signature"];
+    if (typeof payment !== "string") {
+      const resource = { url: `http://${headers.host}${path}`, description: "-", mimeType: "-" };
+      const required: PaymentRequired = { x402Version: 2, error: "-", resource, accepts: [requirements] };
+      return { status: 402, headers: { "PAYMENT-REQUIRED": encodePaymentRequiredHeader(required) }, body: required };
+    }
+    const settled = await facilitator.settle(decodePaymentSignatureHeader(payment), requirements);
+    return {
+      status: settled.success ? 200 : 402,
+      headers: { "PAYMENT-RESPONSE": encodePaymentResponseHeader(settled) },
+      body: { data: [{ url: "http://localhost/media/one.png" }] },
+    };
   });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
-}
-
-async function textOf(request: IncomingMessage): Promise<string> {
-  let text = "";
-  for await (const chunk of request) text += String(chunk);
-  return text;
+  const bodies = () => mock.requests.flatMap(({ method, body }) => (method === "GET" ? [] : [body]));
+  return { url: mock.url, bodies };
 }

@@ -34,15 +34,15 @@ export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
   request(index: number): Promise<MockRequest>;
   /** Scripts the responses of the next requests, one each. */
   respond(...answers: Answer[]): void;
-  /**
-   * The response to requests without a script, or a function that returns it; without an argument, the default one
-   * again.
-   */
-  always(answer?: Answer | ((request: MockRequest) => Answer)): void;
+  /** The answer when none was scripted for a request, or what makes it; without an argument the usual one again. */
+  always(answer?: Usually<Answer>): void;
   /** Forgets requests and scripts. */
   reset(): void;
   close(): Promise<void>;
 }
+
+/** An answer for any request, or what makes it. */
+type Usually<Answer> = Answer | ((request: MockRequest) => Answer | Promise<Answer>);
 
 export interface MockRequest {
   readonly method: string;
@@ -53,9 +53,9 @@ export interface MockRequest {
   readonly body: Record<string, unknown>;
   /** The parts of a form, in their order. */
   readonly form?: readonly FormPart[];
-  /** The raw body, if it is neither JSON nor a form. */
-  readonly bytes?: Buffer;
-  /** True if the client closed the connection before the response had ended. */
+  /** The body as it came. */
+  readonly bytes: Buffer;
+  /** True when the client closed the connection before the answer had ended. */
   readonly aborted: boolean;
   /** The number of events of a stream written so far on this side. */
   readonly eventsSent: number;
@@ -69,9 +69,12 @@ export interface ProviderAnswer {
   readonly headers?: Readonly<Record<string, string>>;
   /** Replaces the default response: an object is sent as JSON, text and bytes are sent unchanged. */
   readonly body?: unknown;
-  /** Replaces the default events of a stream: an object is one event, text and bytes are written unchanged. */
-  readonly events?: readonly unknown[];
-  /** Delays the end of a stream, after all its events, or a whole JSON response. */
+  /**
+   * Instead of the usual events of a stream: an object is one event, text and bytes are written as they are. Those of a
+   * generator are sent as they come.
+   */
+  readonly events?: readonly unknown[] | AsyncIterable<unknown>;
+  /** The end of a stream waits for it, all of its events are out; of JSON the whole. */
   readonly beforeEnd?: Promise<unknown>;
   /** `false` ends the stream without the provider's last frame (`data: [DONE]`), if it has one. */
   readonly done?: false;
@@ -118,7 +121,7 @@ export async function startMockProvider<Answer extends ProviderAnswer>(
   let requests: Recorded[] = [];
   let script: Answer[] = [];
   const nothing = {} as Answer;
-  let usual: Answer | ((request: MockRequest) => Answer) = nothing;
+  let usual: Usually<Answer> = nothing;
   let open = 0;
   const waiting = new Map<number, (request: MockRequest) => void>();
 
@@ -139,8 +142,9 @@ export async function startMockProvider<Answer extends ProviderAnswer>(
   });
   let connections = 0;
   server.on("connection", () => connections++);
-  server.keepAliveTimeout = 60_000;
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  // An idle connection must not be closed just as its owner sends the next request.
+  server.keepAliveTimeout = 120_000;
+  await new Promise<void>((resolve) => server.listen({ port, host: "127.0.0.1", backlog: 2_048 }, resolve));
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${provider.path ?? ""}`,
@@ -197,19 +201,19 @@ function receive(incoming: IncomingMessage, outgoing: ServerResponse, parts: Buf
 function contentOf(type: string, bytes: Buffer): Pick<MockRequest, "body" | "form" | "bytes"> {
   if (type.startsWith("multipart/")) {
     const form = partsOf(type, bytes);
-    return { body: fieldsOf(form), form };
+    return { body: fieldsOf(form), form, bytes };
   }
-  if (bytes.length === 0) return { body: {} };
-  if (type.startsWith("application/json")) return { body: JSON.parse(bytes.toString("utf8")) };
-  return { body: {}, bytes };
+  const isJson = bytes.length > 0 && type.startsWith("application/json");
+  return { body: isJson ? JSON.parse(bytes.toString("utf8")) : {}, bytes };
 }
 
 async function reply<Answer extends ProviderAnswer>(
   provider: Provider<Answer>,
   request: Recorded,
   outgoing: ServerResponse,
-  scripted: Answer,
+  given: Answer | Promise<Answer>,
 ): Promise<void> {
+  const scripted = given instanceof Promise ? await given : given;
   if (scripted.beforeHeaders) await scripted.beforeHeaders;
   if (scripted.cutAfter === -1) return cut(outgoing);
   const isScripted = scripted.body !== undefined || scripted.events !== undefined;
@@ -220,12 +224,20 @@ async function reply<Answer extends ProviderAnswer>(
     if (answer.beforeEnd) await answer.beforeEnd;
     return sendWhole(outgoing, answer);
   }
-  const frames = answer.events.map((event) =>
-    Buffer.from(typeof event === "string" || Buffer.isBuffer(event) ? event : provider.frame(event as object)),
-  );
+  const frameOf = (event: unknown) => {
+    if (Buffer.isBuffer(event)) return event;
+    return Buffer.from(typeof event === "string" ? event : provider.frame(event as object));
+  };
   const last = answer.done === false ? undefined : provider.lastFrame?.(request);
-  for (const more of [last, answer.trailing]) if (more) frames.push(Buffer.from(more));
+  const ends = [last, answer.trailing].flatMap((more) => (more ? [Buffer.from(more)] : []));
+  const { events } = answer;
+  const frames = Symbol.asyncIterator in events ? framed(events, frameOf, ends) : [...events.map(frameOf), ...ends];
   await sendStream(outgoing, answer, frames, () => request.eventsSent++);
+}
+
+async function* framed(events: AsyncIterable<unknown>, frameOf: (event: unknown) => Buffer, ends: readonly Buffer[]) {
+  for await (const event of events) yield frameOf(event);
+  yield* ends;
 }
 
 function stop(server: Server): Promise<void> {
@@ -250,7 +262,7 @@ function sendWhole(outgoing: ServerResponse, answer: ProviderAnswer): void {
 async function sendStream(
   outgoing: ServerResponse,
   { status = 200, headers, encoding, beforeEvent, beforeEnd, cutAfter }: ProviderAnswer,
-  frames: readonly Buffer[],
+  frames: readonly Buffer[] | AsyncIterable<Buffer>,
   onSent: () => void,
 ): Promise<void> {
   outgoing.writeHead(status, {
@@ -259,9 +271,14 @@ async function sendStream(
     ...(encoding && { "content-encoding": encoding }),
     ...headers,
   });
-  if (encoding) return void outgoing.end(compress(Buffer.concat(frames), encoding));
+  if (encoding) return void outgoing.end(compress(Buffer.concat(await Array.fromAsync(frames)), encoding));
   outgoing.flushHeaders();
-  for (const [index, frame] of frames.entries()) {
+  const iterator = Symbol.asyncIterator in frames ? frames[Symbol.asyncIterator]() : frames.values();
+  for (let index = 0; ; index++) {
+    const next = iterator.next();
+    // Frames that are there are written in one turn.
+    const { done, value: frame } = next instanceof Promise ? await next : next;
+    if (done) break;
     const gate = beforeEvent?.[index];
     if (gate) await gate;
     if (outgoing.destroyed) return;
