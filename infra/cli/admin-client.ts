@@ -12,7 +12,7 @@ export interface Target {
 /** An error that is shown to the user without a stack. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
-  /** Of the response, if there was one. */
+  /** The response's status, if there was one. */
   readonly status: number | undefined;
 
   constructor(message: string, status?: number) {

@@ -101,7 +101,7 @@ export function addOptions(command: Command, { method, fields, required }: Opera
       command.option(`${option.long}`.replace("--", "--no-"), "removes it");
     return (options) => {
       const value = options[option.attributeName()];
-      // What removes the value makes it false.
+      // The option that removes the value makes it false.
       return value === undefined ? {} : { [name]: option.required && value === false ? null : value };
     };
   };

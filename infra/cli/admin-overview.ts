@@ -101,7 +101,7 @@ export async function watchOverview(read: () => Promise<Item>, show: (item: Item
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
   for (let first = true; !stop.signal.aborted; first = false) {
     const text = await read().then(show, (error: unknown) => {
-      // What is wrong at the start, such as a wrong token, stays wrong.
+      // A fault at the start, such as a wrong token, stays.
       if (first) throw error;
       return `${(error as Error).message}\n`;
     });

@@ -36,7 +36,7 @@ const entriesOf = ({ models, upstreams, ...rest }: CatalogEntries): Record<Part,
   model: new Map(models.map((entry) => [entry.id, new Map(fieldsOf(entry))])),
 });
 
-/** What the second catalog has other than the first. */
+/** The differences of the second catalog from the first. */
 export function diffCatalogs(from: CatalogEntries, to: CatalogEntries): CatalogDiff {
   const [before, after] = [entriesOf(from), entriesOf(to)];
   const added: { part: Part; id: string }[] = [];

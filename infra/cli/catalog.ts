@@ -52,7 +52,7 @@ program
     );
   });
 
-/** Of descriptions and patterns the start is enough. */
+/** The start of a description or pattern is enough. */
 const short = (text: string | null) => (text === null ? "-" : text.length > 60 ? `${text.slice(0, 59)}…` : text);
 
 function show({ added, removed, changed }: CatalogDiff): string {

@@ -16,7 +16,7 @@ export type ProcessName = (typeof processes)[number];
 
 export interface ConfigReport {
   readonly ok: boolean;
-  /** In the order of docs/configuration.md. `value` is masked if it is a secret, `file` where it comes from one. */
+  /** The order is that of docs/configuration.md. `value` is masked if it is a secret, `file` where it comes from one. */
   readonly set: readonly { readonly name: string; readonly value: string; readonly file?: string }[];
   /** `key`: the variable of its key, null for an upstream without one. */
   readonly upstreams: readonly {
@@ -29,9 +29,9 @@ export interface ConfigReport {
   readonly faults: readonly string[];
 }
 
-/** Of the commands, beside what the service itself reads. */
+/** Variables of the commands, in addition to those of the service. */
 const commandVariables = ["ADMIN_URL", ...Object.keys(startEnvironment.shape)];
-/** Undefined if it throws what stops a start. A fault that follows from one that was found is not another. */
+/** Returns nothing if it throws what stops a start. A fault that follows from one that was found is not another. */
 type Attempt = <T>(work: () => T | Promise<T>) => Promise<T | undefined>;
 const mask = "***";
 const firstVariable = /^[A-Z][A-Z0-9_]+/;
@@ -105,7 +105,7 @@ function soundPart(given: Environment, faulty: Set<string>): Config {
   return Object.fromEntries(values) as Config;
 }
 
-/** Whether each has its key and address. Throws nothing: `attempt` collects the faults. */
+/** Checks that each has its key and address. Throws nothing: `attempt` collects the faults. */
 async function stateUpstreams(
   catalog: Catalog,
   env: Environment,

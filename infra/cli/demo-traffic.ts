@@ -44,7 +44,7 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
-/** How often each kind comes in twenty calls. */
+/** The share of each kind in twenty calls. */
 const mix: Readonly<Record<Kind, number>> = {
   chat: 5,
   "slow chat": 1,

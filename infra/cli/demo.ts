@@ -5,7 +5,7 @@ import { z } from "zod";
 import { type DemoPayments, demoPayments } from "../embedded/solana/server.ts";
 import { type AdminClient, CommandError, createAdminClient } from "./admin-client.ts";
 
-/** What a newcomer needs to call the service; written to `demo.json`. */
+/** Everything that a newcomer needs to call the service; written to `demo.json`. */
 export const demoShape = z.object({
   baseUrl: z.string(),
   apiKey: z.string(),

@@ -25,7 +25,7 @@ import { createTerminal, type Terminal } from "./terminal.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const readyWithinMs = 60_000;
-/** What a process takes at most, beyond its drain, to stop. */
+/** The longest that a process takes to stop, beyond its drain. */
 const settleMs = 25_000;
 /** A terminal and npm both pass Ctrl-C on: two signals within this time are the same one. */
 const sameSignalMs = 500;
@@ -117,7 +117,7 @@ async function migrateDatabase(
   if (reason !== "exit code 0") throw new Error("The database could not be prepared.");
 }
 
-/** Whether payments are configured, so that the demo's chain is not needed. */
+/** True if payments are configured, so that the demo's chain is not needed. */
 const hasOwnPayments = (env: Environment): boolean =>
   Boolean(env.X402_PAY_TO || env.SOLANA_RPC_URL || env.X402_FACILITATOR_URL);
 
@@ -138,7 +138,7 @@ async function duringStart(
   }
 }
 
-/** In place of the embedded servers' addresses, so that the rest of the configuration can be checked first. */
+/** Stand-ins for the embedded servers' addresses, so that the rest of the configuration can be checked first. */
 function placeholderAddresses(env: Environment): Environment {
   return {
     ...(!(env.REDIS_URL || env.REDIS_SENTINELS || env.REDIS_CLUSTER_NODES) && { REDIS_URL: "redis://unknown" }),

@@ -4,7 +4,7 @@ import type { Program } from "../embedded/index.ts";
 
 const firstDelayMs = 250;
 const maxDelayMs = 30_000;
-/** After running this long, a program is restarted with the first delay again. */
+/** A program that ran this long is restarted with the first delay again. */
 const steadyMs = 60_000;
 
 /** Restarts a program whenever it ends, with a growing delay while it keeps ending, until the signal aborts. */

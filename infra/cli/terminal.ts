@@ -78,7 +78,7 @@ const demoCommands = ({ x402 }: Demo, dataDir: string): string => {
 ${x402 ? onChain : ""}`;
 };
 
-/** In the fragment, which no server sees and no preview of the link uses up. */
+/** The code is in the fragment, which no server sees and no preview of the link uses up. */
 const signInLink = ({ baseUrl }: Demo, code: string) => `${baseUrl}/dashboard/sign-in#code=${code}`;
 
 const banner = (demo: Demo, codes: SignInCodes, dataDir: string): string => `

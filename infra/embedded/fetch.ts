@@ -6,13 +6,13 @@ import { spawnGuarded } from "./program.ts";
 
 export interface Progress {
   readonly what: string;
-  /** What the tool reports, if anything. */
+  /** The tool's own progress; empty if it reports none. */
   readonly step: string;
   readonly elapsedMs: number;
   readonly state: "running" | "done" | "failed";
 }
 
-/** How a server's program gets into the cache. */
+/** The way of a server's program into the cache. */
 export interface Recipe {
   readonly what: string;
   /** The program's name in the cache. It contains the version, so that a cached program is never out of date. */
@@ -182,7 +182,7 @@ export const recipes = {
       {
         command: process.execPath,
         args: [fileURLToPath(new URL("download-mongod.ts", import.meta.url)), folder, mongodVersion],
-        // Without strict_ssl the downloader accepts any certificate.
+        // The downloader accepts any certificate unless strict_ssl is set.
         env: { npm_config_strict_ssl: "true", MONGOMS_MAX_RETRIES: "1" },
         step: (lines) => lastMatch(lines, /(?<![\d.])([\d.]+%) \(/),
         silenceMs: 10_000,

@@ -6,7 +6,7 @@ import { setTimeout } from "node:timers/promises";
 /** A child process that can be restarted, and that never outlives the process that started it. */
 export interface Program {
   readonly name: string;
-  /** Undefined while the program does not run. */
+  /** The process id while the program runs. */
   readonly pid: number | undefined;
   /** Resolves when the program is ready; otherwise rejects with the reason and the end of its log. */
   readonly start: () => Promise<void>;

@@ -20,7 +20,7 @@ export async function startRedisCluster(options: NodeOptions & { readonly replic
   const { binary, dataDir, args = [], replicas = false } = options;
   const names = Array.from({ length: replicas ? 6 : 3 }, (_, n) => String(n));
   const starting = names.map(async (name) => {
-    // By default the bus has a port among those that the system gives to anybody.
+    // The bus by default has a port among those that the system gives to anybody.
     const bus = ["--cluster-port", String(await freePort())];
     const cluster = [
       "--cluster-enabled",

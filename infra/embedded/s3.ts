@@ -19,7 +19,7 @@ export async function startS3(options: ServerOptions): Promise<Server> {
   const { data, port } = folder;
   const credentials = { accessKeyId: "embedded", secretAccessKey: folder.secret ?? randomBytes(24).toString("hex") };
   folder.save({ secret: credentials.secretAccessKey });
-  // Without a sidecar folder, metadata needs a file system with extended attributes.
+  // Metadata needs a sidecar folder, or a file system with extended attributes.
   const sidecar = join(dirname(data), "meta");
   mkdirSync(sidecar, { recursive: true, mode: 0o700 });
   const endpoint = `http://127.0.0.1:${port}`;

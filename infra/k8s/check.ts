@@ -74,7 +74,7 @@ const render = (args: readonly string[]) =>
     encoding: "utf8",
   });
 
-/** What a variable that a Secret holds might be. */
+/** Examples of the variables that a Secret holds. */
 const secretValues: Readonly<Record<string, string>> = {
   REDIS_URL: "redis://redis:6379",
   MONGODB_URI: "mongodb://mongo/inference",

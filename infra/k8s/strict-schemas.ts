@@ -37,7 +37,7 @@ function strict(schema: unknown): unknown {
 
 const keyOf = (group: string, version: string, kind: string) => `${group ? `${group}/` : ""}${version} ${kind}`;
 
-/** From Kubernetes' OpenAPI document, and the files of custom resource definitions. Returns what is wrong with an object. */
+/** Reads Kubernetes' OpenAPI document and the files of custom resource definitions. Returns the faults of an object. */
 export function createValidator(swaggerFile: string, definitionFiles: readonly string[]) {
   // Go's patterns may begin with a flag.
   const ofGo = (pattern: string, flags: string) =>

@@ -7,7 +7,7 @@ const catalog = loadCatalog(undefined);
 const upstreams = [...catalog.upstreams.values()];
 const named = (names: readonly (string | undefined)[]) => [...new Set(names.filter((name) => name !== undefined))];
 
-/** Of the variables that only a Secret may hold, those that not every process reads. */
+/** Variables that only a Secret may hold, and that not every process reads. */
 const ofSome = {
   api: ["ADMIN_TOKEN", "ADMIN_TOKENS", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"],
   workers: named(upstreams.map(({ apiKeyEnv }) => apiKeyEnv)),

@@ -99,7 +99,7 @@ try {
     failed = spawnSync(tool, args, { stdio: "inherit" }).status !== 0 || failed;
   };
   run("check", "rules", rulesFile);
-  // Beside the rules, as in Compose.
+  // The configuration names the rules in its own folder, as in Compose.
   for (const file of ["alerts.yml", "prometheus.yml"]) copyFileSync(join(folder, file), join(temporary, file));
   run("check", "config", join(temporary, "prometheus.yml"));
   const file = join(temporary, "alerts.test.yml");

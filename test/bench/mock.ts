@@ -8,7 +8,7 @@ import { jsonContent, pacedGapMs, usage } from "./workload.ts";
  * returns the number of open calls.
  */
 export interface Behavior {
-  /** The delay before the first byte of each response. */
+  /** The wait of each answer for its first byte. */
   readonly delayMs: number;
   /** Streams 100 chunks, one every 33 ms, in place of 40 as fast as possible. */
   readonly paced: boolean;

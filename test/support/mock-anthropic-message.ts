@@ -2,7 +2,7 @@ import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-mode
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A test's script for the default message. */
+/** The parts of the usual message that a test may script. */
 export interface MessageScript {
   readonly text?: string;
   /** All blocks of the content, in place of the default ones. A stream sends each in parts. */

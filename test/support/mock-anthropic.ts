@@ -93,7 +93,7 @@ const list = (value: unknown): readonly Fields[] => (Array.isArray(value) ? valu
 const isMarked = (holder: Fields) => holder["cache_control"] != null;
 
 /**
- * The provider's reported behavior: https://github.com/continuedev/continue/pull/6937,
+ * Refusals that its users report: https://github.com/continuedev/continue/pull/6937,
  * https://github.com/caozhiyuan/copilot-api/issues/241
  */
 function refusalOfBreakpoints(body: Fields, blocks: readonly Fields[]): Usual | undefined {

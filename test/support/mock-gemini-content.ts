@@ -3,7 +3,7 @@ import { mockPng } from "./mock-openai-media.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A test's script for the default generateContent response. */
+/** The parts of the usual generateContent answer that a test may script. */
 export interface ContentScript {
   /** The text of the last part. */
   readonly text?: string;
@@ -136,7 +136,7 @@ function toolCalls(request: Fields): readonly Fields[] {
   const calls = callsFor(tools, textsOf(lastParts(request)).join(" "), mode === "ANY" ? { name } : undefined);
   return calls.map((call, index) => ({
     functionCall: { id: `call-${index}`, name: call.name, args: call.input },
-    // Only the first of parallel calls is signed.
+    // The first of parallel calls is signed.
     ...(index === 0 && { thoughtSignature: mockSignature }),
   }));
 }

@@ -5,7 +5,7 @@ import type { MockRequest, Usual } from "./mock-provider.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A test's script for a new interaction. */
+/** The parts of a new interaction that a test may script. */
 export interface InteractionScript {
   /** Its states, one for each poll; the last one is repeated. By default it is done at the first poll. */
   readonly states?: readonly string[];
@@ -78,7 +78,7 @@ const usageOf = ({ response_format }: Fields): Fields => {
   return { total_output_tokens: tokens, output_tokens_by_modality: [{ modality: "video", tokens }] };
 };
 
-/** Sent in chunks, without its length. */
+/** A file in parts, without its length. */
 const fileAnswer = (): Usual => ({
   headers: { "content-type": "video/mp4" },
   events: [mockMp4.subarray(0, 1_000), mockMp4.subarray(1_000, 20_000), mockMp4.subarray(20_000)],

@@ -12,7 +12,7 @@ const error = (status: number, param: string, message: string, code: string | nu
 });
 
 /**
- * The server's refusals in its own words, as its users report: https://github.com/microsoft/agent-framework/issues/7483
+ * The server's refusals in its own words, as its users report them: https://github.com/microsoft/agent-framework/issues/7483
  * (`include`), https://github.com/can1357/oh-my-pi/issues/41 (items without their content).
  */
 export function refusalOf({ model, store, include, reasoning, input }: Fields): Usual | undefined {

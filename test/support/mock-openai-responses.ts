@@ -6,9 +6,9 @@ import type { MockRequest, Usual } from "./mock-provider.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A test's script for the default response. */
+/** The parts of the usual response that a test may script. */
 export interface ResponseScript {
-  /** The id of the response, in place of the default one. */
+  /** The response's id, instead of the usual one. */
   readonly id?: string;
   /** All items of the output, in place of the default ones. A stream sends each in parts. */
   readonly output?: readonly Fields[];

@@ -85,7 +85,7 @@ export const mockChunk = (
 });
 
 interface Differences {
-  /** The refusals of a server that is stricter than OpenAI (strict-servers.ts). */
+  /** Refusals of a stricter server than OpenAI's (strict-servers.ts). */
   readonly refusal?: (request: MockRequest) => Usual | undefined;
   /** Adds the usage to streams without a request for it. */
   readonly reportsUsage?: boolean;

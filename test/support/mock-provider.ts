@@ -24,7 +24,7 @@ import { type FormPart, fieldsOf, partsOf } from "./form-parts.ts";
 export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
   /** The base address, with the version's path if the provider has one. */
   readonly url: string;
-  /** The received requests, in order of arrival. */
+  /** All that was received, in order of arrival. */
   readonly requests: readonly MockRequest[];
   /** The number of requests whose response has not ended. */
   inFlight(): number;
@@ -46,7 +46,7 @@ type Usually<Answer> = Answer | ((request: MockRequest) => Answer | Promise<Answ
 
 export interface MockRequest {
   readonly method: string;
-  /** Includes the query. */
+  /** The path with its query. */
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   /** The parsed JSON, or a form's text fields; otherwise empty. */
@@ -63,7 +63,7 @@ export interface MockRequest {
   readonly closed: Promise<void>;
 }
 
-/** A test's script for any provider's response. */
+/** The parts of any provider's answer that a test may script. */
 export interface ProviderAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -102,7 +102,7 @@ interface Provider<Answer extends ProviderAnswer> {
   usual(request: MockRequest, scripted: Answer): Usual;
   /** One event of a stream. */
   frame(event: object): string;
-  /** The end of a stream after its events. */
+  /** The end of a stream, after its events. */
   lastFrame?(request: MockRequest): string;
   /** Clears the provider's own state. */
   reset?(): void;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { blockhash, getBase58Decoder } from "@solana/kit";
 
-/** From the weakest to the strongest. */
+/** The weakest comes first. */
 export const commitments = ["processed", "confirmed", "finalized"] as const;
 export type Commitment = (typeof commitments)[number];
 
@@ -33,7 +33,7 @@ export function createBlocks(firstSlot: bigint) {
       commit();
       return block;
     },
-    /** From now on no block gets past this commitment; "finalized" also finalizes all earlier blocks. */
+    /** No block gets past this commitment; "finalized" also finalizes all earlier blocks. */
     holdAt: (level: Commitment): void => {
       heldAt = level;
       commit();
@@ -48,7 +48,7 @@ export function createBlocks(firstSlot: bigint) {
       if (slot <= newest.finalized) return "finalized";
       return slot <= newest.confirmed ? "confirmed" : "processed";
     },
-    /** As for a validator, the hash of a block that has not reached the commitment is not valid. */
+    /** The hash of a block that has not reached the commitment is not valid, as with a validator. */
     isValid(hash: string, level: Commitment): boolean {
       const block = known.find((each) => each.hash === hash);
       return block !== undefined && block.slot <= newest[level] && newest[level] <= block.slot + blockhashLifetime;

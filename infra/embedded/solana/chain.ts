@@ -102,7 +102,7 @@ export function createChain({ clock, genesis, journalFile, slotMs, deliver = (la
       }
     },
     send: (sent: DecodedTransaction): void => deliver(() => process(sent)),
-    /** With the accounts after it. Without `sigVerify`, also what the fee payer has not signed yet. */
+    /** Returns the accounts after it too. Accepts what the fee payer has not signed yet, unless `sigVerify` is set. */
     simulate(decoded: DecodedTransaction, { sigVerify = false, replaceBlockhash = false }) {
       svm.withSigverify(sigVerify);
       try {

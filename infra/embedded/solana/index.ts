@@ -8,8 +8,8 @@ import { type Intercept, startRpcServer } from "./rpc-server.ts";
  * A Solana chain for tests and for the demo of `npm start`: LiteSVM (the real runtime and token program) behind a JSON-RPC
  * server on 127.0.0.1. Token amounts are in the smallest unit: micro-USDC.
  *
- * As with a validator: blockhashes live for 150 blocks; a transaction that has landed is answered with `AlreadyProcessed`;
- * a signature older than 300 blocks is found only with `searchTransactionHistory`; `sendTransaction` with `skipPreflight`
+ * It does as a validator does: blockhashes live for 150 blocks; a transaction that has landed is answered with
+ * `AlreadyProcessed`; a signature older than 300 blocks is found only with `searchTransactionHistory`; `sendTransaction` with `skipPreflight`
  * accepts anything well-formed and does not report its outcome; a transaction whose instructions fail is in a block with
  * its error; `requestAirdrop` gives SOL. Different from a validator: accounts are always read as of the newest block;
  * without `slotMs` only a transaction or `nextBlock` makes a block; durable nonces are not supported; address lookup tables
@@ -49,7 +49,7 @@ export async function startChain(options: ChainOptions = {}) {
   const { svm } = chain;
   putMint(svm, mint, 6);
 
-  /** Without `usd`, the wallet has no token account. */
+  /** The wallet has a token account only if `usd` is given. */
   async function wallet(usd?: string, { secret = newSecret(), sol = 0n } = {}): Promise<Wallet> {
     const opened = await openWallet(secret);
     if (usd !== undefined) await putTokenAccount(svm, mint, opened.address, microUsd(usd));

@@ -6,7 +6,7 @@ import { expectOk } from "../program.ts";
 import { openFolder, startServer } from "../server.ts";
 import { networks, newSecret, openWallet } from "./accounts.ts";
 
-/** What `demo.json` says about the chain. `wallet` is the secret key of a wallet with USDC. */
+/** The chain's part of `demo.json`. `wallet` is the secret key of a wallet with USDC. */
 export const demoPayments = z.object({
   network: z.string(),
   rpcUrl: z.string(),

@@ -14,14 +14,14 @@ import { base58, tokenAmount } from "./accounts.ts";
 import type { Chain } from "./chain.ts";
 import { feeOf, instructionsOf, type LandedTransaction } from "./transactions.ts";
 
-/** How `getTransaction`, `getSignatureStatuses` and `getSignaturesForAddress` show a transaction. */
+/** The answers of `getTransaction`, `getSignatureStatuses` and `getSignaturesForAddress`. */
 
 const memoPrograms = ["MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"];
 const isMemo = ({ programAddress }: Instruction) => memoPrograms.includes(programAddress);
 
 type Instruction = ReturnType<typeof instructionsOf>[number];
 
-/** As validators list memos: "[12] hello there!". */
+/** The memos as validators list them: "[12] hello there!". */
 function memoOf({ message }: LandedTransaction): string | null {
   const memos = instructionsOf(message).filter(isMemo);
   return (

@@ -24,7 +24,7 @@ import {
 } from "@solana/kit";
 import type { tokenBalances } from "./accounts.ts";
 
-/** As in JSON-RPC: `"BlockhashNotFound"`, `{InstructionError: [2, {Custom: 1}]}`. */
+/** An error as JSON-RPC writes it: `"BlockhashNotFound"`, `{InstructionError: [2, {Custom: 1}]}`. */
 export type TransactionError = string | Readonly<Record<string, unknown>>;
 
 export interface Outcome {
@@ -69,7 +69,7 @@ export function decodeTransaction(wire: string, encoding: "base58" | "base64" = 
   return { transaction, message: decodeMessage(transaction.messageBytes) };
 }
 
-/** Without the accounts that are in lookup tables. */
+/** Leaves out the accounts that are in lookup tables. */
 export function instructionsOf(message: Message) {
   const known = getAccountMetasFromCompiledTransactionMessage(message);
   return message.instructions.map(({ programAddressIndex, accountIndices = [], data = new Uint8Array() }) => ({

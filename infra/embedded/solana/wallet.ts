@@ -19,7 +19,7 @@ import { getTransferCheckedInstruction } from "@solana-program/token";
 import { sleep, systemClock } from "#platform/clock";
 import { tokenAccountOf } from "./accounts.ts";
 
-/** What a wallet does with a transfer request of Solana Pay: docs.solanapay.com/spec. */
+/** Does what a wallet does with a transfer request of Solana Pay: docs.solanapay.com/spec. */
 
 interface TransferRequest {
   readonly recipient: Address;

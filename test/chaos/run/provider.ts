@@ -30,14 +30,14 @@ const textBill = BigInt(tokens.input) * prices.input + BigInt(tokens.output) * p
 export const uploadBytes = 64 * 1024;
 const hugeText = "x".repeat(400_000);
 
-/** The cost of an honest response, in nano-USD. */
+/** The prices of honest answers, in nano-USD. */
 const bills = {
   text: textBill,
   embeddings: BigInt(embeddedWords) * prices.input,
   image: 40_000_000n,
   video: 400_000_000n,
   upload: 62_500_000n,
-  /** Per character. */
+  /** The price of a character. */
   speech: 1_000_000n,
 } as const;
 
@@ -95,7 +95,7 @@ function scriptFor(behavior: Behavior, name: UpstreamName, { closed }: MockReque
 /** Counting the prompt of a stream that broke off runs nothing, and is free. */
 const isCounting = ({ path }: MockRequest) => path.endsWith(":countTokens") || path.endsWith("/count_tokens");
 
-/** The cost of an honest response to the request. */
+/** The price of an honest answer to the request. */
 function billFor({ path, body }: MockRequest): bigint {
   if (path.endsWith("/embeddings")) return bills.embeddings;
   if (path.includes("/images/")) return bills.image;

@@ -77,7 +77,7 @@ function toneOf(character: string, samples: number, pitch: number): Buffer {
   return tone;
 }
 
-/** As the providers of transcription models take. */
+/** The limit of the providers of transcription models. */
 const recordingLimitBytes = 25 * 1024 * 1024;
 
 const transcriptionInput = z.object({

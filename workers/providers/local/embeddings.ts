@@ -63,7 +63,7 @@ async function vectorOf(text: string, dimensions: number): Promise<Float32Array<
     sinceTurn = 0;
     await setImmediate();
   }
-  // Without words, or where the hashes canceled each other out.
+  // The text has no words, or the hashes canceled each other out.
   if (sums.every((sum) => sum === 0)) add(text.slice(0, 1024), 1);
   const length = Math.hypot(...sums);
   return Float32Array.from(sums, (sum) => sum / length);

@@ -88,7 +88,7 @@ async function editedOf(call: GenerationCall, file: ImageFile, size: Size, maskI
   return { pixels, mask, maskHash: maskFile.hash };
 }
 
-/** Undefined: a format that this model does not decode. */
+/** Returns nothing for a format that this model does not decode. */
 async function pixelsOf(call: GenerationCall, { bytes, param }: ImageFile, size: Size) {
   const png = readPng(bytes);
   if (!png) return undefined;

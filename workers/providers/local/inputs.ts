@@ -30,7 +30,7 @@ export function hashOf(...parts: readonly (string | Buffer)[]): Buffer {
   return hash.digest();
 }
 
-/** What the local model says of an image: of a data URL its kind, size and bytes; of any other the address. */
+/** Describes an image: a data URL by its kind, size and bytes, any other by its address. */
 export function describeImage(url: string, param: string): string {
   if (!/^data:/i.test(url)) return `an image at ${url.slice(0, 200)} (not fetched: this model has no network)`;
   const [head] = /^[^,]*;\s*base64,/i.exec(url) ?? [];
@@ -44,7 +44,7 @@ const signatures = [
   ["JPEG", /^\xff\xd8/],
 ] as const;
 
-/** As many bytes as `dimensionsOf` reads. */
+/** `dimensionsOf` reads no more bytes. */
 const dimensionBytes = 96 * 1024;
 
 export const dimensionsIn = (bytes: Buffer) => dimensionsOf(bytes.toString("base64", 0, dimensionBytes));

@@ -3,13 +3,13 @@ import { type Counting, fileTokens, rulesOf } from "../../counting/index.ts";
 import { describeImage } from "./inputs.ts";
 import { type ChatRequest, lastUserMessage, type Part, quote } from "./request.ts";
 
-/** What the local model reads of the images, recordings and files of a conversation. */
+/** The images, recordings and files of a conversation, as the local model reads them. */
 export interface ReadMedia {
-  /** Of the last user message: a sentence for each part. */
+  /** A sentence for each part of the last user message. */
   readonly sentences: readonly string[];
-  /** Of all messages. */
+  /** Tokens of all messages. */
   readonly tokens: number;
-  /** How many of them are audio. */
+  /** Those of them that are audio. */
   readonly audioTokens: number;
   /** Text files, whose tokens are those of their text. */
   readonly texts: readonly string[];
@@ -68,7 +68,7 @@ const readImage = (url: string, param: string, isLast: boolean): ReadPart => ({
   tokens: rules.unknownImage,
 });
 
-/** For a recording whose length cannot be read: 128 kbit/s. */
+/** Assumed of a recording whose length cannot be read: 128 kbit/s. */
 const usualBytesPerSecond = 16_000;
 
 /** `format`: `wav`, `mp3`, or another subtype of audio. */

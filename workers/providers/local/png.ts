@@ -80,7 +80,7 @@ interface Header extends Size {
 }
 
 /**
- * Undefined: not a PNG file, or one that is not decoded: interlaced, with less than 8 bits a channel, or over a limit.
+ * Returns nothing for a file that is not decoded: no PNG, interlaced, with less than 8 bits a channel, or over a limit.
  */
 export function readPng(file: Buffer): Header | undefined {
   if (!file.subarray(0, 8).equals(signature) || file.length < 33) return undefined;

@@ -44,7 +44,7 @@ export async function replyTo(request: ChatRequest, media: ReadMedia, speech: st
   return { choices, usage: { prompt_tokens, completion_tokens, total_tokens, ...details } };
 }
 
-/** Of all choices together, because the answer is written in one turn of the event loop. */
+/** The limit for all choices together, because the answer is written in one turn of the event loop. */
 const maxTokens = 200_000;
 
 const tokensOf = ({ text = [], calls }: Choice) =>

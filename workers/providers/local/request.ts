@@ -112,7 +112,7 @@ export function triggerOf(text: string, param: string) {
     delayMs: kind === "slow" ? Math.min(count, maxDelayMs) : undefined,
     /** Ends the stream after so many chunks, and fails a JSON answer. */
     breakAfterChunks: kind === "stream-error" ? count : undefined,
-    /** What the model says. */
+    /** The text that the model says. */
     speech: kind === "tokens" ? "token ".repeat(Math.min(count, maxTokens)).trimEnd() : undefined,
     /** At most so many images, or seconds of video. */
     deliver: kind === "deliver" ? count : undefined,

@@ -15,7 +15,7 @@ const request = z.object({
 
 /** At most so many tokens of a document are read. */
 const contextTokens = 4_096;
-/** As Cohere counts (https://docs.cohere.com/docs/how-does-cohere-pricing-work). */
+/** Cohere counts so (https://docs.cohere.com/docs/how-does-cohere-pricing-work). */
 const chunkTokens = 500;
 const searchDocuments = 100;
 

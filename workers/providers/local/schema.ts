@@ -74,7 +74,7 @@ function merged(schema: JsonObject, all: readonly unknown[], place: Place): Json
   const { allOf: _, ...own } = schema;
   spend(all.length, place);
   const parts = [own, ...all.map((part) => resolved(part, place)).filter(isObject)];
-  // With fromEntries, __proto__ is a field like any other.
+  // fromEntries takes __proto__ as a field like any other.
   const joined = (objects: readonly JsonObject[]): JsonObject => {
     const fields = objects.flatMap((each) => Object.entries(each));
     spend(fields.length, place);
@@ -91,7 +91,7 @@ function object(schema: JsonObject, place: Place): JsonObject {
   const required = listOf(schema.required).filter((name) => typeof name === "string");
   const names = required.length > 0 ? required : place.depth > maxDepth / 3 ? [] : Object.keys(properties);
   spend(names.length, place);
-  // With fromEntries, __proto__ is a property like any other.
+  // fromEntries takes __proto__ as a property like any other.
   return Object.fromEntries(names.map((name) => [name, value(properties[name] ?? {}, { ...place, name })]));
 }
 

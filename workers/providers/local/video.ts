@@ -29,7 +29,7 @@ const job = z.object({
 
 type Job = z.infer<typeof job>;
 
-/** In two steps, as providers do it: a job is submitted, and fetched when it is done. */
+/** Works in two steps, as providers do: a job is submitted, and fetched when it is done. */
 export async function makeVideo(clock: Clock, call: GenerationCall): Promise<Generated> {
   const { doneAt, image, seed, resolution, duration } =
     call.job === undefined ? await submit(call, clock) : readJob(call.job);
