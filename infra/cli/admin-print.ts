@@ -134,7 +134,8 @@ function format(field: string, value: unknown): string {
   if (/_(at|until)$/.test(field)) return new Date(Number(value) * 1000).toISOString().replace("T", " ").slice(0, 19);
   if (Array.isArray(value)) return value.join(" ") || "-";
   if (typeof value === "object") return counts(value as Counts) || "-";
-  return field.endsWith("_ms") ? `${value as number} ms` : String(value);
+  const text = `${value as string | number | boolean}`;
+  return field.endsWith("_ms") ? `${text} ms` : text;
 }
 
 const columnsOf = ({ columns }: View) =>
