@@ -3,23 +3,9 @@ import { count, errorEvent, type JsonObject, list, object, text } from "#formats
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";
-import { encodeReasoning, opaqueDetails } from "../reasoning-state.ts";
-import { callDelta, toolCallId } from "../tool-calls.ts";
+import { opaqueDetails } from "../reasoning-state.ts";
 import { tokenUsage } from "../usage.ts";
-import { callerTools } from "./caller-tools.ts";
-import {
-  callItem,
-  callType,
-  itemId,
-  logprobsFromChat,
-  messageItem,
-  noArguments,
-  reasoningItem,
-  refusalPart,
-  summaryPart,
-  textPart,
-} from "./output-items.ts";
-import { hasState } from "./reasoning-state.ts";
+import { logprobsFromChat } from "./output-items.ts";
 import { responseSettings } from "./response-settings.ts";
 import { numberedEvents, streamOutput } from "./stream-output.ts";
 
@@ -89,65 +75,45 @@ export function responseError({ status, message }: ServiceError): JsonObject {
 const completedAt = ({ now, created }: ResponseIdentity, status: ResponseState["status"]): number | null =>
   status === "completed" ? (now?.() ?? created) : null;
 
-function outputOf(choice: JsonObject, identity: ResponseIdentity, request: JsonObject): JsonObject[] {
-  const message = object(choice["message"]);
-  const output: JsonObject[] = [];
-  const reasoning = reasoningText(message);
-  const details = hasState(request) ? opaqueDetails(message["reasoning_details"]) : undefined;
-  if (reasoning || details?.length) {
-    const state = details ? encodeReasoning({ reasoning_content: reasoning, reasoning_details: details }) : "";
-    const summary = reasoning ? [summaryPart(reasoning)] : [];
-    output.push(reasoningItem(itemId("reasoning", identity, output.length), summary, state));
-  }
-  const content = contentText(message["content"]);
-  const refusal = text(message["refusal"]);
-  if (content || refusal)
-    output.push(
-      messageItem(itemId("message", identity, output.length), "completed", [
-        ...(content ? [textPart(content, logprobsFromChat(object(choice["logprobs"])["content"]))] : []),
-        ...(refusal ? [refusalPart(refusal)] : []),
-      ]),
-    );
-  const calls = list(message["tool_calls"]);
-  const tools = callerTools(calls.length > 0 ? request : {});
-  calls.forEach((value, c) => {
-    const call = callDelta(value);
-    const tool = tools.byChatName(call.name);
-    const args = call.args || (tool.type === "function" ? noArguments : "");
-    const id = itemId(callType(tool), identity, output.length);
-    output.push(callItem(id, "completed", { callId: call.id || toolCallId(identity.id, 0, c), tool, args }));
-  });
-  return output;
-}
+/** The whole answer is one chunk. Numbered calls are separate ones even if they share an id. */
+const asChunk = (answer: JsonObject): JsonObject => ({
+  usage: answer["usage"],
+  choices: list(answer["choices"]).map(({ message, ...choice }) => ({
+    ...choice,
+    delta: {
+      ...object(message),
+      tool_calls: list(object(message)["tool_calls"]).map((call, index) => ({ ...call, index })),
+    },
+  })),
+});
 
 export function convertResponseFromChat(
-  response: JsonObject,
+  answer: JsonObject,
   identity: ResponseIdentity,
   request: JsonObject,
 ): JsonObject {
-  const choice = firstChoice(response["choices"]) ?? {};
-  const end = mapFinishReasonFromChat(choice);
-  const output = outputOf(choice, identity, request);
-  // Reasoning has no status.
-  const last = output.at(-1);
-  if (last?.["status"]) output[output.length - 1] = { ...last, status: lastStatus(end.status) };
-  return {
-    ...responseSettings(request, identity),
-    ...initialState,
-    ...end,
-    completed_at: completedAt(identity, end.status),
-    output,
-    usage: convertUsageFromChat(response["usage"], { input: 0, output: 0 }),
-  };
+  const stream = createWriter(undefined, identity, request);
+  stream.write(asChunk(answer));
+  return stream.response({ input: 0, output: 0 });
 }
 
-/** A failed stream ends with `response.failed` and `error`: only its writer knows their sequence numbers. */
-export function convertStreamFromChat(identity: ResponseIdentity, request: JsonObject): Required<StreamWriter> {
-  const { emit, nextNumber } = numberedEvents();
+export const convertStreamFromChat = (identity: ResponseIdentity, request: JsonObject): Required<StreamWriter> =>
+  createWriter(numberedEvents(), identity, request);
+
+/**
+ * Without `events` only the response counts. A failed stream ends with `response.failed` and `error`: only its writer knows
+ * their sequence numbers.
+ */
+function createWriter(
+  events: ReturnType<typeof numberedEvents> | undefined,
+  identity: ResponseIdentity,
+  request: JsonObject,
+) {
+  const { emit, nextNumber } = events ?? { emit: () => "", nextNumber: () => 0 };
   const output = streamOutput(emit, identity, request);
   let usage: unknown;
   let lastChoice: JsonObject = {};
-  let hasBegun = false;
+  let hasBegun = events === undefined;
 
   const settings = responseSettings(request, identity);
   const emitState = (type: string, state: Partial<ResponseState> & { store?: false }): string =>
@@ -171,7 +137,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   };
 
   return {
-    write(chunk) {
+    write(chunk: JsonObject) {
       if (chunk["usage"] != null) usage = chunk["usage"];
       const choice = firstChoice(chunk["choices"]);
       if (!choice) return "";
@@ -191,13 +157,13 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     },
     usage: () => usage,
     outputBytes: output.bytes,
-    response: (estimate) => ({ ...settings, ...initialState, ...close(estimate).state }),
-    end(estimate) {
+    response: (estimate: TokenEstimate) => ({ ...settings, ...initialState, ...close(estimate).state }),
+    end(estimate: TokenEstimate) {
       const { events, state } = close(estimate);
       const response = { ...settings, ...initialState, ...state };
       return events + emit(`response.${state.status}`, { response });
     },
-    fail(error) {
+    fail(error: ServiceError) {
       const begun = begin();
       const items = output
         .items()

@@ -30,9 +30,9 @@ export function numberedEvents() {
 export type PartKind = keyof typeof partEvents;
 
 const partEvents = {
-  reasoning: { part: "reasoning_summary_part", text: "reasoning_summary_text", index: "summary_index", field: "text" },
-  text: { part: "content_part", text: "output_text", index: "content_index", field: "text" },
-  refusal: { part: "content_part", text: "refusal", index: "content_index", field: "refusal" },
+  reasoning: { part: "reasoning_summary_part", text: "reasoning_summary_text", field: "text" },
+  text: { part: "content_part", text: "output_text", field: "text" },
+  refusal: { part: "content_part", text: "refusal", field: "refusal" },
 } as const;
 
 /**
@@ -60,7 +60,7 @@ function openParts(emit: Emit, type: "reasoning" | "message", withState: boolean
     emit(`response.${partEvents[of][event]}.${suffix}`, {
       item_id: id,
       output_index: outputIndex,
-      [partEvents[of].index]: closed.length,
+      ...(of === "reasoning" ? { summary_index: closed.length } : { content_index: closed.length }),
       ...fields,
     });
   const closePart = (): string => {
