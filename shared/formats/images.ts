@@ -2,9 +2,9 @@ import { z } from "zod";
 import { invalidValue } from "#errors";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
-import { given, object } from "./json.ts";
+import { given, type JsonObject, object } from "./json.ts";
 import { providerField } from "./routing.ts";
-import type { Codec, ParsedCall } from "./types.ts";
+import type { Codec, ModelInput, ParsedCall, UploadRef } from "./types.ts";
 import { findUploads } from "./uploads.ts";
 
 const buybackToken = z
@@ -55,11 +55,14 @@ export const mediaRequest = z
 /** The cost of media is bounded by the model's input, not by tokens. */
 const noTokens = { inputBytes: 0, messages: 0, parts: [], choices: 1 } as const;
 
-const media = (
-  call: Pick<ParsedCall, "model" | "input" | "uploads">,
-  token: string | null | undefined,
-): ParsedCall => ({
-  ...call,
+export interface MediaInput {
+  readonly input: ModelInput;
+  readonly uploads: readonly UploadRef[];
+}
+
+const media = (input: MediaInput, model: string, token: string | null | undefined): ParsedCall => ({
+  model,
+  ...input,
   ...(token != null && { buybackToken: token }),
   stream: false,
   size: noTokens,
@@ -70,23 +73,36 @@ const media = (
 /** Fields that never hold the id of an upload. */
 const plainFields = ["model", "prompt", "n", "size", "response_format", "stream", "user", "buyback_token"];
 
+/** The parameters of a call for images, which the API has validated. Throws `invalidValue` if they have too many values. */
+export function imageInput(request: JsonObject): MediaInput {
+  const uploads = findUploads(request, "", "image", plainFields);
+  const { model: _, buyback_token: __, response_format: ___, stream: ____, user: _____, ...input } = request;
+  return { input: { value: given(input), at: "" }, uploads };
+}
+
+/** The parameters of a media call, which the API has validated. Throws `invalidValue` if they have too many values. */
+export const mediaInput = ({ input }: JsonObject): MediaInput => ({
+  uploads: findUploads(input, "input"),
+  input: { value: given(object(input)), at: "input" },
+});
+
 export const imagesCodec: Codec = {
   ...chatCodec,
   parse(body) {
     // Before validation, which is slow on a million fields.
-    const uploads = findUploads(body, "", "image", plainFields);
-    const request = object(body)["variation"] === true ? variedImageRequest : imageRequest;
-    const { model, buyback_token, response_format: _, stream, user: __, ...input } = validate(request, body);
+    const input = imageInput(object(body));
+    const schema = object(body)["variation"] === true ? variedImageRequest : imageRequest;
+    const { model, buyback_token, stream } = validate(schema, body);
     if (stream) throw invalidValue("stream", "stream: images cannot be streamed.");
-    return media({ model, input: { value: given(input), at: "" }, uploads }, buyback_token);
+    return media(input, model, buyback_token);
   },
 };
 
 export const mediaCodec: Codec = {
   ...chatCodec,
   parse(body) {
-    const uploads = findUploads(object(body)["input"], "input");
-    const { model, buyback_token, input } = validate(mediaRequest, body);
-    return media({ model, input: { value: given(input), at: "input" }, uploads }, buyback_token);
+    const input = mediaInput(object(body));
+    const { model, buyback_token } = validate(mediaRequest, body);
+    return media(input, model, buyback_token);
   },
 };

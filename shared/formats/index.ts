@@ -52,7 +52,15 @@ export {
   type NamedImage,
   withImages,
 } from "./image-edits.ts";
-export { imageRequest, imagesCodec, mediaCodec, mediaRequest } from "./images.ts";
+export {
+  imageInput,
+  imageRequest,
+  imagesCodec,
+  type MediaInput,
+  mediaCodec,
+  mediaInput,
+  mediaRequest,
+} from "./images.ts";
 export {
   byteLength,
   canonicalJson,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
 import { embeddingsCodec } from "#formats";
-import { completeEmbeddings } from "../../workers/conversion/index.ts";
+import { completeEmbeddings } from "../../workers/handlers/embeddings.ts";
 
 const request = (fields: object = {}) => ({ model: "local/embed", input: "hi", ...fields });
 const parse = (body: unknown) => embeddingsCodec.parse(body, 100);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Codec, imagesCodec, mediaCodec } from "#formats";
-import { imageResponse, mediaResponse } from "../../workers/conversion/index.ts";
+import { imageResponse, mediaResponse } from "../../workers/handlers/generate.ts";
 
 const image = (fields: object = {}) => ({ model: "local/image", prompt: "a lighthouse", ...fields });
 const media = (fields: object = {}) => ({ model: "local/video", input: { prompt: "waves" }, ...fields });

@@ -26,12 +26,8 @@ export {
   type StreamWriter,
   type TokenEstimate,
 } from "./converter.ts";
-export { completeEmbeddings } from "./embeddings-response.ts";
 export { finishReasonReader } from "./finish-reason.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
-export { type GeneratedFile, imageResponse, mediaResponse } from "./media-responses.ts";
-export { completeModeration } from "./moderation-response.ts";
-export { completeRerank, rerankUsage } from "./rerank-response.ts";
 export { responsesFailure } from "./responses/index.ts";
 export { callDelta, callTracker } from "./tool-calls.ts";
 export { completionTokens, promptTokens, tokenUsage } from "./usage.ts";

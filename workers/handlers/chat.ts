@@ -1,8 +1,8 @@
-import { estimateTokens } from "#formats";
+import { estimateTokens, type JsonObject, object } from "#formats";
 import { completionTokens, finishReasonReader, type StreamWriter, tokenUsage } from "../conversion/index.ts";
 import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
 import { Aborted, isHandedOver } from "../running.ts";
-import { noteAnswerId, noteFirstEvent } from "./answer-id.ts";
+import type { AttemptRecord } from "../upstreams/index.ts";
 import { type ConvertedCall, chatRequestOf, convertCall, estimateOf, headersOf, usageOrEstimate } from "./convert.ts";
 import { countInput, withoutDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
@@ -135,5 +135,27 @@ async function inputTokensOf(call: CallContext): Promise<number> {
   } catch (error) {
     call.log.warn({ err: error }, "the input of an interrupted stream is estimated by its bytes");
     return call.payload.inputEstimate;
+  }
+}
+
+/** The id of an answer or of the first event of a stream, wherever its format has it: by it callers ask what it cost. */
+function noteAnswerId(record: AttemptRecord, answer: JsonObject): void {
+  const { id, responseId, response, message } = answer;
+  const found = [id, responseId, object(response)["id"], object(message)["id"]].find(
+    (each) => typeof each === "string",
+  );
+  if (typeof found === "string" && found !== "") record.answerId = found;
+}
+
+const firstData = /^(?:data: ?|\[)(\{.*\})$/m;
+
+/** Of the first text of a stream, in the caller's format. */
+function noteFirstEvent(record: AttemptRecord, text: string): void {
+  const [, data] = firstData.exec(text) ?? [];
+  if (data === undefined) return;
+  try {
+    noteAnswerId(record, object(JSON.parse(data)));
+  } catch {
+    // An event that is no JSON has no id.
   }
 }

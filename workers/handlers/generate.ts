@@ -1,8 +1,7 @@
 import { noCapacity, upstreamError } from "#errors";
-import { imagesCodec, mediaCodec, type ParsedCall } from "#formats";
+import { imageInput, type MediaInput, mediaInput } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
 import { dayMs } from "#platform/clock";
-import { type GeneratedFile, imageResponse, mediaResponse } from "../conversion/index.ts";
 import type { JsonObject } from "../providers/index.ts";
 import { type Answer, type CallContext, FailedWork, failureReason } from "../run-call/context.ts";
 import { headersOf } from "./convert.ts";
@@ -20,7 +19,7 @@ const inlineImageCopies = 3;
 /** A call for images. */
 export async function image(call: CallContext, memory: ByteShare): Promise<Answer> {
   const { request, model, catalog } = call;
-  const parsed = imagesCodec.parse(request, 0);
+  const parsed = imageInput(request);
   const ignored = catalog.ignoredInput(model, request);
   const headers = headersOf(call, ignored);
   const isEdit = call.payload.endpoint === "/v1/images/edits";
@@ -38,7 +37,7 @@ export async function image(call: CallContext, memory: ByteShare): Promise<Answe
 export async function media(call: CallContext, memory: ByteShare): Promise<Answer> {
   if (call.payload.stream) return streamSpeech(call, memory);
   const { requestId, model } = call.payload;
-  const parsed = mediaCodec.parse(call.request, 0);
+  const parsed = mediaInput(call.request);
   const { files, output, ...rest } = await generate(call, parsed, storedFiles(call), memory);
   const identity = { id: requestId.replace("req_", "gen_"), model, ...lifeOf(call, files) };
   return { ...rest, text: JSON.stringify(mediaResponse(identity, output, files)) };
@@ -56,7 +55,7 @@ interface FileSink<T> {
   discard(files: readonly T[]): Promise<void>;
 }
 
-async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink<T>, memory: ByteShare) {
+async function generate<T>(call: CallContext, parsed: MediaInput, sink: FileSink<T>, memory: ByteShare) {
   const { upstreams, files } = call;
   const { input, ask, isResumable } = await prepare(call, parsed, memory);
   // Otherwise the provider would be paid for what cannot be stored.
@@ -76,7 +75,7 @@ async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink
     return { files: generated as readonly T[], output, usage, estimated: false, input, isResumable: isResumable() };
   } catch (error) {
     await sink.discard(generated);
-    const named = parsed.input?.at === "input" ? inInput(error) : error;
+    const named = parsed.input.at === "input" ? inInput(error) : error;
     throw new FailedWork(failureReason(call.signal, named), { isResumable: isResumable() });
   }
 }
@@ -125,3 +124,56 @@ function inlineImages(
     },
   };
 }
+
+/** A generated file in a response. Times are unix milliseconds. */
+interface GeneratedFile {
+  readonly url: string;
+  readonly contentType: string;
+  readonly bytes: number;
+  readonly expiresAt: number;
+  /** Further fields of the provider. */
+  readonly about: Readonly<Record<string, unknown>>;
+}
+
+const seconds = (ms: number) => Math.floor(ms / 1000);
+
+type Lifetime = Pick<GeneratedFile, "expiresAt"> & { readonly createdAt: number };
+
+type GeneratedImage = (Pick<GeneratedFile, "url" | "expiresAt"> | { readonly b64_json: string }) &
+  Pick<GeneratedFile, "about">;
+
+/** docs/api/inference.md, "ImageResponse". `usage`: the tokens that the provider counted, if it did. */
+export const imageResponse = (
+  { createdAt, expiresAt }: Lifetime,
+  images: readonly GeneratedImage[],
+  { usage }: Readonly<Record<string, unknown>> = {},
+) => ({
+  created: seconds(createdAt),
+  expires_at: seconds(expiresAt),
+  data: images.map(({ about, ...image }) => {
+    const { expiresAt: imageExpiresAt, ...content } = { expiresAt, ...image };
+    return { ...about, ...content, expires_at: seconds(imageExpiresAt) };
+  }),
+  ...(typeof usage === "object" && usage !== null && { usage }),
+});
+
+/** docs/api/inference.md, "MediaResponse". */
+export const mediaResponse = (
+  identity: Lifetime & { readonly id: string; readonly model: string },
+  output: Readonly<Record<string, unknown>>,
+  files: readonly GeneratedFile[],
+) => ({
+  id: identity.id,
+  object: "media.generation" as const,
+  created: seconds(identity.createdAt),
+  model: identity.model,
+  expires_at: seconds(identity.expiresAt),
+  output,
+  files: files.map(({ url, contentType, bytes, expiresAt, about }) => ({
+    ...about,
+    url,
+    content_type: contentType,
+    bytes,
+    expires_at: seconds(expiresAt),
+  })),
+});

@@ -2,17 +2,19 @@
 
 import type { Model } from "#catalog";
 import { invalidValue, noCapacity, ServiceError } from "#errors";
-import { type JsonObject, object, type ParsedCall } from "#formats";
+import { type JsonObject, type MediaInput, object } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
 import type { Generated, GenerationCall } from "../providers/index.ts";
 import type { CallContext } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
 
-/** The input and uploads of the call, checked; and what asks an upstream to generate from them. */
-export async function prepare(call: CallContext, parsed: ParsedCall, memory: ByteShare) {
+/**
+ * The input with the model's defaults, by this worker's catalog, which may differ from the API's; and what asks an upstream
+ * to generate from it.
+ */
+export async function prepare(call: CallContext, parsed: MediaInput, memory: ByteShare) {
   const { payload, catalog, model, files, counting, signal, disconnected, log, job } = call;
-  // With the model's defaults, so that what is priced is what is requested.
-  const input = parsed.input ? withoutOnlyFormat(model, catalog.checkInput(model, parsed.input)) : {};
+  const input = withoutOnlyFormat(model, catalog.checkInput(model, parsed.input));
   const { task } = model;
   if (!task) throw new TypeError(`the model '${model.id}' generates no files`);
   const uploads = await files.uploads.resolve(payload.account, parsed.uploads, signal);

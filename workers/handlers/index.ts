@@ -13,7 +13,6 @@ import { endWithoutRunning, runCall } from "../run-call.ts";
 import { chat } from "./chat.ts";
 import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
-import { expireBodies, expireFiles } from "./expire.ts";
 import { checkLedger, countStored } from "./gather.ts";
 import { image, media } from "./generate.ts";
 import { moderation } from "./moderation.ts";
@@ -124,8 +123,14 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     if (archived > 0) log.info({ archived }, "the ledger was archived");
   },
   "restore-archives": ({ archive, ending }) => archive.restore(ending),
-  "expire-files": expireFiles,
-  "expire-bodies": expireBodies,
+  "expire-files": async ({ files, log }) => {
+    const { expired, removed } = await files.expire();
+    if (expired + removed > 0) log.info({ expired, removed }, "files expired");
+  },
+  "expire-bodies": async ({ files, log }) => {
+    const removed = await files.expireBodies();
+    if (removed > 0) log.info({ removed }, "orphaned request bodies were removed");
+  },
   "reconcile-payments": async ({ payments, observePayments, log }) => {
     const reconciled = await payments.x402?.reconcile();
     if (!reconciled || reconciled.settled + reconciled.reopened === 0) return;

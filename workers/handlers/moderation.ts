@@ -1,6 +1,24 @@
+import { z } from "zod";
+import { upstreamError } from "#errors";
 import { moderationOf } from "#formats";
-import { completeModeration } from "../conversion/index.ts";
 import { jsonCall } from "./json-call.ts";
+
+const category = z.string().max(64);
+const result = z.object({
+  flagged: z.boolean(),
+  categories: z.record(category, z.boolean().nullable()),
+  category_scores: z.record(category, z.number().nullable()),
+  category_applied_input_types: z.record(category, z.array(z.string().max(16)).max(8)).optional(),
+});
+const answer = z.looseObject({ results: z.array(result) });
+
+/** The provider's results. Throws `upstreamError` unless there is one for each input. */
+function completeModeration(response: unknown, inputs: number): readonly z.infer<typeof result>[] {
+  const parsed = answer.safeParse(response);
+  if (parsed.data?.results.length !== inputs)
+    throw upstreamError("The upstream's answer is not a list of moderations.");
+  return parsed.data.results;
+}
 
 /** A moderation, which is free. Nothing but the input goes to the upstream. */
 export const moderation = jsonCall("moderate", ({ request, payload: { requestId } }) => {

@@ -1,6 +1,6 @@
 import { upstreamError } from "#errors";
 import { detect } from "#files";
-import { audioType, estimateTokens, mediaCodec, type SpeechStream } from "#formats";
+import { audioType, estimateTokens, mediaInput, type SpeechStream } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
 import type { Generated, GenerationCall } from "../providers/index.ts";
 import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
@@ -10,7 +10,7 @@ import { inInput, prepare, withJob } from "./generation.ts";
 /** Speech that is sent while it is generated, as bytes or as events. Nothing is stored. */
 export async function streamSpeech(call: CallContext, memory: ByteShare): Promise<Answer> {
   const { request, model, catalog, upstreams, disconnected, reply } = call;
-  const parsed = mediaCodec.parse(request, 0);
+  const parsed = mediaInput(request);
   const { input, ask, isResumable } = await prepare(call, parsed, memory);
   let generated: Generated | undefined;
   let bytes = 0;
@@ -41,7 +41,7 @@ export async function streamSpeech(call: CallContext, memory: ByteShare): Promis
       isResumable: isResumable(),
     };
   } catch (error) {
-    const named = parsed.input?.at === "input" ? inInput(error) : error;
+    const named = inInput(error);
     await reply.flush().catch(() => undefined);
     const isBegun = reply.delivered() > 0 || (disconnected.aborted && bytes > 0);
     const counted = isBegun && !isHandedOver(call.signal) ? inputOf(catalog.units(model, input, new Map())) : undefined;

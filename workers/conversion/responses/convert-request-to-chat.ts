@@ -4,8 +4,8 @@ import { withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, ignoredParams } from "../converter.ts";
 import { callerTools } from "./caller-tools.ts";
 import { inputToChat } from "./convert-input-to-chat.ts";
-import { convertToolsToChat, refuseToolType } from "./convert-tools-to-chat.ts";
 import { withoutHostedTools } from "./omit-tools.ts";
+import { convertToolsToChat, refuseToolType } from "./prepare-tools.ts";
 import { stateInclude } from "./reasoning-state.ts";
 
 export const callerFields: Readonly<Record<string, string>> = {
