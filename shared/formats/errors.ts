@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { invalidValue, type ServiceError } from "#errors";
+import type { JsonObject } from "./json.ts";
 
 /** `["messages", 0, "role"]` as `messages[0].role`. */
 const pathText = (path: readonly PropertyKey[]): string =>
@@ -55,6 +56,12 @@ export function validate<T extends z.ZodType>(schema: T, body: unknown): z.infer
 
 export function refuse(param: string, reason: string): never {
   throw invalidValue(param, `${param}: ${reason}.`);
+}
+
+export function need(holder: JsonObject, field: string, at: string): string {
+  const value = holder[field];
+  if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
+  return value;
 }
 
 export function needText(value: unknown, param: string): string {

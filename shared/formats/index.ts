@@ -23,7 +23,7 @@ export {
   transcriptionCall,
   transcriptionRequest,
 } from "./audio.ts";
-export { chatCodec, chatRequest, chatUpload, searchFields } from "./chat/codec.ts";
+export { chatCodec, chatMedia, chatRequest, searchFields } from "./chat/codec.ts";
 export { completionsCodec, completionsRequest, completionsToChat } from "./completions.ts";
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
 export { invalidFrom, needText, refuse } from "./errors.ts";
@@ -36,7 +36,7 @@ export {
   geminiEmbedCodec,
 } from "./gemini/embed.ts";
 export { formedRequest, formedSchema, formedThinking } from "./gemini/field-names.ts";
-export { checkLink, geminiUpload, kindOf } from "./gemini/measure.ts";
+export { checkLink, geminiMedia, kindOf } from "./gemini/measure.ts";
 export { geminiRequest } from "./gemini/request.ts";
 export {
   fileInAddress,
@@ -78,14 +78,15 @@ export {
   writeJson,
 } from "./json.ts";
 export { estimateTokens, outputBytes, ownDetails } from "./measure.ts";
+export { uploadOf } from "./media-source.ts";
 export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";
 export { countTokensCodec, messagesCodec, messagesHeaders } from "./messages/codec.ts";
-export { messagesUpload } from "./messages/measure.ts";
+export { messagesMedia } from "./messages/measure.ts";
 export { countTokensRequest, messagesRequest } from "./messages/request.ts";
 export { moderationOf, moderationRequest, moderationsCodec } from "./moderations.ts";
 export { rerankCodec, rerankOf, rerankRequest, rerankSize } from "./rerank.ts";
 export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./responses/codec.ts";
-export { responsesUpload } from "./responses/measure.ts";
+export { responsesMedia } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export { isToolsItem, omittedTools, toolLists, webSearch } from "./responses/tools.ts";
 export { modelOrModels, parseRouted } from "./routing.ts";

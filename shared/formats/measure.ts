@@ -1,9 +1,9 @@
 import { invalidValue } from "#errors";
-import { byteLength, isSet, type JsonObject, list, object, text } from "./json.ts";
-import { addressedPart, inlinePart } from "./media-part.ts";
-import { audioMime } from "./media-types.ts";
+import { byteLength, isSet, type JsonObject, list, object } from "./json.ts";
+import { type MediaSource, mediaPartOf, uploadOf } from "./media-source.ts";
+import { checkMediaType } from "./media-types.ts";
 import { valuesIn } from "./scan-json.ts";
-import type { CallSize, Feature, MediaPart, ParsedCall, PartKind, UploadRef } from "./types.ts";
+import type { CallSize, Feature, MediaPart, ParsedCall, UploadRef } from "./types.ts";
 import { addUpload } from "./uploads.ts";
 
 /** What walking the content of a request collects. */
@@ -22,13 +22,18 @@ export const newMeasure = (features: Map<Feature, string>) => ({
 
 export type Measure = ReturnType<typeof newMeasure>;
 
-export function addUploaded(measure: Measure, kind: PartKind, upload: UploadRef): void {
-  addUpload(measure.uploads, upload);
-  measure.parts.push({ kind, upload: upload.id });
-}
-
-/** Adds a part; `characters`: what its content takes of the body where it is inline. */
-export function addPart(measure: Measure, part: MediaPart, characters: number): void {
+/** Measures the content of a media part and notes its feature, which the field `at` requests. */
+export function measureMedia(source: MediaSource, at: string, measure: Measure): void {
+  const { kind, holder, path } = source;
+  measure.features.set(kind, at);
+  if (kind === "audio") checkMediaType(holder["format"], `${path}.format`);
+  const upload = uploadOf(source);
+  if (upload) {
+    addUpload(measure.uploads, upload);
+    measure.parts.push({ kind, upload: upload.id });
+    return;
+  }
+  const { part, characters } = mediaPartOf(source);
   measure.parts.push(part);
   if (part.bytes !== undefined) measure.mediaBytes += characters;
 }
@@ -66,26 +71,6 @@ export function measureArguments(json: unknown, param: string, measure: Measure)
   } catch {
     throw invalidValue(param, `${param}: the arguments of tool calls have more than ${maxArgumentValues} values.`);
   }
-}
-
-/** OpenAI's `input_audio`. */
-export function measureAudio(part: JsonObject, at: string, measure: Measure): void {
-  const audio = object(part["input_audio"]);
-  const path = `${at}.input_audio`;
-  const data = need(audio, "data", path);
-  addPart(measure, inlinePart("audio", audioMime(text(audio["format"])), data, `${path}.data`), data.length);
-}
-
-/** A file that OpenAI's clients send as base64, as a data address, or as a link. */
-export function measureFile(data: string, path: string, measure: Measure): void {
-  const isAddress = /^(https?|data):/i.test(data);
-  addPart(measure, isAddress ? addressedPart("file", data, path) : inlinePart("file", "", data, path), data.length);
-}
-
-export function need(holder: JsonObject, field: string, at: string): string {
-  const value = holder[field];
-  if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
-  return value;
 }
 
 /**

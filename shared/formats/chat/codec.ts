@@ -3,25 +3,20 @@ import { invalidValue } from "#errors";
 import { commonError, providerTool, storedAtProvider, validate } from "../errors.ts";
 import { byteLength, type JsonObject, list, object, refuseDeep } from "../json.ts";
 import {
-  addPart,
-  addUploaded,
   anthropicLifetimes,
   type Measure,
   measureArguments,
-  measureAudio,
   measuredCall,
-  measureFile,
-  need,
+  measureMedia,
   newMeasure,
   noteCacheWrite,
   openaiLifetimes,
   outputBytes,
 } from "../measure.ts";
-import { addressedPart } from "../media-part.ts";
-import { checkMediaType } from "../media-types.ts";
+import { inputAudio, type MediaSource } from "../media-source.ts";
 import { modelOrModels, routingFields } from "../routing.ts";
-import type { Codec, Feature, UploadRef } from "../types.ts";
-import { isUploadId, uploadIn } from "../uploads.ts";
+import type { Codec, Feature } from "../types.ts";
+import { isUploadId } from "../uploads.ts";
 
 const tokenCap = z.int().positive().max(1e9).nullish();
 const contentPart = z.looseObject({ type: z.string() });
@@ -72,22 +67,24 @@ export function noteSearch(request: JsonObject, features: Map<Feature, string>):
     if (request[field] && !isEmptyList(request[field])) features.set("web_search", field);
 }
 
-export function chatUpload(part: JsonObject, at: string): UploadRef | undefined {
+/** Some clients send the bare address of an image in place of `{url}`. */
+const imageOf = ({ image_url }: JsonObject): JsonObject =>
+  typeof image_url === "string" ? { url: image_url } : object(image_url);
+
+export function chatMedia(part: JsonObject, at: string): MediaSource | undefined {
   switch (part["type"]) {
     case "image_url":
-      return uploadIn(imageOf(part), ["url"], `${at}.image_url`, "image");
+      return { kind: "image", holder: imageOf(part), path: `${at}.image_url`, fields: { url: "address" } };
     case "input_audio":
-      return uploadIn(part["input_audio"], ["data"], `${at}.input_audio`, "audio");
-    case "file":
-      return uploadIn(part["file"], ["file_id", "file_data"], `${at}.file`);
+      return inputAudio(part, at);
+    case "file": {
+      const fields = { file_id: "nothing", file_data: "file" } as const;
+      return { kind: "file", holder: object(part["file"]), path: `${at}.file`, fields };
+    }
     default:
       return undefined;
   }
 }
-
-/** Some clients send the bare address in place of `{url}`. */
-const imageOf = ({ image_url }: JsonObject): JsonObject =>
-  typeof image_url === "string" ? { url: image_url } : object(image_url);
 
 const textParts: readonly string[] = ["text", "refusal", "thinking"];
 
@@ -96,27 +93,6 @@ function noteBreakpoints(holder: JsonObject, at: string, measure: Measure): void
   const path = at && `${at}.`;
   noteCacheWrite(holder["cache_control"], `${path}cache_control`, anthropicLifetimes, measure);
   noteCacheWrite(holder["prompt_cache_breakpoint"], `${path}prompt_cache_breakpoint`, openaiLifetimes, measure);
-}
-
-const kindOf = { image_url: "image", input_audio: "audio", file: "file" } as const;
-const isMedia = (type: string): type is keyof typeof kindOf => Object.hasOwn(kindOf, type);
-
-function measureMedia(part: JsonObject, type: keyof typeof kindOf, at: string, measure: Measure): void {
-  const kind = kindOf[type];
-  measure.features.set(kind, at);
-  if (kind === "audio") checkMediaType(object(part["input_audio"])["format"], `${at}.input_audio.format`);
-  const upload = chatUpload(part, at);
-  if (upload) {
-    addUploaded(measure, kind, upload);
-    return;
-  }
-  if (kind === "audio") measureAudio(part, at, measure);
-  else if (kind === "file")
-    measureFile(need(object(part["file"]), "file_data", `${at}.file`), `${at}.file.file_data`, measure);
-  else {
-    const url = need(imageOf(part), "url", `${at}.image_url`);
-    addPart(measure, addressedPart(kind, url, `${at}.image_url.url`), url.length);
-  }
 }
 
 function measureRequest(request: ChatRequest, measure: Measure): void {
@@ -137,8 +113,9 @@ function measureRequest(request: ChatRequest, measure: Measure): void {
     content.forEach((part, c) => {
       const at = `messages[${m}].content[${c}]`;
       noteBreakpoints(part, at, measure);
-      if (isMedia(part.type)) {
-        measureMedia(part, part.type, at, measure);
+      const media = chatMedia(part, at);
+      if (media) {
+        measureMedia(media, at, measure);
         return;
       }
       if (!textParts.includes(part.type))

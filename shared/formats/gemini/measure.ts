@@ -1,10 +1,10 @@
 import { invalidValue } from "#errors";
 import { providerTool, refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, isSet, type JsonObject, list, object, strings, text } from "../json.ts";
-import { addPart, addUploaded, type Measure, newMeasure } from "../measure.ts";
-import { checkLinkLength, inlinePart, linkedPart } from "../media-part.ts";
-import { type Feature, type PartKind, type UploadRef } from "../types.ts";
-import { uploadIn } from "../uploads.ts";
+import { checkLinkLength } from "../media-part.ts";
+import { type Measure, measureMedia, newMeasure } from "../measure.ts";
+import type { MediaSource } from "../media-source.ts";
+import { type Feature, type PartKind } from "../types.ts";
 import { type GeminiRequest } from "./request.ts";
 
 const storedDataFields = ["cachedContent", "generationOutputConfig"];
@@ -62,17 +62,6 @@ export function kindOf(mime: string): PartKind {
   return /^audio\//i.test(mime) ? "audio" : "file";
 }
 
-const contentFields = { inlineData: "data", fileData: "fileUri" } as const;
-
-export function geminiUpload(
-  media: JsonObject,
-  field: keyof typeof contentFields,
-  path: string,
-): UploadRef | undefined {
-  const kind = kindOf(text(media["mimeType"]));
-  return uploadIn(media, [contentFields[field]], path, kind === "file" ? undefined : kind);
-}
-
 /** Excludes everything that URL parsers disagree on: backslashes, user info, white space. */
 const plainUrl = /^https?:\/\/[^\s\\@/?#\p{Cc}]+(?:[/?#][^\s\\\p{Cc}]*)?$/iu;
 const providerHosts = /(^|\.)(googleapis\.com|goog|google\.internal)$/;
@@ -90,6 +79,16 @@ export function checkLink(address: string, path: string): void {
   } else if (providerHosts.test(host) && host !== publicStorageHost) throw storedAtProvider(path, "use an upload");
 }
 
+/** A part, or one of a tool's result, may have both kinds of media. */
+export const geminiMedia = (holder: JsonObject, path: string): readonly (MediaSource & { readonly field: string })[] =>
+  (["inlineData", "fileData"] as const).flatMap((field) => {
+    const media = holder[field];
+    if (typeof media !== "object" || media === null) return [];
+    const mime = text(object(media)["mimeType"]);
+    const fields = field === "inlineData" ? ({ data: "base64" } as const) : ({ fileUri: "link" } as const);
+    return [{ field, kind: kindOf(mime), holder: object(media), path: `${path}.${field}`, fields, mime, checkLink }];
+  });
+
 /** Fields of a part whose cost has a bound and that need no work of the provider beyond the model's. */
 const partFields: ReadonlySet<string> = new Set([
   "text",
@@ -106,39 +105,25 @@ const partFields: ReadonlySet<string> = new Set([
   "speechMetadata",
 ]);
 
-function measureMedia(holder: JsonObject, path: string, measure: Measure): void {
+function measureMediaOf(holder: JsonObject, path: string, measure: Measure): void {
   const { mediaProcessing } = holder;
   // With other values the model chooses how much of a video it reads.
   if (isSet(mediaProcessing) && !/^(MEDIA_PROCESSING_UNSPECIFIED|STATIC)$/i.test(text(mediaProcessing)))
     throw invalidValue(`${path}.mediaProcessing`, `${path}.mediaProcessing must be STATIC.`);
-  for (const field of ["inlineData", "fileData"] as const) {
-    const media = holder[field];
-    if (typeof media !== "object" || media === null) continue;
-    const { mimeType, data, fileUri } = object(media);
-    const kind = kindOf(text(mimeType));
-    measure.features.set(kind, `${path}.${field}`);
-    const upload = geminiUpload(object(media), field, `${path}.${field}`);
-    if (upload) addUploaded(measure, kind, upload);
-    else if (field === "inlineData")
-      addPart(measure, inlinePart(kind, text(mimeType), text(data), `${path}.inlineData.data`), text(data).length);
-    else {
-      checkLink(text(fileUri), `${path}.fileData.fileUri`);
-      addPart(measure, linkedPart(kind, text(mimeType), text(fileUri), `${path}.fileData.fileUri`), 0);
-    }
-  }
+  for (const media of geminiMedia(holder, path)) measureMedia(media, media.path, measure);
 }
 
 function measurePart(part: JsonObject, path: string, measure: Measure): void {
   for (const [field, value] of Object.entries(part))
     if (!partFields.has(field) && isSet(value)) refuse(`${path}.${field}`, "parts of this type are not supported here");
   measure.textBytes += byteLength(part["text"]);
-  measureMedia(part, path, measure);
+  measureMediaOf(part, path, measure);
   if (isSet(part["functionCall"])) measure.framed = true;
   const { functionResponse } = part;
   if (typeof functionResponse !== "object" || functionResponse === null) return;
   measure.framed = true;
   list(object(functionResponse)["parts"]).forEach((each, p) => {
-    measureMedia(each, `${path}.functionResponse.parts[${p}]`, measure);
+    measureMediaOf(each, `${path}.functionResponse.parts[${p}]`, measure);
   });
 }
 

@@ -1,23 +1,38 @@
 import { invalidValue } from "#errors";
-import { refuse, storedAtProvider } from "../errors.ts";
-import { byteLength, type JsonObject, object } from "../json.ts";
-import { addPart, addUploaded, anthropicLifetimes, type Measure, need, noteCacheWrite } from "../measure.ts";
-import { inlinePart, linkedPart } from "../media-part.ts";
+import { need, refuse, storedAtProvider } from "../errors.ts";
+import { byteLength, type JsonObject, object, text } from "../json.ts";
+import { anthropicLifetimes, type Measure, measureMedia, noteCacheWrite } from "../measure.ts";
+import { type MediaSource, uploadOf } from "../media-source.ts";
 import { checkMediaType } from "../media-types.ts";
-import type { UploadRef } from "../types.ts";
-import { isUploadId, uploadIn } from "../uploads.ts";
+import { isUploadId } from "../uploads.ts";
 import type { CountTokensRequest } from "./request.ts";
 
-const fieldOf = new Map<unknown, string>([
-  ["base64", "data"],
-  ["url", "url"],
-  ["file", "file_id"],
-]);
+const sourceFields: Readonly<Record<string, MediaSource["fields"]>> = {
+  base64: { data: "base64" },
+  url: { url: "link" },
+  file: { file_id: "nothing" },
+};
 
-export function messagesUpload(block: JsonObject, at: string): UploadRef | undefined {
-  const source = object(block["source"]);
-  const field = fieldOf.get(source["type"]);
-  return uploadIn(source, field ? [field] : [], `${at}.source`, block["type"] === "image" ? "image" : undefined);
+function checkLink(link: string, path: string): void {
+  if (!/^https?:\/\//i.test(link))
+    throw invalidValue(path, `${path} must be an http or https address, or the id of an upload.`);
+}
+
+export function messagesMedia(block: JsonObject, at: string): MediaSource {
+  const holder = object(block["source"]);
+  const path = `${at}.source`;
+  const type = text(holder["type"]);
+  const fields = Object.hasOwn(sourceFields, type) ? sourceFields[type] : undefined;
+  return {
+    kind: block["type"] === "image" ? "image" : "file",
+    holder,
+    path,
+    fields: fields ?? {},
+    get mime() {
+      return type === "base64" ? need(holder, "media_type", path) : "";
+    },
+    checkLink,
+  };
 }
 
 /** The blocks that each content may have; the cost of all others has no bound. */
@@ -35,32 +50,14 @@ export function noteBreakpoint(holder: JsonObject, at: string, measure: Measure)
   noteCacheWrite(holder["cache_control"], path, anthropicLifetimes, measure);
 }
 
-function measureSource(kind: "image" | "file", block: JsonObject, at: string, measure: Measure): void {
-  const upload = messagesUpload(block, at);
-  if (upload) {
-    addUploaded(measure, kind, upload);
-    return;
+function measureSource(block: JsonObject, at: string, measure: Measure): void {
+  const media = messagesMedia(block, at);
+  const { type } = media.holder;
+  if (!uploadOf(media)) {
+    if (type === "file") throw storedAtProvider(`${media.path}.type`);
+    if (type !== "base64" && type !== "url") refuse(`${media.path}.type`, "sources of this type are not supported");
   }
-  const source = object(block["source"]);
-  const path = `${at}.source`;
-  switch (source["type"]) {
-    case "base64": {
-      const data = need(source, "data", path);
-      addPart(measure, inlinePart(kind, need(source, "media_type", path), data, `${path}.data`), data.length);
-      return;
-    }
-    case "url": {
-      const link = need(source, "url", path);
-      if (!/^https?:\/\//i.test(link))
-        throw invalidValue(`${path}.url`, `${path}.url must be an http or https address, or the id of an upload.`);
-      addPart(measure, linkedPart(kind, "", link, `${path}.url`), 0);
-      return;
-    }
-    case "file":
-      throw storedAtProvider(`${path}.type`);
-    default:
-      refuse(`${path}.type`, "sources of this type are not supported");
-  }
+  measureMedia(media, at, measure);
 }
 
 function measureDocument(block: JsonObject, at: string, measure: Measure): void {
@@ -70,7 +67,7 @@ function measureDocument(block: JsonObject, at: string, measure: Measure): void 
   if (source["type"] === "text" && !isUploadId(source["data"]))
     measure.textBytes += byteLength(need(source, "data", `${at}.source`));
   else if (source["type"] === "content") measureContent(source["content"], `${at}.source.content`, "document", measure);
-  else measureSource("file", block, at, measure);
+  else measureSource(block, at, measure);
 }
 
 function measureBlock(block: JsonObject, at: string, measure: Measure): void {
@@ -85,8 +82,7 @@ function measureBlock(block: JsonObject, at: string, measure: Measure): void {
       measure.textBytes += byteLength(need(block, "data", at));
       return;
     case "image":
-      measure.features.set("image", at);
-      measureSource("image", block, at, measure);
+      measureSource(block, at, measure);
       return;
     case "document":
       measureDocument(block, at, measure);

@@ -1,21 +1,9 @@
 import { invalidValue } from "#errors";
-import { refuse, storedAtProvider } from "../errors.ts";
+import { need, refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, isSet, type JsonObject, list, object } from "../json.ts";
-import {
-  addPart,
-  addUploaded,
-  type Measure,
-  measureArguments,
-  measureAudio,
-  measureFile,
-  need,
-  noteCacheWrite,
-  openaiLifetimes,
-} from "../measure.ts";
-import { addressedPart } from "../media-part.ts";
-import { checkMediaType } from "../media-types.ts";
-import { type UploadRef } from "../types.ts";
-import { isUploadId, uploadIn } from "../uploads.ts";
+import { type Measure, measureArguments, measureMedia, noteCacheWrite, openaiLifetimes } from "../measure.ts";
+import { inputAudio, type MediaSource } from "../media-source.ts";
+import { isUploadId } from "../uploads.ts";
 import { type ResponsesRequest } from "./request.ts";
 
 /** Refuses stored data, and work whose cost has no bound. */
@@ -37,14 +25,16 @@ export function refuseUnsupported(request: ResponsesRequest): void {
     refuse("modalities", "only text is supported");
 }
 
-export function responsesUpload(part: JsonObject, path: string): UploadRef | undefined {
+export function responsesMedia(part: JsonObject, path: string): MediaSource | undefined {
   switch (part["type"]) {
     case "input_audio":
-      return uploadIn(part["input_audio"], ["data"], `${path}.input_audio`, "audio");
+      return inputAudio(part, path);
     case "input_image":
-      return uploadIn(part, ["image_url", "file_id"], path, "image");
-    case "input_file":
-      return uploadIn(part, ["file_id", "file_data", "file_url"], path);
+      return { kind: "image", holder: part, path, fields: { image_url: "address", file_id: "nothing" } };
+    case "input_file": {
+      const fields = { file_id: "nothing", file_data: "file", file_url: "address" } as const;
+      return { kind: "file", holder: part, path, fields };
+    }
     default:
       return undefined;
   }
@@ -73,48 +63,17 @@ const callerToolItems: ReadonlySet<unknown> = new Set([
   "shell_call_output",
 ]);
 
-const mediaKinds = { input_image: "image", input_audio: "audio", input_file: "file" } as const;
-
-function measureMedia(part: JsonObject, type: keyof typeof mediaKinds, partPath: string, measure: Measure): void {
-  const kind = mediaKinds[type];
-  measure.features.set(kind, partPath);
-  if (kind === "audio") checkMediaType(object(part["input_audio"])["format"], `${partPath}.input_audio.format`);
-  const upload = responsesUpload(part, partPath);
-  if (upload) {
-    addUploaded(measure, kind, upload);
-    return;
-  }
-  if (kind === "audio") {
-    measureAudio(part, partPath, measure);
-    return;
-  }
-  // With both fields of a file it is not known which the provider reads.
-  const fields = kind === "image" ? ["image_url"] : ["file_data", "file_url"].filter((field) => isSet(part[field]));
-  if (fields.length > 1) refuse(`${partPath}.file_url`, "use either file_url or file_data, not both");
-  const [field = "file_data"] = fields;
-  const address = need(part, field, partPath);
-  const path = `${partPath}.${field}`;
-  if (field === "file_data") measureFile(address, path, measure);
-  else addPart(measure, addressedPart(kind, address, path), address.length);
-}
-
 function measurePart(part: JsonObject, path: string, measure: Measure): void {
   if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) throw storedAtProvider(`${path}.file_id`);
   noteCacheWrite(part["prompt_cache_breakpoint"], `${path}.prompt_cache_breakpoint`, openaiLifetimes, measure);
-  switch (part["type"]) {
-    case "input_image":
-    case "input_audio":
-    case "input_file":
-      measureMedia(part, part["type"], path, measure);
-      return;
-    case "refusal":
-      measure.textBytes += byteLength(need(part, "refusal", path));
-      return;
-    default:
-      measure.textBytes += byteLength(need(part, "text", path));
-      list(part["annotations"]).forEach((annotation, a) => {
-        if (isSet(annotation["file_id"])) throw storedAtProvider(`${path}.annotations[${a}].file_id`);
-      });
+  const media = responsesMedia(part, path);
+  if (media) measureMedia(media, path, measure);
+  else if (part["type"] === "refusal") measure.textBytes += byteLength(need(part, "refusal", path));
+  else {
+    measure.textBytes += byteLength(need(part, "text", path));
+    list(part["annotations"]).forEach((annotation, a) => {
+      if (isSet(annotation["file_id"])) throw storedAtProvider(`${path}.annotations[${a}].file_id`);
+    });
   }
 }
 

@@ -2,7 +2,7 @@
  * Chat-completions itself, the hub: conversion to and from it only fills in what compatible servers leave out. Source:
  * OpenAI's public API reference. Throws `invalidValue` for what chat upstreams do not support.
  */
-import { audioFormat, chatUpload, type JsonObject, list, object, refuse, text } from "#formats";
+import { audioFormat, chatMedia, type JsonObject, list, object, refuse, text, uploadOf } from "#formats";
 import { type FormatConverter, ignoredParams, type UpstreamTarget } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { applyQuirks } from "./apply-quirks.ts";
@@ -39,7 +39,7 @@ export function toUpstream(request: JsonObject, { model, cap, capField }: Upstre
 
 const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) =>
   mapParts(request, ["messages", "content"], (part, path) => {
-    const ref = chatUpload(part, path);
+    const ref = uploadOf(chatMedia(part, path));
     if (!ref) return part;
     const { mime, address, base64 } = resolve(ref);
     switch (part["type"]) {

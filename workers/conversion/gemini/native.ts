@@ -1,4 +1,4 @@
-import { byteLength, formedRequest, geminiUpload, type JsonObject, list, object } from "#formats";
+import { byteLength, formedRequest, geminiMedia, type JsonObject, list, object, uploadOf } from "#formats";
 import type { FormatConverter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { isEncodedReasoning } from "../reasoning-state.ts";
@@ -36,8 +36,8 @@ export const jsonArray: StreamFraming = () => {
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
   const resolvePart = (part: JsonObject, path: string): JsonObject => {
-    for (const field of ["inlineData", "fileData"] as const) {
-      const ref = geminiUpload(object(part[field]), field, `${path}.${field}`);
+    for (const media of geminiMedia(part, path)) {
+      const ref = uploadOf(media);
       if (!ref) continue;
       const { inlineData: _, fileData: __, ...rest } = part;
       const { mime: mimeType, address, base64 } = resolve(ref);

@@ -1,4 +1,4 @@
-import { byteLength, given, type JsonObject, list, messagesUpload, object } from "#formats";
+import { byteLength, given, type JsonObject, list, messagesMedia, object, uploadOf } from "#formats";
 import type { FormatConverter, StreamWriter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { isEncodedReasoning } from "../reasoning-state.ts";
@@ -7,7 +7,7 @@ import { fitThinking } from "./reasoning.ts";
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
   const resolveBlock = (block: JsonObject, path: string): JsonObject => {
-    const ref = messagesUpload(block, path);
+    const ref = uploadOf(messagesMedia(block, path));
     if (ref) {
       const { mime, address, base64 } = resolve(ref);
       const source = /^data:/i.test(address)

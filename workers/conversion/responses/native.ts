@@ -6,8 +6,9 @@ import {
   eventText,
   type JsonObject,
   object,
-  responsesUpload,
+  responsesMedia,
   text,
+  uploadOf,
 } from "#formats";
 import {
   type FormatConverter,
@@ -24,7 +25,7 @@ import { includeState, isHollow } from "./reasoning-state.ts";
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
   const resolvePart = (part: JsonObject, path: string): JsonObject => {
-    const ref = responsesUpload(part, path);
+    const ref = uploadOf(responsesMedia(part, path));
     if (!ref) return part;
     const { mime, address, base64 } = resolve(ref);
     const { image_url: _, file_id: __, file_data: ___, file_url: ____, ...rest } = part;
