@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
-import { canonicalJson, type ParsedCall } from "#formats";
+import { type ParsedCall } from "#formats";
+import { canonicalJson } from "#json";
 import type { Caller } from "#keys";
 import type { Payments } from "#payments";
 import { type AdmissionDeps, check } from "./admission/admit.ts";

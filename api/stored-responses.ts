@@ -1,6 +1,6 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { invalidValue, ServiceError } from "#errors";
-import { isSet, type JsonObject, object, text, writeJson } from "#formats";
+import { isSet, type JsonObject, object, text, writeJson } from "#json";
 import type { StoredResponses } from "#stored-responses";
 import type { JsonBody } from "./http/body.ts";
 

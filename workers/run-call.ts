@@ -1,17 +1,17 @@
 import type { Catalog } from "#catalog";
 import { noCapacity, type ServiceError } from "#errors";
 import type { Files } from "#files";
-import type { JsonObject } from "#formats";
 import type { PaidCall } from "#jobs";
+import type { JsonObject } from "#json";
 import { archivableMs, type Decision, decidableMs } from "#money";
 import { nextTurnIfLarge } from "#platform/next-turn";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import {
-  type CallDeps,
-  type Counted,
+  type CountedUsage,
   type Delivery,
   FailedWork,
   failureReason,
+  type RunCallDeps,
   type Work,
 } from "./run-call/context.ts";
 import { charge, failureOf, ledgerFields, upstreamCostOf } from "./run-call/decision.ts";
@@ -30,7 +30,7 @@ export class HandedOver extends Error {
  * the work, and there is one decision. Resolving acknowledges the job. A later delivery only ends what an earlier one
  * began: it sends the stored answer, or goes on with the provider's job. Throws `HandedOver` to be delivered again.
  */
-export async function runCall(deps: CallDeps, payload: PaidCall, delivery: Delivery, work: Work): Promise<void> {
+export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: Delivery, work: Work): Promise<void> {
   const { money } = deps;
   const { requestId, account } = payload;
   const earlier = await findEarlier(deps, payload, delivery);
@@ -60,7 +60,7 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: Deliv
   }
 }
 
-function begin({ running, cancellations, log }: CallDeps, payload: PaidCall) {
+function begin({ running, cancellations, log }: RunCallDeps, payload: PaidCall) {
   const { requestId, deadlineAt, replyTo } = payload;
   // Watch before asking, so that no cancellation between the two is lost.
   const call = running.begin({ requestId, deadlineAt, replyTo: storesAnswer(payload) ? undefined : replyTo });
@@ -86,7 +86,7 @@ interface Ending {
 }
 
 async function runWork(
-  deps: CallDeps,
+  deps: RunCallDeps,
   payload: PaidCall,
   call: ReturnType<typeof begin> & Pick<Delivery, "trace">,
   earlier: Earlier,
@@ -119,7 +119,7 @@ async function runWork(
     const { models: _, provider: __, ...request } = JSON.parse(body) as JsonObject;
     await nextTurnIfLarge(body.length);
     trace?.call?.asks(request);
-    const chargeOf = (counted: Counted) => {
+    const chargeOf = (counted: CountedUsage) => {
       const { costNanoUsd } = charge(catalog, tier, answering() ?? model, counted);
       return costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
     };
@@ -208,7 +208,7 @@ async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: Abort
 
 /** Ends a call that is not run here: at zero, or with the entry that stands. */
 export async function endWithoutRunning(
-  deps: CallDeps,
+  deps: RunCallDeps,
   payload: PaidCall,
   error: ServiceError,
   trace?: DeliveryTrace,
@@ -224,7 +224,7 @@ export async function endWithoutRunning(
 }
 
 /** Settles the call at zero. Resolves with the cost that stands. */
-async function releaseHold({ money, clock }: CallDeps, payload: PaidCall, error: ServiceError): Promise<bigint> {
+async function releaseHold({ money, clock }: RunCallDeps, payload: PaidCall, error: ServiceError): Promise<bigint> {
   const now = clock.now();
   const fields = ledgerFields(payload, { attempts: [] }, { startedAt: now, endedAt: now });
   const call = { ...fields, until: decidableUntil(payload) };
@@ -249,7 +249,7 @@ const endedElsewhere = () => noCapacity("The call was ended elsewhere; nothing w
  * this error, it finds the call closed, and the API refunds it.
  */
 const notifyDecided = (
-  { replies }: CallDeps,
+  { replies }: RunCallDeps,
   { replyTo, requestId }: PaidCall,
   costNanoUsd: bigint,
   error: ServiceError,

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { fileExpired, invalidValue } from "#errors";
 import { detect, unsupportedFile } from "#files";
-import { audioCodec, audioType, type JsonObject, list, object, speechCall, text, transcriptionCall } from "#formats";
+import { audioCodec, audioType, speechCall, transcriptionCall } from "#formats";
+import { type JsonObject, list, object, text } from "#json";
 import { answerJson } from "../http/answer.ts";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";

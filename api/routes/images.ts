@@ -9,12 +9,11 @@ import {
   imagesCodec,
   imageVariationCall,
   imageVariationFields,
-  type JsonObject,
   maxImages,
   type NamedImage,
-  object,
   withImages,
 } from "#formats";
+import { type JsonObject, object } from "#json";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";

@@ -1,7 +1,7 @@
 import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import { invalidValue, noCapacity, notFound } from "#errors";
-import { type JsonObject, text } from "#formats";
+import { type JsonObject, text } from "#json";
 import type { Caller, Keys } from "#keys";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { StoredResponses } from "#stored-responses";

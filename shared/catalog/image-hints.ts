@@ -1,4 +1,4 @@
-import { isSet } from "#formats";
+import { isSet } from "#json";
 import { fieldSchema, type Input, type JsonSchema } from "./input.ts";
 
 /** Fields of OpenAI's image API that ask for a manner of drawing. A model that lacks one draws in its own. */

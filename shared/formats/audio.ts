@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { ServiceError } from "#errors";
+import { type JsonObject, object, omitNullish } from "#json";
 import { refuse, validate } from "./errors.ts";
 import { type FormFields, ofForm } from "./form-fields.ts";
 import { mediaCodec } from "./images.ts";
-import { given, type JsonObject, object } from "./json.ts";
 import { providerField } from "./routing.ts";
 import type { Codec } from "./types.ts";
 import { checkShape } from "./uploads.ts";
@@ -54,10 +54,10 @@ export function speechCall(body: unknown, isStored: boolean): AudioCall {
   };
   return {
     model,
-    input: given(input),
+    input: omitNullish(input),
     ...(response_format != null && { response_format }),
     ...(stream && { stream }),
-    ...given({ provider, models }),
+    ...omitNullish({ provider, models }),
   };
 }
 
@@ -93,7 +93,7 @@ export function transcriptionCall(fields: FormFields, own: JsonObject = {}): Aud
   // Every model's text can be answered in these.
   const isPlain = response_format === "json" || response_format === "text";
   const format = isPlain ? undefined : response_format;
-  return { model, input: given({ ...input, format, ...own }), response_format };
+  return { model, input: omitNullish({ ...input, format, ...own }), response_format };
 }
 
 /** Fields of the job's input that have another name on the audio routes. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { isSet, type JsonObject, refuseDeep } from "#json";
 import { chatCodec, chatRequest } from "./chat/codec.ts";
 import { refuse, validate } from "./errors.ts";
-import { isSet, type JsonObject, refuseDeep } from "./json.ts";
 import { modelOrModels, routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 

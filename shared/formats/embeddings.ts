@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { object } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
-import { object } from "./json.ts";
 import { estimatedBytesPerToken } from "./measure.ts";
 import { modelOrModels, routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { invalidValue, type ServiceError } from "#errors";
-import type { JsonObject } from "./json.ts";
+import type { JsonObject } from "#json";
 
 /** `["messages", 0, "role"]` as `messages[0].role`. */
 const pathText = (path: readonly PropertyKey[]): string =>

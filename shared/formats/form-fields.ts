@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import type { JsonObject } from "./json.ts";
+import type { JsonObject } from "#json";
 
 /** The text fields of a form, in their order. */
 export type FormFields = readonly (readonly [name: string, value: string])[];

@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { type JsonObject, omitNullish } from "#json";
 import { validate } from "./errors.ts";
 import { type FormFields, ofForm } from "./form-fields.ts";
 import { imageRequest, variedImageRequest } from "./images.ts";
-import { given, type JsonObject } from "./json.ts";
 import { isBase64 } from "./media-part.ts";
 import { inlineOf } from "./media-types.ts";
 import { checkShape } from "./uploads.ts";
@@ -87,19 +87,19 @@ export function imageEditCall(body: unknown): ImageCall {
       ? []
       : [named("image", "image", image)];
   const masks = mask == null ? [] : [named("mask", "mask", mask)];
-  return { call: given(call), images: [...edited, ...namedList("images", images ?? []), ...masks] };
+  return { call: omitNullish(call), images: [...edited, ...namedList("images", images ?? []), ...masks] };
 }
 
 export function imageVariationCall(body: unknown): ImageCall {
   checkShape(body);
   const { image, ...call } = validate(imageVariationRequest, body);
-  return { call: { ...given(call), variation: true }, images: [named("image", "image", image)] };
+  return { call: { ...omitNullish(call), variation: true }, images: [named("image", "image", image)] };
 }
 
-export const imageEditFields = (fields: FormFields): JsonObject => given(validate(imageEditForm, ofForm(fields)));
+export const imageEditFields = (fields: FormFields): JsonObject => omitNullish(validate(imageEditForm, ofForm(fields)));
 
 export const imageVariationFields = (fields: FormFields): JsonObject => ({
-  ...given(validate(imageVariationForm, ofForm(fields))),
+  ...omitNullish(validate(imageVariationForm, ofForm(fields))),
   variation: true,
 });
 

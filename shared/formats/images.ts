@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
+import { type JsonObject, object, omitNullish } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
-import { given, type JsonObject, object } from "./json.ts";
 import { providerField } from "./routing.ts";
 import type { Codec, ModelInput, ParsedCall, UploadRef } from "./types.ts";
 import { findUploads } from "./uploads.ts";
@@ -77,13 +77,13 @@ const plainFields = ["model", "prompt", "n", "size", "response_format", "stream"
 export function imageInput(request: JsonObject): MediaInput {
   const uploads = findUploads(request, "", "image", plainFields);
   const { model: _, buyback_token: __, response_format: ___, stream: ____, user: _____, ...input } = request;
-  return { input: { value: given(input), at: "" }, uploads };
+  return { input: { value: omitNullish(input), at: "" }, uploads };
 }
 
 /** The parameters of a media call, which the API has validated. Throws `invalidValue` if they have too many values. */
 export const mediaInput = ({ input }: JsonObject): MediaInput => ({
   uploads: findUploads(input, "input"),
-  input: { value: given(object(input)), at: "input" },
+  input: { value: omitNullish(object(input)), at: "input" },
 });
 
 export const imagesCodec: Codec = {

@@ -61,22 +61,6 @@ export {
   mediaInput,
   mediaRequest,
 } from "./images.ts";
-export {
-  byteLength,
-  canonicalJson,
-  count,
-  given,
-  isCount,
-  isDeeper,
-  isSet,
-  type JsonObject,
-  list,
-  number,
-  object,
-  strings,
-  text,
-  writeJson,
-} from "./json.ts";
 export { estimateTokens, outputBytes, ownDetails } from "./measure.ts";
 export { uploadOf } from "./media-source.ts";
 export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";

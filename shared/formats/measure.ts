@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { byteLength, isSet, type JsonObject, list, object } from "./json.ts";
+import { byteLength, isSet, type JsonObject, list, object } from "#json";
 import { type MediaSource, mediaPartOf, uploadOf } from "./media-source.ts";
 import { checkMediaType } from "./media-types.ts";
 import { valuesIn } from "./scan-json.ts";

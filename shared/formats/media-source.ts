@@ -1,5 +1,5 @@
+import { isSet, type JsonObject, object, text } from "#json";
 import { need, refuse } from "./errors.ts";
-import { isSet, type JsonObject, object, text } from "./json.ts";
 import { addressedPart, inlinePart, linkedPart } from "./media-part.ts";
 import { audioMime } from "./media-types.ts";
 import type { MediaPart, PartKind, UploadRef } from "./types.ts";

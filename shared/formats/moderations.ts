@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { requestTooLarge } from "#errors";
+import { isSet, type JsonObject } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
-import { isSet, type JsonObject } from "./json.ts";
 import { routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
+import { isSet, type JsonObject, refuseDeep } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { refuse, validate } from "./errors.ts";
-import { isSet, type JsonObject, refuseDeep } from "./json.ts";
 import { modelOrModels, routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 

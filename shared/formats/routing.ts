@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
+import { isSet, object } from "#json";
 import { refuse, validate } from "./errors.ts";
-import { isSet, object } from "./json.ts";
 import type { Codec, ParsedCall } from "./types.ts";
 
 const maxModels = 8;

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { type JsonObject, object } from "./json.ts";
+import { type JsonObject, object } from "#json";
 import type { UploadRef } from "./types.ts";
 
 const uploadId = /^upl_[0-9A-Za-z]{1,64}$/;

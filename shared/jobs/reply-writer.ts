@@ -18,10 +18,10 @@ import {
   toField,
 } from "./frames.ts";
 
-const gatherMs = 25;
+const batchMs = 25;
 /** When this many streams had text at once: a frame then carries more of it, which halves what a chunk costs. */
 const manyStreams = 32;
-const gatherManyMs = 50;
+const manyBatchMs = 50;
 /** A call with more text that Redis does not have yet waits before it writes more. */
 const maxUnsentUnits = 4 * limitUnits;
 /** After an outage of Redis, an instance gets this long to make its reply key again before it counts as gone. */
@@ -65,22 +65,22 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
 
   const send = createFrameBatches(add, deps.observe);
 
-  /** The calls that gather text: what sends it. One timer for all, so that their frames go together. */
-  const gathering = new Set<() => void>();
-  let lastGathered = 0;
+  /** Sends the text of each call that has some. One timer for all, so that their frames go together. */
+  const waiting = new Set<() => void>();
+  let lastCount = 0;
   let stopTimer: (() => void) | undefined;
 
-  function gather(sendGathered: () => void): void {
-    gathering.add(sendGathered);
-    stopTimer ??= clock.after(lastGathered < manyStreams ? gatherMs : gatherManyMs, () => {
-      lastGathered = gathering.size;
-      for (const each of gathering) each();
+  function sendSoon(sendText: () => void): void {
+    waiting.add(sendText);
+    stopTimer ??= clock.after(lastCount < manyStreams ? batchMs : manyBatchMs, () => {
+      lastCount = waiting.size;
+      for (const each of waiting) each();
     });
   }
 
-  function stopGathering(sendGathered: () => void): void {
-    gathering.delete(sendGathered);
-    if (gathering.size > 0) return;
+  function stopWaiting(sendText: () => void): void {
+    waiting.delete(sendText);
+    if (waiting.size > 0) return;
     stopTimer?.();
     stopTimer = undefined;
   }
@@ -114,12 +114,12 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
     open(replyTo: string, requestId: string, onGone: () => void) {
       const attempt = randomBase62(8);
       let seq = 0;
-      let gathered = "";
-      let gatheredMark = 0;
+      let unsentText = "";
+      let unsentMark = 0;
       let sentMark = 0;
       let deliveredMark = 0;
       let firstWriteAt: number | undefined;
-      let announced: Readonly<Record<string, string>> | undefined;
+      let headersToSend: Readonly<Record<string, string>> | undefined;
       let failure: Failure | undefined;
       /** Frames that Redis does not have yet, and who waits until it has them. */
       let pending = 0;
@@ -152,7 +152,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
 
       function sendFrame(kind: Frame["kind"], data: string, mark: number, given?: Outcome): void {
         if (failure) return;
-        const outcome = seq === 0 && announced ? { ...given, headers: announced } : given;
+        const outcome = seq === 0 && headersToSend ? { ...given, headers: headersToSend } : given;
         const frame = { requestId, seq: seq++, kind, data, attempt, ...(outcome && { outcome }) };
         outbox.unsent.push({ field: toField(frame), mark });
         pending++;
@@ -165,15 +165,15 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
         const parts = splitText(text);
         const last = parts.pop() ?? "";
         for (const part of parts) sendFrame("chunk", part, sentMark);
-        sentMark = gatheredMark;
+        sentMark = unsentMark;
         sendFrame(kind, last, sentMark, outcome);
       }
 
-      function sendGathered(): void {
-        stopGathering(sendGathered);
-        if (!gathered) return;
-        const text = gathered;
-        gathered = "";
+      function sendText(): void {
+        stopWaiting(sendText);
+        if (!unsentText) return;
+        const text = unsentText;
+        unsentText = "";
         sendParts("chunk", text);
       }
 
@@ -192,15 +192,15 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
 
       return {
         /**
-         * Whole events of a stream. The first is sent at once, later ones are gathered. `mark` is what has been written so far
+         * Whole events of a stream. The first is sent at once, later ones wait for a batch. `mark` is what has been written so far
          * in a unit of the caller's choice. Resolves when more may be written.
          */
         async write(text: string, mark: number): Promise<void> {
           firstWriteAt ??= clock.now();
-          gathered += text;
-          gatheredMark = mark;
-          if (seq === 0 || gathered.length > limitUnits) sendGathered();
-          else gather(sendGathered);
+          unsentText += text;
+          unsentMark = mark;
+          if (seq === 0 || unsentText.length > limitUnits) sendText();
+          else sendSoon(sendText);
           if (failure || pendingUnits > maxUnsentUnits) await allSent();
         },
         /** Writes no frames until `resume`, or for `pauseMs`. */
@@ -215,24 +215,24 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
         firstWriteAt: () => firstWriteAt,
         /** Headers for the caller: sent with the first frame, ignored after it. The latest call counts. */
         announce(headers: Readonly<Record<string, string>>): void {
-          announced = headers;
+          headersToSend = headers;
         },
-        /** Sends what is gathered, and resolves when Redis has all that was written. */
+        /** Sends what waits, and resolves when Redis has all that was written. */
         flush(): Promise<boolean> {
-          sendGathered();
+          sendText();
           return allSent();
         },
         final(text: string, outcome: Outcome): Promise<boolean> {
-          stopGathering(sendGathered);
-          // Gathered text is sent with the end, which saves a frame.
-          sendParts("final", gathered + text, outcome);
-          gathered = "";
+          stopWaiting(sendText);
+          // Text that waits is sent with the end, which saves a frame.
+          sendParts("final", unsentText + text, outcome);
+          unsentText = "";
           return allSent();
         },
         error(error: ServiceError, outcome?: Outcome): Promise<boolean> {
-          sendGathered();
+          sendText();
           // Never in parts: the reader could not tell the first of them from the answer.
-          sendFrame("error", JSON.stringify(error.fields()), gatheredMark, outcome);
+          sendFrame("error", JSON.stringify(error.fields()), unsentMark, outcome);
           return allSent();
         },
       };

@@ -11,7 +11,7 @@
 import { createHash } from "node:crypto";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
-import { type JsonObject, list, text } from "#formats";
+import { type JsonObject, list, text } from "#json";
 import { dayMs } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { JsonObject } from "#json";
 import { noCapacity } from "../../shared/errors.ts";
-import type { JsonObject } from "../../workers/providers/provider.ts";
 import { startGemini } from "../support/gemini-setup.ts";
 import { uploadsOf } from "../support/media-calls-setup.ts";
 import { mockGeminiError, mockRetryInfo } from "../support/mock-gemini.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createGathered } from "#gathered";
 import { loadConfig } from "#platform/config";
 import { connectRedis, startRedis } from "#platform/redis";
-import { checkSome, countStored } from "../../workers/handlers/gather.ts";
+import { checkSome, countStored } from "../../workers/handlers/cluster-stats.ts";
 import { log } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { held, holdOf, minuteMs, openAccount, startBank } from "../support/money-setup.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { JsonObject } from "#json";
 import { noCapacity } from "../../shared/errors.ts";
-import type { JsonObject } from "../../workers/providers/provider.ts";
 import { Aborted } from "../../workers/running.ts";
 import { uploadsOf } from "../support/media-calls-setup.ts";
 import { type MockOpenai, mockError } from "../support/mock-openai.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { eventData } from "../../workers/providers/wire/read-stream.ts";
+import { eventData } from "../../workers/providers/http/read-stream.ts";
 
 async function* pieces(bytes: Buffer, size: number) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);

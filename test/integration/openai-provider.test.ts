@@ -1,7 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
+import type { JsonObject } from "#json";
 import { createOpenai } from "../../workers/providers/openai/index.ts";
-import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
+import type { TextCall } from "../../workers/providers/provider.ts";
 import { leave, letGo } from "../support/disconnecting.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
+import type { JsonObject } from "#json";
 import { createOpenai } from "../../workers/providers/openai/index.ts";
-import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
+import type { TextCall } from "../../workers/providers/provider.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { mockError, mockText, startMockOpenai } from "../support/mock-openai.ts";
 import { errorOf, log, oneByOne } from "../support/upstreams-setup.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { JsonObject } from "../../workers/providers/provider.ts";
+import type { JsonObject } from "#json";
 import { Aborted } from "../../workers/running.ts";
 import { startReplicate } from "../support/hosted-setup.ts";
 import { uploadsOf } from "../support/media-calls-setup.ts";

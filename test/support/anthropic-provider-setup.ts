@@ -1,6 +1,7 @@
 import { onTestFinished } from "vitest";
+import type { JsonObject } from "#json";
 import { createAnthropic } from "../../workers/providers/anthropic/index.ts";
-import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
+import type { TextCall } from "../../workers/providers/provider.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { startMockAnthropic } from "./mock-anthropic.ts";
 import { log, oneByOne } from "./upstreams-setup.ts";

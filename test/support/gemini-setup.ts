@@ -1,6 +1,7 @@
 import { onTestFinished } from "vitest";
+import type { JsonObject } from "#json";
 import { createGemini } from "../../workers/providers/gemini/index.ts";
-import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
+import type { TextCall } from "../../workers/providers/provider.ts";
 import { createAwaitedClock, createMediaCalls } from "./media-calls-setup.ts";
 import { startMockGemini } from "./mock-gemini.ts";
 import { log } from "./upstreams-setup.ts";

@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import { createFal } from "../../workers/providers/fal/index.ts";
-import type { Provider, Target } from "../../workers/providers/provider.ts";
+import type { Provider, UpstreamEndpoint } from "../../workers/providers/provider.ts";
 import { createReplicate } from "../../workers/providers/replicate/index.ts";
 import { createAwaitedClock, createMediaCalls } from "./media-calls-setup.ts";
 import { startMockFal } from "./mock-fal.ts";
@@ -18,7 +18,7 @@ export const startFal = (options?: Options) =>
 
 async function start<Mock extends { readonly url: string; close(): Promise<void> }>(
   startMock: () => Promise<Mock>,
-  create: (target: Target, deps: { clock: ReturnType<typeof createAwaitedClock> }) => Provider,
+  create: (target: UpstreamEndpoint, deps: { clock: ReturnType<typeof createAwaitedClock> }) => Provider,
   { apiKey, model }: { apiKey: string; model: string },
   { concurrency = 2, baseUrl = (url) => url }: Options = {},
 ) {

@@ -1,8 +1,9 @@
+import type { JsonObject } from "#json";
 import type { Task } from "../../shared/catalog/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { createCounting } from "../../workers/counting/index.ts";
 import { createLocal } from "../../workers/providers/local/index.ts";
-import type { Generated, InputFile, JsonObject } from "../../workers/providers/provider.ts";
+import type { Generated, InputFile } from "../../workers/providers/provider.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
 import { undisturbed } from "./upstreams-setup.ts";
 

@@ -1,7 +1,7 @@
+import type { JsonObject } from "#json";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { createCounting } from "../../workers/counting/index.ts";
 import { createLocal } from "../../workers/providers/local/index.ts";
-import type { JsonObject } from "../../workers/providers/provider.ts";
 import { createManualClock } from "./manual-clock.ts";
 
 const log = createLogger("test", "silent");

@@ -1,6 +1,7 @@
+import type { JsonObject } from "#json";
 import type { Task } from "../../shared/catalog/index.ts";
 import { invalidValue } from "../../shared/errors.ts";
-import type { GenerationCall, InputFile, JsonObject } from "../../workers/providers/provider.ts";
+import type { GenerationCall, InputFile } from "../../workers/providers/provider.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { log, undisturbed } from "./upstreams-setup.ts";
 

@@ -14,7 +14,7 @@ const counting = createCounting({ clock: createManualClock(), log });
 const undisturbedSignal = new AbortController().signal;
 /** The context of an undisturbed call for files: there is enough memory, and the caller stays. */
 export const undisturbed = {
-  hold: () => {},
+  reserveMemory: () => {},
   disconnected: undisturbedSignal,
   secondsOf: (bytes: Buffer, mime: string, id?: string) =>
     counting.secondsOf({ bytes, mime, id, account: "test" }, undisturbedSignal),

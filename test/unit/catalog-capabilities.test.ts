@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { loadCatalog, type Model } from "#catalog";
-import { chatCodec, type Format, type JsonObject } from "#formats";
+import { chatCodec, type Format } from "#formats";
+import type { JsonObject } from "#json";
 import { checkFit, listedModel } from "../../api/admission/model.ts";
 import { paidRoutes } from "../../api/routes/paid.ts";
 import { converters, convertRequest, ignoredParams } from "../../workers/conversion/index.ts";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { beforeAll, expect, test } from "vitest";
 import { promptOf } from "../../workers/counting/prompt.ts";
-import { gather, sampleOf } from "../../workers/counting/sample.ts";
+import { readPrompt, sampleOf } from "../../workers/counting/sample.ts";
 import { alone, never, said, shareCounting } from "../support/counting-setup.ts";
 
 const counting = shareCounting();
@@ -68,9 +68,9 @@ test("20 MB is counted by a sample from all of it, in many turns of the event lo
   const request = said([english, digits].map((text) => ({ type: "text", text })));
   const tokens = await counting.estimate(request, never);
   expect(Math.abs(tokens - exact) / exact).toBeLessThan(0.05);
-  const gathering = gather(promptOf(request, undefined));
-  expect(await turnsDuring(gathering)).toBeGreaterThan(20_000_000 / turnBytes);
-  expect(await turnsDuring(sampleOf(await gathering))).toBeGreaterThan(20_000_000 / turnBytes);
+  const reading = readPrompt(promptOf(request, undefined));
+  expect(await turnsDuring(reading)).toBeGreaterThan(20_000_000 / turnBytes);
+  expect(await turnsDuring(sampleOf(await reading))).toBeGreaterThan(20_000_000 / turnBytes);
 });
 
 test("a hundred thousand small messages are counted, in many turns of the event loop", {
@@ -78,7 +78,7 @@ test("a hundred thousand small messages are counted, in many turns of the event 
 }, async () => {
   const request = { messages: manySmall() };
   expect(await counting.estimate(request, never)).toBe(600_003);
-  const gathering = gather(promptOf(request, undefined));
-  expect(await turnsDuring(gathering)).toBeGreaterThan(15);
-  expect(await turnsDuring(sampleOf(await gathering))).toBeGreaterThan(5);
+  const reading = readPrompt(promptOf(request, undefined));
+  expect(await turnsDuring(reading)).toBeGreaterThan(15);
+  expect(await turnsDuring(sampleOf(await reading))).toBeGreaterThan(5);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { Format, JsonObject } from "../../shared/formats/index.ts";
+import type { JsonObject } from "#json";
+import type { Format } from "../../shared/formats/index.ts";
 import { finishReasonReader } from "../../workers/conversion/index.ts";
 
 const chunk = (finish_reason: string | null, index = 0) => ({ choices: [{ index, delta: {}, finish_reason }] });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { chatCodec } from "../../shared/formats/index.ts";
 import { argumentsOf } from "../../workers/conversion/tool-calls.ts";
-import { parse } from "../../workers/providers/wire/json.ts";
+import { parseAnswer } from "../../workers/providers/http/untrusted-json.ts";
 
 const objects = (count: number) => `{"a":[${Array(count).fill("{}").join()}]}`;
 
@@ -16,7 +16,7 @@ test("arguments of tool calls with too many values are refused, all of a request
 });
 
 test("a provider's JSON with too many values is not parsed", () => {
-  expect(Object.keys(parse(objects(200_000)))).toEqual(["a"]);
-  expect(() => parse(objects(1_100_000))).toThrow("too large");
+  expect(Object.keys(parseAnswer(objects(200_000)))).toEqual(["a"]);
+  expect(() => parseAnswer(objects(1_100_000))).toThrow("too large");
   expect(argumentsOf(objects(110_000))).toBeUndefined();
 });

@@ -1,10 +1,10 @@
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { JsonObject } from "../../shared/formats/index.ts";
+import type { JsonObject } from "#json";
 import { chunkParser, converters } from "../../workers/conversion/index.ts";
-import { parse } from "../../workers/providers/wire/json.ts";
-import { eventData } from "../../workers/providers/wire/read-stream.ts";
+import { eventData } from "../../workers/providers/http/read-stream.ts";
+import { parseAnswer } from "../../workers/providers/http/untrusted-json.ts";
 import { runs } from "../support/property-runs.ts";
 
 const identity = { id: "chatcmpl-req_1", created: 7, model: "ours" };
@@ -102,7 +102,9 @@ test.each<Writers>(["native", "converted"])(
       fc.asyncProperty(fc.array(run, { minLength: 1, maxLength: 6 }), cuts, async (runs, cuts) => {
         const chunks = runs.flatMap(({ shape, style, texts }) => texts.map((each) => style(shape(...each))));
         const pieces = [...piecesOf(Buffer.from(chunks.map((chunk) => `data: ${chunk}\n\n`).join("")), cuts)];
-        expect(await outcome(pieces, chunkParser(parse), writers)).toEqual(await outcome(pieces, parse, writers));
+        expect(await outcome(pieces, chunkParser(parseAnswer), writers)).toEqual(
+          await outcome(pieces, parseAnswer, writers),
+        );
       }),
       { numRuns: runs(500), seed: 20_261_122 },
     );
@@ -113,7 +115,7 @@ test("only two of the chunks that differ in their text alone are parsed, and a d
   let parsed = 0;
   const parseChunk = chunkParser((json) => {
     parsed++;
-    return parse(json);
+    return parseAnswer(json);
   });
   const [, openai] = shapes as [unknown, (typeof shapes)[0]];
   for (let n = 0; n < 100; n++) parseChunk(JSON.stringify(openai(`word ${n}\n`, "x".repeat(n % 8))));
@@ -125,7 +127,7 @@ test("only two of the chunks that differ in their text alone are parsed, and a d
 test.each(['{"error":{"message":"', '{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]'])(
   "what is no JSON after such chunks is refused: %s",
   (broken) => {
-    const parseChunk = chunkParser(parse);
+    const parseChunk = chunkParser(parseAnswer);
     const [plain] = shapes as [(typeof shapes)[0]];
     for (let n = 0; n < 5; n++) parseChunk(JSON.stringify(plain(`word ${n}`, "")));
     expect(() => parseChunk(broken)).toThrow("not a JSON object");

@@ -1,4 +1,5 @@
-import { given, isSet, type JsonObject, object, refuse } from "#formats";
+import { refuse } from "#formats";
+import { isSet, type JsonObject, object, omitNullish } from "#json";
 import { type CacheLifetime, type ConvertedRequest, ignoredParams } from "./converter.ts";
 
 interface Holders {
@@ -71,7 +72,7 @@ export function breakpoints() {
           path ? `${path}.cache_control` : "cache_control",
           `this model supports at most ${maxBreakpoints} cache breakpoints`,
         );
-      return { cache_control: given({ type: "ephemeral", ttl: object(cache_control)["ttl"] }) };
+      return { cache_control: omitNullish({ type: "ephemeral", ttl: object(cache_control)["ttl"] }) };
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Quirks } from "#catalog";
 import type { ServiceError } from "#errors";
-import { isSet, type JsonObject, type UploadRef } from "#formats";
+import { type UploadRef } from "#formats";
+import { isSet, type JsonObject } from "#json";
 
 /** Of a response that the account may refer to later. Its own `store` is false: the provider stores nothing. */
 export interface StoreState {

@@ -1,4 +1,4 @@
-import { type JsonObject, object, text } from "#formats";
+import { type JsonObject, object, text } from "#json";
 
 const maxCharacters = 1000;
 

@@ -1,4 +1,5 @@
-import { type Format, type JsonObject, list, object } from "#formats";
+import { type Format } from "#formats";
+import { type JsonObject, list, object } from "#json";
 import { RepeatedChunk } from "./chat/repeated-chunk.ts";
 import { mapFinishReasonToChat as fromGemini } from "./gemini/convert-response-to-chat.ts";
 import { mapStopReason } from "./messages/convert-response-to-chat.ts";

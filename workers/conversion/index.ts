@@ -5,7 +5,8 @@
  * `upstreamError`.
  */
 import { invalidValue, ServiceError } from "#errors";
-import type { Format, JsonObject } from "#formats";
+import type { Format } from "#formats";
+import type { JsonObject } from "#json";
 import { limitCacheControl } from "./cache-control.ts";
 import { chatConverter, toUpstream } from "./chat/index.ts";
 import { type ConvertedRequest, type FormatConverter, ignoredParams, type UpstreamTarget } from "./converter.ts";

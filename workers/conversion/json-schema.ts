@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
-import { formedSchema, given, type JsonObject, list, object, strings, text } from "#formats";
+import { formedSchema } from "#formats";
+import { type JsonObject, list, object, omitNullish, strings, text } from "#json";
 
 /** Keeps the recursion within the stack. */
 const maxDepth = 64;
@@ -53,7 +54,7 @@ export function geminiSchemaToChat(value: unknown, path: string, depth = 0): Jso
   const lowerType = text(type).toLowerCase();
   const name = lowerType === "type_unspecified" || !lowerType ? undefined : lowerType;
   const isNullable = nullable === true;
-  return given({
+  return omitNullish({
     type: Array.isArray(type) ? type : isNullable && name ? [name, "null"] : name,
     ...rest,
     ...Object.fromEntries(countFields.map((field) => [field, numeric(rest[field])])),

@@ -1,4 +1,4 @@
-import { type JsonObject, object } from "#formats";
+import { type JsonObject, object } from "#json";
 
 /**
  * The request with the parts at a path of fields (`["messages", "content"]`, through lists) converted; unchanged where the

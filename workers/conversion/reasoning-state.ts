@@ -1,4 +1,5 @@
-import { isDeeper, type JsonObject, list, object, text, valuesIn } from "#formats";
+import { valuesIn } from "#formats";
+import { isDeeper, type JsonObject, list, object, text } from "#json";
 
 /**
  * The reasoning of a chat message in an opaque text, for formats whose only place for the reasoning of a converted answer is

@@ -1,4 +1,5 @@
-import { isDeeper, type JsonObject, object, text, valuesIn } from "#formats";
+import { valuesIn } from "#formats";
+import { isDeeper, type JsonObject, object, text } from "#json";
 
 /** The nesting limit of the strictest provider. */
 const maxDepth = 100;

@@ -1,4 +1,4 @@
-import { count, isCount, object } from "#formats";
+import { count, isCount, object } from "#json";
 
 /**
  * The `usage` of a chat or embeddings answer by price key; undefined if it is missing or implausible. `input` excludes what

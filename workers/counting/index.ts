@@ -16,13 +16,14 @@
  * The length of a recording, by which transcriptions are priced, is read in a thread of its own: accounts take turns, and a
  * file that takes longer than a second has no length that can be determined.
  */
-import { estimateTokens, type JsonObject } from "#formats";
+import { estimateTokens } from "#formats";
+import type { JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PdfSize } from "./pdf.ts";
 import { promptOf } from "./prompt.ts";
 import { createRecordings, type Recording } from "./recordings.ts";
-import { gather, sampleOf } from "./sample.ts";
+import { readPrompt, sampleOf } from "./sample.ts";
 import { createTokenizer } from "./tokenizer.ts";
 
 export { fileTokens, rulesOf } from "./media.ts";
@@ -36,7 +37,7 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
     /** Of a request for chat completions, as it came or was converted. `owner`: whose model it is for (`Model.ownedBy`). */
     async estimate(request: JsonObject, signal: AbortSignal, owner?: string): Promise<number> {
       signal.throwIfAborted();
-      const { allowance, documents, ...all } = await gather(promptOf(request, owner));
+      const { allowance, documents, ...all } = await readPrompt(promptOf(request, owner));
       if (all.bytes === 0 && documents.length === 0) return allowance;
       const sample = await sampleOf(all);
       const counted = await tokenizer.count(

@@ -1,4 +1,5 @@
-import { type Dimensions, dimensionsOf, type JsonObject, object, text } from "#formats";
+import { type Dimensions, dimensionsOf } from "#formats";
+import { type JsonObject, object, text } from "#json";
 import type { AudioRate } from "./audio.ts";
 import type { PdfSize } from "./pdf.ts";
 

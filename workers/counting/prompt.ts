@@ -1,4 +1,4 @@
-import { type JsonObject, list, object, text, writeJson } from "#formats";
+import { type JsonObject, list, object, text, writeJson } from "#json";
 import { audioTokens, type Document, fileTokens, imageTokens, type Rules, rulesOf } from "./media.ts";
 
 /**

@@ -30,7 +30,7 @@ async function* inTurns<T>(pieces: Iterable<T>): AsyncGenerator<T> {
 }
 
 /** The texts of the prompt with their UTF-8 bytes, its documents, and the tokens of all else by a rule. */
-export async function gather(prompt: Iterable<Piece>) {
+export async function readPrompt(prompt: Iterable<Piece>) {
   const texts: string[] = [];
   const documents: Document[] = [];
   let [bytes, allowance] = [0, 0];

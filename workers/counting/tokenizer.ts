@@ -18,7 +18,7 @@ export interface Countable {
   readonly documents: readonly Readable[];
 }
 
-export interface Counted {
+export interface CountedTokens {
   /** Of all texts. */
   readonly tokens: number;
   /** In the order of the documents; undefined for one that could not be read. */
@@ -26,10 +26,10 @@ export interface Counted {
 }
 
 export function createTokenizer(deps: { clock: Clock; log: Logger }) {
-  const thread = createLimitedThread<Countable, Counted>(options, deps);
+  const thread = createLimitedThread<Countable, CountedTokens>(options, deps);
   return {
     /** Resolves in the order of the calls; with undefined if too many wait, the time is over, or the thread ended. */
-    async count(prompt: Countable, signal: AbortSignal): Promise<Counted | undefined> {
+    async count(prompt: Countable, signal: AbortSignal): Promise<CountedTokens | undefined> {
       const outcome = await thread.run(() => prompt, "", signal);
       return typeof outcome === "object" ? outcome.result : undefined;
     },

@@ -1,6 +1,7 @@
-import { estimateTokens, type JsonObject, object } from "#formats";
+import { estimateTokens } from "#formats";
+import { type JsonObject, object } from "#json";
 import { completionTokens, finishReasonReader, type StreamWriter, tokenUsage } from "../conversion/index.ts";
-import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
+import { type Answer, type CallContext, type CountedUsage, FailedWork, failureReason } from "../run-call/context.ts";
 import { Aborted, isHandedOver } from "../running.ts";
 import type { AttemptRecord } from "../upstreams/index.ts";
 import { type ConvertedCall, chatRequestOf, convertCall, estimateOf, headersOf, usageOrEstimate } from "./convert.ts";
@@ -108,7 +109,7 @@ async function countDelivered(
   call: CallContext,
   stream: StreamWriter | undefined,
   reason: unknown,
-): Promise<Counted | undefined> {
+): Promise<CountedUsage | undefined> {
   // Exactly what Redis took of a stream is charged: wait until that is known.
   await call.reply.flush().catch(() => undefined);
   const delivered = call.reply.delivered();

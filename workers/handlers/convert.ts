@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { ServiceError } from "#errors";
 import { estimateTokens, type Format, outputBytes } from "#formats";
+import type { JsonObject } from "#json";
 import { formatUsd } from "#money";
 import {
   type CacheLifetime,
@@ -18,8 +19,8 @@ import {
   type TokenEstimate,
   tokenUsage,
 } from "../conversion/index.ts";
-import type { JsonObject, TextCall } from "../providers/index.ts";
-import type { CallContext, Counted } from "../run-call/context.ts";
+import type { TextCall } from "../providers/index.ts";
+import type { CallContext, CountedUsage } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
 import { capFor } from "./output-cap.ts";
 import { responseState } from "./store-response.ts";
@@ -34,7 +35,7 @@ export interface ConvertedCall {
   readonly call: Omit<TextCall, "signal" | "log">;
   /** Ignored parameters: the caller's hints that this upstream does not get. */
   readonly ignored: readonly string[];
-  answer(response: JsonObject): { readonly body: JsonObject; readonly counted: Counted };
+  answer(response: JsonObject): { readonly body: JsonObject; readonly counted: CountedUsage };
   stream(): StreamWriter;
 }
 
@@ -166,14 +167,14 @@ function throughChat(reader: ReturnType<FormatConverter["streamToChat"]>, writer
 }
 
 /** The usage that the provider reports, else an estimate by bytes. */
-export function usageOrEstimate({ payload }: CallContext, usage: unknown, bytes: () => number): Counted {
+export function usageOrEstimate({ payload }: CallContext, usage: unknown, bytes: () => number): CountedUsage {
   const reported = tokenUsage(usage);
   if (reported) return { usage: reported, estimated: false };
   return { usage: { input: payload.inputEstimate, output: estimateTokens(bytes()) }, estimated: true };
 }
 
 /** What the caller's format shows of usage that the provider did not report, and of the cost. */
-export const estimateOf = (call: CallContext, counted: Counted): TokenEstimate => ({
+export const estimateOf = (call: CallContext, counted: CountedUsage): TokenEstimate => ({
   input: promptTokens(counted.usage),
   output: completionTokens(counted.usage),
   costUsd: formatUsd(call.chargeOf(counted)),

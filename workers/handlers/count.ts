@@ -1,7 +1,8 @@
 import { invalidValue, ServiceError } from "#errors";
 import { countAnswer, countedRequest, type Format } from "#formats";
+import type { JsonObject } from "#json";
 import { converters, convertRequest } from "../conversion/index.ts";
-import { type JsonObject, type Provider, UpstreamFailure } from "../providers/index.ts";
+import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
 import type { Candidate, Target } from "../upstreams/index.ts";
 import { type ConvertedCall, callerConverter, callerFormat, chatRequestOf, upstreamFormat } from "./convert.ts";

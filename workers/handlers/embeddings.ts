@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { upstreamError } from "#errors";
-import { embeddingsRequestOf, type JsonObject } from "#formats";
+import { embeddingsRequestOf } from "#formats";
+import type { JsonObject } from "#json";
 import { nextTurnIfLarge } from "#platform/next-turn";
 import { promptTokens, tokenUsage, withCallerFields } from "../conversion/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";

@@ -1,8 +1,8 @@
 import { noCapacity, upstreamError } from "#errors";
 import { imageInput, type MediaInput, mediaInput } from "#formats";
+import type { JsonObject } from "#json";
 import type { ByteShare } from "#platform/byte-budget";
 import { dayMs } from "#platform/clock";
-import type { JsonObject } from "../providers/index.ts";
 import { type Answer, type CallContext, FailedWork, failureReason } from "../run-call/context.ts";
 import { headersOf } from "./convert.ts";
 import { inInput, noMemory, prepare, withJob } from "./generation.ts";

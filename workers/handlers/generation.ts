@@ -2,7 +2,8 @@
 
 import type { Model } from "#catalog";
 import { invalidValue, noCapacity, ServiceError } from "#errors";
-import { type JsonObject, type MediaInput, object } from "#formats";
+import { type MediaInput } from "#formats";
+import { type JsonObject, object } from "#json";
 import type { ByteShare } from "#platform/byte-budget";
 import type { Generated, GenerationCall } from "../providers/index.ts";
 import type { CallContext } from "../run-call/context.ts";
@@ -41,7 +42,7 @@ export async function prepare(call: CallContext, parsed: MediaInput, memory: Byt
       },
       store,
       secondsOf: (bytes, mime, id) => counting.secondsOf({ bytes, mime, account: payload.account, id }, signal),
-      hold: (bytes) => {
+      reserveMemory: (bytes) => {
         if (!memory.take(bytes)) throw noMemory();
       },
       signal,

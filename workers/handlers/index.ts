@@ -8,17 +8,17 @@ import type { Background } from "#platform/background";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Tracing } from "#platform/tracing";
 import type { Executor } from "../executors/index.ts";
-import type { Answer, CallContext, CallDeps, Delivery } from "../run-call/context.ts";
+import type { Answer, CallContext, Delivery, RunCallDeps } from "../run-call/context.ts";
 import { endWithoutRunning, runCall } from "../run-call.ts";
 import { chat } from "./chat.ts";
+import { checkLedger, countStored } from "./cluster-stats.ts";
 import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
-import { checkLedger, countStored } from "./gather.ts";
 import { image, media } from "./generate.ts";
 import { moderation } from "./moderation.ts";
 import { rerank } from "./rerank.ts";
 
-export interface HandlerDeps extends CallDeps {
+export interface HandlerDeps extends RunCallDeps {
   readonly queues: Queues;
   readonly payments: Payments;
   readonly gathered: Gathered;

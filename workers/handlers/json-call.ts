@@ -1,5 +1,5 @@
 import type { Model } from "#catalog";
-import type { JsonObject } from "#formats";
+import type { JsonObject } from "#json";
 import { ignoredParams } from "../conversion/index.ts";
 import type { Provider } from "../providers/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";

@@ -1,5 +1,6 @@
 import { insufficientBalance, invalidValue } from "#errors";
-import { type Format, formedRequest, isSet, object } from "#formats";
+import { type Format, formedRequest } from "#formats";
+import { isSet, object } from "#json";
 import type { CallContext } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
 

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Usage } from "#catalog";
 import { upstreamError } from "#errors";
-import { estimateTokens, isCount, object, rerankOf, rerankSize } from "#formats";
+import { estimateTokens, rerankOf, rerankSize } from "#formats";
+import { isCount, object } from "#json";
 import { jsonCall } from "./json-call.ts";
 
 const answer = z.looseObject({

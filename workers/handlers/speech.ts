@@ -3,7 +3,7 @@ import { detect } from "#files";
 import { audioType, estimateTokens, mediaInput, type SpeechStream } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
 import type { Generated, GenerationCall } from "../providers/index.ts";
-import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
+import { type Answer, type CallContext, type CountedUsage, FailedWork, failureReason } from "../run-call/context.ts";
 import { isHandedOver } from "../running.ts";
 import { inInput, prepare, withJob } from "./generation.ts";
 
@@ -50,7 +50,7 @@ export async function streamSpeech(call: CallContext, memory: ByteShare): Promis
 }
 
 /** Of speech that broke off, what the provider bills for the text. */
-const inputOf = ({ character }: Counted["usage"]): Counted | undefined =>
+const inputOf = ({ character }: CountedUsage["usage"]): CountedUsage | undefined =>
   character === undefined ? undefined : { usage: { character }, estimated: true };
 
 /** The file that a call generates, piece by piece as it arrives, then what was generated. */

@@ -1,4 +1,4 @@
-import { type JsonObject, list, text } from "#formats";
+import { type JsonObject, list, text } from "#json";
 import { unlessAborted } from "#platform/unless-aborted";
 import type { StoreState } from "../conversion/index.ts";
 import type { CallContext } from "../run-call/context.ts";

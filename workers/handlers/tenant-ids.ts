@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import type { JsonObject } from "#formats";
+import type { JsonObject } from "#json";
 
 /** The provider shares caches, and its judgement of users, among those who send the same value under the operator's key. */
 const sharedFields = [

@@ -1,6 +1,6 @@
 /**
  * Adapters for the vendors' APIs, by the provider that an upstream of the catalog names. provider.ts has the interface, its
- * units and failures; `wire` is shared by all that speak HTTP, `hosted` by those that run other vendors' models as jobs. A new
+ * units and failures; `http` is shared by all that speak HTTP, `prediction-apis` by those that run other vendors' models as jobs. A new
  * provider takes a folder, a line here, and its name in the catalog's schema.
  */
 import type { Upstream } from "#catalog";
@@ -11,20 +11,19 @@ import { createFal } from "./fal/index.ts";
 import { createGemini } from "./gemini/index.ts";
 import { createLocal } from "./local/index.ts";
 import { createOpenai } from "./openai/index.ts";
-import type { Provider, Target } from "./provider.ts";
+import type { Provider, UpstreamEndpoint } from "./provider.ts";
 import { createReplicate } from "./replicate/index.ts";
 
 export {
   type Generated,
   type GenerationCall,
   type InputFile,
-  type JsonObject,
   type Provider,
   type TextCall,
   UpstreamFailure,
 } from "./provider.ts";
 
-type Factory = (target: Target, deps: { clock: Clock; counting: Counting }) => Provider;
+type Factory = (target: UpstreamEndpoint, deps: { clock: Clock; counting: Counting }) => Provider;
 
 export const providers: Readonly<Record<Upstream["provider"], Factory>> = {
   openai: createOpenai,

@@ -1,11 +1,12 @@
 import type { Quirks, Task, Upstream, Usage } from "#catalog";
 import type { ProviderCode } from "#errors";
 import type { Format } from "#formats";
+import type { JsonObject } from "#json";
 import type { Logger } from "#platform/logger";
 import type { Span } from "#platform/tracing";
 
 /** An upstream of the catalog, with its address and key from the environment. */
-export interface Target extends Pick<Upstream, "concurrency" | "storesAnswers"> {
+export interface UpstreamEndpoint extends Pick<Upstream, "concurrency" | "storesAnswers"> {
   readonly formats: readonly Format[];
   /** Of an OpenAI-compatible server. */
   readonly quirks?: Pick<Quirks, "stream_usage" | "whole_answer_cap">;
@@ -70,7 +71,7 @@ export interface GenerationCall {
   /** The length of a recording; undefined if it cannot be determined. `id`: of the upload. Throws 503 if too many wait. */
   readonly secondsOf: (bytes: Buffer, mime: string, id?: string) => Promise<number | undefined>;
   /** Counts memory that an answer takes until the call ends. Throws 503 if there is no memory for it now. */
-  readonly hold: (bytes: number) => void;
+  readonly reserveMemory: (bytes: number) => void;
   /**
    * Once aborted, the call rejects with its reason at once and releases everything that it holds. The reason is an `Aborted`,
    * unless a deadline of the upstream has passed.
@@ -100,8 +101,6 @@ export async function runTask<T>(tasks: Tasks<T>, context: T, call: GenerationCa
   if (!run) throw new UpstreamFailure("misconfigured", `this kind of upstream has no ${call.task}`);
   return run(context, call);
 }
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * Each method fails with `UpstreamFailure`, with the signal's reason, or with a ServiceError, which goes to the caller and

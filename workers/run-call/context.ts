@@ -9,10 +9,10 @@ import type { Logger } from "#platform/logger";
 import type { StoredResponses } from "#stored-responses";
 import type { Counting } from "../counting/index.ts";
 import { Aborted, type Running } from "../running.ts";
-import type { CallTrace, DeliveryTrace } from "../tracing/call-trace.ts";
+import type { DeliveryTrace, WorkTrace } from "../tracing/call-trace.ts";
 import type { AttemptRecord, Target, Upstreams } from "../upstreams/index.ts";
 
-export interface CallDeps {
+export interface RunCallDeps {
   readonly catalog: Catalog;
   readonly upstreams: Upstreams;
   readonly money: Money;
@@ -39,7 +39,7 @@ export interface Delivery {
 
 /** One delivery of a call, as the work of a job sees it. */
 export interface CallContext
-  extends Pick<CallDeps, "catalog" | "upstreams" | "files" | "responses" | "counting" | "clock" | "log"> {
+  extends Pick<RunCallDeps, "catalog" | "upstreams" | "files" | "responses" | "counting" | "clock" | "log"> {
   readonly payload: PaidCall;
   readonly account: string;
   /** The model of the first target. */
@@ -56,21 +56,21 @@ export interface CallContext
   /** Submitted by an earlier delivery whose worker did not see its end. */
   readonly job: ProviderJob | undefined;
   /** Nano-USD that the call is charged for this, by the model that answered: what the ledger will say. */
-  readonly chargeOf: (counted: Counted) => bigint;
+  readonly chargeOf: (counted: CountedUsage) => bigint;
   /** Absent where the call is not traced. */
-  readonly trace?: CallTrace | undefined;
+  readonly trace?: WorkTrace | undefined;
 }
 
 /** The work of a job. Throws any error, or a `FailedWork` where more than the error is to be known. */
 export type Work = (call: CallContext) => Promise<Answer>;
 
-export interface Counted {
+export interface CountedUsage {
   readonly usage: Usage;
   /** The provider reported no usage. */
   readonly estimated: boolean;
 }
 
-export interface Answer extends Counted {
+export interface Answer extends CountedUsage {
   /** For models whose price depends on their own parameters. */
   readonly input?: Readonly<Record<string, unknown>>;
   /** The whole body, or the last events of a stream, in the caller's format. */
@@ -83,7 +83,7 @@ export interface Answer extends Counted {
 
 interface FailureDetails {
   /** What a stream that ended early is charged for. */
-  readonly counted?: Counted | undefined;
+  readonly counted?: CountedUsage | undefined;
   /** What closes a stream in the caller's format, where that is more than the error itself. */
   readonly closing?: (error: ServiceError) => string | undefined;
   readonly isResumable?: boolean;

@@ -4,7 +4,7 @@ import type { PaidCall } from "#jobs";
 import type { ReleaseReason } from "#money";
 import { Aborted } from "../running.ts";
 import type { AttemptRecord } from "../upstreams/index.ts";
-import type { Answer, Counted } from "./context.ts";
+import type { Answer, CountedUsage } from "./context.ts";
 
 /** What the ledger records of a call however it ended. Times in Unix milliseconds. */
 export const ledgerFields = (
@@ -40,7 +40,7 @@ export const ledgerFields = (
 });
 
 /** At the prices of the model that answered. */
-export function charge(catalog: Catalog, tier: Tier, model: Model, counted: Counted & Pick<Answer, "input">) {
+export function charge(catalog: Catalog, tier: Tier, model: Model, counted: CountedUsage & Pick<Answer, "input">) {
   const { usage, estimated, input } = counted;
   const billed = catalog.billed(model, usage, input);
   return { usage: billed, estimated, costNanoUsd: catalog.cost(model, billed, tier, input) };

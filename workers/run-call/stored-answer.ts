@@ -3,7 +3,7 @@ import type { ProviderJob } from "#files";
 import type { StoredCall } from "#idempotency";
 import type { PaidCall } from "#jobs";
 import { retry } from "#platform/retry";
-import type { CallDeps, Delivery } from "./context.ts";
+import type { Delivery, RunCallDeps } from "./context.ts";
 
 /** The answer is stored under an `Idempotency-Key`, so the call goes on when its caller or API instance is gone. */
 export const storesAnswer = ({ idempotencyKeyId }: PaidCall): boolean => idempotencyKeyId !== undefined;
@@ -17,7 +17,11 @@ export interface Earlier {
 const backoff = { firstMs: 500, maxMs: 500 };
 
 /** Undefined: the call is not to be run, because it is decided or there is nothing to go on with. */
-export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: Delivery): Promise<Earlier | undefined> {
+export async function findEarlier(
+  deps: RunCallDeps,
+  payload: PaidCall,
+  delivery: Delivery,
+): Promise<Earlier | undefined> {
   const { idempotency, money, files, clock, log } = deps;
   const { account, requestId, idempotencyKeyId } = payload;
   if (delivery.count === 1) {
@@ -44,7 +48,7 @@ export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: D
  * answer that counts: a worker that was taken for dead may have been faster.
  */
 export async function storeAnswer(
-  { idempotency, clock, log }: CallDeps,
+  { idempotency, clock, log }: RunCallDeps,
   { idempotencyKeyId, requestId }: PaidCall,
   answer: StoredCall,
   signal: AbortSignal,

@@ -1,9 +1,9 @@
-import { type Format, object } from "#formats";
+import { type Format } from "#formats";
 import type { PaidCall, PaidJobName, Pool } from "#jobs";
+import { type JsonObject, object } from "#json";
 import type { Decision } from "#money";
 import type { Span, Tracing } from "#platform/tracing";
 import { converters } from "../conversion/index.ts";
-import type { JsonObject } from "../providers/index.ts";
 import type { Candidate, MadeAttempt } from "../upstreams/attempt.ts";
 import { answerAttributes, contentAttributes, inferenceSpan, usageAttributes } from "./gen-ai.ts";
 import { type AnswerReader, createAnswerReader, inputMessages } from "./messages.ts";
@@ -17,13 +17,13 @@ interface TracedAttempt {
 }
 
 /** The spans of one delivery of a call. What is not sampled has none: see `DeliveryTrace`. */
-export type CallTrace = ReturnType<typeof createCallTrace>;
+export type WorkTrace = ReturnType<typeof createCallTrace>;
 
 export interface DeliveryTrace {
   /** For log lines. */
   readonly ids: Span["ids"];
   /** Absent: the call is not sampled. */
-  readonly call: CallTrace | undefined;
+  readonly call: WorkTrace | undefined;
   readonly span: Span;
 }
 

@@ -4,11 +4,10 @@
  * November 2026.
  */
 import type { Task, Usage } from "#catalog";
-import { count, object } from "#formats";
 import type { PaidCall, PaidJobName } from "#jobs";
+import { count, type JsonObject, object } from "#json";
 import type { Attributes } from "#platform/tracing";
 import { completionTokens, promptTokens } from "../conversion/index.ts";
-import type { JsonObject } from "../providers/index.ts";
 
 /** Those that have a name in the conventions; others have their id in the catalog. */
 const providerNames: Readonly<Record<string, string>> = {

@@ -2,8 +2,8 @@
  * Prompts and answers in the shape of OpenTelemetry's conventions (`gen_ai.input.messages`, `gen_ai.output.messages`), made of
  * chat messages. Only with OTEL_CAPTURE_CONTENT.
  */
-import { list, object } from "#formats";
-import type { JsonObject } from "../providers/index.ts";
+
+import { type JsonObject, list, object } from "#json";
 
 /** Of all text of a prompt or of an answer; with its JSON around it, that fits an attribute. */
 const maxLength = 16_000;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
+import { byteLength, type JsonObject, list, object, refuseDeep } from "#json";
 import { commonError, providerTool, storedAtProvider, validate } from "../errors.ts";
-import { byteLength, type JsonObject, list, object, refuseDeep } from "../json.ts";
 import {
   anthropicLifetimes,
   type Measure,

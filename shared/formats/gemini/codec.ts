@@ -1,6 +1,6 @@
 import { invalidValue, type ServiceError } from "#errors";
+import { isSet, object, refuseDeep } from "#json";
 import { validate } from "../errors.ts";
-import { isSet, object, refuseDeep } from "../json.ts";
 import { measuredCall } from "../measure.ts";
 import { type Codec, type ParsedCall } from "../types.ts";
 import { formedCount, formedRequest } from "./field-names.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
+import { type JsonObject, list, object, refuseDeep, text } from "#json";
 import { validate } from "../errors.ts";
-import { type JsonObject, list, object, refuseDeep, text } from "../json.ts";
 import { routingFields } from "../routing.ts";
 import type { Codec } from "../types.ts";
 import { geminiCodec } from "./codec.ts";

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { type JsonObject, object } from "../json.ts";
+import { type JsonObject, object } from "#json";
 
 /**
  * The provider accepts two spellings of each field (`cachedContent`, `cached_content`), and one object in place of a list.

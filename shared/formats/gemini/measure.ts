@@ -1,8 +1,8 @@
 import { invalidValue } from "#errors";
+import { byteLength, isSet, type JsonObject, list, object, strings, text } from "#json";
 import { providerTool, refuse, storedAtProvider } from "../errors.ts";
-import { byteLength, isSet, type JsonObject, list, object, strings, text } from "../json.ts";
-import { checkLinkLength } from "../media-part.ts";
 import { type Measure, measureMedia, newMeasure } from "../measure.ts";
+import { checkLinkLength } from "../media-part.ts";
 import type { MediaSource } from "../media-source.ts";
 import { type Feature, type PartKind } from "../types.ts";
 import { type GeminiRequest } from "./request.ts";

@@ -1,6 +1,6 @@
 import type { ServiceError } from "#errors";
+import { isSet, type JsonObject, list, object, refuseDeep, text } from "#json";
 import { needText, providerTool, refuse, storedAtProvider, validate } from "../errors.ts";
-import { isSet, type JsonObject, list, object, refuseDeep, text } from "../json.ts";
 import { type Measure, measuredCall, newMeasure } from "../measure.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
 import { measureRequest, noteBreakpoint } from "./measure.ts";

@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
+import { byteLength, type JsonObject, object, text } from "#json";
 import { need, refuse, storedAtProvider } from "../errors.ts";
-import { byteLength, type JsonObject, object, text } from "../json.ts";
 import { anthropicLifetimes, type Measure, measureMedia, noteCacheWrite } from "../measure.ts";
 import { type MediaSource, uploadOf } from "../media-source.ts";
 import { checkMediaType } from "../media-types.ts";

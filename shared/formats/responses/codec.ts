@@ -1,7 +1,7 @@
 import { type ServiceError } from "#errors";
+import { type JsonObject, refuseDeep, text } from "#json";
 import { chatCodec, noteSearch } from "../chat/codec.ts";
 import { validate } from "../errors.ts";
-import { type JsonObject, refuseDeep, text } from "../json.ts";
 import { measuredCall, newMeasure } from "../measure.ts";
 import { type Codec, type Feature } from "../types.ts";
 import { measureRequest, refuseUnsupported } from "./measure.ts";

@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
+import { byteLength, isSet, type JsonObject, list, object } from "#json";
 import { need, refuse, storedAtProvider } from "../errors.ts";
-import { byteLength, isSet, type JsonObject, list, object } from "../json.ts";
 import { type Measure, measureArguments, measureMedia, noteCacheWrite, openaiLifetimes } from "../measure.ts";
 import { inputAudio, type MediaSource } from "../media-source.ts";
 import { isUploadId } from "../uploads.ts";

@@ -1,5 +1,5 @@
+import { byteLength, isSet, type JsonObject, list, object } from "#json";
 import { needText, refuse, storedAtProvider } from "../errors.ts";
-import { byteLength, isSet, type JsonObject, list, object } from "../json.ts";
 import type { ResponsesRequest } from "./request.ts";
 
 /** Tools that the caller runs. All others run at the provider. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Quirks } from "#catalog";
-import { isSet, type JsonObject, list, object, ownDetails, text } from "#formats";
+import { ownDetails } from "#formats";
+import { isSet, type JsonObject, list, object, text } from "#json";
 import type { IgnoredParams } from "../converter.ts";
 import { contentText, reasoningText } from "./fields.ts";
 

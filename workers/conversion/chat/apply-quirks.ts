@@ -1,5 +1,5 @@
 import { noQuirks, type Quirks } from "#catalog";
-import { isSet, type JsonObject, list, object } from "#formats";
+import { isSet, type JsonObject, list, object } from "#json";
 import { type IgnoredParams, ignoredParams } from "../converter.ts";
 import { adaptMessages, lacksReasoning } from "./adapt-messages.ts";
 import { documentedFields } from "./fields.ts";

@@ -1,4 +1,5 @@
-import { type JsonObject, object, outputBytes } from "#formats";
+import { outputBytes } from "#formats";
+import { type JsonObject, object } from "#json";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { callTracker, toolCallId } from "../tool-calls.ts";
 import { completionTokens, promptTokens, tokenUsage } from "../usage.ts";

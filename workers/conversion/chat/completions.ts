@@ -1,4 +1,5 @@
-import { completionsToChat, type JsonObject, list, object, outputBytes, text } from "#formats";
+import { completionsToChat, outputBytes } from "#formats";
+import { type JsonObject, list, object, text } from "#json";
 import type { FormatConverter, ResponseIdentity, StreamWriter } from "../converter.ts";
 import { completeUsage } from "./complete-chat.ts";
 import { indexOf } from "./fields.ts";

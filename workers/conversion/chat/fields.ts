@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
-import { type JsonObject, list, number, object, ownDetails, text } from "#formats";
+import { ownDetails } from "#formats";
+import { type JsonObject, list, number, object, text } from "#json";
 import { type IgnoredParams, ignoredParams } from "../converter.ts";
 
 /** Chat fields that every conversion handles: converts, or refuses by value. */

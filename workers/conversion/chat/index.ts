@@ -2,7 +2,8 @@
  * Chat-completions itself, the hub: conversion to and from it only fills in what compatible servers leave out. Source:
  * OpenAI's public API reference. Throws `invalidValue` for what chat upstreams do not support.
  */
-import { audioFormat, chatMedia, type JsonObject, list, object, refuse, text, uploadOf } from "#formats";
+import { audioFormat, chatMedia, refuse, uploadOf } from "#formats";
+import { type JsonObject, list, object, text } from "#json";
 import { type FormatConverter, ignoredParams, type UpstreamTarget } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { applyQuirks } from "./apply-quirks.ts";

@@ -1,4 +1,4 @@
-import { type JsonObject, list, object, text } from "#formats";
+import { type JsonObject, list, object, text } from "#json";
 
 /** Ends that compatible servers have beside OpenAI's: Together, Mistral, Z.ai. docs/upstreams.md has the sources. */
 const finishReasons: ReadonlyMap<unknown, string> = new Map([

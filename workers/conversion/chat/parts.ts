@@ -1,5 +1,6 @@
 /** Parts and messages of chat requests, for the formats that are converted to them. */
-import { isUploadId, type JsonObject, text } from "#formats";
+import { isUploadId } from "#formats";
+import { type JsonObject, text } from "#json";
 
 export const textPart = (value: string): JsonObject => ({ type: "text", text: value });
 export const imagePart = (url: string): JsonObject => ({ type: "image_url", image_url: { url } });

@@ -1,4 +1,4 @@
-import { type JsonObject, object } from "#formats";
+import { type JsonObject, object } from "#json";
 
 /** Fields of a chunk that are strings, by name: its text, and perhaps the padding with which OpenAI hides its length. */
 type Strings = readonly (readonly [field: string, value: string])[];

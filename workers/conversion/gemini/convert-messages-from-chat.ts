@@ -1,18 +1,6 @@
 import { invalidValue } from "#errors";
-import {
-  audioMime,
-  checkLink,
-  given,
-  inlineOf,
-  type JsonObject,
-  kindOf,
-  list,
-  mimeOfLink,
-  needText,
-  object,
-  refuse,
-  text,
-} from "#formats";
+import { audioMime, checkLink, inlineOf, kindOf, mimeOfLink, needText, refuse } from "#formats";
+import { type JsonObject, list, object, omitNullish, text } from "#json";
 import { contentText, reasoningText } from "../chat/fields.ts";
 import { type IgnoredParams } from "../converter.ts";
 import { argumentsObject, argumentsOf } from "../tool-calls.ts";
@@ -94,8 +82,8 @@ export function convertMessagesFromChat(
     const name = needText(functionName, `${path}.function.name`);
     const id = text(call["id"]);
     functionNames.set(id, name);
-    return given({
-      functionCall: given({ id: id || undefined, name, args: argumentsObject(args) }),
+    return omitNullish({
+      functionCall: omitNullish({ id: id || undefined, name, args: argumentsObject(args) }),
       thoughtSignature: signatureOf(call) || undefined,
     });
   };
@@ -132,7 +120,7 @@ export function convertMessagesFromChat(
       inlineData !== undefined &&
       kindOf(text(object(inlineData)["mimeType"])) !== "audio";
     const inside = media.filter(isInside);
-    const functionResponse = given({
+    const functionResponse = omitNullish({
       id: id || undefined,
       name,
       response: parsed ?? { output: content },

@@ -1,4 +1,5 @@
-import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, refuse, text, writeJson } from "#formats";
+import { audioFormat, isUploadId, kindOf, refuse } from "#formats";
+import { type JsonObject, list, object, text, writeJson } from "#json";
 import { contentOf, filePart, imagePart, resultMedia, textPart } from "../chat/parts.ts";
 import { type IgnoredParams } from "../converter.ts";
 import { decodeReasoning } from "../reasoning-state.ts";

@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
-import { formedThinking, given, isSet, type JsonObject, number, object, searchFields, text } from "#formats";
+import { formedThinking, searchFields } from "#formats";
+import { isSet, type JsonObject, number, object, omitNullish, text } from "#json";
 import {
   capOf,
   checkFields,
@@ -89,7 +90,7 @@ export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
   };
   const maxOutputTokens = capOf(request);
   const { system, contents } = convertMessagesFromChat(request["messages"], capabilities, ignored);
-  const generationConfig = given({
+  const generationConfig = omitNullish({
     maxOutputTokens,
     candidateCount: n === 1 ? undefined : n,
     temperature: request["temperature"],
@@ -104,7 +105,7 @@ export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
     ...responseFormatFromChat(request["response_format"]),
     thinkingConfig: thinkingConfigFromChat(request, maxOutputTokens, capabilities, ignored),
   });
-  const converted = given({
+  const converted = omitNullish({
     systemInstruction: system.length > 0 ? { parts: system } : undefined,
     contents,
     ...prepareTools(request),

@@ -1,4 +1,5 @@
-import { formedRequest, given, isSet, type JsonObject, list, object, refuse, strings, text } from "#formats";
+import { formedRequest, refuse } from "#formats";
+import { isSet, type JsonObject, list, object, omitNullish, strings, text } from "#json";
 import { withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, ignoredParams } from "../converter.ts";
 import { geminiSchemaToChat, lowerTypes, strictSchema } from "../json-schema.ts";
@@ -89,7 +90,7 @@ export function convertRequestToChat(raw: JsonObject): ConvertedRequest {
   const messages = convertMessagesToChat(contents, ignored);
   if (messages.length === 0) refuse("contents", "at least one part must have content");
   const hasLogprobs = responseLogprobs === true;
-  const chat = given({
+  const chat = omitNullish({
     messages: withSystem(system, messages),
     max_tokens: maxOutputTokens,
     n: candidateCount === 1 ? undefined : candidateCount,

@@ -1,4 +1,5 @@
-import { byteLength, count, formedRequest, given, isSet, type JsonObject, list, number, object, text } from "#formats";
+import { formedRequest } from "#formats";
+import { byteLength, count, isSet, type JsonObject, list, number, object, omitNullish, text } from "#json";
 import { contentText, indexOf, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";
@@ -57,7 +58,8 @@ function candidateOf(
   const malformed: string[] = [];
   for (const { id, name, args: input, signature } of calls) {
     const args = argumentsOf(input);
-    if (args) callParts.push(given({ functionCall: { id, name, args }, thoughtSignature: signature || undefined }));
+    if (args)
+      callParts.push(omitNullish({ functionCall: { id, name, args }, thoughtSignature: signature || undefined }));
     else malformed.push(`${name}(${text(input)})`);
   }
   const content = contentOf(signParts([...parts, ...callParts], signature));
@@ -105,7 +107,7 @@ function logprobsFromChat(logprobs: unknown): JsonObject {
   const tokens = list(object(logprobs)["content"]);
   if (tokens.length === 0) return {};
   const candidate = (token: JsonObject): JsonObject =>
-    given({ token: text(token["token"]), logProbability: number(token["logprob"]) });
+    omitNullish({ token: text(token["token"]), logProbability: number(token["logprob"]) });
   return {
     logprobsResult: {
       chosenCandidates: tokens.map(candidate),

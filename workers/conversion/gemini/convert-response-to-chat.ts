@@ -1,4 +1,4 @@
-import { count, given, isCount, type JsonObject, list, number, object, text } from "#formats";
+import { count, isCount, type JsonObject, list, number, object, omitNullish, text } from "#json";
 import { indexOf } from "../chat/fields.ts";
 import { failedChoice } from "../failed-choice.ts";
 import { chatToolCall, stringifyArguments, toolCallId } from "../tool-calls.ts";
@@ -122,7 +122,7 @@ export function convertResponseToChat(response: JsonObject): JsonObject {
     return { index, message, ...logprobsToChat(candidate["logprobsResult"]), ...end };
   });
   const blockedMessage = { role: "assistant", content: null, refusal: blocked };
-  return given({
+  return omitNullish({
     id: text(responseId) || undefined,
     object: "chat.completion",
     model: response["modelVersion"],

@@ -1,4 +1,5 @@
-import { byteLength, formedRequest, geminiMedia, type JsonObject, list, object, uploadOf } from "#formats";
+import { formedRequest, geminiMedia, uploadOf } from "#formats";
+import { byteLength, type JsonObject, list, object } from "#json";
 import type { FormatConverter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { isEncodedReasoning } from "../reasoning-state.ts";

@@ -1,4 +1,5 @@
-import { given, isSet, type JsonObject, list, needText, object, refuse, strings, text } from "#formats";
+import { needText, refuse } from "#formats";
+import { isSet, type JsonObject, list, object, omitNullish, strings, text } from "#json";
 import { functionChoice, isEmpty, refuseParam } from "../chat/fields.ts";
 import { type IgnoredParams } from "../converter.ts";
 import { geminiSchemaToChat, lowerTypes, schemaToGemini } from "../json-schema.ts";
@@ -13,7 +14,7 @@ function toolToChat(declaration: JsonObject, path: string, strict: boolean, igno
       : undefined;
   return {
     type: "function",
-    function: given({ name: text(name), description, parameters: schema, strict: strict || undefined }),
+    function: omitNullish({ name: text(name), description, parameters: schema, strict: strict || undefined }),
   };
 }
 
@@ -41,7 +42,7 @@ export function convertToolsToChat(request: JsonObject, ignored: IgnoredParams):
     ["AUTO", "auto"],
     ["VALIDATED", "auto"],
   ]);
-  return given({
+  return omitNullish({
     tools: isOne || allowed.size === 0 ? tools : tools.filter(isAllowed),
     tool_choice: choices.get(callingMode),
   });
@@ -53,7 +54,7 @@ function toolFromChat(tool: JsonObject, t: number): JsonObject {
   const { name: functionName, description, parameters } = object(tool["function"]);
   const name = needText(functionName, `${path}.function.name`);
   const schema = isEmpty(parameters) ? undefined : schemaToGemini(parameters, `${path}.function.parameters`);
-  return given({ name, description, parametersJsonSchema: schema });
+  return omitNullish({ name, description, parametersJsonSchema: schema });
 }
 
 export function prepareTools(request: JsonObject): JsonObject {
@@ -64,7 +65,7 @@ export function prepareTools(request: JsonObject): JsonObject {
   // Gemini has no setting to prevent parallel calls.
   if (request["parallel_tool_calls"] === false && mode !== "none") refuseParam("parallel_tool_calls");
   const isStrict = mode === "auto" && tools.some((tool) => object(tool["function"])["strict"] === true);
-  const functionCallingConfig = given({
+  const functionCallingConfig = omitNullish({
     mode: isStrict ? "VALIDATED" : mode === "required" ? "ANY" : mode.toUpperCase(),
     allowedFunctionNames: name === undefined ? undefined : [name],
   });

@@ -1,4 +1,4 @@
-import { type JsonObject, number, object, text } from "#formats";
+import { type JsonObject, number, object, text } from "#json";
 
 function versionOf(model: string): number {
   const [, major, minor] = /gemini-(\d+)(?:\.(\d+))?(?![\d])/.exec(model) ?? [];

@@ -1,4 +1,4 @@
-import type { JsonObject } from "#formats";
+import type { JsonObject } from "#json";
 
 export const event = (type: string, fields: JsonObject): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;

@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
-import { inlineOf, type JsonObject, list, needText, object, refuse, text } from "#formats";
+import { inlineOf, needText, refuse } from "#formats";
+import { type JsonObject, list, object, text } from "#json";
 import type { Breakpoints } from "../cache-control.ts";
 import { contentText, reasoningText } from "../chat/fields.ts";
 import type { IgnoredParams } from "../converter.ts";

@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
-import { given, type JsonObject, number, object, searchFields, text } from "#formats";
+import { searchFields } from "#formats";
+import { type JsonObject, number, object, omitNullish, text } from "#json";
 import { breakpoints } from "../cache-control.ts";
 import {
   capOf,
@@ -51,7 +52,7 @@ function samplingFields(request: JsonObject, isAccepted: boolean, ignored: Ignor
   // The provider's own chat interface clamps the temperature, too.
   if (chatTemperature !== undefined && chatTemperature > 1) ignored.add("temperature", true);
   if (chatTemperature !== undefined && topP !== undefined && topP !== 1) ignored.add("top_p", true);
-  return given({
+  return omitNullish({
     temperature: chatTemperature === undefined ? undefined : Math.min(1, chatTemperature),
     top_p: chatTemperature === undefined ? topP : undefined,
     top_k: number(top_k),
@@ -118,7 +119,7 @@ export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
     instruction,
   );
   const output_config = { ...object(thinking["output_config"]), ...format };
-  const converted = given({
+  const converted = omitNullish({
     model: request["model"],
     max_tokens,
     system: system.length > 0 ? system : undefined,

@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
-import { given, isUploadId, type JsonObject, list, object, refuse, text, writeJson } from "#formats";
+import { isUploadId, refuse } from "#formats";
+import { type JsonObject, list, object, omitNullish, text, writeJson } from "#json";
 import { contentOf, filePart, imagePart, splitResult, textPart, withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { chatToolCall } from "../tool-calls.ts";
@@ -171,7 +172,7 @@ export function convertRequestToChat(request: JsonObject): ConvertedRequest {
   const system = systemText(systemBlocks);
   const choice = object(tool_choice);
   const converted = list(messages).flatMap((message, m) => convertMessageToChat(message, m, ignored));
-  const chat = given({
+  const chat = omitNullish({
     model,
     messages: withSystem(system, converted),
     stream,

@@ -1,4 +1,4 @@
-import { count, type JsonObject, list, object, text } from "#formats";
+import { count, type JsonObject, list, object, text } from "#json";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";

@@ -1,4 +1,4 @@
-import { count, given, isCount, type JsonObject, list, object, text } from "#formats";
+import { count, isCount, type JsonObject, list, object, omitNullish, text } from "#json";
 import { chatToolCall, stringifyArguments } from "../tool-calls.ts";
 import { blocksToDetails, encryptedDetail, textDetail } from "./reasoning.ts";
 
@@ -53,7 +53,7 @@ export function convertResponseToChat(answer: JsonObject): JsonObject {
       .join("");
   const calls = blocks.filter((block) => block["type"] === "tool_use");
   const details = blocksToDetails(blocks);
-  return given({
+  return omitNullish({
     id: answer["id"],
     object: "chat.completion",
     model: answer["model"],
@@ -64,7 +64,7 @@ export function convertResponseToChat(answer: JsonObject): JsonObject {
           role: "assistant",
           content: join("text", "text") || null,
           refusal: explanationOf(answer) || null,
-          ...given({ reasoning_content: join("thinking", "thinking") || undefined }),
+          ...omitNullish({ reasoning_content: join("thinking", "thinking") || undefined }),
           ...(details.length > 0 && { reasoning_details: details }),
           ...(calls.length > 0 && {
             tool_calls: calls.map(({ id, name, input }) => chatToolCall(text(id), name, stringifyArguments(input))),
@@ -161,7 +161,7 @@ export function convertStreamToChat() {
 
   function end(event: JsonObject): JsonObject[] {
     const delta = object(event["delta"]);
-    counts = { ...counts, ...given(object(event["usage"])) };
+    counts = { ...counts, ...omitNullish(object(event["usage"])) };
     usage = convertUsageToChat(counts);
     const refusal = explanationOf(delta);
     const choice = { index: 0, delta: refusal ? { refusal } : {}, ...mapStopReason(delta) };
@@ -171,7 +171,7 @@ export function convertStreamToChat() {
   function start({ message }: JsonObject): JsonObject[] {
     const { id: messageId, usage: startUsage } = object(message);
     id = text(messageId) || undefined;
-    counts = given(object(startUsage));
+    counts = omitNullish(object(startUsage));
     return [];
   }
 

@@ -1,4 +1,4 @@
-import { byteLength, type JsonObject, list, object, text } from "#formats";
+import { byteLength, type JsonObject, list, object, text } from "#json";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter } from "../converter.ts";
 import { encodeReasoning, opaqueDetails } from "../reasoning-state.ts";

@@ -1,4 +1,5 @@
-import { byteLength, given, type JsonObject, list, messagesMedia, object, uploadOf } from "#formats";
+import { messagesMedia, uploadOf } from "#formats";
+import { byteLength, type JsonObject, list, object, omitNullish } from "#json";
 import type { FormatConverter, StreamWriter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { isEncodedReasoning } from "../reasoning-state.ts";
@@ -58,7 +59,7 @@ function stream({ model }: { readonly model: string }): StreamWriter {
 
   const withModel = (event: JsonObject): JsonObject => {
     const message = object(event["message"]);
-    counts = given(object(message["usage"]));
+    counts = omitNullish(object(message["usage"]));
     return { ...event, message: { ...message, model } };
   };
 
@@ -68,7 +69,7 @@ function stream({ model }: { readonly model: string }): StreamWriter {
       if (typeof type !== "string" || !eventName.test(type) || type === "ping" || type === "error") return "";
       bytes += eventBytes(event);
       if (type === "message_delta") {
-        counts = { ...counts, ...given(object(event["usage"])) };
+        counts = { ...counts, ...omitNullish(object(event["usage"])) };
         usage = convertUsageToChat(counts);
       }
       const sent = type === "message_start" ? withModel(event) : event;

@@ -1,4 +1,5 @@
-import { given, isSet, type JsonObject, list, needText, object, refuse, text } from "#formats";
+import { needText, refuse } from "#formats";
+import { isSet, type JsonObject, list, object, omitNullish, text } from "#json";
 import type { Breakpoints } from "../cache-control.ts";
 import { functionChoice } from "../chat/fields.ts";
 import type { IgnoredParams } from "../converter.ts";
@@ -9,7 +10,7 @@ function prepareTool(value: JsonObject, t: number, marks: Breakpoints): JsonObje
   if (value["type"] !== "function") refuse(`${at}.type`, "this model supports only tools of type function");
   const called = object(value["function"]);
   const { name, description, parameters, strict } = called;
-  return given({
+  return omitNullish({
     name: needText(name, `${at}.function.name`),
     description,
     input_schema: { type: "object", ...object(parameters) },
@@ -33,7 +34,7 @@ export function prepareTools(request: JsonObject, { forcedTools }: ModelCapabili
     fields: {
       tools: allowed ? tools.filter((tool) => allowed.has(tool["name"])) : tools,
       ...((mode !== "auto" || isSerial) && {
-        tool_choice: given({
+        tool_choice: omitNullish({
           type: name !== undefined ? "tool" : isForced ? "any" : mode,
           name,
           disable_parallel_tool_use: isSerial ? true : undefined,
@@ -58,7 +59,7 @@ export function convertToolsToChat(
     for (const [field, value] of Object.entries(tool)) if (!convertibleFields.has(field)) ignored.add(field, value);
     return {
       type: "function",
-      function: given({
+      function: omitNullish({
         name: text(name),
         description,
         parameters: object(input_schema),

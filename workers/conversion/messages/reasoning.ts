@@ -1,4 +1,4 @@
-import { type JsonObject, list, number, object, text } from "#formats";
+import { type JsonObject, list, number, object, text } from "#json";
 import { decodeReasoning, encodeReasoning, isEncodedReasoning, type ReasoningState } from "../reasoning-state.ts";
 
 /** `claude-opus-4-8`, `claude-haiku-4-5-20251001`, `claude-3-7-sonnet-20250219`. */

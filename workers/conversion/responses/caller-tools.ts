@@ -3,7 +3,8 @@
  * a namespace have it before theirs. A custom tool is a function with its text as the one parameter, and a search that the
  * caller runs is a function, too.
  */
-import { type JsonObject, list, text, toolLists } from "#formats";
+import { toolLists } from "#formats";
+import { type JsonObject, list, text } from "#json";
 import { argumentsOf } from "../tool-calls.ts";
 
 /** A tool as calls of the Responses format name it. */

@@ -1,4 +1,5 @@
-import { isSet, isUploadId, type JsonObject, list, object, refuse, text } from "#formats";
+import { isUploadId, refuse } from "#formats";
+import { isSet, type JsonObject, list, object, text } from "#json";
 import { contentOf, filePart, splitResult, textPart } from "../chat/parts.ts";
 import { type IgnoredParams } from "../converter.ts";
 import { decodeReasoning } from "../reasoning-state.ts";

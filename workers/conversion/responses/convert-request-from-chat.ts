@@ -1,15 +1,5 @@
-import {
-  given,
-  isSet,
-  type JsonObject,
-  list,
-  logprobsInclude,
-  needText,
-  object,
-  refuse,
-  searchFields,
-  text,
-} from "#formats";
+import { logprobsInclude, needText, refuse, searchFields } from "#formats";
+import { isSet, type JsonObject, list, object, omitNullish, text } from "#json";
 import { capOf, checkFields, commonFields, isStandardTier, type RefusedField, refuseParam } from "../chat/fields.ts";
 import type { FormatConverter, IgnoredParams } from "../converter.ts";
 import { argumentsText } from "../tool-calls.ts";
@@ -157,7 +147,7 @@ function messagesFromChat(
 function responseFormatFromChat({ type, json_schema }: JsonObject): JsonObject | undefined {
   if (type === undefined || type === "text") return undefined;
   if (type === "json_object") return { type };
-  return type === "json_schema" ? given({ type, ...object(json_schema) }) : refuseParam("response_format.type");
+  return type === "json_schema" ? omitNullish({ type, ...object(json_schema) }) : refuseParam("response_format.type");
 }
 
 export const convertRequestFromChat: FormatConverter["requestFromChat"] = (request, { hiddenReasoning } = {}) => {
@@ -166,9 +156,9 @@ export const convertRequestFromChat: FormatConverter["requestFromChat"] = (reque
   for (const field of ["parallel_tool_calls", "store"]) if (request[field] === true) ignored.add(field, true);
   if (isStandardTier(request["service_tier"])) ignored.add("service_tier", request["service_tier"]);
   const { reasoning_effort, verbosity, service_tier, logprobs, top_logprobs } = request;
-  const textConfig = given({ format: responseFormatFromChat(object(request["response_format"])), verbosity });
+  const textConfig = omitNullish({ format: responseFormatFromChat(object(request["response_format"])), verbosity });
   const include = includeState(logprobs === true ? [logprobsInclude] : [], hiddenReasoning);
-  const converted = given({
+  const converted = omitNullish({
     model: request["model"],
     input: messagesFromChat(list(request["messages"]), hiddenReasoning, ignored),
     stream: request["stream"],

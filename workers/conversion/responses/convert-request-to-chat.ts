@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
-import { given, type JsonObject, logprobsInclude, object, strings, text } from "#formats";
+import { logprobsInclude } from "#formats";
+import { type JsonObject, object, omitNullish, strings, text } from "#json";
 import { withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, ignoredParams } from "../converter.ts";
 import { callerTools } from "./caller-tools.ts";
@@ -22,7 +23,7 @@ export const callerFields: Readonly<Record<string, string>> = {
 function responseFormatToChat({ type, ...schema }: JsonObject): unknown {
   if (type === undefined || type === "text") return undefined;
   if (type === "json_object") return { type };
-  if (type === "json_schema") return { type, json_schema: given(schema) };
+  if (type === "json_schema") return { type, json_schema: omitNullish(schema) };
   throw invalidValue("text.format.type", "text.format.type must be text, json_object or json_schema.");
 }
 
@@ -53,7 +54,7 @@ export function convertRequestToChat(body: JsonObject): ConvertedRequest {
 
   const system = text(instructions);
   const messages = inputToChat(input, callable, ignored);
-  const chat = given({
+  const chat = omitNullish({
     model,
     messages: withSystem(system, messages),
     stream,

@@ -1,5 +1,6 @@
 import type { ServiceError } from "#errors";
-import { count, errorEvent, type JsonObject, list, object, text } from "#formats";
+import { errorEvent } from "#formats";
+import { count, type JsonObject, list, object, text } from "#json";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";

@@ -1,4 +1,4 @@
-import { count, isCount, type JsonObject, list, object, text } from "#formats";
+import { count, isCount, type JsonObject, list, object, text } from "#json";
 import { chatToolCall } from "../tool-calls.ts";
 import { paragraphBreak } from "./output-items.ts";
 import { reasoningDetailsOf } from "./reasoning-state.ts";

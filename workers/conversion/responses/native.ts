@@ -1,15 +1,6 @@
 import { invalidValue, upstreamError } from "#errors";
-import {
-  audioFormat,
-  byteLength,
-  errorEvent,
-  eventText,
-  type JsonObject,
-  object,
-  responsesMedia,
-  text,
-  uploadOf,
-} from "#formats";
+import { audioFormat, errorEvent, eventText, responsesMedia, uploadOf } from "#formats";
+import { byteLength, type JsonObject, object, text } from "#json";
 import {
   type FormatConverter,
   ignoredParams,

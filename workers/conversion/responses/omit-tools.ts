@@ -1,4 +1,5 @@
-import { isSet, isToolsItem, type JsonObject, list, object, omittedTools, refuse, strings, webSearch } from "#formats";
+import { isToolsItem, omittedTools, refuse, webSearch } from "#formats";
+import { isSet, type JsonObject, list, object, strings } from "#json";
 import { type IgnoredParams } from "../converter.ts";
 
 /** The request without the hosted tools that are omitted, and without what refers to them. */

@@ -1,4 +1,4 @@
-import { type JsonObject, list, number, text } from "#formats";
+import { type JsonObject, list, number, text } from "#json";
 import type { ResponseIdentity } from "../converter.ts";
 import { argumentsObject } from "../tool-calls.ts";
 import { type CallerTool, customInput } from "./caller-tools.ts";

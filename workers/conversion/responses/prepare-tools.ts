@@ -1,4 +1,5 @@
-import { given, isSet, type JsonObject, list, object, refuse, text } from "#formats";
+import { refuse } from "#formats";
+import { isSet, type JsonObject, list, object, omitNullish, text } from "#json";
 import type { IgnoredParams } from "../converter.ts";
 import { type CallerTools, namedTool } from "./caller-tools.ts";
 
@@ -32,7 +33,7 @@ function functionsToChat(tools: CallerTools, ignored: IgnoredParams): JsonObject
       tool.type === "custom"
         ? { name, description: customDescription(definition), parameters: textParameters }
         : { name, description, parameters, strict: strict === true || undefined };
-    return { type: "function", function: given(called) };
+    return { type: "function", function: omitNullish(called) };
   });
 }
 
@@ -70,7 +71,7 @@ function toolFromChat(tool: JsonObject, t: number): JsonObject {
   const { type } = tool;
   if (type === "function") {
     const { name, description, parameters, strict } = object(tool["function"]);
-    return given({
+    return omitNullish({
       type,
       name: text(name),
       description,
@@ -82,7 +83,7 @@ function toolFromChat(tool: JsonObject, t: number): JsonObject {
   if (type !== "custom") return refuseType(`tools[${t}]`);
   const { name, description, format } = object(tool["custom"]);
   const { type: formatType, grammar } = object(format);
-  return given({
+  return omitNullish({
     type,
     name: text(name),
     description,

@@ -1,4 +1,5 @@
-import { isSet, type JsonObject, list, number, strings, text, toolLists } from "#formats";
+import { toolLists } from "#formats";
+import { isSet, type JsonObject, list, number, strings, text } from "#json";
 import { isEncodedReasoning } from "../reasoning-state.ts";
 import { summaryPart } from "./output-items.ts";
 

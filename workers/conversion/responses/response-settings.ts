@@ -1,4 +1,4 @@
-import { isSet, type JsonObject, list, object } from "#formats";
+import { isSet, type JsonObject, list, object } from "#json";
 import type { ResponseIdentity } from "../converter.ts";
 import { responseId } from "./output-items.ts";
 

@@ -1,4 +1,5 @@
-import { byteLength, eventText, type JsonObject, text } from "#formats";
+import { eventText } from "#formats";
+import { byteLength, type JsonObject, text } from "#json";
 import { type ResponseIdentity } from "../converter.ts";
 import { encodeReasoning } from "../reasoning-state.ts";
 import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";

@@ -5,25 +5,21 @@
  * message only if their request is at fault.
  */
 import { messagesHeaders } from "#formats";
+import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import {
-  generatesOnly,
-  type JsonObject,
-  type Provider,
-  type Target,
-  type TextCall,
-  UpstreamFailure,
-} from "../provider.ts";
-import { failureInside } from "../wire/failures.ts";
-import { isObject } from "../wire/json.ts";
-import { connectProvider, versioned } from "../wire/provider-client.ts";
-import { readStream, type StreamRules } from "../wire/read-stream.ts";
+import { failureInside } from "../http/failures.ts";
+import { connectProvider, versioned } from "../http/provider-client.ts";
+import { readStream, type StreamRules } from "../http/read-stream.ts";
+import { generatesOnly, type Provider, type TextCall, type UpstreamEndpoint, UpstreamFailure } from "../provider.ts";
 
 const defaultVersion = "2023-06-01";
 /** The endpoint that counts tokens refuses the fields that say how to answer. */
 const answerFields = /^(max_tokens|metadata|service_tier|stop_sequences|stream|temperature|top_k|top_p)$/;
 
-export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { clock }: { clock: Clock }): Provider {
+export function createAnthropic(
+  { baseUrl, concurrency, apiKey }: UpstreamEndpoint,
+  { clock }: { clock: Clock },
+): Provider {
   const headers = { "anthropic-version": defaultVersion, ...(apiKey !== undefined && { "x-api-key": apiKey }) };
   const client = connectProvider({ baseUrl: versioned(baseUrl, "v1"), concurrency, headers }, clock);
 

@@ -3,14 +3,14 @@
  * provider's queue. It is asked to store as little as possible: neither input nor output in its history, files for an hour.
  */
 import type { IncomingHttpHeaders } from "node:http";
+import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import { createHosted, type Host } from "../hosted/index.ts";
-import type { JsonObject, Provider, Target, UpstreamFailure } from "../provider.ts";
-import { failureOf } from "../wire/failures.ts";
-import { isObject } from "../wire/json.ts";
-import { connectProvider } from "../wire/provider-client.ts";
+import { failureOf } from "../http/failures.ts";
+import { connectProvider } from "../http/provider-client.ts";
+import { createPredictionApi, type Host } from "../prediction-apis/index.ts";
+import type { Provider, UpstreamEndpoint, UpstreamFailure } from "../provider.ts";
 
-export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: { clock: Clock }): Provider {
+export function createFal({ baseUrl, apiKey, concurrency }: UpstreamEndpoint, { clock }: { clock: Clock }): Provider {
   const headers = apiKey === undefined ? {} : { authorization: `Key ${apiKey}` };
   const client = connectProvider({ baseUrl, concurrency, headers, failureOf: falFailure }, clock);
 
@@ -40,7 +40,7 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
     isWaiting: ({ status }) => status === "IN_QUEUE",
     isUnbilled: ({ status }) => status !== "ALREADY_COMPLETED",
   };
-  return createHosted(host, client, clock);
+  return createPredictionApi(host, client, clock);
 }
 
 const storeLittle = {

@@ -15,27 +15,29 @@
  * Usage: {image}, {second}, {character}, as delivered and never more than requested. Answers are untrusted: one has at most
  * 64 MB, an event of a stream 8 MB. Callers see the provider's message only if their request is at fault.
  */
+import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
+import { connectProvider, type ProviderClient, versioned } from "../http/provider-client.ts";
+import { readStream } from "../http/read-stream.ts";
 import {
-  type JsonObject,
   type Provider,
   refusal,
   runTask,
-  type Target,
   type TextCall,
   type UpstreamCall,
+  type UpstreamEndpoint,
   UpstreamFailure,
 } from "../provider.ts";
-import { isObject } from "../wire/json.ts";
-import { connectProvider, type ProviderClient, versioned } from "../wire/provider-client.ts";
-import { readStream } from "../wire/read-stream.ts";
 import { images, speech } from "./media.ts";
 import { checkAnswer, methodPath, modelPath, streamRules } from "./read-answer.ts";
 import { video } from "./video.ts";
 
 const countLimitBytes = 64 * 1024;
 
-export function createGemini({ baseUrl, concurrency, apiKey }: Target, { clock }: { clock: Clock }): Provider {
+export function createGemini(
+  { baseUrl, concurrency, apiKey }: UpstreamEndpoint,
+  { clock }: { clock: Clock },
+): Provider {
   const headers = apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
   const client = connectProvider({ baseUrl: versioned(baseUrl, "v1beta"), concurrency, headers }, clock);
 

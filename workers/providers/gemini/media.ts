@@ -1,13 +1,7 @@
-import {
-  type Generated,
-  type GenerationCall,
-  type InputFile,
-  type JsonObject,
-  refusal,
-  UpstreamFailure,
-} from "../provider.ts";
+import type { JsonObject } from "#json";
+import type { ProviderClient } from "../http/provider-client.ts";
+import { type Generated, type GenerationCall, type InputFile, refusal, UpstreamFailure } from "../provider.ts";
 import { wavHeader } from "../wav-header.ts";
-import type { ProviderClient } from "../wire/provider-client.ts";
 import { generateInline } from "./read-answer.ts";
 
 /** The types that the provider reads. */

@@ -1,9 +1,9 @@
+import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import { type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
-import { failureInside } from "../wire/failures.ts";
-import { isObject } from "../wire/json.ts";
-import type { ProviderClient } from "../wire/provider-client.ts";
-import type { StreamRules } from "../wire/read-stream.ts";
+import { failureInside } from "../http/failures.ts";
+import type { ProviderClient } from "../http/provider-client.ts";
+import type { StreamRules } from "../http/read-stream.ts";
+import { type GenerationCall, refusal, UpstreamFailure } from "../provider.ts";
 
 const areCandidates = (value: unknown): value is readonly JsonObject[] => Array.isArray(value) && value.every(isObject);
 
@@ -54,8 +54,10 @@ export async function generateInline(
   json: JsonObject,
   kind: "image" | "audio",
 ) {
-  const hold = (bytes: number) => call.hold(copies * bytes);
-  const answer = await client.sendForJson({ path: methodPath(call.model, "generateContent"), json }, call, { hold });
+  const reserveMemory = (bytes: number) => call.reserveMemory(copies * bytes);
+  const answer = await client.sendForJson({ path: methodPath(call.model, "generateContent"), json }, call, {
+    reserveMemory,
+  });
   const { candidates } = checkAnswer(answer, client.clock);
   const [candidate = {}] = (candidates ?? []) as readonly JsonObject[];
   const { parts } = isObject(candidate.content) ? candidate.content : {};

@@ -1,10 +1,10 @@
+import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import { type Generated, type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
-import { failureInside } from "../wire/failures.ts";
-import { isObject } from "../wire/json.ts";
-import type { ProviderClient } from "../wire/provider-client.ts";
-import { retryDownload, storeAnswer } from "../wire/read-answer.ts";
-import { runJob } from "../wire/run-job.ts";
+import { failureInside } from "../http/failures.ts";
+import type { ProviderClient } from "../http/provider-client.ts";
+import { retryDownload, storeAnswer } from "../http/read-answer.ts";
+import { runJob } from "../http/run-job.ts";
+import { type Generated, type GenerationCall, refusal, UpstreamFailure } from "../provider.ts";
 import { imagesIn, readBase64, refused, refuseOtherUploads, textIn } from "./media.ts";
 
 /** https://ai.google.dev/api/interactions-api: an interaction in the background is a job. */

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
-import type { JsonObject } from "../provider.ts";
+import type { JsonObject } from "#json";
 import { parseRequest } from "./request.ts";
 import { countTokens } from "./tokens.ts";
 

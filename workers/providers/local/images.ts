@@ -76,7 +76,7 @@ interface Edited {
 type ImageFile = Awaited<ReturnType<typeof readImage>>;
 
 async function editedOf(call: GenerationCall, file: ImageFile, size: Size, maskId?: string): Promise<Edited> {
-  call.hold(size.width * size.height * 4 * (maskId === undefined ? 1 : 2));
+  call.reserveMemory(size.width * size.height * 4 * (maskId === undefined ? 1 : 2));
   const pixels = (await pixelsOf(call, file, size)) ?? gradientOf(file.hash, size);
   if (maskId === undefined) return { pixels, mask: isTransparent(pixels) ? pixels : undefined, maskHash: undefined };
   const maskFile = await readImage(call, maskId, "mask");

@@ -44,10 +44,11 @@
  *   deliver:<n>          at most n images, or seconds of the video, are generated and charged
  */
 import { setImmediate } from "node:timers/promises";
+import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
 import { unlessAborted } from "#platform/unless-aborted";
 import type { Counting } from "../../counting/index.ts";
-import { type JsonObject, type Provider, runTask, type UpstreamCall } from "../provider.ts";
+import { type Provider, runTask, type UpstreamCall } from "../provider.ts";
 import { makeSpeech, transcribe } from "./audio.ts";
 import { embed } from "./embeddings.ts";
 import { makeImages } from "./images.ts";

@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
+import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
-import type { JsonObject, UpstreamCall } from "../provider.ts";
+import type { UpstreamCall } from "../provider.ts";
 import { parseRequest, triggerOf } from "./request.ts";
 
 const textPart = z.object({ type: z.literal("text", "this model classifies text, not images"), text: z.string() });

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
+import { writeRequest } from "../http/untrusted-json.ts";
 import { refusal, UpstreamFailure } from "../provider.ts";
-import { writeJson } from "../wire/json.ts";
 import type { ReadMedia } from "./media.ts";
 import { type ChatRequest, lastUserMessage, type Message, quote, shorten, textOf } from "./request.ts";
 import { fill, type Words, wordsOf } from "./schema.ts";
@@ -160,8 +160,8 @@ function toolResults(messages: readonly Message[]): string[] {
 /** Throws if the prompt is longer than the context. */
 async function countPrompt({ messages, tools, response_format }: ChatRequest, media: ReadMedia): Promise<number> {
   const texts = [...messages.map(textOf), ...media.texts];
-  if (tools?.length) texts.push(writeJson(tools));
-  if (response_format?.type === "json_schema") texts.push(writeJson(response_format.json_schema));
+  if (tools?.length) texts.push(writeRequest(tools));
+  if (response_format?.type === "json_schema") texts.push(writeRequest(response_format.json_schema));
   const tokens = messages.length * tokensPerMessage + media.tokens + (await countTokens(texts));
   if (tokens <= contextTokens) return tokens;
   const message = `The prompt is too long: this model's maximum context length is ${contextTokens} tokens, and the prompt has ${tokens}.`;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { invalidValue, noCapacity, rateLimited, type ServiceError, upstreamError, upstreamTimeout } from "#errors";
-import { type JsonObject, refusal } from "../provider.ts";
+import type { JsonObject } from "#json";
+import { refusal } from "../provider.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 const imagePart = z.object({

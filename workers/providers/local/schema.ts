@@ -1,5 +1,5 @@
-import { type JsonObject, refusal } from "../provider.ts";
-import { isObject } from "../wire/json.ts";
+import { isObject, type JsonObject } from "#json";
+import { refusal } from "../provider.ts";
 
 /**
  * Bounds the time for which the schemas of one answer block the event loop. No library does: json-schema-faker 0.6 works for

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type InputFile, type JsonObject, refusal } from "../provider.ts";
+import type { JsonObject } from "#json";
+import { type InputFile, refusal } from "../provider.ts";
 
 /** All of them are in memory until they are sent. */
 const filesLimitBytes = 128 * 1024 * 1024;

@@ -6,24 +6,23 @@
  * the provider's message only if their request is at fault.
  */
 import type { Format } from "#formats";
+import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import { chunkParser, failureOfChoices, normalizeAnswer, responsesFailure } from "../../conversion/index.ts";
+import { failureInside } from "../http/failures.ts";
+import { connectProvider } from "../http/provider-client.ts";
+import { readStream, type StreamRules } from "../http/read-stream.ts";
 import {
-  type JsonObject,
   type Provider,
-  type Target,
   type TextCall,
   type UpstreamCall,
+  type UpstreamEndpoint,
   UpstreamFailure,
 } from "../provider.ts";
-import { failureInside } from "../wire/failures.ts";
-import { isObject } from "../wire/json.ts";
-import { connectProvider } from "../wire/provider-client.ts";
-import { readStream, type StreamRules } from "../wire/read-stream.ts";
-import { gatherStream } from "./gather-stream.ts";
+import { joinStream } from "./join-stream.ts";
 import { generate } from "./media.ts";
 
-export function createOpenai(target: Target, { clock }: { clock: Clock }): Provider {
+export function createOpenai(target: UpstreamEndpoint, { clock }: { clock: Clock }): Provider {
   const { baseUrl, concurrency, apiKey } = target;
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const client = connectProvider({ baseUrl, concurrency, headers }, clock);
@@ -58,7 +57,7 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
   return {
     speaks: target.formats,
     async answer(call) {
-      if (mustStream(call, target)) return gatherStream(stream(call));
+      if (mustStream(call, target)) return joinStream(stream(call));
       const { stream: _, stream_options: __, ...body } = call.body;
       const { path, field } = endpointOf(call.format);
       const answer = await json(path, withoutStore(body), call, field);
@@ -78,14 +77,14 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
 }
 
 /** Chat streams of most servers report their usage on request, streams of responses always. */
-const streamOptions = ({ format, body }: TextCall, { quirks }: Target): JsonObject => {
+const streamOptions = ({ format, body }: TextCall, { quirks }: UpstreamEndpoint): JsonObject => {
   if (format !== "chat") return {};
   if (quirks?.stream_usage === "always") return { stream_options: undefined };
   return { stream_options: { ...(body.stream_options as object | null | undefined), include_usage: true } };
 };
 
 /** Fireworks refuses a large cap in a call that is not streamed (https://github.com/nextlevelbuilder/goclaw/pull/660). */
-const mustStream = ({ format, body }: TextCall, { quirks }: Target): boolean => {
+const mustStream = ({ format, body }: TextCall, { quirks }: UpstreamEndpoint): boolean => {
   const cap = body.max_completion_tokens ?? body.max_tokens;
   return format === "chat" && typeof cap === "number" && cap > (quirks?.whole_answer_cap ?? cap);
 };

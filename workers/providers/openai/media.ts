@@ -1,17 +1,10 @@
-import {
-  type Generated,
-  type GenerationCall,
-  type JsonObject,
-  refusal,
-  runTask,
-  type Tasks,
-  UpstreamFailure,
-} from "../provider.ts";
-import { failureInside } from "../wire/failures.ts";
-import { fieldsIn, isObject, parse, pick, providerFileRefusal } from "../wire/json.ts";
-import type { ProviderClient } from "../wire/provider-client.ts";
-import { decompressed, readText, retryDownload, storeAnswer, storeEach, throwFailure } from "../wire/read-answer.ts";
-import { runJob } from "../wire/run-job.ts";
+import { isObject, type JsonObject, pick } from "#json";
+import { failureInside } from "../http/failures.ts";
+import type { ProviderClient } from "../http/provider-client.ts";
+import { decompressed, readText, retryDownload, storeAnswer, storeEach, throwFailure } from "../http/read-answer.ts";
+import { runJob } from "../http/run-job.ts";
+import { fieldsIn, parseAnswer, providerFileRefusal } from "../http/untrusted-json.ts";
+import { type Generated, type GenerationCall, refusal, runTask, type Tasks, UpstreamFailure } from "../provider.ts";
 import { formOf } from "./form.ts";
 import { readImages } from "./read-images.ts";
 
@@ -74,7 +67,7 @@ async function images(client: ProviderClient, call: GenerationCall): Promise<Gen
       ? { path: "/images/generations", json }
       : { path: "/images/edits", form: await formOf(json, call.uploads, inputLimitBytes) };
   const response = await client.send(request, call);
-  const { answer, images } = await readImages(decompressed(response), call.hold).catch((error: unknown) =>
+  const { answer, images } = await readImages(decompressed(response), call.reserveMemory).catch((error: unknown) =>
     throwFailure(error, call.signal),
   );
   if (answer.error != null) throw failureInside(answer, client.clock);
@@ -122,7 +115,7 @@ async function transcription(client: ProviderClient, call: GenerationCall): Prom
   const answer = await client.send({ path, form, accept: "*/*" }, call);
   const text = await readText(answer, transcriptLimitBytes, call.signal);
   const isJson = /\bjson\b/i.test(answer.headers["content-type"] ?? "") || !plainFormats.includes(response_format);
-  const parsed = isJson ? parse(text) : { text };
+  const parsed = isJson ? parseAnswer(text) : { text };
   if (parsed.error != null) throw failureInside(parsed, client.clock);
   if (typeof parsed.text !== "string") throw new UpstreamFailure("unavailable", "an answer without a text");
   const seconds = reportedSeconds(parsed) ?? (await call.secondsOf(recording, file.mime, file.id));

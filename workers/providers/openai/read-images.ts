@@ -1,5 +1,6 @@
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
-import { parse } from "../wire/json.ts";
+import type { JsonObject } from "#json";
+import { parseAnswer } from "../http/untrusted-json.ts";
+import { UpstreamFailure } from "../provider.ts";
 
 const answerLimitBytes = 128 * 1024 * 1024;
 const maxOutlineCharacters = 4 * 1024 * 1024;
@@ -57,7 +58,7 @@ export async function readImages(
     // One character a byte, so that UTF-8 split over two parts is whole again at the end.
     read(part.toString("latin1"));
   }
-  return { answer: parse(Buffer.from(outline, "latin1").toString("utf8")), images };
+  return { answer: parseAnswer(Buffer.from(outline, "latin1").toString("utf8")), images };
 }
 
 /** Decodes base64 in which some encoders escape `/`, `+` or line ends. */

@@ -3,14 +3,14 @@
  * `owner/name:version`. The provider stores outputs for an hour.
  */
 import type { IncomingHttpHeaders } from "node:http";
+import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import { createHosted, type Host } from "../hosted/index.ts";
-import type { JsonObject, Provider, Target, UpstreamFailure } from "../provider.ts";
-import { failureOf } from "../wire/failures.ts";
-import { isObject } from "../wire/json.ts";
-import { connectProvider, type ProviderRequest, versioned } from "../wire/provider-client.ts";
+import { failureOf } from "../http/failures.ts";
+import { connectProvider, type ProviderRequest, versioned } from "../http/provider-client.ts";
+import { createPredictionApi, type Host } from "../prediction-apis/index.ts";
+import type { Provider, UpstreamEndpoint, UpstreamFailure } from "../provider.ts";
 
-export function createReplicate(target: Target, { clock }: { clock: Clock }): Provider {
+export function createReplicate(target: UpstreamEndpoint, { clock }: { clock: Clock }): Provider {
   const { apiKey, concurrency } = target;
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const baseUrl = versioned(target.baseUrl, "v1");
@@ -38,7 +38,7 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
     isWaiting: ({ status }) => status === "starting" || status === "queued",
     isUnbilled: ({ started_at }) => started_at == null,
   };
-  return createHosted(host, client, clock);
+  return createPredictionApi(host, client, clock);
 }
 
 function submit(model: string, input: JsonObject): ProviderRequest {

@@ -1,11 +1,12 @@
+import type { JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer, NotConnected } from "#platform/http";
 import { nextTurnIfLarge } from "#platform/next-turn";
 import { createSafeFetch } from "#platform/safe-fetch";
-import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
+import { type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "./failures.ts";
-import { parse, writeJson } from "./json.ts";
 import { errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
+import { parseAnswer, writeRequest } from "./untrusted-json.ts";
 
 export interface ProviderRequest {
   /** POST with a body, else GET, unless set. */
@@ -35,7 +36,7 @@ const answerLimitBytes = 64 * 1024 * 1024;
 
 /** A large request is written, encoded and sent in turns of their own. */
 async function bytesOf(json: object): Promise<Buffer> {
-  const text = writeJson(json);
+  const text = writeRequest(json);
   await nextTurnIfLarge(text.length);
   const bytes = Buffer.from(text);
   await nextTurnIfLarge(bytes.length);
@@ -110,15 +111,18 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
 
   return {
     send,
-    /** The same, for an answer that is a JSON object. `hold` is called with the bytes of each part as it arrives. */
+    /** The same, for an answer that is a JSON object. `reserveMemory` is called with the bytes of each part as it arrives. */
     async sendForJson(
       request: ProviderRequest,
       call: CallContext,
-      { limitBytes = answerLimitBytes, hold }: { limitBytes?: number; hold?: (bytes: number) => void } = {},
+      {
+        limitBytes = answerLimitBytes,
+        reserveMemory,
+      }: { limitBytes?: number; reserveMemory?: (bytes: number) => void } = {},
     ): Promise<JsonObject> {
-      const text = await readText(await send(request, call), limitBytes, call.signal, hold);
+      const text = await readText(await send(request, call), limitBytes, call.signal, reserveMemory);
       await nextTurnIfLarge(text.length);
-      const parsed = parse(text);
+      const parsed = parseAnswer(text);
       await nextTurnIfLarge(text.length);
       return parsed;
     },

@@ -1,9 +1,10 @@
 import { createParser } from "eventsource-parser";
-import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
+import type { JsonObject } from "#json";
+import { type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureInside } from "./failures.ts";
-import { parse } from "./json.ts";
 import type { ProviderClient, ProviderRequest } from "./provider-client.ts";
 import { decompressed, errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
+import { parseAnswer } from "./untrusted-json.ts";
 
 /** How a format's streams fail and end. */
 export interface StreamRules {
@@ -30,10 +31,10 @@ export async function* readStream(
   const answer = await send({ ...request, accept: "text/event-stream" }, call);
   const type = answer.headers["content-type"] ?? "";
   if (type.startsWith("application/json"))
-    throw failureInside(parse(await readText(answer, errorLimitBytes, signal)), clock);
+    throw failureInside(parseAnswer(await readText(answer, errorLimitBytes, signal)), clock);
   let finished = false;
   const parseEvent = (data: string): JsonObject => {
-    const event = parse(data);
+    const event = parseAnswer(data);
     const error = rules.failure(event);
     if (error) throw failureInside(error, clock);
     rules.check?.(event);

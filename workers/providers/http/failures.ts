@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { type JsonObject, list, object } from "#formats";
+import { type JsonObject, list, object } from "#json";
 import type { Clock } from "#platform/clock";
 import { type FailureKind, UpstreamFailure } from "../provider.ts";
 import { isContextLimit, refusalOf } from "./refusals.ts";

@@ -1,20 +1,21 @@
 import { pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { ServiceError } from "#errors";
+import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
 import type { HttpAnswer } from "#platform/http";
-import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, UpstreamFailure } from "../provider.ts";
 import { failureInside } from "./failures.ts";
-import { parse } from "./json.ts";
+import { parseAnswer } from "./untrusted-json.ts";
 
 export const errorLimitBytes = 64 * 1024;
 
-/** The body as text. `hold` is called with the bytes of each part as it arrives. */
+/** The body as text. `reserveMemory` is called with the bytes of each part as it arrives. */
 export async function readText(
   answer: HttpAnswer,
   limitBytes: number,
   signal: AbortSignal,
-  hold?: (bytes: number) => void,
+  reserveMemory?: (bytes: number) => void,
 ): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -22,7 +23,7 @@ export async function readText(
     for await (const part of decompressed(answer)) {
       bytes += part.length;
       if (bytes > limitBytes) throw new UpstreamFailure("unavailable", `an answer over ${limitBytes} bytes`);
-      hold?.(part.length);
+      reserveMemory?.(part.length);
       parts.push(part);
     }
   } catch (error) {
@@ -65,7 +66,7 @@ export async function storeAnswer(
 ): Promise<void> {
   const type = answer.headers["content-type"] ?? "";
   if (/^application\/([\w.-]+\+)?json\b/i.test(type))
-    throw failureInside(parse(await readText(answer, errorLimitBytes, call.signal)), clock);
+    throw failureInside(parseAnswer(await readText(answer, errorLimitBytes, call.signal)), clock);
   if (/^text\//i.test(type)) {
     await answer.body.return?.();
     throw new UpstreamFailure("unavailable", "an answer with text where a file is expected");

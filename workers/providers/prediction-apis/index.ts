@@ -5,11 +5,12 @@
  * goes to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription `minute`; music, which
  * providers sell by the piece or by started minutes, `request`.
  */
+import type { JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import { type GenerationCall, generatesOnly, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
-import { fieldsIn, providerFileRefusal } from "../wire/json.ts";
-import type { ProviderClient, ProviderRequest } from "../wire/provider-client.ts";
-import { type JobProtocol, runJob } from "../wire/run-job.ts";
+import type { ProviderClient, ProviderRequest } from "../http/provider-client.ts";
+import { type JobProtocol, runJob } from "../http/run-job.ts";
+import { fieldsIn, providerFileRefusal } from "../http/untrusted-json.ts";
+import { type GenerationCall, generatesOnly, type Provider, UpstreamFailure } from "../provider.ts";
 import { charactersOf, fetchWithRetry, type JobOutput, recordedSeconds, storeOutput } from "./store-output.ts";
 
 /** One provider: its requests, and how its answers are read. */
@@ -28,7 +29,7 @@ export interface Host extends Pick<JobProtocol, "running" | "ended"> {
   isUnbilled(canceled: JsonObject): boolean;
 }
 
-export function createHosted(host: Host, client: ProviderClient, clock: Clock): Provider {
+export function createPredictionApi(host: Host, client: ProviderClient, clock: Clock): Provider {
   const noText = generatesOnly("media");
 
   const run = (call: GenerationCall) => {

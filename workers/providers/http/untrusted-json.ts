@@ -1,8 +1,6 @@
-import { createJsonScan, isDeeper, unlimitedJson } from "#formats";
-import { type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { createJsonScan, unlimitedJson } from "#formats";
+import { isDeeper, isObject } from "#json";
+import { refusal, UpstreamFailure } from "../provider.ts";
 
 /** JSON.parse takes any depth; JSON.stringify and everything else that recurs does not. */
 const maxDepth = 512;
@@ -12,7 +10,7 @@ const answerLimits = { ...unlimitedJson, values: 1_000_000, names: 100_000 };
 /** A shorter text cannot hold too much. */
 const scannedCharacters = 250_000;
 
-export function parse(text: string): Record<string, unknown> {
+export function parseAnswer(text: string): Record<string, unknown> {
   try {
     if (text.length > scannedCharacters) createJsonScan(answerLimits).push(Buffer.from(text));
     const value: unknown = JSON.parse(text);
@@ -23,7 +21,7 @@ export function parse(text: string): Record<string, unknown> {
   throw new UpstreamFailure("unavailable", "the answer is not a JSON object, nested too deep, or too large");
 }
 
-export function writeJson(value: unknown): string {
+export function writeRequest(value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch (error) {
@@ -31,10 +29,6 @@ export function writeJson(value: unknown): string {
     throw refusal("The request is nested too deep.");
   }
 }
-
-/** Those of the fields that are set. */
-export const pick = (from: JsonObject, fields: readonly string[]): JsonObject =>
-  Object.fromEntries(fields.flatMap((field) => (from[field] == null ? [] : [[field, from[field]]])));
 
 const maxInputDepth = 64;
 

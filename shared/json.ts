@@ -1,12 +1,15 @@
 import { invalidValue } from "#errors";
 
-/** Parsed JSON of which nothing has been checked. */
+/** Parsed JSON that nothing has checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-// Lenient readers: a value of another type counts as missing.
+// Lenient readers treat a value of another type as missing.
 
 export const object = (value: unknown): JsonObject =>
   typeof value === "object" && value !== null ? (value as JsonObject) : {};
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 export const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
@@ -28,9 +31,13 @@ export const count = (value: unknown): number => (isCount(value) ? value : 0);
 export const isSet = (value: unknown): boolean =>
   value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
 
-/** Only the fields that have a value. */
-export const given = (fields: JsonObject): JsonObject =>
+/** The fields that are neither null nor undefined. */
+export const omitNullish = (fields: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
+
+/** Those of the fields that are neither null nor undefined. */
+export const pick = (from: JsonObject, fields: readonly string[]): JsonObject =>
+  omitNullish(Object.fromEntries(fields.map((field) => [field, from[field]])));
 
 const tooDeep = (param: string) => invalidValue(param, `${param}: is nested too deep.`);
 
@@ -50,8 +57,8 @@ const maxDepth = 128;
 const maxValues = 50_000;
 
 /**
- * Whether JSON has more than `levels` levels. Allocates nothing, because every request is walked. A budget that is used up
- * ends the walk.
+ * Tells if JSON has more than `levels` levels. Allocates nothing, because every request is walked. A used-up budget ends the
+ * walk.
  */
 export function isDeeper(value: object, levels: number, budget?: { values: number }): boolean {
   if (levels === 0) return true;

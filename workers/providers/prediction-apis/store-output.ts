@@ -1,9 +1,10 @@
 import type { Usage } from "#catalog";
 import { inlineOf } from "#formats";
-import { type Generated, type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
-import { fieldsIn, isObject, pick } from "../wire/json.ts";
-import type { ProviderClient } from "../wire/provider-client.ts";
-import { retryDownload, storeAnswer, storeEach, throwFailure } from "../wire/read-answer.ts";
+import { isObject, type JsonObject, pick } from "#json";
+import type { ProviderClient } from "../http/provider-client.ts";
+import { retryDownload, storeAnswer, storeEach, throwFailure } from "../http/read-answer.ts";
+import { fieldsIn } from "../http/untrusted-json.ts";
+import { type Generated, type GenerationCall, refusal, UpstreamFailure } from "../provider.ts";
 
 /** The output of a job. */
 export interface JobOutput {

@@ -1,5 +1,6 @@
+import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
-import { type Generated, type GenerationCall, isHandedOver, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type Generated, type GenerationCall, isHandedOver, UpstreamFailure } from "../provider.ts";
 
 /** How a kind of job is run at its provider. A job is represented by the provider's last answer about it. */
 export interface JobProtocol {

@@ -1,6 +1,6 @@
-import { byteLength, list, number, object } from "#formats";
+import { byteLength, type JsonObject, list, number, object } from "#json";
 import { callDelta, callTracker } from "../../conversion/index.ts";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { UpstreamFailure } from "../provider.ts";
 
 /** As of a whole answer. */
 const limitBytes = 64 * 1024 * 1024;
@@ -85,7 +85,7 @@ const messageOf = ({ texts, details, calls, functionCall }: Choice): JsonObject 
 });
 
 /** The whole answer that the chunks of a stream make up. */
-export async function gatherStream(stream: AsyncIterable<readonly JsonObject[]>): Promise<JsonObject> {
+export async function joinStream(stream: AsyncIterable<readonly JsonObject[]>): Promise<JsonObject> {
   let last: JsonObject = {};
   let usage: unknown;
   let bytes = 0;
