@@ -81,13 +81,10 @@ function addPaidRoutes(to: IRouter, deps: AppDeps): void {
 /** What callers use beside the paid routes of one path. */
 function freeRoutes(deps: AppDeps): Router {
   const router = Router();
-  router.use(
-    "/v1",
-    createAccountRouter(deps, (req) => authenticate(deps.keys, req)),
-  );
+  router.use(createAccountRouter(deps, (req) => authenticate(deps.keys, req)));
   router.use("/v1/messages", messagesRoutes(deps));
   router.use("/v1/responses", responsesRoutes(deps));
-  router.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
+  router.use(uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
   router.all(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
   router.use("/v1/models", modelRoutes(deps));
   router.use("/v1beta/models", geminiModelRoutes(deps));

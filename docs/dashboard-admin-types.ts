@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import openapi, { astToString, type OpenAPI3 } from "openapi-typescript";
-import { adminDocument } from "../api/openapi/admin/index.ts";
+import { adminDocument } from "../api/routes/openapi.ts";
 
 /** The types of the dashboard's operator screens, made from the OpenAPI document of the admin interface. */
 export async function dashboardAdminTypes(): Promise<string> {

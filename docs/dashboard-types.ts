@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import openapi, { astToString, type OpenAPI3 } from "openapi-typescript";
-import { openApiDocument } from "../api/openapi/index.ts";
+import { openApiDocument } from "../api/routes/openapi.ts";
 
 /** Formats and endpoints that no screen calls. */
 const unused =

@@ -1,5 +1,13 @@
 import type { ErrorRequestHandler, Request, RequestHandler } from "express";
-import { invalidValue, methodNotAllowed as notAllowed, ServiceError, toServiceError, unknownUrl } from "#errors";
+import { mongo } from "mongoose";
+import {
+  invalidValue,
+  noCapacity,
+  methodNotAllowed as notAllowed,
+  ServiceError,
+  toServiceError,
+  unknownUrl,
+} from "#errors";
 import { type Codec, chatCodec, geminiCodec, messagesCodec } from "#formats";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
@@ -55,3 +63,13 @@ export function modelListFormat(req: Request): "messages" | "gemini" | "chat" {
   const isGoogle = ["x-goog-api-key", "x-goog-api-client"].some((name) => req.headers[name] !== undefined);
   return isGoogle ? "gemini" : "chat";
 }
+
+/** While MongoDB is unavailable, routes that need it answer a 503 that clients retry, not a 500. */
+export const databaseUnavailable: ErrorRequestHandler = (error: unknown, _req, _res, next) => {
+  const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongo;
+  const isUnavailable =
+    [MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError].some((kind) => error instanceof kind) ||
+    // Mongoose throws this class itself while it has no connection; its other errors are subclasses.
+    (error instanceof Error && error.name === "MongooseError");
+  next(isUnavailable ? noCapacity("The database cannot be reached right now.", 1, error) : error);
+};

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { speechRequest, transcriptionRequest } from "#formats";
-import { storedCallHeaders } from "./headers.ts";
-import { binary, file, type Group, json, operation, storing } from "./operation.ts";
+import { storedCallHeaders } from "../http/openapi/headers.ts";
+import { binary, type Group, json, operation, storing } from "../http/openapi/operation.ts";
+import { file } from "../routes/files.ts";
 
 const transcript = z
   .looseObject({

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { chatRequest, modelOrModels } from "#formats";
-import { unixSeconds } from "./operation.ts";
-import { usage } from "./usage.ts";
+import { unixSeconds } from "../http/openapi/operation.ts";
+import { usage } from "../http/openapi/usage.ts";
 
 /**
  * The chat format in full. The service checks less than this of a request: fields that it does not know pass through to

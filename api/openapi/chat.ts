@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { completionsRequest } from "#formats";
+import { storedRoutedHeaders } from "../http/openapi/headers.ts";
+import { type Group, operation, storing, unixSeconds } from "../http/openapi/operation.ts";
+import { usage } from "../http/openapi/usage.ts";
 import { chatChunk, chatResponse, fullChatRequest } from "./chat-schemas.ts";
-import { storedRoutedHeaders } from "./headers.ts";
-import { type Group, operation, storing, unixSeconds } from "./operation.ts";
-import { usage } from "./usage.ts";
 
 const textChoice = z.looseObject({
   text: z.string(),

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { embeddingsRequest } from "#formats";
-import { answeringModel, storedCallHeaders } from "./headers.ts";
-import { type Group, operation, storing } from "./operation.ts";
-import { usage } from "./usage.ts";
+import { answeringModel, storedCallHeaders } from "../http/openapi/headers.ts";
+import { type Group, operation, storing } from "../http/openapi/operation.ts";
+import { usage } from "../http/openapi/usage.ts";
 
 const embeddingsResponse = z
   .object({

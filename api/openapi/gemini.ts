@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { batchEmbedContentsRequest, embedContentRequest, geminiRequest } from "#formats";
-import { countHeaders, idempotencyKey, storedRoutedHeaders, streamHeaders } from "./headers.ts";
-import { geminiModel, geminiModelList, geminiModelQuery } from "./model-lists.ts";
-import { type Group, operation, paidErrors } from "./operation.ts";
+import { countHeaders, idempotencyKey, storedRoutedHeaders, streamHeaders } from "../http/openapi/headers.ts";
+import { type Group, operation, paidErrors } from "../http/openapi/operation.ts";
+import { geminiModelOperations } from "../routes/models.ts";
 
 const tokens = z.int().optional();
 
@@ -125,19 +125,6 @@ export const gemini: Group = {
         errors: [...paidErrors, 409],
       },
     ),
-    "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
-      security: [],
-      errorFormat: "gemini",
-      params: { query: geminiModelQuery },
-      ok: ["A page of models", geminiModelList],
-      errors: [400],
-    }),
-    "GET /v1beta/models/{model}": operation("getGeminiModel", "One of them", {
-      security: [],
-      errorFormat: "gemini",
-      params: { path: modelPath },
-      ok: ["The model", geminiModel],
-      errors: [404],
-    }),
+    ...geminiModelOperations,
   },
 };

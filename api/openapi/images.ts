@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { imageEditForm, imageEditRequest, imageRequest, imageVariationForm, imageVariationRequest } from "#formats";
-import { ignoredParams, storedConvertedHeaders } from "./headers.ts";
-import { binary, type Group, json, operation, storing, unixSeconds } from "./operation.ts";
-import { payable, payableHeaders } from "./payable.ts";
+import { ignoredParams, storedConvertedHeaders } from "../http/openapi/headers.ts";
+import { binary, type Group, json, operation, storing, unixSeconds } from "../http/openapi/operation.ts";
+import { payable, payableHeaders } from "../http/openapi/payable.ts";
 
 const imageResponse = z
   .object({

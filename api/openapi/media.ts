@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { mediaRequest } from "#formats";
-import { requestId } from "./headers.ts";
-import { file, type Group, operation, pathId, unixSeconds } from "./operation.ts";
-import { payable, payableHeaders } from "./payable.ts";
+import { requestId } from "../http/openapi/headers.ts";
+import { type Group, operation, pathId, unixSeconds } from "../http/openapi/operation.ts";
+import { payable, payableHeaders } from "../http/openapi/payable.ts";
+import { file } from "../routes/files.ts";
 
 const mediaResponse = z
   .object({

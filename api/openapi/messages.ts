@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { countTokensRequest, messagesRequest, modelOrModels } from "#formats";
-import { countHeaders, idempotencyKey, messagesRequestId, storedRoutedHeaders } from "./headers.ts";
+import { countHeaders, idempotencyKey, messagesRequestId, storedRoutedHeaders } from "../http/openapi/headers.ts";
+import { type Group, operation, paidErrors } from "../http/openapi/operation.ts";
 import { blocks, message, messageEvent } from "./messages-schemas.ts";
-import { type Group, operation, paidErrors } from "./operation.ts";
 
 const clientHeaders = z.object({
   "anthropic-version": z.string().optional().describe("Any is accepted; sent on where the provider is Anthropic"),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { moderationRequest } from "#formats";
-import { routedHeaders } from "./headers.ts";
-import { type Group, operation, paidErrors } from "./operation.ts";
+import { routedHeaders } from "../http/openapi/headers.ts";
+import { type Group, operation, paidErrors } from "../http/openapi/operation.ts";
 
 const moderationResponse = z
   .object({

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { rerankRequest } from "#formats";
-import { storedRoutedHeaders } from "./headers.ts";
-import { type Group, operation, storing } from "./operation.ts";
+import { storedRoutedHeaders } from "../http/openapi/headers.ts";
+import { type Group, operation, storing } from "../http/openapi/operation.ts";
 
 const rerankResponse = z
   .object({

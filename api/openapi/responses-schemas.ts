@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { modelOrModels, responsesRequest } from "#formats";
+import { unixSeconds } from "../http/openapi/operation.ts";
+import { costUsd } from "../http/openapi/usage.ts";
 import { jsonSchema } from "./chat-schemas.ts";
-import { unixSeconds } from "./operation.ts";
-import { costUsd } from "./usage.ts";
 
 /**
  * The items and events of the Responses format that most clients use. The format is OpenAI's: items and fields that are not

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { countHeaders, storedRoutedHeaders } from "./headers.ts";
-import { type Group, operation, paidErrors, pathId, storing } from "./operation.ts";
+import { countHeaders, storedRoutedHeaders } from "../http/openapi/headers.ts";
+import { type Group, operation, paidErrors, pathId, storing } from "../http/openapi/operation.ts";
 import { fullResponsesRequest, inputItems, response, responseEvent } from "./responses-schemas.ts";
 
 const deletedResponse = z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) });

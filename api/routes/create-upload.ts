@@ -23,7 +23,7 @@ export interface CreateDeps extends IdempotencyDeps {
 
 /** One `POST /v1/uploads`. */
 export interface UploadCall {
-  readonly req: Request<{ id: string }>;
+  readonly req: Request;
   readonly res: Response;
   readonly caller: Caller;
   /** Counts what is held for it against the key's budget. */

@@ -2,8 +2,7 @@ import { type Request, type Response, Router, static as serveStatic } from "expr
 // The package's main module needs a browser.
 import absolutePath from "swagger-ui-dist/absolute-path.js";
 import { methodNotAllowed } from "../http/errors.ts";
-import { adminDocument } from "../openapi/admin/index.ts";
-import { openApiDocument } from "../openapi/index.ts";
+import { adminDocument, openApiDocument } from "./openapi.ts";
 
 const page = `<!doctype html>
 <html lang="en">

@@ -6,6 +6,7 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
+import { binary, type Content } from "../http/openapi/operation.ts";
 import { type Open, prepend, type Range, readStored } from "../http/read-stored.ts";
 import type { OpenCalls } from "../open-calls/index.ts";
 
@@ -43,7 +44,10 @@ const extensions: Readonly<Record<string, string>> = {
   "audio/webm": "weba",
 };
 
-export const shownTypes: readonly string[] = Object.keys(extensions);
+/** Generators of clients drop an answer of any type, so each is named. A file of another type is read as the first. */
+export const file: Content = Object.fromEntries(
+  ["application/octet-stream", ...Object.keys(extensions)].map((type) => [type, { schema: binary }]),
+);
 
 /** `/media/<id>`, mounted at `/media`: generated files. Whoever has the id may read the file. */
 export function fileRoutes(deps: FileDeps): Router {

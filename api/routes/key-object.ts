@@ -1,25 +1,22 @@
 import { z } from "zod";
-import { budgetPeriods, type KeyPatch, type KeyRecord, type ListedKey, type SpentBudget, scopes } from "#keys";
-import { formatUsd } from "#money";
-import { name, positiveUsd } from "../http/input.ts";
-import { unixSeconds } from "../http/json-routes.ts";
+import { budgetPeriods, type ListedKey, scopes } from "#keys";
+import {
+  fields,
+  inputFields,
+  orNull,
+  positiveUsd,
+  secondsAsDate,
+  tag,
+  unixSeconds,
+  unixSecondsOfMs,
+  usd,
+  usdInput,
+} from "../http/fields.ts";
+import { name } from "../http/input.ts";
 
 /** A key as the admin interface and the account's own show and take it. */
 
 const count = z.int().positive().max(1e12);
-const limits = z
-  .strictObject({ requests_per_minute: count, tokens_per_minute: count, concurrent_requests: count })
-  .partial();
-/** `null` removes an override. */
-const limitsPatch = z
-  .strictObject({
-    requests_per_minute: count.nullable(),
-    tokens_per_minute: count.nullable(),
-    concurrent_requests: count.nullable(),
-  })
-  .partial();
-
-const scopeList = z.array(z.enum(scopes)).min(1).max(scopes.length);
 const modelName = z
   .string()
   .max(200)
@@ -30,64 +27,62 @@ const budgetLimit = positiveUsd.refine(
   (nanoUsd) => nanoUsd <= maxBudgetUsd * 1_000_000_000n,
   `must be at most ${maxBudgetUsd}`,
 );
+const period = z.enum(budgetPeriods);
 const rights = {
   name: name.nullable().optional(),
-  scopes: scopeList.optional(),
-  budget: z
-    .strictObject({ limit_usd: budgetLimit, period: z.enum(budgetPeriods) })
-    .nullable()
-    .optional(),
+  scopes: z.array(z.enum(scopes)).min(1).max(scopes.length).optional(),
+  budget: inputFields({ limit_usd: budgetLimit, period }).nullable().optional(),
   models: z.array(modelName).min(1).max(100).nullable().optional(),
-  expires_at: z.int().positive().max(1e11).nullable().optional(),
+  expires_at: secondsAsDate(z.int().positive().max(1e11)).nullable().optional(),
 };
-
-export const newKey = z.strictObject({ ...rights, limits: limits.optional() });
-export const keyPatch = z.strictObject({ ...rights, limits: limitsPatch.optional() });
-
-export const toPatch = ({
-  limits,
-  budget,
-  expires_at: expiresAt,
-  ...same
-}: z.infer<typeof newKey> | z.infer<typeof keyPatch>): KeyPatch => ({
-  ...same,
-  limits: limits && {
-    requestsPerMinute: limits.requests_per_minute,
-    tokensPerMinute: limits.tokens_per_minute,
-    concurrentRequests: limits.concurrent_requests,
-  },
-  budget: budget && { limitNanoUsd: budget.limit_usd, period: budget.period },
-  expiresAt: typeof expiresAt === "number" ? new Date(expiresAt * 1_000) : expiresAt,
+const limitsOf = <Limit extends z.ZodType>(limit: Limit) => ({
+  requests_per_minute: limit,
+  tokens_per_minute: limit,
+  concurrent_requests: limit,
 });
 
-/** Limits set on the key; `null` means the configured default. */
-export const renderKey = (key: KeyRecord) => ({
-  id: key.id,
-  object: "key",
-  account: key.account,
-  name: key.name,
-  prefix: key.prefix,
-  scopes: key.scopes,
-  limits: {
-    requests_per_minute: key.limits.requestsPerMinute ?? null,
-    tokens_per_minute: key.limits.tokensPerMinute ?? null,
-    concurrent_requests: key.limits.concurrentRequests ?? null,
-  },
-  budget: key.budget && { limit_usd: formatUsd(key.budget.limitNanoUsd), period: key.budget.period },
-  shares_budget_of: key.sharesBudgetOf,
-  models: key.models,
-  expires_at: key.expiresAt && unixSeconds(key.expiresAt),
-  created_at: unixSeconds(key.createdAt),
-  last_used_at: key.lastUsedAt && unixSeconds(key.lastUsedAt),
-  revoked_at: key.revokedAt && unixSeconds(key.revokedAt),
+export const newKey = inputFields({ ...rights, limits: inputFields(limitsOf(count.optional())).optional() });
+/** A limit of `null` removes an override. */
+export const keyPatch = inputFields({
+  ...rights,
+  limits: inputFields(limitsOf(count.nullable().optional())).optional(),
 });
 
-export const renderSpent = (budget: SpentBudget | null) =>
-  budget && {
-    limit_usd: formatUsd(budget.limitNanoUsd),
-    period: budget.period,
-    spent_usd: formatUsd(budget.spentNanoUsd),
-    resets_at: budget.resetsAt === undefined ? null : budget.resetsAt / 1_000,
-  };
+export const keyFields = {
+  id: z.string().describe("key_..."),
+  object: tag("key"),
+  account: z.string(),
+  name: z.string().nullable(),
+  prefix: z.string().describe("What may be shown of the secret").meta({ example: "live_Ab3..." }),
+  scopes: z
+    .array(z.enum(scopes))
+    .describe("`inference` calls models and sees itself; `manage` sees and changes the account"),
+  limits: fields(limitsOf(orNull(z.int()).describe("Null: the configured limit"))),
+  budget: fields({ limit_usd: usdInput, period })
+    .nullable()
+    .describe("What its calls may cost in each period; periods are UTC, weeks begin on Monday"),
+  shares_budget_of: z
+    .array(z.string())
+    .describe("Keys whose budgets its calls count against, too: those that made it and had one"),
+  models: z.array(z.string()).nullable().describe("Ids of models, or `provider/*`; null: all"),
+  expires_at: unixSeconds.nullable(),
+  created_at: unixSeconds,
+  last_used_at: unixSeconds.nullable(),
+  revoked_at: unixSeconds.nullable(),
+};
+export const key = fields(keyFields).meta({ id: "Key" });
 
-export const renderListed = (key: ListedKey) => ({ ...renderKey(key), budget: renderSpent(key.spent) });
+export const spentBudget = fields({
+  limit_usd: usd,
+  period,
+  spent_usd: usd.describe("By calls that have ended"),
+  resets_at: orNull(unixSecondsOfMs),
+}).nullable();
+
+export const listedKey = fields({ ...keyFields, budget: spentBudget }).meta({ id: "ListedKey" });
+export const withSpent = (key: ListedKey) => ({ ...key, budget: key.spent });
+
+export const keyWithSecret = fields({
+  ...keyFields,
+  key: z.string().describe("The secret, `live_...`, only this once"),
+}).meta({ id: "NewKeyWithSecret" });

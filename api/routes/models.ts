@@ -7,7 +7,21 @@ import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "..
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse, wholeNumber } from "../http/input.ts";
-import { chatModel, geminiModel, lifecycleOf, messagesModel, nameFor } from "./model-views.ts";
+import { requestId } from "../http/openapi/headers.ts";
+import { type Group, operation, pathId } from "../http/openapi/operation.ts";
+import {
+  chatModel,
+  geminiModel,
+  geminiModelList,
+  geminiModelObject,
+  lifecycleOf,
+  messagesModel,
+  messagesModelList,
+  messagesModelObject,
+  modelList,
+  modelObject,
+  nameFor,
+} from "./model-views.ts";
 
 export interface ModelListDeps extends ModelDeps {
   readonly clock: Clock;
@@ -94,11 +108,13 @@ const comesAfter = (model: Place, place: Place): boolean => compare(model, place
 const stage = z.enum(["active", "deprecated", "retired"]);
 const stages = z.union([stage, z.array(stage).max(3)]).optional();
 
+const messagesModelQuery = z.object({
+  limit: wholeNumber(z.int().min(1).max(1000)).optional().describe("The default is 20"),
+  after_id: z.string().optional().describe("`last_id` of the page before"),
+  before_id: z.string().optional().describe("`first_id` of the page after; not with `after_id`"),
+});
 /** Unknown parameters are ignored. */
-const messagesQuery = z.object({
-  limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(20),
-  after_id: z.string().optional(),
-  before_id: z.string().optional(),
+const messagesQuery = messagesModelQuery.extend({
   lifecycle: stages,
   /** How the official client sends a list. */
   "lifecycle[]": stages,
@@ -120,7 +136,7 @@ function messagesModels(deps: ModelListDeps): ModelList {
 
   return {
     list(query) {
-      const { limit, after_id, before_id, ...filters } = parse(messagesQuery, query);
+      const { limit = 20, after_id, before_id, ...filters } = parse(messagesQuery, query);
       if (after_id !== undefined && before_id !== undefined)
         throw invalidValue("before_id", "before_id: cannot be combined with after_id.");
       const wanted = [filters.lifecycle ?? [], filters["lifecycle[]"] ?? []].flat();
@@ -143,12 +159,9 @@ function messagesModels(deps: ModelListDeps): ModelList {
 }
 
 /** As in Google's API: a larger page size, of 32 bits, is reduced, and 0 or an empty token mean the default. */
-const geminiQuery = z.object({
-  pageSize: wholeNumber
-    .pipe(z.int32())
-    .transform((size) => Math.min(size || 50, 1000))
-    .default(50),
-  pageToken: z.string().default(""),
+const geminiModelQuery = z.object({
+  pageSize: wholeNumber(z.int32().min(0)).optional().describe("0: the default, 50; more than 1000 is 1000"),
+  pageToken: z.string().optional().describe("The `nextPageToken` of the page before"),
 });
 
 /** The last model of a page, not an offset: the list may change between two requests. */
@@ -168,11 +181,11 @@ function geminiModels(deps: ModelDeps): ModelList {
   const models = newestFirst(catalog.list().filter(isServed));
   return {
     list(query) {
-      const { pageSize, pageToken } = parse(geminiQuery, query);
+      const { pageSize, pageToken = "" } = parse(geminiModelQuery, query);
       const listed = models.filter((model) => isListed(registry, model));
       const place = pageToken === "" ? undefined : placeOf(pageToken);
       const remaining = place ? listed.filter((model) => comesAfter(model, place)) : listed;
-      const page = remaining.slice(0, pageSize);
+      const page = remaining.slice(0, Math.min(pageSize || 50, 1000));
       const last = page.length < remaining.length ? page.at(-1) : undefined;
       return JSON.stringify({ models: page.map(geminiModel), ...(last && { nextPageToken: tokenOf(last) }) });
     },
@@ -182,3 +195,63 @@ function geminiModels(deps: ModelDeps): ModelList {
     },
   };
 }
+
+/** By the headers of the request. */
+const anyModelList = z.union([modelList, messagesModelList, geminiModelList]);
+const anyModel = z.union([modelObject, messagesModelObject, geminiModelObject]);
+
+const formatHeader = z.object({
+  "anthropic-version": z.string().optional().describe("Any: the answer and its errors are Anthropic's"),
+  "x-goog-api-key": z.string().optional().describe("Any: the answer and its errors are Google's; it is not checked"),
+  "x-goog-api-client": z.string().optional().describe("The same, as Google's clients send it"),
+});
+
+const byHeader = {
+  ...requestId,
+  "request-id": z.string().optional().describe("The same as `x-request-id`, in Anthropic's format"),
+  Vary: z.literal("anthropic-version, x-goog-api-key, x-goog-api-client"),
+};
+
+const description =
+  "The headers of the request choose the format: `anthropic-version` Anthropic's, else `x-goog-api-key` or `x-goog-api-client` Google's, else this service's own.";
+
+export const modelGroup: Group = {
+  name: "Models",
+  description: "The models that can be called now, with their prices; no key is needed",
+  operations: {
+    "GET /v1/models": operation("listModels", "Every model that can be called now", {
+      description: `${description} Only the last is whole; the others come in pages, whose parameters it ignores.`,
+      security: [],
+      params: { header: formatHeader, query: messagesModelQuery.extend(geminiModelQuery.shape) },
+      ok: ["`ModelList`, `MessagesModelList` or `GeminiModelList`", anyModelList, z.object(byHeader)],
+      errorFormat: "byHeader",
+      errors: [400],
+    }),
+    "GET /v1/models/{id}": operation("getModel", "One model; the slash is part of the id", {
+      description,
+      security: [],
+      params: { ...pathId("local/chat"), header: formatHeader },
+      ok: ["`Model`, `MessagesModel` or `GeminiModel`", anyModel, z.object(byHeader)],
+      errorFormat: "byHeader",
+      errors: [404],
+    }),
+  },
+};
+
+/** The same in the group of Gemini's format. */
+export const geminiModelOperations = {
+  "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
+    security: [],
+    errorFormat: "gemini",
+    params: { query: geminiModelQuery },
+    ok: ["A page of models", geminiModelList],
+    errors: [400],
+  }),
+  "GET /v1beta/models/{model}": operation("getGeminiModel", "One of them", {
+    security: [],
+    errorFormat: "gemini",
+    params: { path: z.object({ model: z.string().meta({ example: "local/chat" }) }) },
+    ok: ["The model", geminiModelObject],
+    errors: [404],
+  }),
+};

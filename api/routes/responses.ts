@@ -22,7 +22,7 @@ const noSuchResponse = () => notFound("response");
 
 /** The query of the list of input items, as OpenAI has it. `include` changes nothing: all that is stored is shown. */
 const itemsQuery = z.looseObject({
-  limit: wholeNumber.pipe(z.int().min(1).max(100)).default(20),
+  limit: wholeNumber(z.int().min(1).max(100)).default(20),
   after: z.string().min(1).max(200).optional(),
   order: z.enum(["asc", "desc"]).default("desc"),
 });

@@ -1,4 +1,4 @@
-import { type Request, type RequestHandler, type Response, Router } from "express";
+import type { Request, Response, Router } from "express";
 import { z } from "zod";
 import { type ServiceError, toServiceError } from "#errors";
 import type { Upload } from "#files";
@@ -7,12 +7,16 @@ import { formatUsd } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import { authenticate } from "../admission/authenticate.ts";
 import { createBodyReader, type JsonBody } from "../http/body.ts";
-import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { pageQuery, parse, wholeNumber } from "../http/input.ts";
+import { parse, wholeNumber } from "../http/input.ts";
+import { groupOf } from "../http/openapi/describe.ts";
+import { idempotencyKey, storedUploadHeaders, uploadHeaders } from "../http/openapi/headers.ts";
+import { binary, json } from "../http/openapi/operation.ts";
+import { listOf, pageQuery } from "../http/page.ts";
+import { type RouteCall, routeOf, routerOf } from "../http/route.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
 import { type CreateDeps, receiveUpload, startUpload, type UploadCall } from "./create-upload.ts";
-import { completion, renderUpload } from "./upload-object.ts";
+import { completion, newUpload, shownUpload, uploadObject } from "./upload-object.ts";
 
 export interface UploadDeps extends CreateDeps {
   readonly keys: Keys;
@@ -26,123 +30,168 @@ const jsonLimitBytes = 16 * 1024;
 /** Longer than receiving or completing an upload takes. After it the slot frees itself. */
 const slotMs = 30 * 60_000;
 /** Whoever asks for no page gets all of a day, but for the busiest accounts. */
-const listQuery = pageQuery.extend({ limit: wholeNumber.pipe(z.int().min(1).max(1_000)).default(1_000) });
+const maxListed = 1_000;
 
-/** Mounted at `/v1/uploads`. */
-export function uploadRoutes(deps: UploadDeps): Router {
-  const { uploads } = deps.files;
-  const readJson = createBodyReader({ limitBytes: jsonLimitBytes, budget: deps.bodyBudget, clock: deps.clock });
-  const render = (upload: Upload) => renderUpload(upload, deps.publicUrl());
+/** One log line for each upload, as for each call. */
+const logWhenClosed = ({ clock, log }: UploadDeps, req: Request, res: Response, { account, keyId }: Caller) =>
+  res.once("close", () => {
+    const { requestId, arrivedAt } = localsOf(res);
+    const endpoint = req.baseUrl + req.path;
+    const [status, disconnected] = [res.statusCode, !res.writableFinished];
+    const totalMs = clock.now() - arrivedAt;
+    log.info({ requestId, account, key: keyId, endpoint, status, disconnected, totalMs }, "upload");
+  });
 
-  /** One log line for each upload, as for each call. */
-  const logWhenClosed = (req: Request, res: Response, { account, keyId }: Caller) =>
-    res.once("close", () => {
-      const { requestId, arrivedAt } = localsOf(res);
-      const endpoint = req.baseUrl + req.path;
-      const [status, disconnected] = [res.statusCode, !res.writableFinished];
-      const totalMs = deps.clock.now() - arrivedAt;
-      deps.log.info({ requestId, account, key: keyId, endpoint, status, disconnected, totalMs }, "upload");
-    });
-
-  /** Takes a slot of the key's upload limits before the body is read. */
-  async function withSlot<T>(res: Response, caller: Caller, work: (slot: Slot) => Promise<T>): Promise<T> {
-    const { requestId } = localsOf(res);
-    const slot = await deps.keys.takeUploadSlot(caller, { requestId, ttlMs: slotMs });
-    let refusedBy: ServiceError | undefined;
-    try {
-      return await work(slot);
-    } catch (error) {
-      refusedBy = toServiceError(error);
-      throw error;
-    } finally {
-      await deps.keys.release(slot, { refusedBy });
-    }
+/** Takes a slot of the key's upload limits before the body is read. */
+async function withSlot(
+  deps: UploadDeps,
+  { who: caller, req, res }: Pick<RouteCall<Caller>, "who" | "req" | "res">,
+  { showsCost }: { readonly showsCost: boolean },
+  work: (slot: Slot) => Promise<Upload>,
+) {
+  logWhenClosed(deps, req, res, caller);
+  const { requestId } = localsOf(res);
+  const slot = await deps.keys.takeUploadSlot(caller, { requestId, ttlMs: slotMs });
+  let refusedBy: ServiceError | undefined;
+  try {
+    const upload = await work(slot);
+    // What it cost replaces what was held for it in the key's budget. A pending upload may still be charged.
+    if (upload.status === "active") await deps.keys.endBudgeted(slot, upload.requestId, upload.costNanoUsd);
+    if (showsCost) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
+    return shownUpload(upload, deps.publicUrl());
+  } catch (error) {
+    refusedBy = toServiceError(error);
+    throw error;
+  } finally {
+    await deps.keys.release(slot, { refusedBy });
   }
-
-  async function withJson<T>({ req, res, caller }: UploadCall, use: (json: JsonBody) => Promise<T>): Promise<T> {
-    const json = await readJson(req, res, caller);
-    try {
-      return await use(json);
-    } finally {
-      json.release();
-    }
-  }
-
-  type Handle = (req: Request<{ id: string }>, res: Response, caller: Caller) => Promise<object>;
-  type Write = (req: Request<{ id: string }>, res: Response, slot: Slot) => Promise<object>;
-  /** Every route registers with the drain and then authenticates. */
-  const handler =
-    (handle: Handle): RequestHandler<{ id: string }> =>
-    async (req, res) => {
-      const leave = deps.arrive();
-      try {
-        res.json(await handle(req, res, await authenticate(deps.keys, req)));
-      } finally {
-        leave();
-      }
-    };
-  const writer = (write: Write) =>
-    handler(async (req, res, caller) => {
-      logWhenClosed(req, res, caller);
-      return withSlot(res, caller, (slot) => write(req, res, slot));
-    });
-  /** What it cost replaces what was held for it in the key's budget. A pending upload may still be charged. */
-  async function endInBudget(slot: Slot, { status, requestId, costNanoUsd }: Upload): Promise<void> {
-    if (status === "active") await deps.keys.endBudgeted(slot, requestId, costNanoUsd);
-  }
-
-  const router = Router();
-  router.post(
-    "/",
-    writer(async (req, res, slot) => {
-      const onHeld = (heldNanoUsd: bigint) => deps.keys.takeTokens(slot, 0, heldNanoUsd);
-      const call = { req, res, caller: slot.caller, onHeld };
-      const upload = isJson(req)
-        ? await withJson(call, (json) => startUpload(deps, call, json))
-        : await receiveUpload(deps, call);
-      await endInBudget(slot, upload);
-      if (!isJson(req)) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
-      return render(upload);
-    }),
-  );
-  router.get(
-    "/",
-    handler(async (req, _res, { account }) => {
-      const { data, hasMore } = await uploads.list(account, parse(listQuery, req.query));
-      return { object: "list", data: data.map(render), has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
-    }),
-  );
-  router.all("/", methodNotAllowed("GET", "HEAD", "POST"));
-
-  router.post(
-    "/:id/complete",
-    writer(async (req, res, slot) => {
-      const { caller } = slot;
-      if (hasBody(req)) await withJson({ req, res, caller }, async ({ value }) => void parse(completion, value));
-      const upload = await uploads.complete(caller.account, req.params.id);
-      await endInBudget(slot, upload);
-      res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
-      return render(upload);
-    }),
-  );
-  router.all("/:id/complete", methodNotAllowed("POST"));
-
-  router.get(
-    "/:id",
-    handler(async (req, _res, { account }) => render(await uploads.find(account, req.params.id))),
-  );
-  router.delete(
-    "/:id",
-    handler(async (req, _res, { account }) => {
-      await uploads.delete(account, req.params.id);
-      return { id: req.params.id, deleted: true };
-    }),
-  );
-  router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
-
-  return router;
 }
 
-const isJson = (req: Request<{ id: string }>) => mediaTypeOf(req) === "application/json";
-const hasBody = ({ headers }: Request<{ id: string }>) =>
+async function withJson<T>(
+  { bodyBudget: budget, clock }: UploadDeps,
+  { req, res, caller }: UploadCall,
+  use: (json: JsonBody) => Promise<T>,
+): Promise<T> {
+  const body = await createBodyReader({ limitBytes: jsonLimitBytes, budget, clock })(req, res, caller);
+  try {
+    return await use(body);
+  } finally {
+    body.release();
+  }
+}
+
+const isJson = (req: Request) => mediaTypeOf(req) === "application/json";
+const hasBody = ({ headers }: Request) =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+
+const route = routeOf<UploadDeps, Caller>();
+const params = { id: z.string().meta({ example: "upl_..." }) };
+
+const uploads = {
+  name: "Uploads",
+  description: "Files as inputs of models, named by their id; stored and charged for 24 hours",
+  routes: [
+    route({
+      method: "post",
+      path: "/v1/uploads",
+      operationId: "createUpload",
+      summary: "Upload a file as a raw body, as a form, or in parts (JSON)",
+      headers: idempotencyKey,
+      requestBody: {
+        required: true,
+        content: {
+          "application/octet-stream": { schema: binary.min(1) },
+          "multipart/form-data": { schema: z.object({ file: binary }) },
+          ...json(newUpload, {
+            examples: { parts: { summary: "An upload in parts", value: { bytes: 1024, mime: "image/png" } } },
+          }),
+        },
+      },
+      answers: { 200: "The upload" },
+      answer: uploadObject,
+      answerHeaders: storedUploadHeaders,
+      errors: [402, 403, 409, 411, 429],
+      handle: (deps, { who, req, res }) =>
+        withSlot(deps, { who, req, res }, { showsCost: !isJson(req) }, async (slot) => {
+          const onHeld = (heldNanoUsd: bigint) => deps.keys.takeTokens(slot, 0, heldNanoUsd);
+          const call = { req, res, caller: slot.caller, onHeld };
+          if (!isJson(req)) return receiveUpload(deps, call);
+          return withJson(deps, call, (body) => startUpload(deps, call, body));
+        }),
+    }),
+    route({
+      method: "get",
+      path: "/v1/uploads",
+      operationId: "listUploads",
+      summary: "The account's uploads of the last 24 hours, newest first",
+      query: { limit: wholeNumber(z.int().min(1).max(maxListed).default(maxListed)), after: pageQuery.after },
+      answers: { 200: "The uploads" },
+      answer: listOf(uploadObject).meta({ id: "UploadList" }),
+      async handle({ files, publicUrl }, { who: { account }, query }) {
+        const { data, hasMore } = await files.uploads.list(account, query);
+        const url = publicUrl();
+        return { data: data.map((each) => shownUpload(each, url)), hasMore, next: hasMore ? data.at(-1)?.id : null };
+      },
+    }),
+    route({
+      method: "get",
+      path: "/v1/uploads/{id}",
+      operationId: "getUpload",
+      summary: "One upload",
+      params,
+      answers: { 200: "The upload" },
+      answer: uploadObject,
+      errors: [410],
+      async handle({ files, publicUrl }, { who: { account }, params: { id } }) {
+        return shownUpload(await files.uploads.find(account, id), publicUrl());
+      },
+    }),
+    route({
+      method: "delete",
+      path: "/v1/uploads/{id}",
+      operationId: "deleteUpload",
+      summary: "Delete an upload at once",
+      params,
+      answers: { 200: "It is gone" },
+      answer: z.object({ id: z.string(), deleted: z.literal(true) }).meta({ id: "DeletedUpload" }),
+      errors: [410],
+      async handle({ files }, { who: { account }, params: { id } }) {
+        await files.uploads.delete(account, id);
+        return { id, deleted: true as const };
+      },
+    }),
+    route({
+      method: "post",
+      path: "/v1/uploads/{id}/complete",
+      operationId: "completeUpload",
+      summary: "Complete an upload in parts: the `complete_url` of a pending one",
+      params,
+      requestBody: { required: false, content: json(completion) },
+      answers: { 200: "The upload" },
+      answer: uploadObject,
+      answerHeaders: uploadHeaders,
+      errors: [403, 410, 429],
+      handle: (deps, { who, params: { id }, req, res }) =>
+        withSlot(deps, { who, req, res }, { showsCost: true }, async ({ caller }) => {
+          if (hasBody(req))
+            await withJson(deps, { req, res, caller }, async ({ value }) => void parse(completion, value));
+          return deps.files.uploads.complete(caller.account, id);
+        }),
+    }),
+  ],
+};
+
+export const uploadGroup = groupOf(uploads, { errors: [401, 500, 503], isRecorded: true });
+
+/** Every route registers with the drain and then authenticates. */
+export const uploadRoutes = (deps: UploadDeps): Router =>
+  routerOf(uploads.routes, deps, {
+    ...deps,
+    payerOf: (caller) => caller,
+    authorize(req, res) {
+      const leave = deps.arrive();
+      if (res.closed) leave();
+      else res.once("close", leave);
+      return authenticate(deps.keys, req);
+    },
+  });

@@ -1,7 +1,7 @@
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "vitest";
-import { adminDocument } from "../../api/openapi/admin/index.ts";
+import { adminDocument } from "../../api/routes/openapi.ts";
 import { registerWorker } from "../../shared/jobs/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";

@@ -62,7 +62,7 @@ test("every example of a request succeeds, and its answer has the described shap
     answers[described.operation.operationId] = settled(value);
   }
   // `vitest run -u` records them.
-  await expect(`${JSON.stringify(answers, null, 2)}\n`).toMatchFileSnapshot("../../api/openapi/answers.json");
+  await expect(`${JSON.stringify(answers, null, 2)}\n`).toMatchFileSnapshot("../../api/http/openapi/answers.json");
 }, 120_000);
 
 test("a stream in Gemini's format is an array without alt=sse", async () => {

@@ -27,10 +27,7 @@ export async function startAccountServer() {
   const refusals = createRefusals({ mongo: instance.mongo, clock, log });
   onTestFinished(() => refusals.stop());
   const deps = { ...instance, ...http, refusals, leases: leasesOf(money), payments: { topups: undefined } };
-  app.use(
-    "/v1",
-    createAccountRouter(deps, (req) => authenticate(keys, req)),
-  );
+  app.use(createAccountRouter(deps, (req) => authenticate(keys, req)));
   app.use(noSuchRoute);
   app.use(errorHandler(http));
   const server = app.listen(0, "127.0.0.1");

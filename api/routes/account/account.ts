@@ -1,37 +1,69 @@
 import { z } from "zod";
-import { type Account, formatUsd, type Money } from "#money";
-import { parse, usd } from "../../http/input.ts";
-import { unixSeconds } from "../../http/json-routes.ts";
-import type { AccountHandler } from "./handler.ts";
+import { fields, inputFields, orNull, positiveUsd, tag, unixSeconds, usd } from "../../http/fields.ts";
+import { found } from "../../http/page.ts";
+import { route } from "./route.ts";
 
-const patch = z.strictObject({
-  alert_below_usd: usd
-    .refine((nanoUsd) => nanoUsd > 0n, "must be more than 0")
-    .nullable()
-    .optional(),
+const alertFields = {
+  alert_below_usd: orNull(usd).describe("The threshold of the balance alert"),
+  alert: orNull(fields({ since: unixSeconds })).describe(
+    "Since when `available_usd` has been below the threshold, as a look every 15 seconds found it",
+  ),
+};
+
+const balance = fields({
+  object: tag("balance"),
+  balance_usd: usd.describe("Credits less decided costs"),
+  available_usd: usd.describe("What calls may still hold"),
+  held_usd: usd.describe("Held for calls that run"),
+  ...alertFields,
+}).meta({ id: "Balance" });
+
+const ownAccount = fields({
+  id: z.string(),
+  object: tag("account"),
+  name: z.string(),
+  tier: z.enum(["standard", "elite"]),
+  frozen: z.boolean(),
+  ...alertFields,
+  created_at: unixSeconds,
+}).meta({ id: "Account" });
+
+const patch = inputFields({
+  alert_below_usd: positiveUsd.nullable().optional().describe("null removes the threshold"),
 });
 
-/** Of an account and its balance. */
-export const renderAlert = ({ alertBelowNanoUsd, alertSince }: Account) => ({
-  alert_below_usd: alertBelowNanoUsd === null ? null : formatUsd(alertBelowNanoUsd),
-  alert: alertSince && { since: unixSeconds(alertSince) },
-});
+const alertOf = ({ alertSince }: { readonly alertSince: Date | null }) => alertSince && { since: alertSince };
 
-export function ownAccountHandlers({ money }: { money: Money }) {
-  return {
-    update: async (req, _res, caller) => {
-      const { alert_below_usd: alertBelowNanoUsd } = parse(patch, req.body);
-      const account = await money.setAlert(caller.account, alertBelowNanoUsd);
-      const { id, name, tier, frozen, createdAt } = account;
-      return {
-        id,
-        object: "account",
-        name,
-        tier,
-        frozen,
-        ...renderAlert(account),
-        created_at: unixSeconds(createdAt),
-      };
+export const accountRoutes = [
+  route({
+    method: "get",
+    path: "/v1/balance",
+    operationId: "getBalance",
+    summary: "The account's balance, exact",
+    answers: { 200: "The balance" },
+    answer: balance,
+    async handle({ money, leases }, { who: { account: id } }) {
+      // What no call needs is not to show as held.
+      await leases.settleIdle(id);
+      const account = found(await money.account(id), "account");
+      const balances = await money.balances([id]);
+      const balanceNanoUsd = balances.get(id) ?? account.availableNanoUsd;
+      return { ...account, balanceNanoUsd, alert: alertOf(account) };
     },
-  } satisfies Record<string, AccountHandler>;
-}
+  }),
+  route({
+    method: "patch",
+    path: "/v1/account",
+    operationId: "updateAccount",
+    summary: "Change the account's settings (scope `manage`)",
+    scope: "manage",
+    body: patch,
+    examples: { alert: { summary: "An alert below 5 USD", value: { alert_below_usd: "5.00" } } },
+    answers: { 200: "The account" },
+    answer: ownAccount,
+    async handle({ money }, { who: caller, body: { alertBelowNanoUsd } }) {
+      const account = await money.setAlert(caller.account, alertBelowNanoUsd);
+      return { ...account, alert: alertOf(account) };
+    },
+  }),
+];

@@ -1,80 +1,54 @@
-import { type Request, type RequestHandler, type Response, Router } from "express";
+import type { Request, Router } from "express";
 import { insufficientScope } from "#errors";
-import type { Caller, Keys } from "#keys";
-import type { Leases, Money } from "#money";
-import type { Payments } from "#payments";
-import type { ByteBudget } from "#platform/byte-budget";
-import type { Clock } from "#platform/clock";
-import type { Refusals } from "#refusals";
+import type { Caller } from "#keys";
 import { localsOf } from "../../http/headers.ts";
-import { databaseUnavailable, type Handler, jsonRoutes } from "../../http/json-routes.ts";
-import { ownAccountHandlers } from "./account.ts";
-import { balanceHandlers } from "./balance.ts";
-import { generationHandlers } from "./generation.ts";
-import type { AccountHandler } from "./handler.ts";
-import { invoiceHandlers } from "./invoices.ts";
-import { accountKeyHandlers } from "./keys.ts";
-import { requestHandlers } from "./requests.ts";
-import { topupHandlers } from "./topups.ts";
-import { usageHandlers } from "./usage.ts";
+import { groupOf } from "../../http/openapi/describe.ts";
+import { routerOf } from "../../http/route.ts";
+import { accountRoutes } from "./account.ts";
+import { keyRoutes } from "./keys.ts";
+import { requestRoutes } from "./requests.ts";
+import type { AccountDeps } from "./route.ts";
+import { topupRoutes } from "./topups.ts";
+import { usageRoutes } from "./usage.ts";
 
 /** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
+const resources = [
+  {
+    name: "Account",
+    description: "What an account sees and changes without an operator",
+    routes: [...accountRoutes, ...usageRoutes, ...requestRoutes],
+  },
+  {
+    name: "Keys",
+    description: "The keys of an account. All but `GET /v1/key` need a key with the scope `manage`",
+    routes: keyRoutes,
+  },
+  {
+    name: "Top-ups",
+    description:
+      "Adding to the balance with USDC on Solana. For keys with the scope `manage`; 404 where the service takes no payments on chain",
+    routes: topupRoutes,
+  },
+];
 
-export interface AccountDeps {
-  readonly money: Money;
-  readonly leases: Leases;
-  readonly keys: Keys;
-  readonly payments: Pick<Payments, "topups">;
-  readonly refusals: Pick<Refusals, "find">;
-  readonly bodyBudget: ByteBudget;
-  readonly clock: Clock;
-}
+export const accountGroups = resources.map((resource) =>
+  groupOf(resource, { errors: [401, 429, 500, 503], isRecorded: true }),
+);
 
-/** Mounted at `/v1`, where a key says who is calling, and under the dashboard, where a session does. */
+/** For callers, whom a key identifies, and for the dashboard, where a session does. */
 export function createAccountRouter(deps: AccountDeps, identify: (req: Request) => Promise<Caller>): Router {
-  const router = Router();
-  const callerOf = ({ locals }: Response) => (locals as { caller: Caller }).caller;
-  const authorize: RequestHandler<{ id: string }> = async (req, res, next) => {
-    const caller = await identify(req as Request);
-    // Its answers cost reads of the database.
-    await deps.keys.countAccountRequest(caller, localsOf(res).requestId);
-    Object.assign(res.locals, { caller });
-    // Answers contain balances and secrets.
-    res.set("cache-control", "no-store");
-    next();
-  };
-  const route = jsonRoutes(router, { ...deps, authorize, payerOf: callerOf });
-  /** For every key; each sees at most what is its own. */
-  const any =
-    (handle: AccountHandler): Handler =>
-    (req, res) =>
-      handle(req, res, callerOf(res));
-  /** For keys that may see and change the whole account. */
-  const managing = (handle: AccountHandler): Handler =>
-    any((req, res, caller) => {
-      if (!caller.scopes.includes("manage")) throw insufficientScope("manage");
-      return handle(req, res, caller);
-    });
-  const balance = balanceHandlers(deps);
-  const own = ownAccountHandlers(deps);
-  const keys = accountKeyHandlers(deps);
-  const usage = usageHandlers(deps);
-  const requests = requestHandlers(deps);
-  const generation = generationHandlers(deps);
-  const invoices = invoiceHandlers(deps);
-  const topups = topupHandlers(deps);
-  route("/balance", { get: any(balance.get) });
-  route("/account", { patch: managing(own.update) });
-  route("/key", { get: any(keys.own) });
-  route("/keys", { get: managing(keys.list), post: managing(keys.create) });
-  route("/keys/:id", { patch: managing(keys.update), delete: managing(keys.revoke) });
-  route("/usage", { get: any(usage.list) });
-  route("/requests", { get: any(requests.list) });
-  route("/requests/:id", { get: any(requests.get) });
-  route("/generation", { get: any(generation.get) });
-  route("/invoices", { get: managing(invoices.get) });
-  route("/topups", { get: managing(topups.list), post: managing(topups.create) });
-  route("/topups/:id", { get: managing(topups.get) });
-  router.use(databaseUnavailable);
-  return router;
+  const routes = resources.flatMap((resource) => resource.routes);
+  return routerOf(routes, deps, {
+    ...deps,
+    payerOf: (caller) => caller,
+    async authorize(req, res, { scope }) {
+      const caller = await identify(req);
+      // Its answers cost reads of the database.
+      await deps.keys.countAccountRequest(caller, localsOf(res).requestId);
+      // Answers contain balances and secrets.
+      res.set("cache-control", "no-store");
+      if (scope && !caller.scopes.includes(scope)) throw insufficientScope(scope);
+      return caller;
+    },
+  });
 }

@@ -1,14 +1,28 @@
-import type { Keys } from "#keys";
-import { formatUsd, type Money } from "#money";
-import { pageQuery, parse } from "../../http/input.ts";
-import { found, renderPage } from "../../http/json-routes.ts";
-import { keyPatch, newKey, renderKey, renderListed, renderSpent, toPatch } from "../key-object.ts";
-import type { AccountHandler } from "./handler.ts";
+import { z } from "zod";
+import { fields, usd } from "../../http/fields.ts";
+import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
+import { key, keyFields, keyPatch, keyWithSecret, listedKey, newKey, spentBudget, withSpent } from "../key-object.ts";
+import { route } from "./route.ts";
 
-export function accountKeyHandlers({ keys, money }: { keys: Keys; money: Money }) {
-  return {
-    /** The caller's own. */
-    own: async (_req, _res, caller) => {
+const ownKey = fields({
+  ...keyFields,
+  account: z.object({ id: z.string(), name: z.string(), tier: z.enum(["standard", "elite"]), frozen: z.boolean() }),
+  budget: spentBudget,
+  usage: fields({ day_usd: usd, month_usd: usd, total_usd: usd }).describe("What its calls cost; days are UTC"),
+}).meta({ id: "OwnKey" });
+
+const keyList = listOf(listedKey).meta({ id: "KeyList" });
+const params = { id: z.string().meta({ example: "key_2kT9vQ4mXw7pLr3sZb8n" }) };
+
+export const keyRoutes = [
+  route({
+    method: "get",
+    path: "/v1/key",
+    operationId: "getOwnKey",
+    summary: "The key that asks, with its account and what it spent",
+    answers: { 200: "The key" },
+    answer: ownKey,
+    async handle({ keys, money }, { who: caller }) {
       const { account: id, keyId } = caller;
       const [key, account, usage, budget] = await Promise.all([
         keys.get(id, keyId),
@@ -16,27 +30,64 @@ export function accountKeyHandlers({ keys, money }: { keys: Keys; money: Money }
         money.usageOfKey(id, keyId),
         keys.budgetOf(caller),
       ]);
-      const { name, tier, frozen } = found(account, "account");
-      return {
-        ...renderKey(key),
-        account: { id, name, tier, frozen },
-        budget: renderSpent(budget),
-        usage: {
-          day_usd: formatUsd(usage.dayNanoUsd),
-          month_usd: formatUsd(usage.monthNanoUsd),
-          total_usd: formatUsd(usage.totalNanoUsd),
-        },
-      };
+      return { ...key, account: found(account, "account"), budget, usage };
     },
-    create: async (req, res, caller) => {
-      const { key, secret } = await keys.issue(caller.account, toPatch(parse(newKey, req.body)), caller);
-      res.status(201);
-      return { ...renderKey(key), key: secret };
+  }),
+  route({
+    method: "get",
+    path: "/v1/keys",
+    operationId: "listKeys",
+    summary: "The account's keys, newest first",
+    scope: "manage",
+    query: pageQuery,
+    answers: { 200: "The keys" },
+    answer: keyList,
+    async handle({ keys }, { who: { account }, query }) {
+      return readPage(query, async (page) => (await keys.list(account, page)).map(withSpent));
     },
-    list: async (req, _res, { account }) =>
-      renderPage(parse(pageQuery, req.query), (page) => keys.list(account, page), renderListed),
-    update: async (req, _res, caller) =>
-      renderKey(await keys.update(req.params.id, toPatch(parse(keyPatch, req.body)), caller)),
-    revoke: async (req, _res, caller) => renderKey(await keys.revoke(req.params.id, caller)),
-  } satisfies Record<string, AccountHandler>;
-}
+  }),
+  route({
+    method: "post",
+    path: "/v1/keys",
+    operationId: "createKey",
+    summary: "Make a key that may do at most what the key that asks may do",
+    scope: "manage",
+    body: newKey.meta({ id: "NewKey" }),
+    examples: {
+      budget: {
+        summary: "Five dollars a day, for some models",
+        value: { name: "ci", budget: { limit_usd: "5", period: "day" }, models: ["local/*"] },
+      },
+    },
+    answers: { 201: "The key, with its secret" },
+    answer: keyWithSecret,
+    errors: [409],
+    async handle({ keys }, { who: caller, body }) {
+      const { key, secret } = await keys.issue(caller.account, body, caller);
+      return { ...key, key: secret };
+    },
+  }),
+  route({
+    method: "patch",
+    path: "/v1/keys/{id}",
+    operationId: "updateKey",
+    summary: "Change a key; in force everywhere within a second",
+    scope: "manage",
+    params,
+    body: keyPatch.meta({ id: "KeyPatch" }),
+    answers: { 200: "The key" },
+    answer: key,
+    handle: ({ keys }, { who: caller, params: { id }, body }) => keys.update(id, body, caller),
+  }),
+  route({
+    method: "delete",
+    path: "/v1/keys/{id}",
+    operationId: "revokeKey",
+    summary: "Revoke a key; in force everywhere within a second",
+    scope: "manage",
+    params,
+    answers: { 200: "The key, with `revoked_at`" },
+    answer: key,
+    handle: ({ keys }, { who: caller, params: { id } }) => keys.revoke(id, caller),
+  }),
+];

@@ -1,102 +1,232 @@
 import { z } from "zod";
-import type { Caller, Keys } from "#keys";
-import { formatUsd, type LedgerEntry, type Money, requestStatuses } from "#money";
-import type { Refusal, Refusals } from "#refusals";
-import { pageQuery, parse, timeSpan } from "../../http/input.ts";
-import { found, renderCalls, unixSeconds } from "../../http/json-routes.ts";
-import { renderAttempts } from "../render-attempts.ts";
-import type { AccountHandler } from "./handler.ts";
+import type { Caller } from "#keys";
+import { formatUsd, type LedgerEntry, requestStatuses } from "#money";
+import type { Refusal } from "#refusals";
+import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
+import { timeSpan } from "../../http/input.ts";
+import { defaultLimit, found, listOf, pageOfCalls, pageQuery, text } from "../../http/page.ts";
 import { askedKey, visibleKey } from "./own-key.ts";
+import { route } from "./route.ts";
 
-interface RequestDeps {
-  readonly keys: Keys;
-  readonly money: Money;
-  readonly refusals: Pick<Refusals, "find">;
-}
+const milliseconds = orNull(z.number());
+const streamed = orNull(z.boolean()).describe("Null if no worker took the call");
+const finishReason = orNull(z.string()).describe(
+  "Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter` or `error`; null if it did not",
+);
+const status = z.enum(requestStatuses);
+const requestFields = {
+  id: z.string(),
+  object: tag("request"),
+  key: orNull(z.string()),
+  endpoint: orNull(z.string()),
+  model: orNull(z.string()),
+  status,
+  error: orNull(z.string()).describe("The code that was answered"),
+  cost_usd: usd,
+  refunded: z.boolean().describe("The cost was given back to the balance"),
+  usage: z.record(z.string(), z.number()).describe("Counts by price key"),
+  estimated: z.boolean().describe("The provider reported no usage"),
+  streamed,
+  finish_reason: finishReason,
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  cached_tokens: z.int(),
+  created_at: unixSeconds.describe("When the call ended"),
+  queue_ms: milliseconds,
+  first_token_ms: milliseconds,
+  total_ms: milliseconds,
+};
+const requestObject = fields(requestFields).meta({ id: "Request" });
 
-const text = z.string().min(1).max(200);
-const requestsQuery = pageQuery.extend({
-  status: z.enum(requestStatuses).optional(),
-  model: text.optional(),
-  key: text.optional(),
-  ...timeSpan,
+const attempt = fields({
+  upstream: orNull(z.string()),
+  model: z.string().optional(),
+  started_ms: milliseconds,
+  duration_ms: milliseconds,
+  outcome: z.enum(["succeeded", "failed", "refused", "busy", "timeout", "cancelled"]),
+  status: z.int().optional(),
+  code: z.string().optional(),
 });
+const requestDetail = fields({
+  ...requestFields,
+  status: z
+    .enum([...requestStatuses, "refused"])
+    .describe("`refused`: it was answered with an error before it became a call; found for 24 hours, and in no list"),
+  http_status: orNull(z.int()).describe("Of the answer to a refused request; null for a call"),
+  attempts: z.array(attempt),
+}).meta({ id: "RequestDetail" });
+
+/** What this service does not know. OpenRouter's clients want the fields. */
+const unknown = [
+  "cache_discount",
+  "app_id",
+  "moderation_latency",
+  "native_finish_reason",
+  "native_tokens_completion_images",
+  "native_tokens_reasoning",
+  "num_media_prompt",
+  "num_input_audio_prompt",
+  "num_media_completion",
+  "num_search_results",
+  "external_user",
+  "router",
+  "provider_responses",
+];
+const nothing = orNull(z.null());
+const generation = fields({
+  id: z.string(),
+  upstream_id: orNull(z.string()).describe("The id of the answer, if the provider made it"),
+  model: orNull(z.string()),
+  provider_name: orNull(z.string()),
+  api_type: orNull(z.string()),
+  streamed,
+  finish_reason: finishReason,
+  created_at: z.string(),
+  total_cost: z.number(),
+  usage: z.number(),
+  upstream_inference_cost: nothing,
+  is_byok: z.literal(false),
+  cancelled: z.boolean(),
+  origin: z.string(),
+  latency: milliseconds,
+  generation_time: milliseconds,
+  tokens_prompt: z.int(),
+  tokens_completion: z.int(),
+  native_tokens_prompt: z.int(),
+  native_tokens_completion: z.int(),
+  native_tokens_cached: z.int(),
+  ...Object.fromEntries(unknown.map((field) => [field, nothing])),
+}).meta({ id: "Generation" });
 
 /** Tokens of an entry, as the usage by day counts them. */
-export function tokensOfCall({ usage = {} }: Partial<Pick<NonNullable<LedgerEntry["request"]>, "usage">>) {
+function tokensOf({ usage = {} }: Partial<Pick<NonNullable<LedgerEntry["request"]>, "usage">>) {
   const { input = 0, cached_input = 0, cache_write = 0, cache_write_1h = 0, audio_input = 0 } = usage;
   return {
-    input: input + cached_input + cache_write + cache_write_1h + audio_input,
-    output: (usage.output ?? 0) + (usage.audio_output ?? 0),
-    cached: cached_input,
+    inputTokens: input + cached_input + cache_write + cache_write_1h + audio_input,
+    outputTokens: (usage.output ?? 0) + (usage.audio_output ?? 0),
+    cachedTokens: cached_input,
   };
 }
 
-type Shown = Pick<LedgerEntry, "id" | "request" | "costNanoUsd" | "createdAt">;
+type Call = Pick<LedgerEntry, "id" | "request" | "costNanoUsd" | "createdAt">;
 
-const renderRequest = ({ id, request, costNanoUsd, createdAt }: Shown, refunded: boolean) => {
-  const { input, output, cached } = tokensOfCall(request ?? {});
-  return {
-    id,
-    object: "request",
-    key: request?.key ?? null,
-    endpoint: request?.endpoint ?? null,
-    model: request?.model ?? null,
-    status: request?.status ?? "failed",
-    error: request?.error ?? null,
-    cost_usd: formatUsd(costNanoUsd),
-    refunded,
-    usage: request?.usage ?? {},
-    estimated: request?.estimated ?? false,
-    streamed: request?.streamed ?? null,
-    finish_reason: request?.finishReason ?? null,
-    input_tokens: input,
-    output_tokens: output,
-    cached_tokens: cached,
-    created_at: unixSeconds(createdAt),
-    queue_ms: request?.queueMs ?? null,
-    first_token_ms: request?.firstTokenMs ?? null,
-    total_ms: request?.totalMs ?? null,
-  };
-};
+const callOf = ({ request, ...entry }: Call, refunded: boolean) => ({
+  ...entry,
+  ...tokensOf(request ?? {}),
+  status: "failed" as const,
+  usage: {},
+  estimated: false,
+  ...request,
+  refunded,
+});
 
 /** It was never a call: nothing ran, and nothing was held. */
-const renderRefusal = ({ requestId: id, key, endpoint, status, code, createdAt }: Refusal) => ({
-  ...renderRequest({ id, costNanoUsd: 0n, createdAt }, false),
-  key,
-  endpoint,
-  status: "refused",
+const refusalOf = ({ requestId: id, status, code, ...refusal }: Refusal) => ({
+  ...callOf({ ...refusal, id, costNanoUsd: 0n }, false),
+  ...refusal,
+  status: "refused" as const,
   error: code,
-  http_status: status,
+  httpStatus: status,
   attempts: [],
 });
 
-export function requestHandlers({ keys, money, refusals }: RequestDeps) {
-  /** What a key that sees one key alone may see of it. */
-  const isVisible = (caller: Caller, key: string | null | undefined) => [undefined, key].includes(visibleKey(caller));
+const apiTypes: readonly (readonly [endpoint: RegExp, type: string])[] = [
+  [/completions$|messages$|responses$|generateContent$/i, "completions"],
+  [/embed/i, "embeddings"],
+  [/rerank$/, "rerank"],
+  [/speech$/, "tts"],
+  [/transcriptions$|translations$/, "stt"],
+];
 
+function generationOf({ id, request, costNanoUsd, createdAt }: LedgerEntry) {
+  const { inputTokens, outputTokens, cachedTokens } = tokensOf(request ?? {});
+  const cost = Number(formatUsd(costNanoUsd));
   return {
-    list: async (req, _res, caller) => {
-      const { key, ...query } = parse(requestsQuery, req.query);
-      const own = { account: caller.account, key: await askedKey(keys, caller, key) };
-      const page = await money.findCalls({ ...query, ...own });
-      const refunded = await money.refundedAmong(page.calls);
-      return renderCalls(page, (entry) => renderRequest(entry, refunded.has(entry)));
+    id,
+    upstreamId: request?.answerId,
+    model: request?.model,
+    providerName: request?.upstream,
+    apiType: apiTypes.find(([pattern]) => pattern.test(request?.endpoint ?? ""))?.[1],
+    streamed: request?.streamed,
+    finishReason: request?.finishReason,
+    createdAt: createdAt.toISOString(),
+    totalCost: cost,
+    usage: cost,
+    isByok: false as const,
+    cancelled: request?.status === "cancelled",
+    origin: "",
+    latency: request?.firstTokenMs ?? request?.totalMs,
+    generationTime: request?.attempts?.at(-1)?.durationMs,
+    tokensPrompt: inputTokens,
+    tokensCompletion: outputTokens,
+    nativeTokensPrompt: inputTokens,
+    nativeTokensCompletion: outputTokens,
+    nativeTokensCached: cachedTokens,
+  };
+}
+
+/** What a key that sees one key alone may see of it. */
+const isVisible = (caller: Caller, key: string | null | undefined) => [undefined, key].includes(visibleKey(caller));
+
+export const requestRoutes = [
+  route({
+    method: "get",
+    path: "/v1/requests",
+    operationId: "listRequests",
+    summary: "Calls that ended, newest first, without prompts and answers",
+    description:
+      "Of the key itself; with the scope `manage` of the whole account. A call that still runs is not there yet. A page may have fewer calls than `limit`, or none, and `has_more`: each page compares a bounded number of calls with the filters. Go on with `next`.",
+    query: {
+      status: status.optional(),
+      model: text.optional(),
+      key: text.optional(),
+      from: timeSpan.from.describe("Ended at this time or later, in unix seconds"),
+      to: timeSpan.to.describe("Ended before this time, in unix seconds"),
+      ...pageQuery,
     },
-    get: async (req, _res, caller) => {
-      const { id } = req.params;
+    answers: { 200: "The calls" },
+    answer: listOf(requestObject),
+    // The key of the filter may be another's, or none.
+    errors: [403, 404],
+    async handle({ keys, money }, { who: caller, query: { key, limit = defaultLimit, ...query } }) {
+      const own = { account: caller.account, key: await askedKey(keys, caller, key) };
+      const page = await money.findCalls({ ...query, limit, ...own });
+      const refunded = await money.refundedAmong(page.calls);
+      return pageOfCalls(page, (entry) => callOf(entry, refunded.has(entry)));
+    },
+  }),
+  route({
+    method: "get",
+    path: "/v1/requests/{id}",
+    operationId: "getRequest",
+    summary: "One call, with its attempts at upstreams, or a refused request",
+    params: { id: z.string().meta({ example: "req_..." }) },
+    answers: { 200: "The call" },
+    answer: requestDetail,
+    async handle({ money, refusals }, { who: caller, params: { id } }) {
       const entry = await money.entry(caller.account, id);
       if (!entry?.request) {
         const refusal = await refusals.find(caller.account, id);
-        return renderRefusal(found(refusal && isVisible(caller, refusal.key) ? refusal : undefined, "request"));
+        return refusalOf(found(refusal && isVisible(caller, refusal.key) ? refusal : undefined, "request"));
       }
       const shown = found(isVisible(caller, entry.request.key) ? entry : undefined, "request");
       const refunded = await money.refundedAmong([shown]);
-      return {
-        ...renderRequest(shown, refunded.has(shown)),
-        http_status: null,
-        attempts: renderAttempts(shown.request?.attempts ?? []),
-      };
+      return { attempts: [], ...callOf(shown, refunded.has(shown)) };
     },
-  } satisfies Record<string, AccountHandler>;
-}
+  }),
+  route({
+    method: "get",
+    path: "/v1/generation",
+    operationId: "getGeneration",
+    summary: "One call in OpenRouter's field names",
+    description: "Amounts are JSON numbers here; the exact ones are in `GET /v1/requests/{id}`.",
+    query: { id: text.describe("The request id, or the id of the answer").meta({ example: "req_..." }) },
+    answers: { 200: "The call" },
+    answer: z.object({ data: generation }),
+    errors: [404],
+    async handle({ money }, { who: caller, query: { id } }) {
+      const entry = await money.findAnswer(caller.account, id, visibleKey(caller));
+      return { data: generationOf(found(entry, "request")) };
+    },
+  }),
+];

@@ -1,43 +1,78 @@
 import { z } from "zod";
 import { notFound } from "#errors";
-import { formatUsd } from "#money";
-import type { Payments, Topup } from "#payments";
-import { pageQuery, parse, usd } from "../../http/input.ts";
-import { found, renderPage, unixSeconds } from "../../http/json-routes.ts";
-import type { AccountHandler } from "./handler.ts";
+import type { Topup } from "#payments";
+import { fields, inputFields, orNull, tag, unixSeconds, usd, usdInput } from "../../http/fields.ts";
+import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
+import { type AccountDeps, route } from "./route.ts";
 
-const newTopup = z.strictObject({ amount_usd: usd });
+const topup = fields({
+  id: z.string().meta({ example: "top_2kT9vQ4mXw7pLr3sZb8n" }),
+  object: tag("topup"),
+  status: z
+    .enum(["pending", "completed", "expired"])
+    .describe("Completed once something was credited; a payment that comes after the expiry is credited, too"),
+  amount_usd: usd.describe("What was asked for"),
+  received_usd: usd.describe("What arrived and was credited"),
+  transaction: orNull(z.string()).describe("The signature of the first payment"),
+  solana_pay_url: z.string().describe("For a link or a QR code: a transfer request that wallets read"),
+  reference: z.string().describe("Made for this top-up; a payment names it among its accounts"),
+  recipient: z.string().describe("The wallet that is paid"),
+  created_at: unixSeconds,
+  expires_at: unixSeconds,
+}).meta({ id: "Topup" });
 
-const renderTopup = (topup: Topup) => ({
-  id: topup.id,
-  object: "topup",
-  status: topup.status,
-  amount_usd: formatUsd(topup.nanoUsd),
-  received_usd: formatUsd(topup.receivedNanoUsd),
-  transaction: topup.transaction ?? null,
-  solana_pay_url: topup.url,
-  reference: topup.reference,
-  recipient: topup.recipient,
-  created_at: unixSeconds(topup.createdAt),
-  expires_at: unixSeconds(topup.expiresAt),
-});
+const newTopup = inputFields({
+  amount_usd: usdInput.describe("From 1.00 to 10000.00, with at most six decimals"),
+}).meta({ id: "NewTopup" });
 
-export function topupHandlers({ payments }: { payments: Pick<Payments, "topups"> }) {
-  const enabled = () => {
-    if (!payments.topups) throw notFound("top-up: this service takes no payments on chain");
-    return payments.topups;
-  };
-  return {
-    create: async (req, res, { account }) => {
-      const topups = enabled();
-      const topup = await topups.open(account, parse(newTopup, req.body).amount_usd);
-      res.status(201);
-      return renderTopup(topup);
-    },
-    list: (req, _res, { account }) => {
-      const topups = enabled();
-      return renderPage(parse(pageQuery, req.query), (page) => topups.list(account, page), renderTopup);
-    },
-    get: async (req, _res, { account }) => renderTopup(found(await enabled().find(account, req.params.id), "top-up")),
-  } satisfies Record<string, AccountHandler>;
+const shown = (topup: Topup) => ({ ...topup, amountNanoUsd: topup.nanoUsd, solanaPayUrl: topup.url });
+
+function enabled({ payments }: Pick<AccountDeps, "payments">) {
+  if (!payments.topups) throw notFound("top-up: this service takes no payments on chain");
+  return payments.topups;
 }
+
+export const topupRoutes = [
+  route({
+    method: "post",
+    path: "/v1/topups",
+    operationId: "createTopup",
+    summary: "Ask for a payment by Solana Pay",
+    scope: "manage",
+    body: newTopup,
+    examples: { dollars: { summary: "25 dollars", value: { amount_usd: "25.00" } } },
+    answers: { 201: "The top-up" },
+    answer: topup,
+    errors: [404],
+    async handle(deps, { who: { account }, body: { amountNanoUsd } }) {
+      return shown(await enabled(deps).open(account, amountNanoUsd));
+    },
+  }),
+  route({
+    method: "get",
+    path: "/v1/topups",
+    operationId: "listTopups",
+    summary: "The account's top-ups, newest first",
+    scope: "manage",
+    query: pageQuery,
+    answers: { 200: "The top-ups" },
+    answer: listOf(topup).meta({ id: "TopupList" }),
+    errors: [404],
+    async handle(deps, { who: { account }, query }) {
+      return readPage(query, async (page) => (await enabled(deps).list(account, page)).map(shown));
+    },
+  }),
+  route({
+    method: "get",
+    path: "/v1/topups/{id}",
+    operationId: "getTopup",
+    summary: "One top-up; `status` says when it was credited",
+    scope: "manage",
+    params: { id: z.string().meta({ example: "top_2kT9vQ4mXw7pLr3sZb8n" }) },
+    answers: { 200: "The top-up" },
+    answer: topup,
+    async handle(deps, { who: { account }, params: { id } }) {
+      return shown(found(await enabled(deps).find(account, id), "top-up"));
+    },
+  }),
+];

@@ -1,58 +1,141 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
-import type { Keys } from "#keys";
-import { dayOf, daysLater, formatUsd, type Money, type UsageGroup, type UsageRow, usageGroups } from "#money";
-import type { Clock } from "#platform/clock";
-import { parse } from "../../http/input.ts";
-import type { AccountHandler } from "./handler.ts";
+import { dayOf, daysLater, formatUsd, type UsageGroup, type UsageRow, usageGroups } from "#money";
+import { fields, orNull, tag, usd } from "../../http/fields.ts";
+import { text, wholeList } from "../../http/page.ts";
 import { askedKey } from "./own-key.ts";
+import { route } from "./route.ts";
 
 const maxDays = 366;
 const defaultDays = 30;
 const maxRows = 10_000;
 
-const day = z.iso.date("must be a day, like 2026-11-23");
-const groups = z.string().transform((text, context): UsageGroup[] => {
-  const named = text.split(",");
-  const unknown = named.find((each) => !usageGroups.some((group) => group === each));
-  if (unknown === undefined) return named as UsageGroup[];
-  context.addIssue({ code: "custom", message: `'${unknown}' is none of ${usageGroups.join(", ")}` });
-  return z.NEVER;
-});
-const usageQuery = z.strictObject({
-  from: day.optional(),
-  to: day.optional(),
-  group_by: groups.default(["day"]),
-  key: z.string().min(1).max(200).optional(),
+const dayExample = { format: "date", example: "2026-11-23" };
+const day = z.string().meta(dayExample);
+/** The pattern of real days is longer than all other fields together. */
+const dayInput = z.iso.date("must be a day, like 2026-11-23").meta({
+  example: dayExample.example,
+  override: ({ jsonSchema }) => delete jsonSchema.pattern,
 });
 
-const renderUsage = ({ day, model, key, endpoint, ...sums }: UsageRow) => ({
-  object: "usage",
-  day,
-  model,
-  key,
-  endpoint,
-  calls: sums.calls,
-  failed: sums.failed,
-  input_tokens: sums.inputTokens,
-  output_tokens: sums.outputTokens,
-  cached_tokens: sums.cachedTokens,
-  units: sums.units,
-  cost_usd: formatUsd(sums.costNanoUsd),
-});
+const groups = z
+  .string()
+  .transform((list, context): UsageGroup[] => {
+    const named = list.split(",");
+    const unknown = named.find((each) => !usageGroups.some((group) => group === each));
+    if (unknown === undefined) return named as UsageGroup[];
+    context.addIssue({ code: "custom", message: `'${unknown}' is none of ${usageGroups.join(", ")}` });
+    return z.NEVER;
+  })
+  .optional()
+  .meta({ example: "day,model" })
+  .describe("Any of day, model, key, endpoint, separated by commas; default: day");
 
-export function usageHandlers({ keys, money, clock }: { keys: Keys; money: Money; clock: Clock }) {
-  return {
-    list: async (req, _res, caller) => {
-      const { from: given, to = dayOf(clock.now()), group_by: groupBy, key } = parse(usageQuery, req.query);
-      const from = given ?? daysLater(to, 1 - defaultDays);
+const counts = {
+  calls: z.int().describe("Calls and uploads that ended"),
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  cached_tokens: z.int().describe("Of the input tokens: read from a cache"),
+  units: z.number().describe("Of what is not counted in tokens: images, seconds, characters"),
+  cost_usd: usd.describe("Refunds of the same days are subtracted"),
+};
+const { calls, ...amounts } = counts;
+
+const usage = fields({
+  object: tag("usage"),
+  day: day.optional(),
+  model: z.string().nullable().optional(),
+  key: z.string().nullable().optional(),
+  endpoint: z.string().nullable().optional(),
+  calls,
+  failed: z.int(),
+  ...amounts,
+}).meta({ id: "UsageSums" });
+
+const invoice = fields({
+  object: tag("invoice"),
+  month: z.string().meta({ example: "2026-11" }),
+  lines: z.array(fields({ day, model: orNull(z.string()), ...counts })),
+  total_usd: usd,
+}).meta({ id: "Invoice" });
+
+const month = z.string().regex(/^[1-9]\d{3}-(0[1-9]|1[0-2])$/, "must be a month, like 2026-11");
+/** Far above 31 days of all models. */
+const maxLines = 100_000;
+
+/** Text is quoted, and never begins as a formula does, which spreadsheets would run. */
+function cell(value: string | number | null | undefined): string {
+  if (typeof value === "number") return String(value);
+  const content = value ?? "";
+  const safe = /^[=+\-@\t\r]/.test(content) ? `'${content}` : content;
+  return `"${safe.replaceAll('"', '""')}"`;
+}
+
+/** RFC 4180. Amounts are numbers, exact as they stand. */
+function csvOf(rows: readonly UsageRow[], totalNanoUsd: bigint): string {
+  const header = ["day", "model", "calls", "input_tokens", "output_tokens", "cached_tokens", "units", "cost_usd"];
+  const lines = rows.map((row) => {
+    const cells = [row.day, row.model, row.calls, row.inputTokens, row.outputTokens, row.cachedTokens, row.units];
+    return [...cells.map(cell), formatUsd(row.costNanoUsd)].join(",");
+  });
+  return [header.join(","), ...lines, `"total",,,,,,,${formatUsd(totalNanoUsd)}`, ""].join("\r\n");
+}
+
+export const usageRoutes = [
+  route({
+    method: "get",
+    path: "/v1/usage",
+    operationId: "listUsage",
+    summary: "What was used, by day, model, key and endpoint",
+    description:
+      "Of the key itself; with the scope `manage` of the whole account. A call counts on the day, in UTC, on which it ended, a refund on its own; sums are at most about a minute old.",
+    query: {
+      from: dayInput.optional().describe("The first day; default: 30 days before the end of `to`"),
+      to: dayInput.optional().describe("The last day; default: today. At most 366 days"),
+      group_by: groups,
+      key: text.optional(),
+    },
+    answers: { 200: "The sums, in the order of their groups; at most 10,000" },
+    answer: fields({
+      object: tag("list"),
+      data: z.array(usage),
+      has_more: z.literal(false),
+      next: z.null(),
+    }),
+    // The key of the filter may be another's, or none.
+    errors: [403, 404],
+    async handle({ keys, money, clock }, { who: caller, query }) {
+      const { to = dayOf(clock.now()), groupBy = ["day"], key } = query;
+      const { from = daysLater(to, 1 - defaultDays) } = query;
       if (from > to) throw invalidValue("from", "from: must not be after `to`.");
       if (daysLater(from, maxDays - 1) < to) throw invalidValue("from", `from: at most ${maxDays} days until \`to\`.`);
-      const query = { from, to, key: await askedKey(keys, caller, key), groupBy, limit: maxRows + 1 };
-      const rows = await money.usage(caller.account, query);
+      const asked = { from, to, key: await askedKey(keys, caller, key), groupBy, limit: maxRows + 1 };
+      const rows = await money.usage(caller.account, asked);
       if (rows.length > maxRows)
         throw invalidValue("group_by", `group_by: there are more than ${maxRows} rows; ask for fewer days or groups.`);
-      return { object: "list", data: rows.map(renderUsage), has_more: false, next: null };
+      return wholeList(rows.map((row) => ({ ...row, day: row.day ?? undefined })));
     },
-  } satisfies Record<string, AccountHandler>;
-}
+  }),
+  route({
+    method: "get",
+    path: "/v1/invoices",
+    operationId: "getInvoice",
+    summary: "A month by day and model, as JSON or CSV by `Accept` (scope `manage`)",
+    scope: "manage",
+    query: { month: month.meta({ example: "2026-11" }) },
+    answers: { 200: "The month" },
+    answer: invoice,
+    otherTypes: { "text/csv": { schema: z.string() } },
+    async handle({ money }, { who: { account }, query: { month }, req, res }) {
+      const from = `${month}-01`;
+      const to = daysLater(`${daysLater(from, 31).slice(0, 7)}-01`, -1);
+      const rows = await money.usage(account, { from, to, groupBy: ["day", "model"], limit: maxLines });
+      const totalNanoUsd = rows.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0n);
+      res.vary("accept");
+      if (req.accepts(["application/json", "text/csv"]) !== "text/csv")
+        return { month, lines: rows.map((row) => ({ ...row, day: row.day ?? "" })), totalNanoUsd };
+      res.type("text/csv").attachment(`invoice-${month}.csv`);
+      return csvOf(rows, totalNanoUsd);
+    },
+  }),
+];

@@ -1,82 +1,115 @@
 import { z } from "zod";
-import type { Keys } from "#keys";
-import { type Account, formatUsd, type Leases, type Money, type Page } from "#money";
-import type { Payments } from "#payments";
-import { mint, name, pageQuery, parse } from "../../http/input.ts";
-import { found, type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
+import type { Account, Money, Page } from "#money";
+import { fields, inputFields, tag, unixSeconds, usd } from "../../http/fields.ts";
+import { mint, name } from "../../http/input.ts";
+import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
+import { type AdminDeps, idOf, route } from "./route.ts";
 
 const tier = z.enum(["standard", "elite"]);
 
-export const newAccount = z.strictObject({ name, tier: tier.optional(), buyback_token: mint.nullable().optional() });
-export const accountPatch = z.strictObject({
+const account = fields({
+  id: z.string(),
+  object: tag("account"),
+  name: z.string(),
+  tier,
+  frozen: z.boolean().describe("Its calls are refused"),
+  buyback_token: z.string().nullable(),
+  balance_usd: usd.describe("Credits less decided costs"),
+  available_usd: usd,
+  held_usd: usd,
+  open_holds: z.int().describe("Holds and leases"),
+  created_at: unixSeconds,
+}).meta({ id: "AdminAccount" });
+
+const newAccount = inputFields({ name, tier: tier.optional(), buyback_token: mint.nullable().optional() });
+const accountPatch = inputFields({
   name: name.optional(),
   tier: tier.optional(),
   frozen: z.boolean().optional(),
   buyback_token: mint.nullable().optional(),
 });
 
-const listQuery = pageQuery.extend({ search: name.optional() });
-
-type Shown = Account & { readonly balanceNanoUsd: bigint };
-
-const render = (account: Shown) => ({
-  id: account.id,
-  object: "account",
-  name: account.name,
-  tier: account.tier,
-  frozen: account.frozen,
-  buyback_token: account.buybackToken,
-  balance_usd: formatUsd(account.balanceNanoUsd),
-  available_usd: formatUsd(account.availableNanoUsd),
-  held_usd: formatUsd(account.heldNanoUsd),
-  open_holds: account.openHolds,
-  created_at: unixSeconds(account.createdAt),
-});
-
-interface AccountDeps {
-  readonly money: Money;
-  readonly leases: Leases;
-  readonly keys: Keys;
-  readonly payments: Pick<Payments, "buyback">;
+async function withBalances(money: Money, accounts: readonly Account[]) {
+  const balances = await money.balances(accounts.map(({ id }) => id));
+  return accounts.map((each) => ({ ...each, balanceNanoUsd: balances.get(each.id) ?? each.availableNanoUsd }));
 }
 
-export function accountHandlers({ money, leases, keys, payments: { buyback } }: AccountDeps) {
-  async function withBalances(accounts: readonly Account[]): Promise<Shown[]> {
-    const balances = await money.balances(accounts.map(({ id }) => id));
-    return accounts.map((each) => ({ ...each, balanceNanoUsd: balances.get(each.id) ?? each.availableNanoUsd }));
-  }
-  /** An id finds its account, also one of a payment; anything else is the beginning of a name. */
-  async function read(search: string | undefined, page: Page): Promise<readonly Account[]> {
-    if (search === undefined) return money.accounts(page);
-    const account = /^(acct_|x402:)./.test(search) ? await money.account(search) : undefined;
-    return account ? [account] : money.searchAccounts(search, page);
-  }
-  const show = async (account: Account) => render((await withBalances([account]))[0] as Shown);
+async function withBalance(money: Money, account: Account) {
+  const [shown] = await withBalances(money, [account]);
+  return found(shown, "account");
+}
 
-  return {
-    create: async (req, res) => {
-      const { buyback_token: buybackToken, ...rest } = parse(newAccount, req.body);
-      if (buybackToken != null) buyback.assertEligible(buybackToken);
-      const account = await money.createAccount({ ...rest, buybackToken });
-      res.status(201);
-      return show(account);
+/** An id finds its account, also one of a payment; anything else is the beginning of a name. */
+async function search(money: Money, wanted: string | undefined, page: Page): Promise<readonly Account[]> {
+  if (wanted === undefined) return money.accounts(page);
+  const account = /^(acct_|x402:)./.test(wanted) ? await money.account(wanted) : undefined;
+  return account ? [account] : money.searchAccounts(wanted, page);
+}
+
+function checkToken({ payments: { buyback } }: Pick<AdminDeps, "payments">, token: string | null | undefined): void {
+  if (token != null) buyback.assertEligible(token);
+}
+
+const params = idOf("The account's id");
+
+export const accountRoutes = [
+  route({
+    method: "get",
+    path: "/accounts",
+    operationId: "listAccounts",
+    summary: "Accounts, newest first",
+    query: {
+      ...pageQuery,
+      search: name.optional().describe("An id, or the beginning of names; in the order of names"),
     },
-    list: async (req) => {
-      const { search, ...query } = parse(listQuery, req.query);
+    answers: { 200: "A page" },
+    answer: listOf(account).meta({ id: "AdminAccountList" }),
+    async handle({ money, leases }, { query }) {
       // What no call needs is not to show as held.
       await leases.settleIdle();
-      return renderPage(query, async (page) => withBalances(await read(search, page)), render);
+      return readPage(query, async (page) => withBalances(money, await search(money, query.search, page)));
     },
-    get: async (req) => {
-      await leases.settleIdle(req.params.id);
-      return show(found(await money.account(req.params.id), "account"));
+  }),
+  route({
+    method: "post",
+    path: "/accounts",
+    operationId: "createAccount",
+    summary: "Create an account",
+    body: newAccount,
+    answers: { 201: "The account" },
+    answer: account,
+    async handle(deps, { body }) {
+      checkToken(deps, body.buybackToken);
+      return withBalance(deps.money, await deps.money.createAccount(body));
     },
-    update: async (req) => {
-      const { buyback_token: buybackToken, ...rest } = parse(accountPatch, req.body);
-      if (buybackToken != null) buyback.assertEligible(buybackToken);
-      const account = await money.updateAccount(req.params.id, { ...rest, buybackToken });
-      await keys.epochChanged();
-      return show(account);
+  }),
+  route({
+    method: "get",
+    path: "/accounts/{id}",
+    operationId: "getAccount",
+    summary: "One account with its balance",
+    params,
+    answers: { 200: "The account" },
+    answer: account,
+    async handle({ money, leases }, { params: { id } }) {
+      await leases.settleIdle(id);
+      return withBalance(money, found(await money.account(id), "account"));
     },
-  } satisfies Record<string, Handler>;
-}
+  }),
+  route({
+    method: "patch",
+    path: "/accounts/{id}",
+    operationId: "updateAccount",
+    summary: "Rename, freeze, or change the tier",
+    params,
+    body: accountPatch,
+    answers: { 200: "The account" },
+    answer: account,
+    async handle(deps, { params: { id }, body }) {
+      checkToken(deps, body.buybackToken);
+      const account = await deps.money.updateAccount(id, body);
+      await deps.keys.epochChanged();
+      return withBalance(deps.money, account);
+    },
+  }),
+];

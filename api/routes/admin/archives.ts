@@ -1,51 +1,94 @@
 import { z } from "zod";
-import { type ArchivedMonth, formatUsd, type Money, type RestoreState } from "#money";
-import { pageQuery, parse } from "../../http/input.ts";
-import { found, type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
+import type { ArchivedMonth, Money, RestoreState } from "#money";
+import { fields, inputFields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
+import { found, listOf, pageQuery, readPage, text } from "../../http/page.ts";
+import { idOf, route } from "./route.ts";
 
-export const newRestore = z.strictObject({ account: z.string().min(1).max(200).optional() });
+const archive = fields({
+  id: z.string().describe("The month, `2026-01`"),
+  object: tag("archive"),
+  parts: z.int(),
+  entries: z.int(),
+  amount_usd: usd,
+  bytes: z.int(),
+  archived_at: unixSeconds.nullable().optional(),
+  restore: orNull(
+    fields({
+      state: z.enum(["restoring", "restored", "removing"]),
+      account: orNull(z.string()),
+      parts: z.int().describe("Of the archive's parts, those that are done"),
+    }),
+  ),
+}).meta({ id: "Archive" });
+
 const isMonth = /^\d{4}-(0[1-9]|1[0-2])$/;
 
+const shown = (month: ArchivedMonth, restore: RestoreState | undefined) => ({
+  ...month,
+  amountNanoUsd: month.nanoUsd,
+  restore,
+});
+
+async function find({ archives }: Money, id: string) {
+  const month = isMonth.test(id) ? await archives.find(id) : undefined;
+  return shown(found(month, "archive"), (await archives.restoreStates([id])).get(id));
+}
+
+const params = idOf("The month, such as `2026-01`");
+
 /** Archived months of the ledger. A worker does what is requested here. */
-export function archiveHandlers({ money }: { money: Money }) {
-  const { archives } = money;
-
-  const render = (month: ArchivedMonth, restore: RestoreState | undefined) => ({
-    id: month.id,
-    object: "archive",
-    parts: month.parts,
-    entries: month.entries,
-    amount_usd: formatUsd(month.nanoUsd),
-    bytes: month.bytes,
-    archived_at: month.archivedAt && unixSeconds(month.archivedAt),
-    restore: restore ? { state: restore.state, account: restore.account ?? null, parts: restore.parts } : null,
-  });
-
-  async function show(id: string) {
-    const month = isMonth.test(id) ? await archives.find(id) : undefined;
-    return render(found(month, "archive"), (await archives.restoreStates([id])).get(id));
-  }
-
-  return {
-    list: async (req) => {
-      const list = async (page: Parameters<typeof archives.list>[0]) => {
+export const archiveRoutes = [
+  route({
+    method: "get",
+    path: "/archives",
+    operationId: "listArchives",
+    summary: "Archived months, newest first",
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(archive).meta({ id: "ArchiveList" }),
+    handle: ({ money: { archives } }, { query }) =>
+      readPage(query, async (page) => {
         const months = await archives.list(page);
         const restores = await archives.restoreStates(months.map(({ id }) => id));
-        return months.map((month) => ({ id: month.id, month, restore: restores.get(month.id) }));
-      };
-      return renderPage(parse(pageQuery, req.query), list, ({ month, restore }) => render(month, restore));
+        return months.map((month) => shown(month, restores.get(month.id)));
+      }),
+  }),
+  route({
+    method: "get",
+    path: "/archives/{id}",
+    operationId: "getArchive",
+    summary: "One month, with the progress of its restore",
+    params,
+    answers: { 200: "The archive" },
+    answer: archive,
+    handle: ({ money }, { params: { id } }) => find(money, id),
+  }),
+  route({
+    method: "post",
+    path: "/archives/{id}/restore",
+    operationId: "restoreArchive",
+    summary: "Have a worker copy a month back",
+    params,
+    body: inputFields({ account: text.optional() }),
+    answers: { 202: "The archive" },
+    answer: archive,
+    errors: [409],
+    async handle({ money }, { params: { id }, body: { account } }) {
+      await money.archives.restore(id, account);
+      return find(money, id);
     },
-    get: (req) => show(req.params.id),
-    restore: async (req, res) => {
-      const { account } = parse(newRestore, req.body ?? {});
-      await archives.restore(req.params.id, account);
-      res.status(202);
-      return show(req.params.id);
+  }),
+  route({
+    method: "delete",
+    path: "/archives/{id}/restore",
+    operationId: "removeRestored",
+    summary: "Remove what was restored",
+    params,
+    answers: { 202: "The archive" },
+    answer: archive,
+    async handle({ money }, { params: { id } }) {
+      await money.archives.removeRestored(id);
+      return find(money, id);
     },
-    remove: async (req, res) => {
-      await archives.removeRestored(req.params.id);
-      res.status(202);
-      return show(req.params.id);
-    },
-  } satisfies Record<string, Handler>;
-}
+  }),
+];

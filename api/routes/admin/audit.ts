@@ -1,37 +1,43 @@
 import { z } from "zod";
-import type { Audit, AuditRecord } from "#audit";
-import { pageQuery, parse, wholeNumber } from "../../http/input.ts";
-import { type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
+import { fields, tag, unixSeconds } from "../../http/fields.ts";
+import { timeSpan } from "../../http/input.ts";
+import { listOf, pageQuery, readPage, text } from "../../http/page.ts";
+import { route } from "./route.ts";
 
-const seconds = wholeNumber.pipe(z.int().max(1e11)).transform((at) => new Date(at * 1_000));
-const text = z.string().min(1).max(200);
+const auditRecord = fields({
+  id: z.string(),
+  object: tag("audit_record"),
+  who: z.string().describe("The name of the operator's token"),
+  action: z.string().meta({ example: "POST /accounts/{id}/credits" }),
+  targets: z.array(z.string()).describe("Ids of what was changed or made, and of its account"),
+  changes: z.record(z.string(), z.unknown()).nullable().describe("The request's body"),
+  request_id: z.string(),
+  created_at: unixSeconds,
+  status: z.int().nullable().describe("null: not known; the change may be done or not"),
+  code: z.string().nullable().describe("Of the error"),
+}).meta({ id: "AuditRecord" });
 
-const query = pageQuery.extend({
-  who: text.optional(),
-  action: text.optional(),
-  target: text.optional(),
-  from: seconds.optional(),
-  to: seconds.optional(),
-});
-
-const render = ({ id, who, action, targets, changes, requestId, createdAt, status, code }: AuditRecord) => ({
-  id,
-  object: "audit_record",
-  who,
-  action,
-  targets,
-  changes,
-  request_id: requestId,
-  created_at: unixSeconds(createdAt),
-  status,
-  code,
-});
-
-export function auditHandlers({ audit }: { audit: Pick<Audit, "list"> }) {
-  return {
-    list: async (req) => {
-      const { limit, after, ...filter } = parse(query, req.query);
-      return renderPage({ limit, after }, (page) => audit.list({ ...filter, ...page }), render);
+export const auditRoutes = [
+  route({
+    method: "get",
+    path: "/audit",
+    operationId: "listAuditRecords",
+    summary: "Changes by operators, newest first",
+    query: {
+      ...pageQuery,
+      who: text.optional(),
+      action: text.optional(),
+      target: text.optional().describe("An id that was changed or made, or its account's"),
+      ...timeSpan,
     },
-  } satisfies Record<string, Handler>;
-}
+    answers: { 200: "A page" },
+    answer: listOf(auditRecord).meta({ id: "AuditRecordList" }),
+    handle: ({ audit }, { query: { limit, after, ...filter } }) =>
+      readPage({ limit, after }, async (page) =>
+        (await audit.list({ ...filter, ...page })).map((each) => ({
+          ...each,
+          changes: each.changes as Record<string, unknown> | null,
+        })),
+      ),
+  }),
+];

@@ -1,40 +1,61 @@
 import { z } from "zod";
-import { formatUsd, unitNanoUsd } from "#money";
-import type { Batch, Payments } from "#payments";
-import { pageQuery, parse } from "../../http/input.ts";
-import { type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
+import { unitNanoUsd } from "#money";
+import type { Batch } from "#payments";
+import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
+import { listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
+import { route } from "./route.ts";
 
-const noQuery = z.strictObject({});
-
-const render = (batch: Batch) => ({
-  id: batch.id,
-  object: "batch",
-  token: batch.token,
-  state: batch.state,
-  amount_usd: formatUsd(batch.nanoUsd),
-  entries: batch.entries,
-  created_at: unixSeconds(batch.createdAt),
-  executor: batch.executor ?? null,
-  transaction: batch.signature ?? null,
-  spent_usd: batch.spent === undefined ? null : formatUsd(batch.spent * unitNanoUsd),
-  // In the token's smallest unit, because only the mint knows its decimals.
-  received: batch.received === undefined ? null : String(batch.received),
-  done_at: batch.doneAt ? unixSeconds(batch.doneAt) : null,
+const accrual = fields({ object: tag("accrual"), token: z.string(), amount_usd: usd, entries: z.int() }).meta({
+  id: "Accrual",
 });
 
-export function buybackHandlers({ payments: { buyback } }: { payments: Pick<Payments, "buyback"> }) {
-  return {
-    /** One per token, so there are no pages. */
-    accruals: async (req) => {
-      parse(noQuery, req.query);
-      const data = (await buyback.accrued()).map(({ token, nanoUsd, entries }) => ({
-        object: "accrual",
-        token,
-        amount_usd: formatUsd(nanoUsd),
-        entries,
-      }));
-      return { object: "list", data, has_more: false, next: null };
+const batch = fields({
+  id: z.string(),
+  object: tag("batch"),
+  token: z.string(),
+  state: z.string(),
+  amount_usd: usd,
+  entries: z.int(),
+  created_at: unixSeconds,
+  executor: orNull(z.string()),
+  transaction: orNull(z.string()),
+  spent_usd: orNull(usd),
+  received: orNull(z.string()).describe("In the token's smallest unit"),
+  done_at: orNull(unixSeconds),
+}).meta({ id: "BuybackBatch" });
+
+const shown = (each: Batch) => ({
+  ...each,
+  amountNanoUsd: each.nanoUsd,
+  transaction: each.signature,
+  spentNanoUsd: each.spent === undefined ? null : each.spent * unitNanoUsd,
+  // In the token's smallest unit, because only the mint knows its decimals.
+  received: each.received === undefined ? null : String(each.received),
+});
+
+export const buybackRoutes = [
+  route({
+    method: "get",
+    path: "/buyback/accruals",
+    operationId: "listAccruals",
+    summary: "By token, what is in no batch yet",
+    query: {},
+    answers: { 200: "All of them" },
+    answer: listOf(accrual).meta({ id: "AccrualList" }),
+    async handle({ payments: { buyback } }) {
+      const accrued = await buyback.accrued();
+      return wholeList(accrued.map((each) => ({ ...each, amountNanoUsd: each.nanoUsd })));
     },
-    batches: (req) => renderPage(parse(pageQuery, req.query), (page) => buyback.list(page), render),
-  } satisfies Record<string, Handler>;
-}
+  }),
+  route({
+    method: "get",
+    path: "/buyback/batches",
+    operationId: "listBatches",
+    summary: "Purchases, newest first",
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(batch).meta({ id: "BuybackBatchList" }),
+    handle: ({ payments: { buyback } }, { query }) =>
+      readPage(query, async (page) => (await buyback.list(page)).map(shown)),
+  }),
+];

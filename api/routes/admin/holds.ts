@@ -1,24 +1,36 @@
-import { formatUsd, type Leases, type ListedHold, type Money } from "#money";
-import { pageQuery, parse } from "../../http/input.ts";
-import { type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
+import { z } from "zod";
+import { fields, unixSeconds, usd } from "../../http/fields.ts";
+import { listOf, pageQuery, readPage } from "../../http/page.ts";
+import { route } from "./route.ts";
 
-const render = ({ hold, account, isLease, nanoUsd, heldAt, expiresAt }: ListedHold) => ({
-  id: hold,
-  object: isLease ? "lease" : "hold",
-  account,
-  amount_usd: formatUsd(nanoUsd),
-  held_at: unixSeconds(heldAt),
-  expires_at: unixSeconds(expiresAt),
-});
+const hold = fields({
+  id: z.string().describe("The request's or the lease's"),
+  object: z.enum(["hold", "lease"]),
+  account: z.string(),
+  amount_usd: usd,
+  held_at: unixSeconds,
+  expires_at: unixSeconds,
+}).meta({ id: "Hold" });
 
-/** What is held for calls that run: a hold is of one call, a lease of many. */
-export function holdHandlers({ money, leases }: { money: Money; leases: Leases }) {
-  return {
-    /** Oldest first, unlike other lists. */
-    list: async (req) => {
-      const page = parse(pageQuery, req.query);
+export const holdRoutes = [
+  route({
+    method: "get",
+    path: "/holds",
+    operationId: "listHolds",
+    summary: "What is held for calls that run, oldest first",
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(hold).meta({ id: "HoldList" }),
+    async handle({ money, leases }, { query }) {
       await leases.settleIdle();
-      return renderPage(page, money.listHolds, render);
+      const { data, ...page } = await readPage(query, money.listHolds);
+      const shown = data.map((each) => ({
+        ...each,
+        id: each.hold,
+        object: each.isLease ? ("lease" as const) : ("hold" as const),
+        amountNanoUsd: each.nanoUsd,
+      }));
+      return { ...page, data: shown };
     },
-  } satisfies Record<string, Handler>;
-}
+  }),
+];

@@ -1,22 +1,58 @@
-import type { Keys } from "#keys";
-import type { Money } from "#money";
-import { pageQuery, parse } from "../../http/input.ts";
-import { found, type Handler, renderPage } from "../../http/json-routes.ts";
-import { keyPatch, newKey, renderKey, renderListed, toPatch } from "../key-object.ts";
+import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
+import { key, keyPatch, keyWithSecret, listedKey, newKey, withSpent } from "../key-object.ts";
+import { idOf, route } from "./route.ts";
 
-export function keyHandlers({ keys, money }: { keys: Keys; money: Money }) {
-  return {
-    issue: async (req, res) => {
-      const { key, secret } = await keys.issue(req.params.id, toPatch(parse(newKey, req.body)));
-      res.status(201);
-      return { ...renderKey(key), key: secret };
+const ofAccount = idOf("The account's id");
+const ofKey = idOf("The key's id");
+
+export const keyRoutes = [
+  route({
+    method: "get",
+    path: "/accounts/{id}/keys",
+    operationId: "listKeys",
+    summary: "The account's keys, newest first",
+    params: ofAccount,
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(listedKey).meta({ id: "ListedKeyList" }),
+    async handle({ keys, money }, { params, query }) {
+      const { id } = found(await money.account(params.id), "account");
+      return readPage(query, async (page) => (await keys.list(id, page)).map(withSpent));
     },
-    list: async (req) => {
-      const page = parse(pageQuery, req.query);
-      const { id } = found(await money.account(req.params.id), "account");
-      return renderPage(page, (more) => keys.list(id, more), renderListed);
+  }),
+  route({
+    method: "post",
+    path: "/accounts/{id}/keys",
+    operationId: "createKey",
+    summary: "Create a key; the answer has its secret, only this once",
+    params: ofAccount,
+    body: newKey,
+    answers: { 201: "The key and its secret" },
+    answer: keyWithSecret,
+    async handle({ keys }, { params: { id }, body }) {
+      const { key, secret } = await keys.issue(id, body);
+      return { ...key, key: secret };
     },
-    update: async (req) => renderKey(await keys.update(req.params.id, toPatch(parse(keyPatch, req.body)))),
-    revoke: async (req) => renderKey(await keys.revoke(req.params.id)),
-  } satisfies Record<string, Handler>;
-}
+  }),
+  route({
+    method: "patch",
+    path: "/keys/{id}",
+    operationId: "updateKey",
+    summary: "Change a key",
+    params: ofKey,
+    body: keyPatch,
+    answers: { 200: "The key" },
+    answer: key,
+    handle: ({ keys }, { params: { id }, body }) => keys.update(id, body),
+  }),
+  route({
+    method: "delete",
+    path: "/keys/{id}",
+    operationId: "revokeKey",
+    summary: "Revoke a key, within a second in every instance",
+    params: ofKey,
+    answers: { 200: "The revoked key" },
+    answer: key,
+    handle: ({ keys }, { params: { id } }) => keys.revoke(id),
+  }),
+];

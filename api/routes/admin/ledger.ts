@@ -1,39 +1,40 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
-import { entryKinds, formatUsd, type Leases, type Money, requestStatuses } from "#money";
-import type { Refusal, Refusals } from "#refusals";
-import { pageQuery, parse, timeSpan, usd, wholeNumber } from "../../http/input.ts";
-import { found, type Handler, renderCalls, renderPage, unixSeconds } from "../../http/json-routes.ts";
-import { renderEntry, renderMovement } from "./render.ts";
+import { entryKinds, requestStatuses } from "#money";
+import type { Refusal } from "#refusals";
+import { fields, inputFields, orNull, usd, usdInput } from "../../http/fields.ts";
+import { flag, timeSpan, wholeNumber } from "../../http/input.ts";
+import { defaultLimit, found, listOf, pageOfCalls, pageQuery, readPage, text } from "../../http/page.ts";
+import { entry, shownEntry, shownMovement } from "./entry.ts";
+import { idOf, route } from "./route.ts";
 
-export const newCredit = z.strictObject({
-  amount_usd: usd,
+const entryList = listOf(entry).meta({ id: "AdminEntryList" });
+const ofAccount = idOf("The account's id");
+
+const newCredit = inputFields({
+  amount_usd: usdInput,
   idempotency_key: z.string().min(1).max(255),
   reason: z.string().min(1).max(1000).optional(),
 });
-const ledgerQuery = pageQuery.extend({
-  kind: z.enum(entryKinds).optional(),
-  restored: z.enum(["true", "false"]).optional(),
-});
-const text = z.string().min(1).max(200).optional();
-const requestsQuery = pageQuery.extend({
-  account: text,
-  key: text,
-  model: text,
-  endpoint: text,
-  status: z.enum(requestStatuses).optional(),
-  code: text,
-  upstream: text,
-  ...timeSpan,
-});
-const checkQuery = z.strictObject({
-  full: z.enum(["true", "false"]).optional(),
-  pages: wholeNumber.pipe(z.int().min(1).max(1_000)).optional(),
-  after: pageQuery.shape.after,
-});
+
+const check = fields({
+  ok: z.boolean(),
+  accounts: z.int(),
+  difference_usd: usd,
+  open_holds: z.int(),
+  overdue_holds: z.int(),
+  oldest_open_hold_seconds: z.int(),
+  undecided: z.int(),
+  of_accounts: z.int().describe("About how many accounts there are"),
+  next: orNull(z.string()).describe("null: all accounts are checked. Else the `after` of the next part"),
+}).meta({ id: "LedgerCheck", description: "Of the accounts that this part checked" });
+
+type Filter = {
+  readonly [Name in "account" | "key" | "model" | "endpoint" | "upstream" | "code" | "status"]?: unknown;
+};
 
 /** What has no index of its own needs a filter beside it that has one. */
-function requireIndex(query: z.infer<typeof requestsQuery>): void {
+function requireIndex(query: Filter): void {
   if (query.account !== undefined) return;
   if (query.key !== undefined) throw invalidValue("key", "key: needs its account beside it.");
   const hasIndex = query.code !== undefined || query.status === "failed" || query.status === "cancelled";
@@ -43,85 +44,124 @@ function requireIndex(query: z.infer<typeof requestsQuery>): void {
 }
 
 /** It is not in the ledger, and shown as an entry of a call would be. */
-const renderRefusal = ({ requestId: id, account, key, endpoint, status, code, createdAt }: Refusal) => ({
+const shownRefusal = ({ requestId: id, account, key, endpoint, status, code, createdAt }: Refusal) => ({
   id,
-  object: "entry",
   account,
-  kind: "usage",
-  amount_usd: formatUsd(0n),
-  created_at: unixSeconds(createdAt),
+  kind: "usage" as const,
+  amountNanoUsd: 0n,
+  createdAt,
   request: {
     key,
     endpoint,
-    model: null,
-    upstream: null,
     attempts: [],
-    status: "refused",
+    status: "refused" as const,
     error: code,
-    http_status: status,
+    httpStatus: status,
     usage: {},
     estimated: false,
-    queue_ms: null,
-    first_token_ms: null,
-    total_ms: 0,
-    shortfall_usd: formatUsd(0n),
+    totalMs: 0,
+    shortfallNanoUsd: 0n,
   },
 });
 
-interface LedgerDeps {
-  readonly money: Money;
-  readonly leases: Leases;
-  readonly refusals: Pick<Refusals, "findOfAll">;
-}
-
-export function ledgerHandlers({ money, leases, refusals }: LedgerDeps) {
-  return {
-    credit: async (req, res) => {
-      const { amount_usd: amountNanoUsd, idempotency_key: idempotencyKey, reason } = parse(newCredit, req.body);
-      const credit = { amountNanoUsd, idempotencyKey, ...(reason !== undefined && { reason }) };
+export const ledgerRoutes = [
+  route({
+    method: "post",
+    path: "/accounts/{id}/credits",
+    operationId: "createCredit",
+    summary: "Add to a balance, once for each idempotency_key",
+    description: "A negative amount takes back, and is a 409 if more than is available.",
+    params: ofAccount,
+    body: newCredit,
+    answers: { 200: "The entry that the key had made before", 201: "The new entry" },
+    answer: entry,
+    errors: [409],
+    async handle({ money, leases }, { params: { id }, body: credit, res }) {
       // What no call needs can be taken back.
-      if (amountNanoUsd < 0n) await leases.settleIdle(req.params.id);
-      return renderMovement(res, await money.credit(req.params.id, credit));
+      if (credit.amountNanoUsd < 0n) await leases.settleIdle(id);
+      return shownMovement(res, await money.credit(id, credit));
     },
-    list: async (req) => {
-      const { kind, restored, ...page } = parse(ledgerQuery, req.query);
-      const list = restored === "true" ? money.archives.restoredEntries : money.ledger;
-      const { id } = found(await money.account(req.params.id), "account");
-      return renderPage(
-        page,
-        (more) => list(id, { ...more, kind }),
-        (entry) => renderEntry(entry),
-      );
+  }),
+  route({
+    method: "get",
+    path: "/accounts/{id}/ledger",
+    operationId: "listEntries",
+    summary: "The account's ledger, newest first",
+    params: ofAccount,
+    query: {
+      ...pageQuery,
+      kind: z.enum(entryKinds).optional(),
+      restored: flag.optional().describe("Those of the archive"),
     },
-    request: async (req) => {
-      const { id } = req.params;
-      const entry = (await money.findEntry(id)) ?? (await money.archives.restoredEntry(id));
-      if (!entry) return renderRefusal(found(await refusals.findOfAll(id), "request"));
-      return renderEntry(entry, (await money.refundedAmong([entry])).has(entry));
+    answers: { 200: "A page" },
+    answer: entryList,
+    async handle({ money }, { params, query: { kind, restored, ...query } }) {
+      const list = restored ? money.archives.restoredEntries : money.ledger;
+      const { id } = found(await money.account(params.id), "account");
+      return readPage(query, async (page) => (await list(id, { ...page, kind })).map((each) => shownEntry(each)));
     },
-    requests: async (req) => {
-      const query = parse(requestsQuery, req.query);
+  }),
+  route({
+    method: "get",
+    path: "/requests",
+    operationId: "listRequests",
+    summary: "Calls of all accounts, newest first",
+    description:
+      "A page may be short, or empty, while `has_more` is true: what no index has is compared with some thousand calls. Over all accounts `model`, `endpoint` and `upstream` need `code`, or `status` with `failed` or `cancelled`, beside them.",
+    query: {
+      ...pageQuery,
+      account: text.optional(),
+      key: text.optional().describe("Needs its account beside it"),
+      model: text.optional(),
+      endpoint: text.optional(),
+      status: z.enum(requestStatuses).optional(),
+      code: text.optional(),
+      upstream: text.optional(),
+      ...timeSpan,
+    },
+    answers: { 200: "A page" },
+    answer: entryList,
+    async handle({ money }, { query: { limit = defaultLimit, ...query } }) {
       requireIndex(query);
-      const page = await money.findCalls(query);
+      const page = await money.findCalls({ ...query, limit });
       const refunded = await money.refundedAmong(page.calls);
-      return renderCalls(page, (entry) => renderEntry(entry, refunded.has(entry)));
+      return pageOfCalls(page, (call) => shownEntry(call, refunded.has(call)));
     },
-    check: async (req) => {
-      const { full, pages, after } = parse(checkQuery, req.query);
+  }),
+  route({
+    method: "get",
+    path: "/requests/{id}",
+    operationId: "getRequest",
+    summary: "The entry of one call, also a restored one, or a request that was refused in the last 24 hours",
+    params: idOf("The `x-request-id` of the call"),
+    answers: { 200: "The entry" },
+    answer: entry,
+    async handle({ money, refusals }, { params: { id } }) {
+      const made = (await money.findEntry(id)) ?? (await money.archives.restoredEntry(id));
+      if (!made) return shownRefusal(found(await refusals.findOfAll(id), "request"));
+      return shownEntry(made, (await money.refundedAmong([made])).has(made));
+    },
+  }),
+  route({
+    method: "get",
+    path: "/ledger/check",
+    operationId: "checkLedger",
+    summary: "Compares credits less costs with the balances",
+    description: "The sums of the parts are those of all accounts.",
+    query: {
+      full: flag.optional().describe("Reads every entry, not only those since the last checkpoint"),
+      pages: wholeNumber(z.int().min(1).max(1_000))
+        .optional()
+        .describe("Ends after so many pages of 1,000 accounts; default: all"),
+      after: text.optional().describe("`next` of the part before"),
+    },
+    answers: { 200: "What was found" },
+    answer: check,
+    async handle({ money, leases }, { query: { full = false, pages, after } }) {
       await leases.settleIdle();
       const part = { ...(pages !== undefined && { maxPages: pages }), ...(after !== undefined && { after }) };
-      const [check, all] = await Promise.all([money.check({ full: full === "true", ...part }), money.countAccounts()]);
-      return {
-        ok: check.ok,
-        accounts: check.accounts,
-        difference_usd: formatUsd(check.differenceNanoUsd),
-        open_holds: check.openHolds,
-        overdue_holds: check.overdueHolds,
-        oldest_open_hold_seconds: check.oldestOpenHoldSeconds,
-        undecided: check.undecided,
-        of_accounts: all,
-        next: check.next ?? null,
-      };
+      const [checked, ofAccounts] = await Promise.all([money.check({ full, ...part }), money.countAccounts()]);
+      return { ...checked, ofAccounts };
     },
-  } satisfies Record<string, Handler>;
-}
+  }),
+];

@@ -1,53 +1,79 @@
 import { z } from "zod";
-import { formatUsd } from "#money";
-import type { Payments, UnusedPayment } from "#payments";
-import { pageQuery, parse, usd } from "../../http/input.ts";
-import { type Handler, renderPage, unixSeconds } from "../../http/json-routes.ts";
-import { renderMovement } from "./render.ts";
+import { fields, inputFields, tag, unixSeconds, usd, usdInput } from "../../http/fields.ts";
+import { flag } from "../../http/input.ts";
+import { listOf, pageQuery, readPage } from "../../http/page.ts";
+import { entry, shownMovement } from "./entry.ts";
+import { idOf, route } from "./route.ts";
 
-/** `true`: only payments that the payer can no longer use. */
-const over = z
-  .enum(["true", "false"])
-  .default("false")
-  .transform((text) => text === "true");
-const listQuery = pageQuery.extend({ over });
-const totalQuery = z.strictObject({ over });
+const owed = fields({
+  id: z.string(),
+  object: tag("owed"),
+  account: z.string(),
+  payer: z.string().nullable(),
+  transaction: z.string().nullable(),
+  paid_usd: usd,
+  owed_usd: usd,
+  paid_at: unixSeconds,
+  good_until: unixSeconds,
+}).meta({ id: "Owed" });
 
-export const newRefund = z.strictObject({
-  amount_usd: usd,
+const owedTotal = fields({ object: tag("owed_total"), owed_usd: usd, payments: z.int() }).meta({ id: "OwedTotal" });
+
+const newRefund = inputFields({
+  amount_usd: usdInput,
   transaction: z.string().max(100),
   reason: z.string().min(1).max(1000).optional(),
 });
 
-const render = (payment: UnusedPayment) => ({
-  id: payment.memo,
-  object: "owed",
-  account: payment.account,
-  payer: payment.payer || null,
-  transaction: payment.transaction || null,
-  paid_usd: formatUsd(payment.paidNanoUsd),
-  owed_usd: formatUsd(payment.unusedNanoUsd),
-  paid_at: unixSeconds(payment.paidAt),
-  good_until: unixSeconds(payment.usableUntil),
-});
+const over = flag.optional().describe("Only what its payer can no longer use");
 
 /** Unused remainders of payments on chain, and their refunds. */
-export function owedHandlers({ payments: { unused } }: { payments: Pick<Payments, "unused"> }) {
-  return {
-    /** Ordered by id, unlike other lists, which are newest first. */
-    list: (req) => {
-      const { over: expiredOnly, ...page } = parse(listQuery, req.query);
-      const read = async (more: typeof page) =>
-        (await unused.list({ ...more, expiredOnly })).map((each) => ({ ...each, id: each.memo }));
-      return renderPage(page, read, render);
+export const owedRoutes = [
+  route({
+    method: "get",
+    path: "/owed",
+    operationId: "listOwed",
+    summary: "Unused amounts of x402 payments, in the order of their ids",
+    query: { ...pageQuery, over },
+    answers: { 200: "A page" },
+    answer: listOf(owed).meta({ id: "OwedList" }),
+    handle: ({ payments: { unused } }, { query: { over: expiredOnly = false, ...query } }) =>
+      readPage(query, async (page) =>
+        (await unused.list({ ...page, expiredOnly })).map((payment) => ({
+          ...payment,
+          id: payment.memo,
+          payer: payment.payer || null,
+          transaction: payment.transaction || null,
+          owedNanoUsd: payment.unusedNanoUsd,
+          goodUntil: payment.usableUntil,
+        })),
+      ),
+  }),
+  route({
+    method: "get",
+    path: "/owed/total",
+    operationId: "getOwedTotal",
+    summary: "Their sum",
+    query: { over },
+    answers: { 200: "The sum" },
+    answer: owedTotal,
+    async handle({ payments: { unused } }, { query: { over: expiredOnly = false } }) {
+      const { nanoUsd, payments } = await unused.total({ expiredOnly });
+      return { owedNanoUsd: nanoUsd, payments };
     },
-    total: async (req) => {
-      const { nanoUsd, payments } = await unused.total({ expiredOnly: parse(totalQuery, req.query).over });
-      return { object: "owed_total", owed_usd: formatUsd(nanoUsd), payments };
+  }),
+  route({
+    method: "post",
+    path: "/owed/{id}/refunds",
+    operationId: "recordRefund",
+    summary: "Record what was paid back on chain, once a transaction",
+    params: idOf("The payment's id"),
+    body: newRefund,
+    answers: { 200: "The entry that the transaction had made before", 201: "The new entry" },
+    answer: entry,
+    errors: [409],
+    async handle({ payments: { unused } }, { params: { id }, body: { amountNanoUsd: nanoUsd, ...refund }, res }) {
+      return shownMovement(res, await unused.refund(id, { ...refund, nanoUsd }));
     },
-    refund: async (req, res) => {
-      const { amount_usd: nanoUsd, transaction, reason } = parse(newRefund, req.body);
-      return renderMovement(res, await unused.refund(req.params.id, { nanoUsd, transaction, reason }));
-    },
-  } satisfies Record<string, Handler>;
-}
+  }),
+];

@@ -1,85 +1,126 @@
 import { z } from "zod";
-import type { Catalog, Model, Upstream } from "#catalog";
+import type { Catalog } from "#catalog";
 import { noCapacity } from "#errors";
 import type { WorkerRegistry } from "#jobs";
 import { isListed } from "../../admission/model.ts";
-import { parse } from "../../http/input.ts";
-import type { Handler } from "../../http/json-routes.ts";
-
-const noQuery = z.strictObject({});
-/** These lists are as long as the catalog, or as there are processes, so they have no pages. */
-const list = (data: readonly object[]) => ({ object: "list", data, has_more: false, next: null });
+import { fields, orNull, tag, unixSeconds, unixSecondsOfMs } from "../../http/fields.ts";
+import { listOf, wholeList } from "../../http/page.ts";
+import { route } from "./route.ts";
 
 /** Worker processes, the upstreams that they call, and the models that those serve: as each worker says every second. */
-export function workerHandlers({ registry, catalog }: { registry: WorkerRegistry; catalog: Catalog }) {
-  function liveWorkers() {
-    const workers = registry.workers();
-    if (!workers) throw noCapacity("The workers cannot be read right now: Redis does not answer.", 1);
-    return workers;
-  }
 
-  const served = Map.groupBy(
-    catalog.list().flatMap((model) => model.upstreams.map(({ upstream }) => ({ upstream, id: model.id }))),
-    ({ upstream }) => upstream,
+export const state = z.enum(["ready", "open", "no key"]).describe("`open`: the circuit breaker is");
+
+const worker = fields({
+  id: z.string(),
+  object: tag("worker"),
+  version: orNull(z.string()),
+  started_at: orNull(unixSecondsOfMs),
+  catalog: z.string(),
+  same_catalog: z.boolean().describe("It has this API instance's catalog"),
+  pools: z.record(z.string(), z.object({ free: z.int(), running: z.int() })),
+  upstreams: z.record(z.string(), state),
+}).meta({ id: "Worker" });
+
+const upstream = fields({
+  id: z.string(),
+  object: tag("upstream"),
+  provider: z.string(),
+  state: state.describe("The best among the workers"),
+  workers: fields({ ready: z.int(), open: z.int(), no_key: z.int() }),
+  models: z.array(z.string()),
+  base_url: orNull(z.string()),
+  concurrency: orNull(z.int()).describe("Calls at once from one worker process"),
+}).meta({ id: "Upstream" });
+
+const catalogModel = fields({
+  id: z.string(),
+  object: tag("catalog_model"),
+  name: z.string(),
+  owned_by: z.string(),
+  type: z.string(),
+  endpoint: z.string(),
+  listed: z.boolean().describe("Some worker has the key of one of its upstreams"),
+  deprecated_at: z.int().describe("unix seconds").nullable(),
+  elite_discount_bps: z.int(),
+  pricing: z.record(z.string(), z.object({ unit: z.string(), list_usd: z.string(), elite_usd: z.string() })),
+  upstreams: z
+    .array(z.object({ id: z.string(), model: z.string().describe("Its name there"), state }))
+    .describe("In the order in which they are tried"),
+}).meta({ id: "CatalogModel" });
+
+function liveWorkers(registry: WorkerRegistry) {
+  const workers = registry.workers();
+  if (!workers) throw noCapacity("The workers cannot be read right now: Redis does not answer.", 1);
+  return workers;
+}
+
+/** The ids of the models that each upstream serves. */
+const modelsByUpstream = (catalog: Catalog) =>
+  Map.groupBy(
+    catalog.list().flatMap((model) => model.upstreams.map((each) => ({ upstream: each.upstream, id: model.id }))),
+    (each) => each.upstream,
   );
 
-  function showUpstream({ id, provider, baseUrl, concurrency }: Upstream) {
-    const states = liveWorkers().flatMap(({ upstreams }) => upstreams[id] ?? []);
-    const count = (state: string) => states.filter((each) => each === state).length;
-    return {
-      id,
-      object: "upstream",
-      provider,
-      state: registry.upstream(id),
-      workers: { ready: count("ready"), open: count("open"), no_key: count("no key") },
-      models: served.get(id)?.map((model) => model.id) ?? [],
-      base_url: baseUrl ?? null,
-      concurrency: concurrency ?? null,
-    };
-  }
-
-  const showModel = (model: Model) => ({
-    id: model.id,
-    object: "catalog_model",
-    name: model.name,
-    owned_by: model.ownedBy,
-    type: model.type,
-    endpoint: model.endpoint,
-    listed: isListed(registry, model),
-    deprecated_at: model.deprecatedAt,
-    elite_discount_bps: model.eliteDiscountBps,
-    pricing: catalog.pricing(model),
-    upstreams: model.upstreams.map((each) => ({
-      id: each.upstream,
-      model: each.model,
-      state: registry.upstream(each.upstream),
-    })),
-  });
-
-  return {
-    list: async (req) => {
-      parse(noQuery, req.query);
+/** These lists are as long as the catalog, or as there are processes, so they have no pages. */
+export const workerRoutes = [
+  route({
+    method: "get",
+    path: "/workers",
+    operationId: "listWorkers",
+    summary: "Live worker processes",
+    query: {},
+    answers: { 200: "All of them" },
+    answer: listOf(worker).meta({ id: "WorkerList" }),
+    async handle({ registry }) {
       const { hash } = registry.catalog();
-      return list(
-        liveWorkers().map((worker) => ({
-          id: worker.id,
-          object: "worker",
-          version: worker.version ?? null,
-          started_at: worker.startedAt === undefined ? null : Math.floor(worker.startedAt / 1_000),
-          catalog: worker.catalog,
-          same_catalog: worker.catalog === hash,
-          pools: worker.pools,
-          upstreams: worker.upstreams,
+      return wholeList(liveWorkers(registry).map((each) => ({ ...each, sameCatalog: each.catalog === hash })));
+    },
+  }),
+  route({
+    method: "get",
+    path: "/upstreams",
+    operationId: "listUpstreams",
+    summary: "The catalog's upstreams, with their state",
+    query: {},
+    answers: { 200: "All of them" },
+    answer: listOf(upstream).meta({ id: "UpstreamList" }),
+    async handle({ registry, catalog }) {
+      const workers = liveWorkers(registry);
+      const served = modelsByUpstream(catalog);
+      const shown = [...catalog.upstreams.values()].map((each) => {
+        const states = workers.flatMap(({ upstreams }) => upstreams[each.id] ?? []);
+        const count = (wanted: string) => states.filter((one) => one === wanted).length;
+        return {
+          ...each,
+          state: registry.upstream(each.id),
+          workers: { ready: count("ready"), open: count("open"), noKey: count("no key") },
+          models: served.get(each.id)?.map(({ id }) => id) ?? [],
+        };
+      });
+      return wholeList(shown);
+    },
+  }),
+  route({
+    method: "get",
+    path: "/catalog",
+    operationId: "listCatalog",
+    summary: "The catalog's models, with the state of their upstreams",
+    query: {},
+    answers: { 200: "All of them" },
+    answer: listOf(catalogModel).meta({ id: "CatalogModelList" }),
+    async handle({ registry, catalog }) {
+      const shown = catalog.list().map((model) => ({
+        ...model,
+        listed: isListed(registry, model),
+        pricing: catalog.pricing(model),
+        upstreams: model.upstreams.map((each) => ({
+          id: each.upstream,
+          model: each.model,
+          state: registry.upstream(each.upstream),
         })),
-      );
+      }));
+      return wholeList(shown);
     },
-    upstreams: async (req) => {
-      parse(noQuery, req.query);
-      return list([...catalog.upstreams.values()].map(showUpstream));
-    },
-    catalog: async (req) => {
-      parse(noQuery, req.query);
-      return list(catalog.list().map(showModel));
-    },
-  } satisfies Record<string, Handler>;
-}
+  }),
+];

@@ -3,13 +3,13 @@ import { insufficientScope, invalidApiKey } from "#errors";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
-import { noSuchRoute } from "../../http/errors.ts";
+import { databaseUnavailable, noSuchRoute } from "../../http/errors.ts";
 import { localsOf } from "../../http/headers.ts";
-import { databaseUnavailable, jsonRoutes } from "../../http/json-routes.ts";
-import { type OwnDeps, ownHandlers } from "./own.ts";
+import { routerOf } from "../../http/route.ts";
+import { type OwnDeps, ownRoutes } from "./own.ts";
 import { pageRoutes } from "./pages.ts";
 import { pageHeaders, sameOriginWrites } from "./policy.ts";
-import { createIdentify, type SessionDeps, type SignedIn, sessionHandlers } from "./session.ts";
+import { createIdentify, type SessionDeps, type SignedIn, sessionRoutes } from "./session.ts";
 
 export interface DashboardDeps extends SessionDeps, OwnDeps {
   readonly bodyBudget: ByteBudget;
@@ -31,9 +31,9 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
   const router = Router();
   router.use(pageHeaders(deps), sameOriginWrites(deps.publicUrl));
 
-  const session = sessionHandlers(deps);
-  const route = jsonRoutes(router, { ...deps, payerOf: () => "anonymous", authorize: noStore });
-  route("/session", { post: session.create, get: session.get, delete: session.end });
+  const { bodyBudget, clock } = deps;
+  const authorize = (_req: Request, res: Response) => void res.set("cache-control", "no-store");
+  router.use(routerOf(sessionRoutes, deps, { bodyBudget, clock, authorize, payerOf: () => "anonymous" }));
 
   const api = Router();
   const identify = createIdentify(deps);
@@ -56,15 +56,18 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
     localsOf(res).sessionCaller = caller;
     next();
   });
-  /** As for the account's own interface: its answers cost reads of the stores. */
-  const counted: RequestHandler<{ id: string }> = async (_req, res, next) => {
-    await deps.keys.countAccountRequest(callerOf(res), localsOf(res).requestId);
-    next();
-  };
-  const own = ownHandlers(deps);
-  const ownRoute = jsonRoutes(api, { ...deps, payerOf: callerOf, authorize: counted });
-  ownRoute("/running", { get: (req, res) => own.running(req, callerOf(res)) });
-  ownRoute("/files", { get: (req, res) => own.files(req, callerOf(res)) });
+  const own = routerOf(ownRoutes, deps, {
+    bodyBudget,
+    clock,
+    payerOf: (caller) => caller,
+    async authorize(_req, res) {
+      const caller = callerOf(res);
+      // As for the account's own interface: its answers cost reads of the stores.
+      await deps.keys.countAccountRequest(caller, localsOf(res).requestId);
+      return caller;
+    },
+  });
+  api.use(own);
   api.use(callers);
   api.use(noSuchRoute);
   router.use("/api", api);
@@ -77,8 +80,3 @@ const signedInOf = ({ locals }: Response) => (locals as { signedIn: SignedIn }).
 
 /** Set before every route that asks. */
 const callerOf = (res: Response) => localsOf(res).sessionCaller as Caller;
-
-const noStore: RequestHandler<{ id: string }> = (_req, res, next) => {
-  res.set("cache-control", "no-store");
-  next();
-};

@@ -1,9 +1,10 @@
-import type { Request } from "express";
+import { z } from "zod";
 import type { Files } from "#files";
 import type { Caller } from "#keys";
-import { pageQuery, parse } from "../../http/input.ts";
-import { renderPage } from "../../http/json-routes.ts";
-import type { RunningCall, RunningCalls } from "../../open-calls/index.ts";
+import { fields, tag, unixSecondsOfMs } from "../../http/fields.ts";
+import { listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
+import { routeOf } from "../../http/route.ts";
+import type { RunningCalls } from "../../open-calls/index.ts";
 
 export interface OwnDeps {
   readonly running: Pick<RunningCalls, "list">;
@@ -11,43 +12,67 @@ export interface OwnDeps {
   readonly publicUrl: () => string;
 }
 
-/** What only the page asks for: calls that one waits for, and the files that they made. */
-export function ownHandlers({ running, files, publicUrl }: OwnDeps) {
-  return {
-    running: async (_req: Pick<Request, "query">, caller: Caller) => ({
-      object: "list",
-      data: (await running.list(caller)).map(renderRunning),
-      has_more: false,
-      next: null,
-    }),
-
-    files: ({ query }: Pick<Request, "query">, { account }: Caller) =>
-      renderPage(
-        parse(pageQuery, query),
-        (page) => files.generated.list(account, page),
-        ({ id, requestId, contentType, bytes, createdAt, expiresAt }) => ({
-          id,
-          object: "file",
-          request: requestId,
-          type: contentType,
-          bytes,
-          created_at: Math.floor(createdAt / 1_000),
-          expires_at: Math.floor(expiresAt / 1_000),
-          url: `${publicUrl()}/media/${id}`,
-        }),
-      ),
-  };
-}
-
-const renderRunning = ({ id, key, endpoint, model, pool, position, startedAt, elapsedMs }: RunningCall) => ({
-  id,
-  object: "running_call",
-  key,
-  endpoint,
-  model,
-  pool,
-  stage: position === null ? "running" : "waiting",
-  position,
-  started_at: Math.floor(startedAt / 1_000),
-  elapsed_ms: Math.round(elapsedMs),
+const runningCall = fields({
+  id: z.string(),
+  object: tag("running_call"),
+  key: z.string(),
+  endpoint: z.string(),
+  model: z.string(),
+  pool: z.string(),
+  stage: z.enum(["running", "waiting"]),
+  position: z.int().nullable(),
+  started_at: unixSecondsOfMs,
+  elapsed_ms: z.int(),
 });
+
+const file = fields({
+  id: z.string(),
+  object: tag("file"),
+  request: z.string(),
+  type: z.string(),
+  bytes: z.int(),
+  created_at: unixSecondsOfMs,
+  expires_at: unixSecondsOfMs,
+  url: z.string(),
+});
+
+const route = routeOf<OwnDeps, Caller>();
+
+/** What only the page asks for: calls that one waits for, and the files that they made. */
+export const ownRoutes = [
+  route({
+    method: "get",
+    path: "/running",
+    operationId: "listRunning",
+    summary: "Calls for images and media that are in flight, newest first",
+    answers: { 200: "The calls" },
+    answer: listOf(runningCall),
+    async handle({ running }, { who: caller }) {
+      const calls = await running.list(caller);
+      const shown = calls.map((call) => ({
+        ...call,
+        stage: call.position === null ? ("running" as const) : ("waiting" as const),
+        elapsedMs: Math.round(call.elapsedMs),
+      }));
+      return wholeList(shown);
+    },
+  }),
+  route({
+    method: "get",
+    path: "/files",
+    operationId: "listFiles",
+    summary: "Generated files that have not expired, newest first",
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(file),
+    handle: ({ files, publicUrl }, { who: { account }, query }) =>
+      readPage(query, async (page) =>
+        (await files.generated.list(account, page)).map((each) => ({
+          ...each,
+          request: each.requestId,
+          type: each.contentType,
+          url: `${publicUrl()}/media/${each.id}`,
+        })),
+      ),
+  }),
+];

@@ -1,13 +1,14 @@
 import type { Request } from "express";
 import { z } from "zod";
 import { invalidApiKey, ServiceError } from "#errors";
-import type { Caller, Keys } from "#keys";
+import { type Caller, type Keys, scopes } from "#keys";
 import type { Money } from "#money";
 import type { Logger } from "#platform/logger";
 import { type Session, type Sessions, sessionLifeMs } from "#sessions";
+import { fields, tag, unixSeconds } from "../../http/fields.ts";
 import { addressOf, localsOf } from "../../http/headers.ts";
-import { parse } from "../../http/input.ts";
-import { found, type Handler, unixSeconds } from "../../http/json-routes.ts";
+import { found } from "../../http/page.ts";
+import { type RouteCall, routeOf } from "../../http/route.ts";
 import type { AdminTokens } from "../admin/index.ts";
 
 export interface SessionDeps {
@@ -67,93 +68,124 @@ export function createIdentify({ sessions, keys, tokens }: Pick<SessionDeps, "se
   };
 }
 
-export function sessionHandlers(deps: SessionDeps) {
-  const { sessions, keys, money, tokens, publicUrl, log } = deps;
-  const identify = createIdentify(deps);
+const sessionObject = fields({
+  object: tag("session"),
+  kind: z.enum(["account", "operator"]),
+  operator: z.object({ name: z.string() }).optional(),
+  account: z
+    .object({ id: z.string(), name: z.string(), tier: z.enum(["standard", "elite"]), frozen: z.boolean() })
+    .optional(),
+  key: z
+    .object({ id: z.string(), name: z.string().nullable(), prefix: z.string(), scopes: z.array(z.enum(scopes)) })
+    .optional(),
+  expires_at: unixSeconds,
+  service: fields({ public_url: z.string(), topups: z.boolean(), docs: z.string() }),
+});
 
-  const cookieOptions = (req: Pick<Request, "get">) => ({
-    httpOnly: true,
-    secure: isSecure(req, publicUrl()),
-    sameSite: "strict" as const,
-    path,
-  });
+const cookieOptions = (req: Pick<Request, "get">, publicUrl: string) => ({
+  httpOnly: true,
+  secure: isSecure(req, publicUrl),
+  sameSite: "strict" as const,
+  path,
+});
 
-  const beginForAccount = (account: string, key: string) => sessions.begin(() => ({ kind: "account", account, key }));
+const beginForAccount = ({ sessions }: SessionDeps, account: string, key: string) =>
+  sessions.begin(() => ({ kind: "account", account, key }));
 
-  function beginForOperator(operator: ReturnType<AdminTokens["find"]>) {
-    if (!operator) throw refused();
-    return sessions.begin((newSecret) => ({
-      kind: "operator",
-      operator: operator.name,
-      sealed: operator.seal(newSecret),
-    }));
-  }
-
-  async function begin(given: SignIn) {
-    if ("key" in given) {
-      const { account, keyId } = await keys.authenticate(given.key);
-      return beginForAccount(account, keyId);
-    }
-    if ("admin_token" in given) return beginForOperator(tokens?.find(given.admin_token));
-    const subject = await sessions.redeemCode(given.code);
-    if (!subject) throw refused();
-    if (subject.kind === "operator") return beginForOperator(tokens?.open(subject.sealed, given.code));
-    const { account, keyId } = await keys.callerOf(subject.key);
-    return beginForAccount(account, keyId);
-  }
-
-  async function render(session: Session) {
-    const { kind, expiresAt } = session;
-    const common = {
-      expires_at: unixSeconds(expiresAt),
-      service: { public_url: publicUrl(), topups: deps.hasTopups, docs: "/docs" },
-    };
-    if (kind === "operator") return { object: "session", kind, operator: { name: session.operator }, ...common };
-    const [{ id, name, tier, frozen }, key] = await Promise.all([
-      money.account(session.account).then((account) => found(account, "account")),
-      keys.get(session.account, session.key),
-    ]);
-    return {
-      object: "session",
-      kind,
-      account: { id, name, tier, frozen },
-      key: { id: key.id, name: key.name, prefix: key.prefix, scopes: key.scopes },
-      ...common,
-    };
-  }
-
-  const endOf = async (req: Pick<Request, "headers">) => {
-    const given = secretOf(req);
-    if (given !== undefined) await sessions.end(given);
-  };
-
-  return {
-    create: async (req, res) => {
-      const { requestId } = localsOf(res);
-      const given = parse(signIn, req.body);
-      const kind = Object.keys(given)[0];
-      const address = addressOf(req);
-      const succeeded = await keys.countSignIn(address, requestId);
-      try {
-        const begun = await begin(given);
-        await Promise.all([succeeded(), endOf(req)]);
-        res.cookie(cookieName, begun.secret, { ...cookieOptions(req), maxAge: sessionLifeMs });
-        log.info({ requestId, with: kind, address }, "signed in");
-        const session = found(await sessions.find(begun.secret), "session");
-        return render(session);
-      } catch (error) {
-        if (!(error instanceof ServiceError) || error.status !== 401) throw error;
-        log.warn({ requestId, with: kind, address }, "a sign-in was refused");
-        throw refused();
-      }
-    },
-
-    get: async (req) => render((await identify(req)).session),
-
-    end: async (req, res) => {
-      await endOf(req);
-      res.clearCookie(cookieName, cookieOptions(req));
-      return { object: "session", deleted: true };
-    },
-  } satisfies Record<string, Handler>;
+function beginForOperator({ sessions }: SessionDeps, operator: ReturnType<AdminTokens["find"]>) {
+  if (!operator) throw refused();
+  return sessions.begin((newSecret) => ({
+    kind: "operator",
+    operator: operator.name,
+    sealed: operator.seal(newSecret),
+  }));
 }
+
+async function begin(deps: SessionDeps, given: SignIn) {
+  const { sessions, keys, tokens } = deps;
+  if ("key" in given) {
+    const { account, keyId } = await keys.authenticate(given.key);
+    return beginForAccount(deps, account, keyId);
+  }
+  if ("admin_token" in given) return beginForOperator(deps, tokens?.find(given.admin_token));
+  const subject = await sessions.redeemCode(given.code);
+  if (!subject) throw refused();
+  if (subject.kind === "operator") return beginForOperator(deps, tokens?.open(subject.sealed, given.code));
+  const { account, keyId } = await keys.callerOf(subject.key);
+  return beginForAccount(deps, account, keyId);
+}
+
+async function show({ keys, money, publicUrl, hasTopups }: SessionDeps, session: Session) {
+  const { kind, expiresAt } = session;
+  const common = { kind, expiresAt, service: { publicUrl: publicUrl(), topups: hasTopups, docs: "/docs" } };
+  if (session.kind === "operator") return { ...common, operator: { name: session.operator } };
+  const [account, key] = await Promise.all([
+    money.account(session.account).then((one) => found(one, "account")),
+    keys.get(session.account, session.key),
+  ]);
+  return { ...common, account, key };
+}
+
+async function endOf({ sessions }: SessionDeps, req: Pick<Request, "headers">): Promise<void> {
+  const given = secretOf(req);
+  if (given !== undefined) await sessions.end(given);
+}
+
+async function signInto(
+  deps: SessionDeps,
+  { body, req, res }: Pick<RouteCall<void, unknown, unknown, SignIn>, "body" | "req" | "res">,
+) {
+  const { sessions, keys, publicUrl, log } = deps;
+  const { requestId } = localsOf(res);
+  const kind = Object.keys(body)[0];
+  const address = addressOf(req);
+  const succeeded = await keys.countSignIn(address, requestId);
+  try {
+    const begun = await begin(deps, body);
+    await Promise.all([succeeded(), endOf(deps, req)]);
+    res.cookie(cookieName, begun.secret, { ...cookieOptions(req, publicUrl()), maxAge: sessionLifeMs });
+    log.info({ requestId, with: kind, address }, "signed in");
+    return await show(deps, found(await sessions.find(begun.secret), "session"));
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.status !== 401) throw error;
+    log.warn({ requestId, with: kind, address }, "a sign-in was refused");
+    throw refused();
+  }
+}
+
+const route = routeOf<SessionDeps, void>();
+
+export const sessionRoutes = [
+  route({
+    method: "post",
+    path: "/session",
+    operationId: "createSession",
+    summary: "Sign in",
+    body: signIn,
+    answers: { 200: "The session, with its cookie" },
+    answer: sessionObject,
+    handle: signInto,
+  }),
+  route({
+    method: "get",
+    path: "/session",
+    operationId: "getSession",
+    summary: "The session of the cookie",
+    answers: { 200: "The session" },
+    answer: sessionObject,
+    handle: async (deps, { req }) => show(deps, (await createIdentify(deps)(req)).session),
+  }),
+  route({
+    method: "delete",
+    path: "/session",
+    operationId: "endSession",
+    summary: "Sign out, also for a copy of the cookie",
+    answers: { 200: "It is over" },
+    answer: fields({ object: tag("session"), deleted: z.literal(true) }),
+    async handle(deps, { req, res }) {
+      await endOf(deps, req);
+      res.clearCookie(cookieName, cookieOptions(req, deps.publicUrl()));
+      return { deleted: true as const };
+    },
+  }),
+];

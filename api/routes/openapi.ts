@@ -1,20 +1,21 @@
 import { createDocument } from "zod-openapi";
-import { account } from "./account.ts";
-import { accountKeys } from "./account-keys.ts";
-import { accountTopups } from "./account-topups.ts";
-import { audio } from "./audio.ts";
-import { chat } from "./chat.ts";
-import { embeddings } from "./embeddings.ts";
-import { gemini } from "./gemini.ts";
-import { images } from "./images.ts";
-import { media } from "./media.ts";
-import { messages } from "./messages.ts";
-import { models } from "./models.ts";
-import { moderations } from "./moderations.ts";
-import { type Group, pathsOf } from "./operation.ts";
-import { rerank } from "./rerank.ts";
-import { responses } from "./responses.ts";
-import { uploads } from "./uploads.ts";
+import { type Group, pathsOf } from "../http/openapi/operation.ts";
+import { audio } from "../openapi/audio.ts";
+import { chat } from "../openapi/chat.ts";
+import { embeddings } from "../openapi/embeddings.ts";
+import { gemini } from "../openapi/gemini.ts";
+import { images } from "../openapi/images.ts";
+import { media } from "../openapi/media.ts";
+import { messages } from "../openapi/messages.ts";
+import { moderations } from "../openapi/moderations.ts";
+import { rerank } from "../openapi/rerank.ts";
+import { responses } from "../openapi/responses.ts";
+import { accountGroups } from "./account/index.ts";
+import { adminGroups } from "./admin/index.ts";
+import { modelGroup } from "./models.ts";
+import { uploadGroup } from "./uploads.ts";
+
+const tagsOf = (groups: readonly Group[]) => groups.map(({ name, description }) => ({ name, description }));
 
 const groups: readonly Group[] = [
   chat,
@@ -27,11 +28,9 @@ const groups: readonly Group[] = [
   images,
   media,
   audio,
-  uploads,
-  models,
-  account,
-  accountKeys,
-  accountTopups,
+  uploadGroup,
+  modelGroup,
+  ...accountGroups,
 ];
 
 const description = `Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.
@@ -57,7 +56,7 @@ export const openApiDocument = (serverUrl: string) =>
       license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
     },
     servers: [{ url: serverUrl }],
-    tags: groups.map(({ name, description }) => ({ name, description })),
+    tags: tagsOf(groups),
     security: [{ bearer: [] }],
     components: {
       securitySchemes: {
@@ -83,4 +82,29 @@ export const openApiDocument = (serverUrl: string) =>
       },
     },
     paths: pathsOf(groups),
+  });
+
+const adminDescription = `For operators: accounts, keys, balances, and how the service is doing.
+
+Amounts are exact decimal strings of USD, times are unix seconds. Unknown fields are a 400 that names the field. Lists are newest first, unless they say otherwise. Every change is in the audit log, under the name of the operator's token.`;
+
+/** OpenAPI 3.1 of the admin interface, whose paths are under `serverUrl`. */
+export const adminDocument = (serverUrl: string) =>
+  createDocument({
+    openapi: "3.1.0",
+    info: {
+      title: "Inference service: admin interface",
+      version: "1.0.0",
+      description: adminDescription,
+      license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
+    },
+    servers: [{ url: serverUrl }],
+    tags: tagsOf(adminGroups),
+    security: [{ bearer: [] }],
+    components: {
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "`ADMIN_TOKEN`, or one of `ADMIN_TOKENS`" },
+      },
+    },
+    paths: pathsOf(adminGroups),
   });

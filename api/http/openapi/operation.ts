@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject } from "zod-openapi";
-import { shownTypes } from "../routes/files.ts";
 import answers from "./answers.json" with { type: "json" };
 import { type ErrorFormat, errorResponse } from "./errors.ts";
 import { idempotencyKey, requestId } from "./headers.ts";
 
 /** By operation, what it answered to the first example of its request: test/integration/openapi-answers.test.ts. */
 const recorded: Readonly<Record<string, unknown>> = answers;
+export const exampleOf = (operationId: string) => (operationId in recorded ? { example: recorded[operationId] } : {});
 
 /** The operations of one tag: `"POST /v1/..."` and what it does. */
 export interface Group {
@@ -48,7 +48,7 @@ interface Details {
 }
 
 export type Content = Record<string, ZodOpenApiMediaTypeObject>;
-type Examples = Record<string, { readonly summary: string; readonly value: unknown }>;
+export type Examples = Record<string, { readonly summary: string; readonly value: unknown }>;
 type Ok = readonly [description: string, schema: z.ZodType, headers?: z.ZodObject];
 
 export const json = (schema: z.ZodType, more: Omit<ZodOpenApiMediaTypeObject, "schema"> = {}): Content => ({
@@ -63,7 +63,7 @@ export function operation(operationId: string, summary: string, details: Details
   const answer = ok ?? okOrEvents;
   const [meaning = "", schema = z.unknown(), headers = z.object(requestId)] = answer ?? [];
   const content = {
-    ...json(schema, operationId in recorded ? { example: recorded[operationId] } : {}),
+    ...json(schema, exampleOf(operationId)),
     ...(okOrEvents && { "text/event-stream": { schema: event } }),
   };
   return {
@@ -89,11 +89,6 @@ export const storing = { params: { header: idempotencyKey }, errors: [...paidErr
 
 export const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ example }) }) });
 export const binary = z.string().meta({ format: "binary" });
-
-/** Generators of clients drop an answer of any type, so each is named. A file of another type is read as the first. */
-export const file: Content = Object.fromEntries(
-  ["application/octet-stream", ...shownTypes].map((type) => [type, { schema: binary }]),
-);
 
 export const unixSeconds = z.int().describe("unix seconds");
 

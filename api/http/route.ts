@@ -1,0 +1,158 @@
+import { type Request, type RequestHandler, type Response, Router } from "express";
+import { z } from "zod";
+import type { ByteBudget } from "#platform/byte-budget";
+import type { Clock } from "#platform/clock";
+import { type BodyOwner, createBodyReader } from "./body.ts";
+import { databaseUnavailable, methodNotAllowed } from "./errors.ts";
+import { type Answer, inputFields } from "./fields.ts";
+import { parse } from "./input.ts";
+import type { Content, Examples } from "./openapi/operation.ts";
+
+/**
+ * Routes that take and answer JSON and run no model. A definition is all there is of a route: its validation, the rendering of
+ * its answer, its operation in the OpenAPI document and the errors that it describes follow from it.
+ */
+
+type Shape = Readonly<Record<string, z.ZodType>>;
+type Values<Fields extends Shape> = z.output<ReturnType<typeof inputFields<Fields>>>;
+
+/** One request, parsed. `Who` asks: a caller, or an operator. */
+export interface RouteCall<Who, Params = unknown, Query = unknown, Body = unknown> {
+  readonly who: Who;
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  readonly req: Request;
+  readonly res: Response;
+}
+
+interface Definition<
+  Deps,
+  Who,
+  Params extends Shape,
+  Query extends Shape,
+  Body extends z.ZodType,
+  Shown extends z.ZodType,
+> {
+  readonly method: "get" | "post" | "patch" | "delete";
+  /** As OpenAPI writes it: `/v1/keys/{id}`. */
+  readonly path: string;
+  /** The name of the operation, from which clients make the names of their methods. */
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** What a key must have beside being valid. */
+  readonly scope?: "manage";
+  readonly params?: Params;
+  /** Other parameters are refused; without this all are ignored. */
+  readonly query?: Query;
+  /** Headers of the request, for the document. */
+  readonly headers?: z.ZodObject;
+  readonly body?: Body;
+  /** Bodies that succeed, for the document and its tests. */
+  readonly examples?: Examples;
+  /** Describes a body that the handler reads itself. */
+  readonly requestBody?: { readonly required: boolean; readonly content: Content };
+  /** The first status is that of the answer unless the handler sets another. */
+  readonly answers: Readonly<Record<number, string>>;
+  readonly answer: Shown;
+  readonly answerHeaders?: z.ZodObject;
+  /** Types of the answer other than JSON: the handler returns their text. */
+  readonly otherTypes?: Content;
+  /** Statuses of errors that do not follow from the rest: a conflict, or a lookup by something other than the path. */
+  readonly errors?: readonly number[];
+  handle(
+    deps: Deps,
+    call: RouteCall<Who, { readonly [Name in keyof Params]: string }, Values<Query>, z.output<Body>>,
+  ): Promise<Answer<z.output<Shown>> | string>;
+}
+
+export type Route<Deps, Who> = Definition<Deps, Who, any, any, any, any>;
+
+/** Makes the function that defines routes of one interface: `Deps` is what their handlers use. */
+export const routeOf =
+  <Deps, Who>() =>
+  <
+    Params extends Shape = Record<never, never>,
+    Query extends Shape = Record<never, never>,
+    Body extends z.ZodType = z.ZodUnknown,
+    Shown extends z.ZodType = z.ZodType,
+  >(
+    definition: Definition<Deps, Who, Params, Query, Body, Shown>,
+  ): Route<Deps, Who> =>
+    definition as unknown as Route<Deps, Who>;
+
+/** The routes of one kind of object. */
+export interface Resource<Deps, Who> {
+  readonly name: string;
+  readonly description: string;
+  readonly routes: readonly Route<Deps, Who>[];
+}
+
+interface Access<Deps, Who> {
+  readonly bodyBudget: ByteBudget;
+  readonly clock: Clock;
+  /** Runs before the body is read; throws what refuses the request. */
+  readonly authorize: (req: Request, res: Response, route: Route<Deps, Who>) => Who | Promise<Who>;
+  /** Whose memory a body counts against. */
+  readonly payerOf: (who: Who) => BodyOwner;
+  /** Runs a change. By default that is all. */
+  readonly perform?: (
+    route: Route<Deps, Who>,
+    call: RouteCall<Who, Readonly<Record<string, string>>>,
+    run: () => Promise<object | string>,
+  ) => Promise<object | string>;
+}
+
+const bodyLimitBytes = 100 * 1024;
+export const hasBody = ({ method }: Pick<Route<never, never>, "method">) => method === "post" || method === "patch";
+const isRead = (route: Pick<Route<never, never>, "method" | "requestBody">) => hasBody(route) && !route.requestBody;
+
+/** Every method that has no route is a 405. */
+export function routerOf<Deps, Who>(
+  routes: readonly Route<Deps, Who>[],
+  deps: Deps,
+  { bodyBudget, clock, authorize, payerOf, perform = (_route, _call, run) => run() }: Access<Deps, Who>,
+): Router {
+  const router = Router();
+  const readBody = createBodyReader({ limitBytes: bodyLimitBytes, budget: bodyBudget, clock });
+
+  async function bodyOf(req: Request, res: Response, who: Who): Promise<unknown> {
+    const { value, release } = await readBody(req, res, payerOf(who));
+    release();
+    return value;
+  }
+
+  function serve(route: Route<Deps, Who>): RequestHandler {
+    const { body: bodySchema, answer: answerSchema, query } = route;
+    const querySchema = query && inputFields(query as Shape);
+    const status = Number(Object.keys(route.answers)[0]);
+    return async (req, res) => {
+      const who = (await authorize(req, res, route)) as Who;
+      if (isRead(route)) req.body = await bodyOf(req, res, who);
+      const call = {
+        who,
+        params: req.params as Record<string, string>,
+        query: querySchema ? parse(querySchema, req.query) : {},
+        body: bodySchema && (parse(bodySchema, req.body) as unknown),
+        req,
+        res,
+      };
+      res.status(status);
+      const answer = await perform(route, call, async () => {
+        const value = await route.handle(deps, call);
+        return typeof value === "string" ? value : (z.encode(answerSchema, value) as object);
+      });
+      if (typeof answer === "string") res.send(answer);
+      else res.json(answer);
+    };
+  }
+
+  for (const [path, atPath] of Map.groupBy(routes, ({ path }) => path)) {
+    const at = router.route(path.replaceAll(/\{(\w+)\}/g, ":$1"));
+    for (const route of atPath) at[route.method](serve(route));
+    at.all(methodNotAllowed(...atPath.map(({ method }) => method.toUpperCase())));
+  }
+  router.use(databaseUnavailable);
+  return router;
+}

@@ -1,0 +1,20 @@
+import type { Caller, Keys } from "#keys";
+import type { Leases, Money } from "#money";
+import type { Payments } from "#payments";
+import type { ByteBudget } from "#platform/byte-budget";
+import type { Clock } from "#platform/clock";
+import type { Refusals } from "#refusals";
+import { routeOf } from "../../http/route.ts";
+
+export interface AccountDeps {
+  readonly money: Money;
+  readonly leases: Leases;
+  readonly keys: Keys;
+  readonly payments: Pick<Payments, "topups">;
+  readonly refusals: Pick<Refusals, "find">;
+  readonly bodyBudget: ByteBudget;
+  readonly clock: Clock;
+}
+
+/** A route of an account for itself. What it shows and changes is the caller's own account's. */
+export const route = routeOf<AccountDeps, Caller>();

@@ -1,0 +1,64 @@
+import type { Response } from "express";
+import { z } from "zod";
+import { attemptOutcomes, entryKinds, type LedgerEntry, requestStatuses } from "#money";
+import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
+
+const milliseconds = orNull(z.number());
+const attempt = fields({
+  upstream: orNull(z.string()),
+  model: z.string().optional().describe("If it is not the request's"),
+  started_ms: milliseconds.describe("From the call's acceptance"),
+  duration_ms: milliseconds,
+  outcome: z.enum(attemptOutcomes),
+  status: z.int().optional(),
+  code: z.string().optional(),
+}).meta({ id: "AdminAttempt" });
+
+const request = fields({
+  key: orNull(z.string()),
+  endpoint: orNull(z.string()),
+  model: orNull(z.string()),
+  upstream: orNull(z.string()),
+  attempts: z.array(attempt),
+  status: z.enum([...requestStatuses, "refused"]),
+  error: z.string().optional(),
+  http_status: z.int().optional().describe("Of the answer to a refused request, which is not in the ledger"),
+  usage: z.record(z.string(), z.number()),
+  estimated: z.boolean(),
+  queue_ms: milliseconds,
+  first_token_ms: milliseconds,
+  total_ms: z.number(),
+  shortfall_usd: usd,
+  upstream_cost_usd: usd.optional(),
+}).meta({ id: "AdminRequest" });
+
+export const entry = fields({
+  id: z.string(),
+  object: tag("entry"),
+  account: z.string(),
+  kind: z.enum(entryKinds),
+  amount_usd: usd.describe("Signed"),
+  refunded: z
+    .literal(true)
+    .optional()
+    .describe("The cost of this call was given back; not said in lists of the ledger"),
+  created_at: unixSeconds,
+  idempotency_key: z.string().optional(),
+  reason: z.string().optional(),
+  transaction: z.string().optional(),
+  buyback: fields({ token: z.string(), amount_usd: usd, batch: z.string().nullable() }).optional(),
+  request: request.optional(),
+}).meta({ id: "AdminEntry" });
+
+/** An entry as it is answered; `request` is there if it is that of a call. */
+export const shownEntry = (found: LedgerEntry, isRefunded = false) => ({
+  ...found,
+  ...(isRefunded && { refunded: true as const }),
+  buyback: found.buyback && { ...found.buyback, amountNanoUsd: found.buyback.nanoUsd },
+});
+
+/** The answer to a request that creates an entry once: 200 if it had been created before. */
+export function shownMovement(res: Response, { entry: made, created }: { entry: LedgerEntry; created: boolean }) {
+  res.status(created ? 201 : 200);
+  return shownEntry(made);
+}

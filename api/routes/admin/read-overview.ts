@@ -1,0 +1,126 @@
+import type { Catalog } from "#catalog";
+import type { Gathered } from "#gathered";
+import { pools, type Queues, type WorkerRegistry } from "#jobs";
+import type { Payments } from "#payments";
+import type { Clock } from "#platform/clock";
+import type { Probe } from "#platform/probe";
+import { sumOf, type Traffic } from "#traffic";
+
+export interface OverviewDeps {
+  readonly traffic: Pick<Traffic, "read">;
+  readonly registry: WorkerRegistry;
+  readonly queues: Pick<Queues, "oldestWaiting">;
+  readonly gathered: Gathered;
+  readonly catalog: Catalog;
+  readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
+  readonly payments: Pick<Payments, "unused">;
+  readonly clock: Clock;
+}
+
+/** However many operators look, this much is asked of the stores. */
+const validMs = 1_000;
+/** A sum over all payment accounts. */
+const owedValidMs = 60_000;
+/** Counts of a maintenance worker that are older say nothing of now. */
+const gatheredValidMs = 120_000;
+
+/** One reading for all that ask within this time. One that failed is forgotten at once. */
+function shared<T>(clock: Clock, ms: number, read: () => Promise<T>): () => Promise<T> {
+  let last: { readonly at: number; readonly value: Promise<T> } | undefined;
+  return () => {
+    if (last && clock.now() - last.at < ms) return last.value;
+    const value = read();
+    last = { at: clock.now(), value };
+    value.catch(() => {
+      last = undefined;
+    });
+    return value;
+  };
+}
+
+/** A store that does not answer is shown as null. */
+const orNothing = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null);
+
+/** Reads the state of the whole service, cheaply enough to be asked every second. */
+export function createOverview(deps: OverviewDeps) {
+  const { traffic, registry, queues, gathered, catalog, probes, payments, clock } = deps;
+
+  async function readTraffic() {
+    const [minutes, hours] = await Promise.all([traffic.read("minute"), traffic.read("hour")]);
+    const shown = <Count extends { readonly nanoUsd: bigint }>(each: Count) => ({
+      ...each,
+      chargedNanoUsd: each.nanoUsd,
+    });
+    return {
+      // The minute that runs, and those before it.
+      last5Minutes: shown(sumOf(minutes.slice(-5))),
+      lastHour: shown(sumOf(minutes)),
+      lastDay: shown(sumOf(hours)),
+      minutes: minutes.map(shown),
+      hours: hours.map(shown),
+    };
+  }
+
+  async function readPools() {
+    const loads = registry.loads();
+    if (!loads) return null;
+    const oldest = await Promise.all(pools.map((pool) => queues.oldestWaiting(pool)));
+    return loads.map((load, n) => {
+      const since = oldest[n];
+      return { ...load, oldestWaitSeconds: since === undefined ? 0 : Math.max(0, clock.now() - since) / 1_000 };
+    });
+  }
+
+  async function readStores() {
+    const names = ["mongodb", "redis", "s3"] as const;
+    const pings = await Promise.all(names.map((name) => probes[name]()));
+    return names.map((name, n) => {
+      const seconds = pings[n];
+      return { name, ok: seconds !== undefined, pingMs: seconds && Math.round(seconds * 1e6) / 1_000 };
+    });
+  }
+
+  async function readHolds() {
+    const { counts: held, check } = await gathered.read();
+    const shown = ({ open, oldestAt }: { open: number; oldestAt?: number | undefined }) => ({
+      open,
+      oldestSeconds: oldestAt === undefined ? 0 : Math.max(0, Math.floor((clock.now() - oldestAt) / 1_000)),
+    });
+    const isFresh = held !== undefined && clock.now() - held.at <= gatheredValidMs;
+    return {
+      money: isFresh ? { ...held, holds: shown(held.holds), leases: shown(held.leases) } : null,
+      ledger: check?.complete && {
+        faults: check.complete.faults,
+        differenceNanoUsd: BigInt(check.complete.differenceNanoUsd),
+        checkedAt: check.complete.at,
+      },
+    };
+  }
+
+  const readOwed = shared(clock, owedValidMs, async () => {
+    const { nanoUsd, payments: count } = await payments.unused.total({ expiredOnly: false });
+    return { owedNanoUsd: nanoUsd, payments: count };
+  });
+
+  return shared(clock, validMs, async () => {
+    const [calls, loads, stores, held, owed] = await Promise.all([
+      orNothing(readTraffic()),
+      orNothing(readPools()),
+      readStores(),
+      orNothing(readHolds()),
+      orNothing(readOwed()),
+    ]);
+    return {
+      at: clock.now(),
+      traffic: calls,
+      pools: loads,
+      workers: registry.workers()?.length,
+      catalogDiffers: registry.catalog().differs,
+      upstreams: [...catalog.upstreams.keys()].map((id) => ({ id, state: registry.upstream(id) })),
+      stores,
+      money: held?.money,
+      ledger: held?.ledger,
+      owed,
+    };
+  });
+}
