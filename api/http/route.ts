@@ -67,7 +67,7 @@ interface Definition<
   ): Promise<Answer<z.output<Shown>> | string>;
 }
 
-export type Route<Deps, Who> = Definition<Deps, Who, any, any, any, any>;
+export type Route<Deps, Who> = Definition<Deps, Who, Shape, Shape, z.ZodType, z.ZodType>;
 
 /** Makes the function that defines routes of one interface: `Deps` is what their handlers use. */
 export const routeOf =
@@ -118,14 +118,15 @@ export function routerOf<Deps, Who>(
   const readBody = createBodyReader({ limitBytes: bodyLimitBytes, budget: bodyBudget, clock });
 
   async function bodyOf(req: Request, res: Response, who: Who): Promise<unknown> {
-    const { value, release } = await readBody(req, res, payerOf(who));
-    release();
+    const body = await readBody(req, res, payerOf(who));
+    const { value } = body;
+    body.release();
     return value;
   }
 
   function serve(route: Route<Deps, Who>): RequestHandler {
     const { body: bodySchema, answer: answerSchema, query } = route;
-    const querySchema = query && inputFields(query as Shape);
+    const querySchema = query && inputFields(query);
     const status = Number(Object.keys(route.answers)[0]);
     return async (req, res) => {
       const who = (await authorize(req, res, route)) as Who;

@@ -1,11 +1,22 @@
 import { once } from "node:events";
+import { z } from "zod";
 import { fileExpired, invalidValue } from "#errors";
 import { detect, unsupportedFile } from "#files";
-import { audioCodec, audioType, speechCall, transcriptionCall } from "#formats";
+import {
+  audioCodec,
+  audioType,
+  speechCall,
+  speechRequest,
+  transcriptionCall,
+  transcriptionRequest,
+} from "#formats";
 import { type JsonObject, list, object, text } from "#json";
 import { answerJson } from "../http/answer.ts";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
+import { refTo } from "../http/openapi/formats/index.ts";
+import { storedCallHeaders } from "../http/openapi/headers.ts";
+import { binary, json } from "../http/openapi/operation.ts";
 import { prepend, readStored } from "../http/read-stored.ts";
 import {
   bodyWithFiles,
@@ -15,47 +26,103 @@ import {
   type RouteBodyDeps,
   type RouteRequest,
 } from "../paid-route.ts";
+import { file } from "./files.ts";
+import { paid } from "./paid-operation.ts";
+
+const recordingBody = {
+  required: true,
+  content: {
+    "multipart/form-data": {
+      schema: transcriptionRequest.extend({ file: binary.describe("Up to 25 MB") }),
+      example: { model: "local/transcription", file: "The bytes of a recording" },
+    },
+  },
+};
+const transcriptAnswer = {
+  "200": {
+    description: "The transcript, in the requested format",
+    headers: storedCallHeaders,
+    content: { ...json(refTo("Transcript")), "text/plain": { schema: z.string() } },
+  },
+};
 
 /** OpenAI's routes for audio. Their jobs are those of `/v1/media/generations`. */
-export const audioRoutes: readonly PaidRoute[] = [
-  {
-    endpoint: "/v1/audio/speech",
-    job: "media",
-    codec: audioCodec,
-    endsAtSyncTimeout: true,
-    serves: ({ task }) => task === "speech",
-    async readBody({ readBody }, { req, res, caller }) {
-      const body = await readBody(req, res, caller);
-      try {
-        const isStored = req.get("idempotency-key") !== undefined;
-        return jobBody(speechCall(body.value, isStored), { release: () => body.release() });
-      } catch (error) {
-        body.release();
-        throw error;
-      }
-    },
-    answer: writeSpeech,
-  },
-  {
-    endpoint: "/v1/audio/transcriptions",
-    job: "media",
-    codec: audioCodec,
-    endsAtSyncTimeout: true,
-    serves: ({ task }) => task === "transcription",
-    readBody: (deps, request) => readRecording(deps, request),
-    answer: async (_deps, answer) => writeTranscript(answer),
-  },
-  {
-    endpoint: "/v1/audio/translations",
-    job: "media",
-    codec: audioCodec,
-    endsAtSyncTimeout: true,
-    serves: ({ task, media }) =>
-      task === "transcription" && object(media?.schema["properties"])["translate"] !== undefined,
-    readBody: (deps, request) => readRecording(deps, request, { translate: true }),
-    answer: async (_deps, answer) => writeTranscript(answer),
-  },
-];
+export const audio = {
+  name: "Audio",
+  description: "Speech and transcripts in OpenAI's format",
+  routes: [
+    paid(
+      {
+        endpoint: "/v1/audio/speech",
+        job: "media",
+        codec: audioCodec,
+        endsAtSyncTimeout: true,
+        serves: ({ task }) => task === "speech",
+        readBody: readSpeechCall,
+        answer: writeSpeech,
+      },
+      {
+        operationId: "createSpeech",
+        summary: "Speech from a text, priced per character",
+        body: speechRequest,
+        responses: {
+          "200": {
+            description:
+              "The audio while it is generated, or, for `stream_format: sse`, its events. Under an `Idempotency-Key` the whole file",
+            headers: storedCallHeaders,
+            content: { ...file, "text/event-stream": { schema: refTo("SpeechEvent") } },
+          },
+        },
+      },
+    ),
+    paid(
+      {
+        endpoint: "/v1/audio/transcriptions",
+        job: "media",
+        codec: audioCodec,
+        endsAtSyncTimeout: true,
+        serves: ({ task }) => task === "transcription",
+        readBody: (deps, request) => readRecording(deps, request),
+        answer: async (_deps, answer) => writeTranscript(answer),
+      },
+      {
+        operationId: "createTranscription",
+        summary: "The text of a recording, priced per minute",
+        requestBody: recordingBody,
+        responses: transcriptAnswer,
+      },
+    ),
+    paid(
+      {
+        endpoint: "/v1/audio/translations",
+        job: "media",
+        codec: audioCodec,
+        endsAtSyncTimeout: true,
+        serves: ({ task, media: input }) =>
+          task === "transcription" && object(input?.schema["properties"])["translate"] !== undefined,
+        readBody: (deps, request) => readRecording(deps, request, { translate: true }),
+        answer: async (_deps, answer) => writeTranscript(answer),
+      },
+      {
+        operationId: "createTranslation",
+        summary: "The same in English, of the models that translate",
+        requestBody: recordingBody,
+        responses: transcriptAnswer,
+      },
+    ),
+  ],
+};
+
+async function readSpeechCall({ readBody }: RouteBodyDeps, { req, res, caller }: RouteRequest) {
+  const body = await readBody(req, res, caller);
+  try {
+    const isStored = req.get("idempotency-key") !== undefined;
+    return jobBody(speechCall(body.value, isStored), { release: () => body.release() });
+  } catch (error) {
+    body.release();
+    throw error;
+  }
+}
 
 /** As the providers of transcription models take. */
 const recordingLimitBytes = 25 * 1024 * 1024;

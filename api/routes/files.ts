@@ -1,12 +1,14 @@
 import { pipeline } from "node:stream/promises";
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { z } from "zod";
 import { fileExpired, notFound } from "#errors";
 import { type Files, fileLifetimeMs, type GeneratedFile } from "#files";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { binary, type Content } from "../http/openapi/operation.ts";
+import { requestId } from "../http/openapi/headers.ts";
+import { binary, type Content, operation, pathId } from "../http/openapi/operation.ts";
 import { type Open, prepend, type Range, readStored } from "../http/read-stored.ts";
 import type { OpenCalls } from "../open-calls/index.ts";
 
@@ -144,3 +146,38 @@ function rangeOf(req: Request, res: Response, bytes: number): Range | "unsatisfi
 /** Strong comparison, as section 13.1.5 requires: a weak tag never matches. */
 const isUnchanged = (condition: string | undefined, res: Response): boolean =>
   condition === undefined || condition === res.get("etag") || condition === res.get("last-modified");
+
+const fileConditions = z.object({
+  Range: z.string().optional().describe("The part of the file, such as `bytes=0-1023`; several parts are ignored"),
+  "If-Range": z.string().optional().describe("Sends the whole file if it is not the one with this `ETag`"),
+  "If-None-Match": z.string().optional().describe("304 if the file has this `ETag`"),
+});
+
+const fileHeaders = z.object({
+  ...requestId,
+  ETag: z.string(),
+  "Accept-Ranges": z.literal("bytes"),
+  "Content-Disposition": z.string().describe("With a name; `attachment` for what browsers do not show"),
+});
+
+const partHeaders = fileHeaders.extend({ "Content-Range": z.string() });
+
+export const fileOperations = {
+  "GET /media/{id}": operation("getFile", "A generated file; takes Range", {
+    security: [],
+    params: { ...pathId("file_..."), header: fileConditions },
+    errors: [404, 410, 500, 503],
+    responses: {
+      "200": { description: "The file", headers: fileHeaders, content: file },
+      "206": { description: "The part that was asked for", headers: partHeaders, content: file },
+      "304": {
+        description: "It is the one that the caller has",
+        headers: fileHeaders.pick({ "x-request-id": true, ETag: true }),
+      },
+      "416": {
+        description: "The file ends before that part",
+        headers: partHeaders.pick({ "x-request-id": true, "Content-Range": true }),
+      },
+    },
+  }),
+};

@@ -1,9 +1,21 @@
 import type { Request, RequestHandler } from "express";
+import { z } from "zod";
 import type { Model } from "#catalog";
-import { geminiCodec, geminiCountCodec, geminiEmbedCodec } from "#formats";
+import {
+  batchEmbedContentsRequest,
+  embedContentRequest,
+  geminiCodec,
+  geminiCountCodec,
+  geminiEmbedCodec,
+  geminiRequest,
+} from "#formats";
 import { methodNotAllowed } from "../http/errors.ts";
+import { refTo } from "../http/openapi/formats/index.ts";
+import { countHeaders, storedRoutedHeaders, streamHeaders } from "../http/openapi/headers.ts";
 import { type CallDeps, paidRoute } from "../paid-call.ts";
 import type { PaidRoute } from "../paid-route.ts";
+import { geminiModelOperations } from "./models.ts";
+import { callOperation } from "./paid-operation.ts";
 
 /** A path such as `models/gemini-2.5-flash:generateContent`. */
 interface GeminiPath {
@@ -59,3 +71,76 @@ export const geminiRoutes =
     if (!route) return next();
     return (req.method === "POST" ? paidRoute(deps, route) : onlyPost)(req, res, next);
   };
+
+const native = {
+  security: [{ geminiKey: [] }, { geminiQueryKey: [] }, { bearer: [] }],
+  errorFormat: "gemini" as const,
+};
+
+const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
+const embeddingsModelPath = z.object({ model: z.string().meta({ example: "local/embeddings" }) });
+
+export const gemini = {
+  name: "Gemini",
+  description: "Google's Gemini format, by every model for chat or embeddings; also under `/v1`",
+  routes: [],
+  operations: {
+    "POST /v1beta/models/{model}:generateContent": callOperation(
+      {},
+      {
+        ...native,
+        operationId: "generateContent",
+        summary: "An answer of a chat model",
+        params: { path: modelPath },
+        body: geminiRequest,
+        ok: ["The answer", refTo("GeminiAnswer"), storedRoutedHeaders],
+      },
+    ),
+    "POST /v1beta/models/{model}:streamGenerateContent": callOperation(
+      { stores: false },
+      {
+        ...native,
+        operationId: "streamGenerateContent",
+        summary: "The same as a stream: server-sent events with `alt=sse`, else one JSON array",
+        params: { path: modelPath, query: z.object({ alt: z.enum(["sse", "json"]).optional() }) },
+        body: geminiRequest,
+        okOrEvents: ["Pieces of the answer", z.array(refTo("GeminiAnswer")), streamHeaders],
+        event: refTo("GeminiAnswer"),
+      },
+    ),
+    "POST /v1beta/models/{model}:countTokens": callOperation(
+      { isFree: true },
+      {
+        ...native,
+        operationId: "countTokens",
+        summary: "The tokens of a request; free",
+        params: { path: modelPath },
+        body: z.union([geminiRequest, z.looseObject({ generateContentRequest: geminiRequest })]),
+        ok: ["The count", z.object({ totalTokens: z.int() }), countHeaders],
+      },
+    ),
+    "POST /v1beta/models/{model}:embedContent": callOperation(
+      {},
+      {
+        ...native,
+        operationId: "embedContent",
+        summary: "The embedding of a content",
+        params: { path: embeddingsModelPath },
+        body: embedContentRequest,
+        ok: ["The embedding", refTo("EmbedContentResponse"), storedRoutedHeaders],
+      },
+    ),
+    "POST /v1beta/models/{model}:batchEmbedContents": callOperation(
+      {},
+      {
+        ...native,
+        operationId: "batchEmbedContents",
+        summary: "The embeddings of up to 256 contents",
+        params: { path: embeddingsModelPath },
+        body: batchEmbedContentsRequest,
+        ok: ["The embeddings, in the order of the requests", refTo("BatchEmbedContentsResponse"), storedRoutedHeaders],
+      },
+    ),
+    ...geminiModelOperations,
+  },
+};

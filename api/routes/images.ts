@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { z } from "zod";
 import type { Model } from "#catalog";
 import { invalidValue } from "#errors";
 import { detect } from "#files";
@@ -6,9 +7,14 @@ import {
   fileInAddress,
   imageEditCall,
   imageEditFields,
+  imageEditForm,
+  imageEditRequest,
+  imageRequest,
   imagesCodec,
   imageVariationCall,
   imageVariationFields,
+  imageVariationForm,
+  imageVariationRequest,
   maxImages,
   type NamedImage,
   withImages,
@@ -16,37 +22,102 @@ import {
 import { type JsonObject, object } from "#json";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
+import { refTo } from "../http/openapi/formats/index.ts";
+import { ignoredParams, storedConvertedHeaders } from "../http/openapi/headers.ts";
+import { binary, json } from "../http/openapi/operation.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
-import { bodyWithFiles, type PaidRoute, type RouteBody, type RouteBodyDeps, type RouteRequest } from "../paid-route.ts";
+import { bodyWithFiles, type RouteBody, type RouteBodyDeps, type RouteRequest } from "../paid-route.ts";
+import { paid, payableHeaders } from "./paid-operation.ts";
 
 const takes = ({ task, media }: Model, field: string): boolean =>
   task === "images" && Object.hasOwn(object(media?.schema["properties"]), field);
 
-/** OpenAI's routes that start from images. Their job is that of `/v1/images/generations`. */
-export const imageRoutes: readonly PaidRoute[] = [
-  {
-    endpoint: "/v1/images/edits",
-    job: "image",
-    codec: imagesCodec,
-    endsAtSyncTimeout: true,
-    serves: (model) => takes(model, "image") || takes(model, "image_url"),
-    readBody: (deps, request) =>
-      readImages(deps, request, {
-        ofJson: imageEditCall,
-        ofForm: imageEditFields,
-        files: { image: maxImages, mask: 1 },
-      }),
+const imageResponse = refTo("ImageResponse");
+const imageFile = binary.describe("Up to 50 MB; 100 MB of all files together");
+/** 16 by 16, blue. */
+const blue =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mNwaDhAEmIY1TCqYfhqAACldYAQpric7gAAAABJRU5ErkJggg==";
+
+/** The files and fields as a form, or links, uploads and data URLs in JSON. */
+const imageBody = (form: z.ZodType, body: z.ZodType, value: object) => ({
+  required: true,
+  content: {
+    ...json(body, { examples: { json: { summary: "An image in base64", value: { ...value, image: blue } } } }),
+    "multipart/form-data": { schema: form },
   },
-  {
-    endpoint: "/v1/images/variations",
-    job: "image",
-    codec: imagesCodec,
-    endsAtSyncTimeout: true,
-    serves: (model) => takes(model, "variation"),
-    readBody: (deps, request) =>
-      readImages(deps, request, { ofJson: imageVariationCall, ofForm: imageVariationFields, files: { image: 1 } }),
-  },
-];
+});
+
+const edits = {
+  operationId: "createImageEdit",
+  summary: "Images from up to 16 images and a prompt, priced per image",
+  requestBody: imageBody(
+    imageEditForm.extend({
+      image: z.union([imageFile, z.array(imageFile).max(16)]).describe("Several are sent as `image[]`"),
+      mask: imageFile.optional(),
+    }),
+    imageEditRequest,
+    { model: "local/image", prompt: "A sunrise", size: "16x16" },
+  ),
+};
+const variations = {
+  operationId: "createImageVariation",
+  summary: "Variations of an image, of the models that have `variation` in their input schema",
+  requestBody: imageBody(imageVariationForm.extend({ image: imageFile }), imageVariationRequest, {
+    model: "local/image",
+    size: "16x16",
+  }),
+};
+
+/** OpenAI's routes for images. All have the job of `/v1/images/generations`. */
+export const images = {
+  name: "Images",
+  description: "Images in OpenAI's format; with a key, or paid by x402 where the service takes that",
+  routes: [
+    paid(
+      {
+        endpoint: "/v1/images/generations",
+        job: "image",
+        codec: imagesCodec,
+        endsAtSyncTimeout: true,
+        payable: true,
+      },
+      {
+        operationId: "createImage",
+        summary: "Images from a prompt, priced per image",
+        body: imageRequest,
+        ok: ["The answer", imageResponse, payableHeaders.extend(ignoredParams)],
+      },
+    ),
+    paid(
+      {
+        endpoint: "/v1/images/edits",
+        job: "image",
+        codec: imagesCodec,
+        endsAtSyncTimeout: true,
+        serves: (model) => takes(model, "image") || takes(model, "image_url"),
+        readBody: (deps, request) =>
+          readImages(deps, request, {
+            ofJson: imageEditCall,
+            ofForm: imageEditFields,
+            files: { image: maxImages, mask: 1 },
+          }),
+      },
+      { ...edits, ok: ["The answer", imageResponse, storedConvertedHeaders] },
+    ),
+    paid(
+      {
+        endpoint: "/v1/images/variations",
+        job: "image",
+        codec: imagesCodec,
+        endsAtSyncTimeout: true,
+        serves: (model) => takes(model, "variation"),
+        readBody: (deps, request) =>
+          readImages(deps, request, { ofJson: imageVariationCall, ofForm: imageVariationFields, files: { image: 1 } }),
+      },
+      { ...variations, ok: ["The answer", imageResponse, storedConvertedHeaders] },
+    ),
+  ],
+};
 
 interface Shapes {
   readonly ofJson: typeof imageEditCall;

@@ -1,25 +1,58 @@
 import { Router } from "express";
-import { countTokensCodec, messagesCodec, messagesHeaders } from "#formats";
+import { z } from "zod";
+import { countTokensCodec, countTokensRequest, messagesCodec, messagesHeaders, messagesRequest } from "#formats";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
+import { refTo, requestOf } from "../http/openapi/formats/index.ts";
+import { countHeaders, messagesRequestId, storedRoutedHeaders } from "../http/openapi/headers.ts";
 import { type CallDeps, paidRoute } from "../paid-call.ts";
-import type { PaidRoute } from "../paid-route.ts";
+import { paid } from "./paid-operation.ts";
 
-const messages: PaidRoute = {
-  job: "chat",
-  endpoint: "/v1/messages",
-  codec: messagesCodec,
-  format: "messages",
-  passed: messagesHeaders,
+const native = {
+  security: [{ anthropicKey: [] }, { bearer: [] }],
+  errorFormat: "messages" as const,
+  params: {
+    header: z.object({
+      "anthropic-version": z.string().optional().describe("Any is accepted; sent on where the provider is Anthropic"),
+      "anthropic-beta": z.string().optional().describe("Sent on where the provider is Anthropic"),
+    }),
+  },
 };
 
-const countTokens: PaidRoute = {
-  job: "count",
-  endpoint: "/v1/messages/count_tokens",
-  codec: countTokensCodec,
-  format: "messages",
-  passed: messagesHeaders,
-  isFree: true,
+const create = paid(
+  { endpoint: "/v1/messages", job: "chat", codec: messagesCodec, format: "messages", passed: messagesHeaders },
+  {
+    ...native,
+    operationId: "createMessage",
+    summary: "A message, as JSON or as a stream",
+    body: requestOf("MessagesRequest", messagesRequest),
+    okOrEvents: ["The message, or its events", refTo("MessagesAnswer"), storedRoutedHeaders.extend(messagesRequestId)],
+    event: refTo("MessagesEvent"),
+  },
+);
+
+const countTokens = paid(
+  {
+    endpoint: "/v1/messages/count_tokens",
+    job: "count",
+    codec: countTokensCodec,
+    format: "messages",
+    passed: messagesHeaders,
+    isFree: true,
+  },
+  {
+    ...native,
+    operationId: "countMessageTokens",
+    summary: "The tokens of a message; free",
+    body: requestOf("CountTokensRequest", countTokensRequest),
+    ok: ["The count", z.object({ input_tokens: z.int() }), countHeaders.extend(messagesRequestId)],
+  },
+);
+
+export const messages = {
+  name: "Messages",
+  description: "Text in Anthropic's Messages format, by that provider's models unless the operator opens it to all",
+  routes: [create, countTokens],
 };
 
 /** Anthropic's Messages format, mounted at `/v1/messages`. */
@@ -29,7 +62,7 @@ export function messagesRoutes(deps: CallDeps): Router {
     res.setHeader("request-id", localsOf(res).requestId);
     next();
   });
-  router.post("/", paidRoute(deps, messages));
+  router.post("/", paidRoute(deps, create));
   router.post("/count_tokens", paidRoute(deps, countTokens));
   router.all(["/", "/count_tokens"], methodNotAllowed("POST"));
   return router;

@@ -53,41 +53,6 @@ export const modelObject = z
 
 export const modelList = z.object({ object: z.literal("list"), data: z.array(modelObject) }).meta({ id: "ModelList" });
 
-/** As Anthropic and Google show them. */
-export const messagesModelObject = z
-  .looseObject({
-    type: z.literal("model"),
-    id: z.string(),
-    display_name: z.string(),
-    created_at: z.string().describe("RFC 3339"),
-    max_input_tokens: z.int(),
-    max_tokens: z.int(),
-  })
-  .meta({ id: "MessagesModel" });
-
-export const messagesModelList = z
-  .looseObject({
-    data: z.array(messagesModelObject),
-    has_more: z.boolean(),
-    first_id: z.string().nullable(),
-    last_id: z.string().nullable(),
-  })
-  .meta({ id: "MessagesModelList" });
-
-export const geminiModelObject = z
-  .looseObject({
-    name: z.string().describe("models/provider/model, or the provider's own name"),
-    displayName: z.string(),
-    inputTokenLimit: z.int(),
-    outputTokenLimit: z.int(),
-    supportedGenerationMethods: z.array(z.string()),
-  })
-  .meta({ id: "GeminiModel" });
-
-export const geminiModelList = z
-  .looseObject({ models: z.array(geminiModelObject), nextPageToken: z.string().optional() })
-  .meta({ id: "GeminiModelList" });
-
 export const chatModel = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => ({
   id: model.id,
   object: "model",

@@ -7,21 +7,10 @@ import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "..
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse, wholeNumber } from "../http/input.ts";
+import { refTo } from "../http/openapi/formats/index.ts";
 import { requestId } from "../http/openapi/headers.ts";
 import { type Group, operation, pathId } from "../http/openapi/operation.ts";
-import {
-  chatModel,
-  geminiModel,
-  geminiModelList,
-  geminiModelObject,
-  lifecycleOf,
-  messagesModel,
-  messagesModelList,
-  messagesModelObject,
-  modelList,
-  modelObject,
-  nameFor,
-} from "./model-views.ts";
+import { chatModel, geminiModel, lifecycleOf, messagesModel, modelList, modelObject, nameFor } from "./model-views.ts";
 
 export interface ModelListDeps extends ModelDeps {
   readonly clock: Clock;
@@ -197,8 +186,8 @@ function geminiModels(deps: ModelDeps): ModelList {
 }
 
 /** By the headers of the request. */
-const anyModelList = z.union([modelList, messagesModelList, geminiModelList]);
-const anyModel = z.union([modelObject, messagesModelObject, geminiModelObject]);
+const anyModelList = z.union([modelList, refTo("MessagesModelList"), refTo("GeminiModelList")]);
+const anyModel = z.union([modelObject, refTo("MessagesModel"), refTo("GeminiModel")]);
 
 const formatHeader = z.object({
   "anthropic-version": z.string().optional().describe("Any: the answer and its errors are Anthropic's"),
@@ -244,14 +233,14 @@ export const geminiModelOperations = {
     security: [],
     errorFormat: "gemini",
     params: { query: geminiModelQuery },
-    ok: ["A page of models", geminiModelList],
+    ok: ["A page of models", refTo("GeminiModelList")],
     errors: [400],
   }),
   "GET /v1beta/models/{model}": operation("getGeminiModel", "One of them", {
     security: [],
     errorFormat: "gemini",
     params: { path: z.object({ model: z.string().meta({ example: "local/chat" }) }) },
-    ok: ["The model", geminiModelObject],
+    ok: ["The model", refTo("GeminiModel")],
     errors: [404],
   }),
 };

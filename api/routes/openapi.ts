@@ -1,37 +1,15 @@
 import { createDocument } from "zod-openapi";
+import { formatSchemas } from "../http/openapi/formats/index.ts";
 import { type Group, pathsOf } from "../http/openapi/operation.ts";
-import { audio } from "../openapi/audio.ts";
-import { chat } from "../openapi/chat.ts";
-import { embeddings } from "../openapi/embeddings.ts";
-import { gemini } from "../openapi/gemini.ts";
-import { images } from "../openapi/images.ts";
-import { media } from "../openapi/media.ts";
-import { messages } from "../openapi/messages.ts";
-import { moderations } from "../openapi/moderations.ts";
-import { rerank } from "../openapi/rerank.ts";
-import { responses } from "../openapi/responses.ts";
 import { accountGroups } from "./account/index.ts";
 import { adminGroups } from "./admin/index.ts";
 import { modelGroup } from "./models.ts";
+import { paidGroups } from "./paid.ts";
 import { uploadGroup } from "./uploads.ts";
 
 const tagsOf = (groups: readonly Group[]) => groups.map(({ name, description }) => ({ name, description }));
 
-const groups: readonly Group[] = [
-  chat,
-  messages,
-  responses,
-  gemini,
-  embeddings,
-  moderations,
-  rerank,
-  images,
-  media,
-  audio,
-  uploadGroup,
-  modelGroup,
-  ...accountGroups,
-];
+const groups: readonly Group[] = [...paidGroups, uploadGroup, modelGroup, ...accountGroups];
 
 const description = `Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.
 
@@ -59,6 +37,7 @@ export const openApiDocument = (serverUrl: string) =>
     tags: tagsOf(groups),
     security: [{ bearer: [] }],
     components: {
+      schemas: formatSchemas,
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "An API key of the account, `live_...`" },
         anthropicKey: {

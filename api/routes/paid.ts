@@ -1,51 +1,139 @@
 import {
-  chatCodec,
-  completionsCodec,
   embeddingsCodec,
   embeddingsJsonLimits,
-  imagesCodec,
-  inputTokensCodec,
+  embeddingsRequest,
   mediaCodec,
+  mediaRequest,
+  moderationRequest,
   moderationsCodec,
   rerankCodec,
-  responsesCodec,
+  rerankRequest,
 } from "#formats";
+import { refTo } from "../http/openapi/formats/index.ts";
+import { answeringModel, routedHeaders, storedCallHeaders, storedRoutedHeaders } from "../http/openapi/headers.ts";
+import type { Group } from "../http/openapi/operation.ts";
 import type { PaidRoute } from "../paid-route.ts";
-import { audioRoutes } from "./audio.ts";
-import { imageRoutes } from "./images.ts";
+import { audio } from "./audio.ts";
+import { chat } from "./chat.ts";
+import { fileOperations } from "./files.ts";
+import { gemini } from "./gemini.ts";
+import { images } from "./images.ts";
+import { messages } from "./messages.ts";
+import { type DescribedRoute, paid, payableHeaders } from "./paid-operation.ts";
+import { responses } from "./responses.ts";
+
+const embeddings = {
+  name: "Embeddings",
+  description: "Vectors of texts in OpenAI's format",
+  routes: [
+    paid(
+      { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec, jsonLimits: embeddingsJsonLimits },
+      {
+        operationId: "createEmbeddings",
+        summary: "Embeddings of a text, or of up to 256 texts",
+        body: embeddingsRequest,
+        ok: ["The embeddings", refTo("EmbeddingsResponse"), storedCallHeaders.extend(answeringModel)],
+      },
+    ),
+  ],
+};
+
+const moderations = {
+  name: "Moderations",
+  description: "Whether texts and images are harmful, in OpenAI's format; free",
+  routes: [
+    paid(
+      { endpoint: "/v1/moderations", job: "moderation", codec: moderationsCodec, isFree: true },
+      {
+        operationId: "createModeration",
+        summary: "Whether texts or images are harmful, by category; free",
+        body: moderationRequest,
+        ok: ["The moderations", refTo("ModerationResponse"), routedHeaders],
+      },
+    ),
+  ],
+};
+
+const rerank = {
+  name: "Rerank",
+  description: "Documents by their relevance to a query, in Cohere's and Jina's shape",
+  routes: [
+    paid(
+      { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec },
+      {
+        operationId: "rerank",
+        summary: "Documents by their relevance; priced per search or per token",
+        body: rerankRequest,
+        ok: ["The results", refTo("RerankResponse"), storedRoutedHeaders],
+      },
+    ),
+    paid(
+      { endpoint: "/v2/rerank", job: "rerank", codec: rerankCodec, serves: ({ task }) => task === "rerank" },
+      {
+        operationId: "rerankV2",
+        summary: "The same, at the path of Cohere's clients",
+        body: rerankRequest,
+        ok: ["The results", refTo("RerankResponse"), storedRoutedHeaders],
+      },
+    ),
+  ],
+};
+
+const media = {
+  name: "Media",
+  description:
+    "Video, audio and other media by one endpoint, and the files that models generate; a preview, whose shapes may change",
+  routes: [
+    paid(
+      {
+        endpoint: "/v1/media/generations",
+        job: "media",
+        codec: mediaCodec,
+        endsAtSyncTimeout: true,
+        payable: true,
+      },
+      {
+        operationId: "createMedia",
+        summary: "Video, audio and other media, priced per unit of output",
+        body: mediaRequest,
+        ok: ["The answer", refTo("MediaResponse"), payableHeaders],
+      },
+    ),
+  ],
+  operations: fileOperations,
+};
+
+interface PaidGroup {
+  readonly name: string;
+  readonly description: string;
+  readonly routes: readonly DescribedRoute[];
+  /** Those of routes that are not in `routes`. */
+  readonly operations?: Group["operations"];
+}
+
+const groups: readonly PaidGroup[] = [
+  chat,
+  messages,
+  responses,
+  gemini,
+  embeddings,
+  moderations,
+  rerank,
+  images,
+  media,
+  audio,
+];
+
+export const paidGroups: readonly Group[] = groups.map(({ name, description, routes, operations }) => ({
+  name,
+  description,
+  operations: {
+    ...Object.fromEntries(routes.map(({ endpoint, operation }) => [`POST ${endpoint}`, operation])),
+    ...operations,
+  },
+}));
 
 /** The paid routes that have one path and accept only POST. Messages and Gemini have routers of their own. */
-export const paidRoutes: readonly PaidRoute[] = [
-  { endpoint: "/v1/chat/completions", job: "chat", codec: chatCodec, format: "chat" },
-  { endpoint: "/v1/completions", job: "chat", codec: completionsCodec, format: "chat", framing: "completions" },
-  { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses", refersToStored: true },
-  {
-    endpoint: "/v1/responses/input_tokens",
-    job: "count",
-    codec: inputTokensCodec,
-    format: "responses",
-    isFree: true,
-    refersToStored: true,
-  },
-  { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec, jsonLimits: embeddingsJsonLimits },
-  { endpoint: "/v1/moderations", job: "moderation", codec: moderationsCodec, isFree: true },
-  { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec },
-  // The path of Cohere's clients.
-  { endpoint: "/v2/rerank", job: "rerank", codec: rerankCodec, serves: ({ task }) => task === "rerank" },
-  {
-    endpoint: "/v1/images/generations",
-    job: "image",
-    codec: imagesCodec,
-    endsAtSyncTimeout: true,
-    payable: true,
-  },
-  ...imageRoutes,
-  {
-    endpoint: "/v1/media/generations",
-    job: "media",
-    codec: mediaCodec,
-    endsAtSyncTimeout: true,
-    payable: true,
-  },
-  ...audioRoutes,
-];
+export const paidRoutes: readonly PaidRoute[] = groups
+  .filter((group) => group !== messages)
+  .flatMap(({ routes }) => routes);

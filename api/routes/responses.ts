@@ -1,6 +1,7 @@
 import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import { invalidValue, noCapacity, notFound } from "#errors";
+import { inputTokensCodec, responsesCodec, responsesRequest } from "#formats";
 import { type JsonObject, text } from "#json";
 import type { Caller, Keys } from "#keys";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
@@ -8,6 +9,10 @@ import type { StoredResponses } from "#stored-responses";
 import { authenticate } from "../admission/authenticate.ts";
 import { methodNotAllowed, noSuchRoute } from "../http/errors.ts";
 import { parse, wholeNumber } from "../http/input.ts";
+import { refTo, requestOf } from "../http/openapi/formats/index.ts";
+import { countHeaders, storedRoutedHeaders } from "../http/openapi/headers.ts";
+import { operation, pathId } from "../http/openapi/operation.ts";
+import { paid } from "./paid-operation.ts";
 
 export interface ResponseDeps {
   readonly keys: Keys;
@@ -22,13 +27,75 @@ const noSuchResponse = () => notFound("response");
 
 /** The query of the list of input items, as OpenAI has it. `include` changes nothing: all that is stored is shown. */
 const itemsQuery = z.looseObject({
-  limit: wholeNumber(z.int().min(1).max(100)).default(20),
-  after: z.string().min(1).max(200).optional(),
-  order: z.enum(["asc", "desc"]).default("desc"),
+  limit: wholeNumber(z.int().min(1).max(100)).optional(),
+  after: z.string().min(1).max(200).optional().describe("`last_id` of the page before"),
+  order: z.enum(["asc", "desc"]).optional().describe("The default is desc"),
 });
 
+const body = requestOf("ResponsesRequest", responsesRequest);
+const ofResponse = pathId("resp_...");
+
+export const responses = {
+  name: "Responses",
+  description:
+    "Text in OpenAI's Responses format, by that provider's models unless the operator opens it to all; stored for the account for 24 hours unless `store` is false",
+  routes: [
+    paid(
+      { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses", refersToStored: true },
+      {
+        operationId: "createResponse",
+        summary: "A response, as JSON or as a stream",
+        body,
+        okOrEvents: ["The response, or its events", refTo("ResponsesAnswer"), storedRoutedHeaders],
+        event: refTo("ResponsesEvent"),
+      },
+    ),
+    paid(
+      {
+        endpoint: "/v1/responses/input_tokens",
+        job: "count",
+        codec: inputTokensCodec,
+        format: "responses",
+        isFree: true,
+        refersToStored: true,
+      },
+      {
+        operationId: "countResponseTokens",
+        summary: "The input tokens of a response; free",
+        body,
+        ok: [
+          "The count",
+          z.object({ object: z.literal("response.input_tokens"), input_tokens: z.int() }),
+          countHeaders,
+        ],
+      },
+    ),
+  ],
+  operations: {
+    "GET /v1/responses/{id}": operation("getResponse", "A stored response of the account", {
+      params: ofResponse,
+      ok: ["The response", refTo("ResponsesAnswer")],
+      errors: [400, 401, 404, 500, 503],
+    }),
+    "DELETE /v1/responses/{id}": operation("deleteResponse", "Delete a stored response at once", {
+      params: ofResponse,
+      ok: ["It is gone", z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) })],
+      errors: [401, 404, 500, 503],
+    }),
+    "GET /v1/responses/{id}/input_items": operation(
+      "listInputItems",
+      "The input of a stored response, with all that it referred to",
+      {
+        params: { ...ofResponse, query: itemsQuery },
+        ok: ["A page of items", refTo("InputItemList")],
+        errors: [400, 401, 404, 500, 503],
+      },
+    ),
+  },
+};
+
 /** The stored responses of an account, mounted at `/v1/responses`. */
-export function responsesRoutes({ keys, responses, bodyBudget }: ResponseDeps): Router {
+export function responsesRoutes({ keys, responses: stored, bodyBudget }: ResponseDeps): Router {
   type Handle = (req: Request<{ id: string }>, caller: Caller, memory: ByteShare) => Promise<object>;
   const handler =
     (handle: Handle): RequestHandler<{ id: string }> =>
@@ -41,7 +108,7 @@ export function responsesRoutes({ keys, responses, bodyBudget }: ResponseDeps): 
       res.json(await handle(req, caller, memory));
     };
   async function find({ account }: Caller, id: string, memory: ByteShare) {
-    const found = await responses.find(account, id, (textBytes) => {
+    const found = await stored.find(account, id, (textBytes) => {
       if (!memory.take(responseCopies * textBytes))
         throw noCapacity("Too many large responses are being read right now.", 2);
     });
@@ -60,7 +127,7 @@ export function responsesRoutes({ keys, responses, bodyBudget }: ResponseDeps): 
   router.delete(
     "/:id",
     handler(async ({ params: { id } }, { account }) => {
-      if (!(await responses.delete(account, id))) throw noSuchResponse();
+      if (!(await stored.delete(account, id))) throw noSuchResponse();
       return { id, object: "response", deleted: true };
     }),
   );
@@ -95,7 +162,10 @@ const partsOf = (role: unknown, written: string): readonly JsonObject[] =>
     ? [{ type: "output_text", annotations: [], text: written }]
     : [{ type: "input_text", text: written }];
 
-function pageOf(items: readonly JsonObject[], { limit, after, order }: z.infer<typeof itemsQuery>): object {
+function pageOf(
+  items: readonly JsonObject[],
+  { limit = 20, after, order = "desc" }: z.infer<typeof itemsQuery>,
+): object {
   const ordered = order === "asc" ? items : items.toReversed();
   const start = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && start === 0) throw invalidValue("after", "after: there is no such item.");

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ZodOpenApiResponseObject } from "zod-openapi";
 import { errorKinds } from "#errors";
+import { refTo } from "./formats/index.ts";
 import { authenticate, messagesRequestId, rateLimits, requestId, retryAfter, shouldRetry } from "./headers.ts";
 
 /** docs/api/inference.md, part 7. */
@@ -16,52 +17,15 @@ export const errorBody = z
   })
   .meta({ id: "Error" });
 
-const messagesErrorType = z.enum([
-  "invalid_request_error",
-  "authentication_error",
-  "billing_error",
-  "permission_error",
-  "not_found_error",
-  "rate_limit_error",
-  "api_error",
-  "overloaded_error",
-  "timeout_error",
-]);
-
-const messagesError = z
-  .object({
-    type: z.literal("error"),
-    error: z.object({ type: messagesErrorType, message: z.string() }),
-    request_id: z.string(),
-  })
-  .meta({ id: "MessagesError" });
-
-const geminiErrorStatus = z.enum([
-  "INVALID_ARGUMENT",
-  "UNAUTHENTICATED",
-  "FAILED_PRECONDITION",
-  "PERMISSION_DENIED",
-  "NOT_FOUND",
-  "ABORTED",
-  "RESOURCE_EXHAUSTED",
-  "INTERNAL",
-  "UNAVAILABLE",
-  "DEADLINE_EXCEEDED",
-]);
-
-const geminiError = z
-  .object({ error: z.object({ code: z.int().describe("The status"), message: z.string(), status: geminiErrorStatus }) })
-  .meta({ id: "GeminiError" });
-
 /** What an answer's errors look like. */
 export type ErrorFormat = keyof typeof bodies;
 
 const bodies = {
   common: errorBody,
-  messages: messagesError,
-  gemini: geminiError,
+  messages: refTo("MessagesError"),
+  gemini: refTo("GeminiError"),
   /** Of the list of models, which has the format of the client that asks. */
-  byHeader: z.union([errorBody, messagesError, geminiError]),
+  byHeader: z.union([errorBody, refTo("MessagesError"), refTo("GeminiError")]),
 };
 
 /** The meanings of the error codes of a status. */

@@ -32,31 +32,20 @@ export const messagesRequestId = {
   "request-id": header("request-id", "The same as `x-request-id`", text),
 };
 
-/** Of every call that was admitted, however it ended, and of one that is over a limit. */
-export const rateLimits = {
-  "x-ratelimit-limit-requests": header("x-ratelimit-limit-requests", "Requests a minute of the key", quantity),
-  "x-ratelimit-remaining-requests": header(
-    "x-ratelimit-remaining-requests",
-    "Requests that the key may make at once",
-    quantity,
-  ),
-  "x-ratelimit-reset-requests": header(
-    "x-ratelimit-reset-requests",
-    "Until all requests are available again, such as `12s`",
-    seconds,
-  ),
-  "x-ratelimit-limit-tokens": header("x-ratelimit-limit-tokens", "Tokens a minute of the key", quantity),
-  "x-ratelimit-remaining-tokens": header(
-    "x-ratelimit-remaining-tokens",
-    "Tokens that the key may use at once",
-    quantity,
-  ),
-  "x-ratelimit-reset-tokens": header(
-    "x-ratelimit-reset-tokens",
-    "Until all tokens are available again, such as `12s`",
-    seconds,
-  ),
+const rateLimit = (name: string, description: string, schema: z.ZodType) => {
+  const id = `x-ratelimit-${name}`;
+  return [id, header(id, description, schema)] as const;
 };
+
+/** Of every call that was admitted, however it ended, and of one that is over a limit. */
+export const rateLimits = Object.fromEntries([
+  rateLimit("limit-requests", "Requests a minute of the key", quantity),
+  rateLimit("remaining-requests", "Requests that the key may make at once", quantity),
+  rateLimit("reset-requests", "Until all requests are available again, such as `12s`", seconds),
+  rateLimit("limit-tokens", "Tokens a minute of the key", quantity),
+  rateLimit("remaining-tokens", "Tokens that the key may use at once", quantity),
+  rateLimit("reset-tokens", "Until all tokens are available again, such as `12s`", seconds),
+]);
 
 export const retryAfter = {
   "Retry-After": header("Retry-After", "Seconds to wait before the next try", z.int().min(1).max(60)),

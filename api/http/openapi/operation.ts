@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject } from "zod-openapi";
 import answers from "./answers.json" with { type: "json" };
 import { type ErrorFormat, errorResponse } from "./errors.ts";
-import { idempotencyKey, requestId } from "./headers.ts";
+import { requestId } from "./headers.ts";
 
 /** By operation, what it answered to the first example of its request: test/integration/openapi-answers.test.ts. */
 const recorded: Readonly<Record<string, unknown>> = answers;
@@ -26,7 +26,7 @@ export function pathsOf(groups: readonly Group[]) {
   return paths;
 }
 
-interface Details {
+export interface Details {
   readonly description?: string;
   readonly security?: Record<string, string[]>[];
   readonly params?: { readonly path?: z.ZodObject; readonly query?: z.ZodObject; readonly header?: z.ZodObject };
@@ -81,16 +81,5 @@ export function operation(operationId: string, summary: string, details: Details
   };
 }
 
-/** The statuses of the errors of every paid route. */
-export const paidErrors = [400, 401, 402, 403, 404, 408, 410, 413, 415, 429, 500, 502, 503, 504];
-
-/** Calls whose answers are stored for an `Idempotency-Key`. */
-export const storing = { params: { header: idempotencyKey }, errors: [...paidErrors, 409], isCall: true };
-
 export const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ example }) }) });
 export const binary = z.string().meta({ format: "binary" });
-
-export const unixSeconds = z.int().describe("unix seconds");
-
-/** An amount: an exact decimal string. */
-export const usd = z.string().meta({ example: "12.5" });

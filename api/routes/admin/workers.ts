@@ -3,7 +3,7 @@ import type { Catalog } from "#catalog";
 import { noCapacity } from "#errors";
 import type { WorkerRegistry } from "#jobs";
 import { isListed } from "../../admission/model.ts";
-import { fields, orNull, tag, unixSeconds, unixSecondsOfMs } from "../../http/fields.ts";
+import { fields, orNull, tag, unixSecondsOfMs } from "../../http/fields.ts";
 import { listOf, wholeList } from "../../http/page.ts";
 import { route } from "./route.ts";
 
