@@ -45,7 +45,7 @@ const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRet
 
 export { createDeliveries } from "./deliveries.ts";
 export type { EndedCall } from "./open-call.ts";
-export { createRunningCalls, type RunningCall, type RunningCalls } from "./running-calls.ts";
+export { createRunningCalls, type RunningCalls } from "./running-calls.ts";
 
 export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, deliveries, money, files, clock, log } = deps;

@@ -32,7 +32,7 @@ const resources = [
 ];
 
 export const accountGroups = resources.map((resource) =>
-  groupOf(resource, { errors: [401, 429, 500, 503], isRecorded: true }),
+  groupOf(resource, { errors: [401, 429, 500, 503] }),
 );
 
 /** For callers, whom a key identifies, and for the dashboard, where a session does. */
