@@ -92,6 +92,8 @@ export interface Resource<Deps, Who> {
 interface Access<Deps, Who> {
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;
+  /** Runs first, also for paths that have no route. */
+  readonly before?: RequestHandler;
   /** Runs before the body is read; throws what refuses the request. */
   readonly authorize: (req: Request, res: Response, route: Route<Deps, Who>) => Who | Promise<Who>;
   /** Whose memory a body counts against. */
@@ -112,9 +114,10 @@ const isRead = (route: Pick<Route<never, never>, "method" | "requestBody">) => h
 export function routerOf<Deps, Who>(
   routes: readonly Route<Deps, Who>[],
   deps: Deps,
-  { bodyBudget, clock, authorize, payerOf, perform = (_route, _call, run) => run() }: Access<Deps, Who>,
+  { bodyBudget, clock, before, authorize, payerOf, perform = (_route, _call, run) => run() }: Access<Deps, Who>,
 ): Router {
   const router = Router();
+  if (before) router.use(before);
   const readBody = createBodyReader({ limitBytes: bodyLimitBytes, budget: bodyBudget, clock });
 
   async function bodyOf(req: Request, res: Response, who: Who): Promise<unknown> {

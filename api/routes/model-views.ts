@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Catalog, type Model, modalities } from "#catalog";
+import { type Answer, fields, tag, wireOf } from "../http/fields.ts";
 
 /** A model as each of the lists shows it. */
 
@@ -19,61 +20,53 @@ const reasoning = z.object({
 });
 
 /** docs/api/inference.md, "Model". */
-export const modelObject = z
-  .object({
-    id: z.string().describe("provider/model"),
-    object: z.literal("model"),
-    created: z.int().describe("unix seconds"),
-    owned_by: z.string(),
-    name: z.string(),
-    description: z.string().describe("one sentence, or empty"),
-    type: z.enum(["text", "image", "video", "audio", "embeddings", "other"]),
-    endpoint: z.string(),
-    context_length: z.int(),
-    max_output_tokens: z.int().optional(),
-    features: z.array(z.string()),
-    input_modalities: z.array(modality).describe("what a request may contain"),
-    output_modalities: z.array(modality),
-    supported_parameters: z
-      .array(z.string())
-      .describe("parameters that every upstream of the model takes: of a chat request, or of `x_input_schema`"),
-    reasoning: reasoning.nullable().describe("null: it does not reason"),
-    deprecated_at: z
-      .int()
-      .nullable()
-      .describe("unix seconds from which its provider calls it deprecated, possibly in the future; it is still served"),
-    x_elite_discount_bps: z.int(),
-    x_pricing: z.record(z.string(), price),
-    x_input_schema: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .describe("JSON Schema of the parameters, for models of images and media"),
-  })
-  .meta({ id: "Model" });
+const modelObject = fields({
+  id: z.string().describe("provider/model"),
+  object: tag("model"),
+  created: z.int().describe("unix seconds"),
+  owned_by: z.string(),
+  name: z.string(),
+  description: z.string().describe("one sentence, or empty"),
+  type: z.enum(["text", "image", "video", "audio", "embeddings", "other"]),
+  endpoint: z.string(),
+  context_length: z.int(),
+  max_output_tokens: z.int().optional(),
+  features: z.array(z.string()),
+  input_modalities: z.array(modality).describe("what a request may contain"),
+  output_modalities: z.array(modality),
+  supported_parameters: z
+    .array(z.string())
+    .describe("parameters that every upstream of the model takes: of a chat request, or of `x_input_schema`"),
+  reasoning: reasoning.nullable().describe("null: it does not reason"),
+  deprecated_at: z
+    .int()
+    .nullable()
+    .describe("unix seconds from which its provider calls it deprecated, possibly in the future; it is still served"),
+  x_elite_discount_bps: z.int(),
+  x_pricing: z.record(z.string(), price),
+  x_input_schema: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("JSON Schema of the parameters, for models of images and media"),
+}).meta({ id: "Model" });
 
-export const modelList = z.object({ object: z.literal("list"), data: z.array(modelObject) }).meta({ id: "ModelList" });
+/** What is sent for a model, and for the list of all. */
+export const sentModel = wireOf(modelObject);
+export const sentModelList = z
+  .object({ object: z.literal("list"), data: z.array(sentModel) })
+  .meta({ id: "ModelList" });
 
-export const chatModel = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => ({
-  id: model.id,
-  object: "model",
-  created: model.created,
-  owned_by: model.ownedBy,
-  name: model.name,
-  description: model.description,
-  type: model.type,
-  endpoint: model.endpoint,
-  context_length: model.contextLength,
-  ...(model.maxOutputTokens > 0 && { max_output_tokens: model.maxOutputTokens }),
-  features: [...model.features],
-  input_modalities: [...model.inputModalities],
-  output_modalities: [...model.outputModalities],
-  supported_parameters: [...model.supportedParameters],
-  reasoning: model.reasoning && { ...model.reasoning, supported_efforts: [...model.reasoning.supported_efforts] },
-  deprecated_at: model.deprecatedAt,
-  x_elite_discount_bps: model.eliteDiscountBps,
-  x_pricing: { ...catalog.pricing(model) },
-  ...(model.inputSchema && { x_input_schema: model.inputSchema }),
-});
+export function chatModel(catalog: Catalog, model: Model): object {
+  const { maxOutputTokens, eliteDiscountBps, inputSchema } = model;
+  const shown: Answer<z.output<typeof modelObject>> = {
+    ...model,
+    maxOutputTokens: maxOutputTokens > 0 ? maxOutputTokens : undefined,
+    xEliteDiscountBps: eliteDiscountBps,
+    xPricing: catalog.pricing(model),
+    xInputSchema: inputSchema,
+  };
+  return z.encode(modelObject, shown as z.output<typeof modelObject>);
+}
 
 /** A provider's own models are listed under that provider's names for them. */
 export const nameFor = (provider: string, { id, ownedBy, aliases: [alias = id] }: Model) =>

@@ -10,7 +10,15 @@ import { parse, wholeNumber } from "../http/input.ts";
 import { refTo } from "../http/openapi/formats/index.ts";
 import { requestId } from "../http/openapi/headers.ts";
 import { type Group, operation, pathId } from "../http/openapi/operation.ts";
-import { chatModel, geminiModel, lifecycleOf, messagesModel, modelList, modelObject, nameFor } from "./model-views.ts";
+import {
+  chatModel,
+  geminiModel,
+  lifecycleOf,
+  messagesModel,
+  nameFor,
+  sentModel,
+  sentModelList,
+} from "./model-views.ts";
 
 export interface ModelListDeps extends ModelDeps {
   readonly clock: Clock;
@@ -186,8 +194,8 @@ function geminiModels(deps: ModelDeps): ModelList {
 }
 
 /** By the headers of the request. */
-const anyModelList = z.union([modelList, refTo("MessagesModelList"), refTo("GeminiModelList")]);
-const anyModel = z.union([modelObject, refTo("MessagesModel"), refTo("GeminiModel")]);
+const anyModelList = z.union([sentModelList, refTo("MessagesModelList"), refTo("GeminiModelList")]);
+const anyModel = z.union([sentModel, refTo("MessagesModel"), refTo("GeminiModel")]);
 
 const formatHeader = z.object({
   "anthropic-version": z.string().optional().describe("Any: the answer and its errors are Anthropic's"),

@@ -7,8 +7,6 @@ import { modelGroup } from "./models.ts";
 import { paidGroups } from "./paid.ts";
 import { uploadGroup } from "./uploads.ts";
 
-const tagsOf = (groups: readonly Group[]) => groups.map(({ name, description }) => ({ name, description }));
-
 const groups: readonly Group[] = [...paidGroups, uploadGroup, modelGroup, ...accountGroups];
 
 const description = `Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.
@@ -23,67 +21,58 @@ const description = `Text, image, video, audio and embedding models behind one a
 
 **Errors of every route**, beside its own: 405 \`method_not_allowed\` with \`Allow\`, 417 \`expectation_failed\`, 431 \`headers_too_large\`.`;
 
-/** OpenAPI 3.1 of the public interface. Most generators of clients do not read 3.2 yet, which could describe streams by item. */
-export const openApiDocument = (serverUrl: string) =>
+/** Most generators of clients do not read OpenAPI 3.2 yet, which could describe streams by item. */
+const documentOf = (
+  info: { readonly title: string; readonly description: string },
+  serverUrl: string,
+  shown: readonly Group[],
+  components: NonNullable<Parameters<typeof createDocument>[0]["components"]>,
+) =>
   createDocument({
     openapi: "3.1.0",
-    info: {
-      title: "Inference service",
-      version: "1.0.0",
-      description,
-      license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
-    },
+    info: { version: "1.0.0", ...info, license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" } },
     servers: [{ url: serverUrl }],
-    tags: tagsOf(groups),
+    tags: shown.map(({ name, description: text }) => ({ name, description: text })),
     security: [{ bearer: [] }],
-    components: {
-      schemas: formatSchemas,
-      securitySchemes: {
-        bearer: { type: "http", scheme: "bearer", description: "An API key of the account, `live_...`" },
-        anthropicKey: {
-          type: "apiKey",
-          in: "header",
-          name: "x-api-key",
-          description: "The same key, as Anthropic's clients send it",
-        },
-        geminiKey: {
-          type: "apiKey",
-          in: "header",
-          name: "x-goog-api-key",
-          description: "The same key, as Google's clients send it",
-        },
-        geminiQueryKey: {
-          type: "apiKey",
-          in: "query",
-          name: "key",
-          description: "The same key in the address, which logs of proxies may hold; prefer a header",
-        },
+    components,
+    paths: pathsOf(shown),
+  });
+
+/** The public interface. */
+export const openApiDocument = (serverUrl: string) =>
+  documentOf({ title: "Inference service", description }, serverUrl, groups, {
+    schemas: formatSchemas,
+    securitySchemes: {
+      bearer: { type: "http", scheme: "bearer", description: "An API key of the account, `live_...`" },
+      anthropicKey: {
+        type: "apiKey",
+        in: "header",
+        name: "x-api-key",
+        description: "The same key, as Anthropic's clients send it",
+      },
+      geminiKey: {
+        type: "apiKey",
+        in: "header",
+        name: "x-goog-api-key",
+        description: "The same key, as Google's clients send it",
+      },
+      geminiQueryKey: {
+        type: "apiKey",
+        in: "query",
+        name: "key",
+        description: "The same key in the address, which logs of proxies may hold; prefer a header",
       },
     },
-    paths: pathsOf(groups),
   });
 
 const adminDescription = `For operators: accounts, keys, balances, and how the service is doing.
 
 Amounts are exact decimal strings of USD, times are unix seconds. Unknown fields are a 400 that names the field. Lists are newest first, unless they say otherwise. Every change is in the audit log, under the name of the operator's token.`;
 
-/** OpenAPI 3.1 of the admin interface, whose paths are under `serverUrl`. */
+/** The admin interface, whose paths are under `serverUrl`. */
 export const adminDocument = (serverUrl: string) =>
-  createDocument({
-    openapi: "3.1.0",
-    info: {
-      title: "Inference service: admin interface",
-      version: "1.0.0",
-      description: adminDescription,
-      license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
+  documentOf({ title: "Inference service: admin interface", description: adminDescription }, serverUrl, adminGroups, {
+    securitySchemes: {
+      bearer: { type: "http", scheme: "bearer", description: "`ADMIN_TOKEN`, or one of `ADMIN_TOKENS`" },
     },
-    servers: [{ url: serverUrl }],
-    tags: tagsOf(adminGroups),
-    security: [{ bearer: [] }],
-    components: {
-      securitySchemes: {
-        bearer: { type: "http", scheme: "bearer", description: "`ADMIN_TOKEN`, or one of `ADMIN_TOKENS`" },
-      },
-    },
-    paths: pathsOf(adminGroups),
   });

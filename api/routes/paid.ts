@@ -54,6 +54,10 @@ const moderations = {
   ],
 };
 
+const reranked = {
+  body: rerankRequest,
+  ok: ["The results", refTo("RerankResponse"), storedRoutedHeaders],
+} satisfies Partial<Parameters<typeof paid>[1]>;
 const rerank = {
   name: "Rerank",
   description: "Documents by their relevance to a query, in Cohere's and Jina's shape",
@@ -61,20 +65,14 @@ const rerank = {
     paid(
       { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec },
       {
+        ...reranked,
         operationId: "rerank",
         summary: "Documents by their relevance; priced per search or per token",
-        body: rerankRequest,
-        ok: ["The results", refTo("RerankResponse"), storedRoutedHeaders],
       },
     ),
     paid(
       { endpoint: "/v2/rerank", job: "rerank", codec: rerankCodec, serves: ({ task }) => task === "rerank" },
-      {
-        operationId: "rerankV2",
-        summary: "The same, at the path of Cohere's clients",
-        body: rerankRequest,
-        ok: ["The results", refTo("RerankResponse"), storedRoutedHeaders],
-      },
+      { ...reranked, operationId: "rerankV2", summary: "The same, at the path of Cohere's clients" },
     ),
   ],
 };

@@ -31,9 +31,7 @@ const resources = [
   },
 ];
 
-export const accountGroups = resources.map((resource) =>
-  groupOf(resource, { errors: [401, 429, 500, 503] }),
-);
+export const accountGroups = resources.map((resource) => groupOf(resource, { errors: [401, 429, 500, 503] }));
 
 /** For callers, whom a key identifies, and for the dashboard, where a session does. */
 export function createAccountRouter(deps: AccountDeps, identify: (req: Request) => Promise<Caller>): Router {

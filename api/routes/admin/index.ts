@@ -5,12 +5,10 @@ import { type Resource, type Route, type RouteCall, routerOf } from "../../http/
 import { accountRoutes } from "./accounts.ts";
 import { archiveRoutes } from "./archives.ts";
 import { auditRoutes } from "./audit.ts";
-import { buybackRoutes } from "./buyback.ts";
-import { holdRoutes } from "./holds.ts";
 import { keyRoutes } from "./keys.ts";
 import { ledgerRoutes } from "./ledger.ts";
 import { overviewRoutes } from "./overview.ts";
-import { owedRoutes } from "./owed.ts";
+import { paymentRoutes } from "./payments.ts";
 import { createOverview } from "./read-overview.ts";
 import type { AdminDeps, AdminRouteDeps } from "./route.ts";
 import { workerRoutes } from "./workers.ts";
@@ -28,7 +26,7 @@ const resources: readonly Resource<AdminRouteDeps, string>[] = [
   {
     name: "Money",
     description: "Balances, the ledger, its archive, payments and buybacks",
-    routes: [...ledgerRoutes, ...holdRoutes, ...archiveRoutes, ...owedRoutes, ...buybackRoutes],
+    routes: [...ledgerRoutes, ...archiveRoutes, ...paymentRoutes],
   },
 ];
 
@@ -47,12 +45,13 @@ export function createAdminRouter(
   return routerOf<AdminRouteDeps, string>(routes, routeDeps, {
     ...deps,
     payerOf: () => ({ account: "admin" }),
-    async authorize(req, res) {
-      const operator = await identify(req, res);
+    async before(req, res, next) {
+      Object.assign(res.locals, { operator: await identify(req, res) });
       // Answers contain secrets and balances.
       res.set("cache-control", "no-store");
-      return operator;
+      next();
     },
+    authorize: (_req, { locals }) => (locals as { operator: string }).operator,
     perform: (route, call, run) => (route.method === "get" ? run() : recorded(deps, route, call, run)),
   });
 }

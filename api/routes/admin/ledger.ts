@@ -2,7 +2,7 @@ import { z } from "zod";
 import { invalidValue } from "#errors";
 import { entryKinds, requestStatuses } from "#money";
 import type { Refusal } from "#refusals";
-import { fields, inputFields, orNull, usd, usdInput } from "../../http/fields.ts";
+import { fields, inputFields, orNull, unixSeconds, usd, usdInput } from "../../http/fields.ts";
 import { flag, timeSpan, wholeNumber } from "../../http/input.ts";
 import { defaultLimit, found, listOf, pageOfCalls, pageQuery, readPage, text } from "../../http/page.ts";
 import { entry, shownEntry, shownMovement } from "./entry.ts";
@@ -28,6 +28,15 @@ const check = fields({
   of_accounts: z.int().describe("About how many accounts there are"),
   next: orNull(z.string()).describe("null: all accounts are checked. Else the `after` of the next part"),
 }).meta({ id: "LedgerCheck", description: "Of the accounts that this part checked" });
+
+const hold = fields({
+  id: z.string().describe("The request's or the lease's"),
+  object: z.enum(["hold", "lease"]),
+  account: z.string(),
+  amount_usd: usd,
+  held_at: unixSeconds,
+  expires_at: unixSeconds,
+}).meta({ id: "Hold" });
 
 type Filter = {
   readonly [Name in "account" | "key" | "model" | "endpoint" | "upstream" | "code" | "status"]?: unknown;
@@ -162,6 +171,26 @@ export const ledgerRoutes = [
       const part = { ...(pages !== undefined && { maxPages: pages }), ...(after !== undefined && { after }) };
       const [checked, ofAccounts] = await Promise.all([money.check({ full, ...part }), money.countAccounts()]);
       return { ...checked, ofAccounts };
+    },
+  }),
+  route({
+    method: "get",
+    path: "/holds",
+    operationId: "listHolds",
+    summary: "What is held for calls that run, oldest first",
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(hold).meta({ id: "HoldList" }),
+    async handle({ money, leases }, { query }) {
+      await leases.settleIdle();
+      const { data, ...page } = await readPage(query, money.listHolds);
+      const shown = data.map((each) => ({
+        ...each,
+        id: each.hold,
+        object: each.isLease ? ("lease" as const) : ("hold" as const),
+        amountNanoUsd: each.nanoUsd,
+      }));
+      return { ...page, data: shown };
     },
   }),
 ];

@@ -1,7 +1,9 @@
 import { z } from "zod";
-import { fields, inputFields, tag, unixSeconds, usd, usdInput } from "../../http/fields.ts";
+import { unitNanoUsd } from "#money";
+import type { Batch } from "#payments";
+import { fields, inputFields, orNull, tag, unixSeconds, usd, usdInput } from "../../http/fields.ts";
 import { flag } from "../../http/input.ts";
-import { listOf, pageQuery, readPage } from "../../http/page.ts";
+import { listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
 import { entry, shownMovement } from "./entry.ts";
 import { idOf, route } from "./route.ts";
 
@@ -27,8 +29,36 @@ const newRefund = inputFields({
 
 const over = flag.optional().describe("Only what its payer can no longer use");
 
-/** Unused remainders of payments on chain, and their refunds. */
-export const owedRoutes = [
+const accrual = fields({ object: tag("accrual"), token: z.string(), amount_usd: usd, entries: z.int() }).meta({
+  id: "Accrual",
+});
+
+const batch = fields({
+  id: z.string(),
+  object: tag("batch"),
+  token: z.string(),
+  state: z.string(),
+  amount_usd: usd,
+  entries: z.int(),
+  created_at: unixSeconds,
+  executor: orNull(z.string()),
+  transaction: orNull(z.string()),
+  spent_usd: orNull(usd),
+  received: orNull(z.string()).describe("In the token's smallest unit"),
+  done_at: orNull(unixSeconds),
+}).meta({ id: "BuybackBatch" });
+
+const shown = (each: Batch) => ({
+  ...each,
+  amountNanoUsd: each.nanoUsd,
+  transaction: each.signature,
+  spentNanoUsd: each.spent === undefined ? null : each.spent * unitNanoUsd,
+  // In the token's smallest unit, because only the mint knows its decimals.
+  received: each.received === undefined ? null : String(each.received),
+});
+
+/** Unused remainders of payments on chain and their refunds, and buybacks. */
+export const paymentRoutes = [
   route({
     method: "get",
     path: "/owed",
@@ -75,5 +105,29 @@ export const owedRoutes = [
     async handle({ payments: { unused } }, { params: { id }, body: { amountNanoUsd: nanoUsd, ...refund }, res }) {
       return shownMovement(res, await unused.refund(id, { ...refund, nanoUsd }));
     },
+  }),
+  route({
+    method: "get",
+    path: "/buyback/accruals",
+    operationId: "listAccruals",
+    summary: "By token, what is in no batch yet",
+    query: {},
+    answers: { 200: "All of them" },
+    answer: listOf(accrual).meta({ id: "AccrualList" }),
+    async handle({ payments: { buyback } }) {
+      const accrued = await buyback.accrued();
+      return wholeList(accrued.map((each) => ({ ...each, amountNanoUsd: each.nanoUsd })));
+    },
+  }),
+  route({
+    method: "get",
+    path: "/buyback/batches",
+    operationId: "listBatches",
+    summary: "Purchases, newest first",
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(batch).meta({ id: "BuybackBatchList" }),
+    handle: ({ payments: { buyback } }, { query }) =>
+      readPage(query, async (page) => (await buyback.list(page)).map(shown)),
   }),
 ];
