@@ -60,6 +60,7 @@ export function chatModel(catalog: Catalog, model: Model): object {
   const { maxOutputTokens, eliteDiscountBps, inputSchema } = model;
   const shown: Answer<z.output<typeof modelObject>> = {
     ...model,
+    features: [...model.features],
     maxOutputTokens: maxOutputTokens > 0 ? maxOutputTokens : undefined,
     xEliteDiscountBps: eliteDiscountBps,
     xPricing: catalog.pricing(model),
