@@ -70,7 +70,7 @@ const paymentHeaders = z.object({
 /** Headers of an answer that x402 may have paid for. */
 export const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": paymentResponse });
 
-/** docs/api/inference.md, "Payment-required body": x402 version 2. */
+/** docs/api/inference.md, "Payment required": x402 version 2. */
 const paymentRequired = {
   description: `Without a key: what to pay, or why the payment was not taken. ${meaningsOf(402)}`,
   headers: errorHeaders(402, "common", true).extend(paymentHeaders.shape),
