@@ -46,7 +46,7 @@ export const unixSecondsOfMs = z.codec(z.int().describe("unix seconds"), z.numbe
   encode: (ms) => Math.floor(ms / 1_000),
 });
 
-/** Absent values are null in an answer. */
+/** A value that is absent is null in an answer. */
 export const orNull = <Schema extends z.ZodType>(schema: Schema) =>
   z.codec(schema.nullable(), z.custom<z.output<Schema> | null | undefined>().optional(), {
     decode: (value) => value,
@@ -69,7 +69,7 @@ const camel = (name: string): string =>
 
 type CamelFields<Fields> = { [Name in keyof Fields as Camel<Name>]: Fields[Name] };
 
-/** What a handler returns for a schema: lists and objects may be read-only. */
+/** The value that a handler returns for a schema: lists and objects may be read-only. */
 export type Answer<Value> = Value extends Date
   ? Value
   : Value extends readonly (infer Item)[]
@@ -102,7 +102,7 @@ export const inputFields = <Fields extends Shape>(shape: Fields) => renamed(z.st
 
 const wires = new WeakMap<z.core.$ZodType, z.ZodType>();
 
-/** What is sent for a schema with codecs, for the OpenAPI document: one schema for each, as components need. */
+/** The side of a schema that is sent, for the OpenAPI document: one schema for each, because components need one definition. */
 export function wireOf(schema: z.core.$ZodType): z.ZodType {
   const known = wires.get(schema);
   if (known) return known;

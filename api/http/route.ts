@@ -16,7 +16,7 @@ import type { Content, Examples } from "./openapi/operation.ts";
 type Shape = Readonly<Record<string, z.ZodType>>;
 type Values<Fields extends Shape> = z.output<ReturnType<typeof inputFields<Fields>>>;
 
-/** One request, parsed. `Who` asks: a caller, or an operator. */
+/** One request, parsed. `who` is its caller, or the operator. */
 export interface RouteCall<Who, Params = unknown, Query = unknown, Body = unknown> {
   readonly who: Who;
   readonly params: Params;
@@ -26,6 +26,8 @@ export interface RouteCall<Who, Params = unknown, Query = unknown, Body = unknow
   readonly res: Response;
 }
 
+const methods = ["get", "post", "patch", "delete"] as const;
+
 interface Definition<
   Deps,
   Who,
@@ -34,14 +36,14 @@ interface Definition<
   Body extends z.ZodType,
   Shown extends z.ZodType,
 > {
-  readonly method: "get" | "post" | "patch" | "delete";
-  /** As OpenAPI writes it: `/v1/keys/{id}`. */
+  readonly method: (typeof methods)[number];
+  /** The path in OpenAPI's notation: `/v1/keys/{id}`. */
   readonly path: string;
   /** The name of the operation, from which clients make the names of their methods. */
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
-  /** What a key must have beside being valid. */
+  /** The scope that a key must have. */
   readonly scope?: "manage";
   readonly params?: Params;
   /** Other parameters are refused; without this all are ignored. */
@@ -96,9 +98,9 @@ interface Access<Deps, Who> {
   readonly before?: RequestHandler;
   /** Runs before the body is read; throws what refuses the request. */
   readonly authorize: (req: Request, res: Response, route: Route<Deps, Who>) => Who | Promise<Who>;
-  /** Whose memory a body counts against. */
+  /** The owner of the memory that a body takes. */
   readonly payerOf: (who: Who) => BodyOwner;
-  /** Runs a change. By default that is all. */
+  /** Wraps the handler and the rendering of its answer. */
   readonly perform?: (
     route: Route<Deps, Who>,
     call: RouteCall<Who, Readonly<Record<string, string>>>,
@@ -110,7 +112,7 @@ const bodyLimitBytes = 100 * 1024;
 export const hasBody = ({ method }: Pick<Route<never, never>, "method">) => method === "post" || method === "patch";
 const isRead = (route: Pick<Route<never, never>, "method" | "requestBody">) => hasBody(route) && !route.requestBody;
 
-/** Every method that has no route is a 405. */
+/** Methods that a path has no route for are a 405. */
 export function routerOf<Deps, Who>(
   routes: readonly Route<Deps, Who>[],
   deps: Deps,
@@ -155,7 +157,11 @@ export function routerOf<Deps, Who>(
   for (const [path, atPath] of Map.groupBy(routes, ({ path }) => path)) {
     const at = router.route(path.replaceAll(/\{(\w+)\}/g, ":$1"));
     for (const route of atPath) at[route.method](serve(route));
-    at.all(methodNotAllowed(...atPath.map(({ method }) => method.toUpperCase())));
+    const served = methods.filter((method) => atPath.some((route) => route.method === method));
+    // Express answers HEAD by the handler of GET.
+    at.all(
+      methodNotAllowed(...served.flatMap((method) => (method === "get" ? ["GET", "HEAD"] : method.toUpperCase()))),
+    );
   }
   router.use(databaseUnavailable);
   return router;

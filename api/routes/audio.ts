@@ -124,7 +124,7 @@ async function readSpeechCall({ readBody }: RouteBodyDeps, { req, res, caller }:
   }
 }
 
-/** As the providers of transcription models take. */
+/** The limit of the providers of transcription models. */
 const recordingLimitBytes = 25 * 1024 * 1024;
 const recordingForm = { fileBytes: recordingLimitBytes, formBytes: recordingLimitBytes, files: { file: 1 } };
 

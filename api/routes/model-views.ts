@@ -12,7 +12,7 @@ const price = z.object({
 
 const modality = z.enum(modalities);
 
-/** As in OpenRouter's list. */
+/** The fields of OpenRouter's list. */
 const reasoning = z.object({
   mandatory: z.boolean().describe("no effort turns reasoning off"),
   supported_efforts: z.array(z.string()).describe("values of `reasoning_effort`; empty if it cannot be chosen"),
@@ -50,7 +50,7 @@ const modelObject = fields({
     .describe("JSON Schema of the parameters, for models of images and media"),
 }).meta({ id: "Model" });
 
-/** What is sent for a model, and for the list of all. */
+/** The JSON of a model, and of the list of all. */
 export const sentModel = wireOf(modelObject);
 export const sentModelList = z
   .object({ object: z.literal("list"), data: z.array(sentModel) })

@@ -113,7 +113,7 @@ const messagesModelQuery = z.object({
 /** Unknown parameters are ignored. */
 const messagesQuery = messagesModelQuery.extend({
   lifecycle: stages,
-  /** How the official client sends a list. */
+  /** The official client sends a list under this name. */
   "lifecycle[]": stages,
 });
 
@@ -155,7 +155,7 @@ function messagesModels(deps: ModelListDeps): ModelList {
   };
 }
 
-/** As in Google's API: a larger page size, of 32 bits, is reduced, and 0 or an empty token mean the default. */
+/** The rules of Google's API: a larger page size, of 32 bits, is reduced, and 0 or an empty token mean the default. */
 const geminiModelQuery = z.object({
   pageSize: wholeNumber(z.int32().min(0)).optional().describe("0: the default, 50; more than 1000 is 1000"),
   pageToken: z.string().optional().describe("The `nextPageToken` of the page before"),
@@ -193,7 +193,7 @@ function geminiModels(deps: ModelDeps): ModelList {
   };
 }
 
-/** By the headers of the request. */
+/** The headers of the request choose one. */
 const anyModelList = z.union([sentModelList, refTo("MessagesModelList"), refTo("GeminiModelList")]);
 const anyModel = z.union([sentModel, refTo("MessagesModel"), refTo("GeminiModel")]);
 

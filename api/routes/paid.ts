@@ -105,7 +105,7 @@ interface PaidGroup {
   readonly name: string;
   readonly description: string;
   readonly routes: readonly DescribedRoute[];
-  /** Those of routes that are not in `routes`. */
+  /** The operations of other routes. */
   readonly operations?: Group["operations"];
 }
 

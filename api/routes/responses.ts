@@ -131,7 +131,7 @@ export function responsesRoutes({ keys, responses: stored, bodyBudget }: Respons
       return { id, object: "response", deleted: true };
     }),
   );
-  // As in OpenAI's API a POST below `/v1/responses` is an unknown route, not a method that a response lacks.
+  // In OpenAI's API a POST below `/v1/responses` is an unknown route, not a method that a response lacks.
   router.post("/:id", noSuchRoute);
   router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
   router.get(

@@ -55,7 +55,7 @@ async function withSlot(
   let refusedBy: ServiceError | undefined;
   try {
     const upload = await work(slot);
-    // What it cost replaces what was held for it in the key's budget. A pending upload may still be charged.
+    // The cost replaces the hold in the key's budget. A pending upload may still be charged.
     if (upload.status === "active") await deps.keys.endBudgeted(slot, upload.requestId, upload.costNanoUsd);
     if (showsCost) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
     return shownUpload(upload, deps.publicUrl());

@@ -100,8 +100,12 @@ test("each route is described with all its methods, and responds to each as desc
   const paths = Map.groupBy(operations, ({ path }) => path);
   for (const [path, ofPath] of paths) {
     const { status, headers } = await server.ask("PUT", path.replace("{id}", "none"));
-    const allowed = ofPath.map(({ method }) => method).toSorted();
-    expect([path, status, headers.get("allow")?.split(", ").toSorted()]).toEqual([path, 405, allowed]);
+    const described = ofPath.map(({ method }) => method).toSorted();
+    const allowed = headers
+      .get("allow")
+      ?.split(", ")
+      .filter((each) => each !== "HEAD");
+    expect([path, status, allowed?.toSorted()]).toEqual([path, 405, described]);
   }
   // No route is undocumented: the service's router has no others.
   expect(server.routes.toSorted()).toEqual([...paths.keys()].toSorted());

@@ -56,5 +56,5 @@ function operationOf<Deps, Who>(
   });
 }
 
-/** Why a body cannot be read: too slow, too large, or of another type. */
+/** A body that cannot be read: too slow, too large, or of another type. */
 const bodyErrors = [408, 413, 415];

@@ -17,14 +17,14 @@ export const errorBody = z
   })
   .meta({ id: "Error" });
 
-/** What an answer's errors look like. */
+/** The shape of an answer's errors. */
 export type ErrorFormat = keyof typeof bodies;
 
 const bodies = {
   common: errorBody,
   messages: refTo("MessagesError"),
   gemini: refTo("GeminiError"),
-  /** Of the list of models, which has the format of the client that asks. */
+  /** The list of models has the format of the client that asks. */
   byHeader: z.union([errorBody, refTo("MessagesError"), refTo("GeminiError")]),
 };
 

@@ -27,7 +27,7 @@ export const requestId = {
   "x-request-id": header("x-request-id", "Names the request, its charge and its log lines", text),
 };
 
-/** Of the Messages format, whose clients read it. */
+/** Clients of the Messages format read it. */
 export const messagesRequestId = {
   "request-id": header("request-id", "The same as `x-request-id`", text),
 };
@@ -37,7 +37,7 @@ const rateLimit = (name: string, description: string, schema: z.ZodType) => {
   return [id, header(id, description, schema)] as const;
 };
 
-/** Of every call that was admitted, however it ended, and of one that is over a limit. */
+/** Sent with every call that was admitted, however it ended, and with one that is over a limit. */
 export const rateLimits = Object.fromEntries([
   rateLimit("limit-requests", "Requests a minute of the key", quantity),
   rateLimit("remaining-requests", "Requests that the key may make at once", quantity),
@@ -90,7 +90,7 @@ export const ignoredParams = {
   ),
 };
 
-/** Of a call that may name several models. */
+/** Sent where a call may name several models. */
 export const answeringModel = {
   "x-xm-model": header(
     "x-xm-model",
@@ -99,19 +99,19 @@ export const answeringModel = {
   ),
 };
 
-/** Of a call's 200 answer. */
+/** Sent with the 200 answer of a call. */
 const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits });
 
-/** With an answer that is stored for an `Idempotency-Key`. */
+/** The same, where the answer is stored for an `Idempotency-Key`. */
 export const storedCallHeaders = callHeaders.extend(replayed);
 
-/** Of a stream. */
+/** Sent with a stream. */
 export const streamHeaders = z.object({ ...requestId, ...rateLimits, ...ignoredParams, ...answeringModel });
 
-/** Of a call that may be converted to the upstream's format. */
+/** Sent where a call may be converted to the upstream's format. */
 const convertedHeaders = callHeaders.extend(ignoredParams);
 export const storedConvertedHeaders = storedCallHeaders.extend(ignoredParams);
-/** Of one that may also name several models. */
+/** The same, where a call may name several models. */
 export const routedHeaders = convertedHeaders.extend(answeringModel);
 export const storedRoutedHeaders = storedConvertedHeaders.extend(answeringModel);
 

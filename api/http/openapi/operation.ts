@@ -4,7 +4,7 @@ import answers from "./answers.json" with { type: "json" };
 import { type ErrorFormat, errorResponse } from "./errors.ts";
 import { requestId } from "./headers.ts";
 
-/** By operation, what it answered to the first example of its request: test/integration/openapi-answers.test.ts. */
+/** The answer to the first example of each operation: test/integration/openapi-answers.test.ts. */
 const recorded: Readonly<Record<string, unknown>> = answers;
 export const exampleOf = (operationId: string) => (operationId in recorded ? { example: recorded[operationId] } : {});
 

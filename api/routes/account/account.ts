@@ -43,7 +43,7 @@ export const accountRoutes = [
     answers: { 200: "The balance" },
     answer: balance,
     async handle({ money, leases }, { who: { account: id } }) {
-      // What no call needs is not to show as held.
+      // Leases that no call needs would show as held.
       await leases.settleIdle(id);
       const account = found(await money.account(id), "account");
       const balances = await money.balances([id]);

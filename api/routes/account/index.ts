@@ -33,7 +33,7 @@ const resources = [
 
 export const accountGroups = resources.map((resource) => groupOf(resource, { errors: [401, 429, 500, 503] }));
 
-/** For callers, whom a key identifies, and for the dashboard, where a session does. */
+/** A key identifies the caller, or under the dashboard a session. */
 export function createAccountRouter(deps: AccountDeps, identify: (req: Request) => Promise<Caller>): Router {
   const routes = resources.flatMap((resource) => resource.routes);
   return routerOf(routes, deps, {

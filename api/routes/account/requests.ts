@@ -56,7 +56,7 @@ const requestDetail = fields({
   attempts: z.array(attempt),
 }).meta({ id: "RequestDetail" });
 
-/** What this service does not know. OpenRouter's clients want the fields. */
+/** Fields that OpenRouter's clients want, and that this service does not know. */
 const unknown = [
   "cache_discount",
   "app_id",
@@ -165,7 +165,7 @@ function generationOf({ id, request, costNanoUsd, createdAt }: LedgerEntry) {
   };
 }
 
-/** What a key that sees one key alone may see of it. */
+/** A key without `manage` sees its own calls only. */
 const isVisible = (caller: Caller, key: string | null | undefined) => [undefined, key].includes(visibleKey(caller));
 
 export const requestRoutes = [

@@ -65,7 +65,7 @@ export const accountRoutes = [
     answers: { 200: "A page" },
     answer: listOf(account).meta({ id: "AdminAccountList" }),
     async handle({ money, leases }, { query }) {
-      // What no call needs is not to show as held.
+      // Leases that no call needs would show as held.
       await leases.settleIdle();
       return readPage(query, async (page) => withBalances(money, await search(money, query.search, page)));
     },

@@ -42,7 +42,7 @@ type Filter = {
   readonly [Name in "account" | "key" | "model" | "endpoint" | "upstream" | "code" | "status"]?: unknown;
 };
 
-/** What has no index of its own needs a filter beside it that has one. */
+/** A filter without an index needs another one that has it. */
 function requireIndex(query: Filter): void {
   if (query.account !== undefined) return;
   if (query.key !== undefined) throw invalidValue("key", "key: needs its account beside it.");
@@ -86,7 +86,7 @@ export const ledgerRoutes = [
     answer: entry,
     errors: [409],
     async handle({ money, leases }, { params: { id }, body: credit, res }) {
-      // What no call needs can be taken back.
+      // Idle leases can be taken back.
       if (credit.amountNanoUsd < 0n) await leases.settleIdle(id);
       return shownMovement(res, await money.credit(id, credit));
     },

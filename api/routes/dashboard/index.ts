@@ -16,11 +16,11 @@ export interface DashboardDeps extends SessionDeps, OwnDeps {
   readonly clock: Clock;
   /** The address of the storage in the links that callers get. */
   readonly storage: string;
-  /** Of the built page. */
+  /** The folder of the built page. */
   readonly pages: string;
 }
 
-/** What is served below `/dashboard/api` as it is to callers, and as it is to operators. */
+/** The routes of callers and of operators, which are also served below `/dashboard/api`. */
 export interface SharedRoutes {
   readonly callers: RequestHandler;
   readonly operators: (identify: (req: Request) => string) => RequestHandler;
@@ -62,7 +62,7 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
     payerOf: (caller) => caller,
     async authorize(_req, res) {
       const caller = callerOf(res);
-      // As for the account's own interface: its answers cost reads of the stores.
+      // Answers cost reads of the stores, like those of the account's own interface.
       await deps.keys.countAccountRequest(caller, localsOf(res).requestId);
       return caller;
     },

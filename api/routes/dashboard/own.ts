@@ -38,7 +38,7 @@ const file = fields({
 
 const route = routeOf<OwnDeps, Caller>();
 
-/** What only the page asks for: calls that one waits for, and the files that they made. */
+/** Only the page asks for these: calls that a person waits for, and the files that they made. */
 export const ownRoutes = [
   route({
     method: "get",

@@ -31,7 +31,7 @@ const signIn = z.union(
 );
 type SignIn = z.infer<typeof signIn>;
 
-/** The same for everything that does not begin a session, so that nothing is learned from it. */
+/** Use one message for every failed sign-in, so it reveals nothing. */
 const refused = () => invalidApiKey("This key, token or link does not sign in: it is unknown, expired or revoked.");
 const signedOut = () => invalidApiKey("Not signed in, or the session has ended.");
 
@@ -45,14 +45,14 @@ function secretOf(req: Pick<Request, "headers">): string | undefined {
   return named.length === 1 ? named[0]?.slice(cookieName.length + 1) : undefined;
 }
 
-/** A proxy that ends TLS says so, or the public address does. One who invents the header only harms his own cookie. */
+/** A proxy that ends TLS says so, or the public address does. A forged header only weakens the sender's own cookie. */
 const isSecure = (req: Pick<Request, "get">, publicUrl: string) =>
   publicUrl.startsWith("https:") || req.get("x-forwarded-proto")?.split(",")[0]?.trim() === "https";
 
 /** Whom the cookie of a request stands for, as long as the key or the token is valid. */
 export interface SignedIn {
   readonly session: Session;
-  /** Of an account's session. */
+  /** The caller of an account's session. */
   readonly caller?: Caller;
 }
 
