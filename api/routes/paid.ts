@@ -54,7 +54,7 @@ const moderations = {
   ],
 };
 
-const reranked = {
+const rerankOperation = {
   body: rerankRequest,
   ok: ["The results", refTo("RerankResponse"), storedRoutedHeaders],
 } satisfies Partial<Parameters<typeof paid>[1]>;
@@ -65,14 +65,14 @@ const rerank = {
     paid(
       { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec },
       {
-        ...reranked,
+        ...rerankOperation,
         operationId: "rerank",
         summary: "Documents by their relevance; priced per search or per token",
       },
     ),
     paid(
       { endpoint: "/v2/rerank", job: "rerank", codec: rerankCodec, serves: ({ task }) => task === "rerank" },
-      { ...reranked, operationId: "rerankV2", summary: "The same, at the path of Cohere's clients" },
+      { ...rerankOperation, operationId: "rerankV2", summary: "The same, at the path of Cohere's clients" },
     ),
   ],
 };
