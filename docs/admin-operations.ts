@@ -1,4 +1,4 @@
-import { adminDocument } from "../api/openapi/admin/index.ts";
+import { adminDocument } from "../api/routes/openapi.ts";
 
 /** The parts of the admin interface's OpenAPI document of which the admin command is made. */
 
