@@ -2,14 +2,7 @@ import { once } from "node:events";
 import { z } from "zod";
 import { fileExpired, invalidValue } from "#errors";
 import { detect, unsupportedFile } from "#files";
-import {
-  audioCodec,
-  audioType,
-  speechCall,
-  speechRequest,
-  transcriptionCall,
-  transcriptionRequest,
-} from "#formats";
+import { audioCodec, audioType, speechCall, speechRequest, transcriptionCall, transcriptionRequest } from "#formats";
 import { type JsonObject, list, object, text } from "#json";
 import { answerJson } from "../http/answer.ts";
 import { sendContinue } from "../http/body.ts";
