@@ -112,13 +112,13 @@ const leases: Area = {
     },
     {
       name: "a lease that was renewed since it was read is closed",
-      file: "lease-closing.ts",
+      file: "closing.ts",
       find: "const open = sweptAt ? { [`holds.${lease}.expiresAt`]: sweptAt } : {",
       replace: "const open = sweptAt ? { [`holds.${lease}`]: { $exists: true } } : {",
     },
     {
       name: "a lease can grow beyond the balance",
-      file: "lease-growth.ts",
+      file: "lease.ts",
       find: 'const granted = { $min: ["$available", { $add: [needNanoUsd, ahead] }] };',
       replace: "const granted = { $add: [needNanoUsd, ahead] };",
     },
@@ -148,7 +148,7 @@ const leases: Area = {
     },
     {
       name: "late costs are not applied",
-      file: "lease-closing.ts",
+      file: "closing.ts",
       find: "if (cost !== lease.cost) await applyDifference(lease, cost);",
       replace: "if (cost < lease.cost) await applyDifference(lease, cost);",
     },
