@@ -1,9 +1,9 @@
 /**
- * Whether this process works, for whoever restarts it.
+ * Health of this worker process.
  *
- * `/livez` fails when jobs wait in a pool, the process has free slots and takes none. Being busy or idle is no fault of it, and
- * neither is a store that is unavailable: a restart would not help, and all workers would restart at once. `/readyz` says
- * whether it takes jobs now; nothing is routed to a worker, so it is for operators and rollouts.
+ * `/livez` fails when jobs wait in a pool and the process has free slots but takes none. Being busy or idle is not a
+ * failure, and neither is an unavailable store: a restart would not help, and all workers would restart at once. `/readyz`
+ * tells whether the process takes jobs now; nothing is routed to a worker, so it is for operators and rollouts.
  */
 import type { Pool, Queues } from "#jobs";
 import type { Clock } from "#platform/clock";
@@ -13,14 +13,14 @@ import { oneAtATime } from "#platform/one-at-a-time";
 import type { Probe } from "#platform/probe";
 
 const stuckMs = 30_000;
-const lookMs = 5_000;
-/** A longer time between two looks means that Redis was unavailable, or that this process was paused. */
-const maxGapMs = 2 * lookMs;
+const checkMs = 5_000;
+/** A longer time between two checks means that Redis was unavailable, or that this process was paused. */
+const maxGapMs = 2 * checkMs;
 
 interface WatchedPool {
   readonly pool: Pool;
   readonly load: () => { readonly free: number };
-  /** By queue. */
+  /** Keyed by queue. */
   readonly lastTakenAt: () => ReadonlyMap<string, number>;
 }
 
@@ -32,38 +32,38 @@ export function createWorkerHealth(deps: {
   log: Logger;
 }) {
   const { pools, queues, probes, clock, log } = deps;
-  let lookedAt = clock.now();
-  let lookingSince = lookedAt;
-  /** The pools that were stuck at the last look. */
+  let checkedAt = clock.now();
+  let checkingSince = checkedAt;
+  /** The pools that were stuck at the last check. */
   let suspected: readonly Pool[] = [];
-  /** Those that also were at the look before: a job may be about to be taken when it is seen. */
+  /** Pools that were stuck at the last two checks: a job seen once may be about to be taken. */
   let stuck: readonly Pool[] = [];
   let isDraining = false;
 
-  /** One of its queues is enough. */
+  /** One stuck queue is enough. */
   async function isStuck({ load, lastTakenAt }: WatchedPool): Promise<boolean> {
-    const looks = [...lastTakenAt()].map(async ([queue, takenAt]) => {
+    const checks = [...lastTakenAt()].map(async ([queue, takenAt]) => {
       const since = await queues.oldestIn(queue);
       const now = clock.now();
-      const idleMs = now - Math.max(takenAt, lookingSince);
+      const idleMs = now - Math.max(takenAt, checkingSince);
       return since !== undefined && now - since >= stuckMs && idleMs >= stuckMs && load().free > 0;
     });
-    return (await Promise.all(looks)).includes(true);
+    return (await Promise.all(checks)).includes(true);
   }
 
-  const look = oneAtATime(log, "looking at the queues", async () => {
+  const check = oneAtATime(log, "checking the queues", async () => {
     const results = await Promise.all(pools.map(isStuck));
     const now = clock.now();
-    const isGap = now - lookedAt > maxGapMs;
-    lookedAt = now;
-    if (isGap) lookingSince = now;
+    const isGap = now - checkedAt > maxGapMs;
+    checkedAt = now;
+    if (isGap) checkingSince = now;
     const found = isGap ? [] : pools.map(({ pool }) => pool).filter((_, i) => results[i]);
     const before = stuck;
     stuck = found.filter((pool) => suspected.includes(pool));
     suspected = found;
     if (stuck.length > 0 && before.length === 0) log.error({ pools: stuck }, "jobs wait and none is taken: not live");
   });
-  const stop = clock.every(lookMs, () => void look());
+  const stop = clock.every(checkMs, () => void check());
 
   return {
     live: (): Health => {
@@ -76,7 +76,7 @@ export function createWorkerHealth(deps: {
       const ok = Boolean(mongodb && redis) && Object.values(consuming).every(Boolean);
       return { ok, body: { status: ok ? "ready" : "not ready", mongodb, redis, consuming } };
     },
-    /** It takes no more jobs, on purpose. */
+    /** The process stops taking jobs on purpose. */
     drain(): void {
       isDraining = true;
     },

@@ -2,45 +2,47 @@ import { Worker } from "node:worker_threads";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 
-/** Loading the ranks of the tokenizer takes 0.2 s, on a busy machine a second or two. */
+/** Loading the tokenizer's ranks takes 0.2 s, and a second or two on a busy machine. */
 const startLimitMs = 10_000;
 
 interface Options {
   readonly name: string;
-  /** The module that the thread runs. Its first message says that it is ready; then it answers each task with one. */
+  /**
+   * The module that the thread runs. Its first message says that it is ready; then it answers each task with one message.
+   */
   readonly url: URL;
-  /** For one task. */
+  /** Time limit for one task. */
   readonly limitMs: number;
-  /** For waiting. The first task also waits for the thread to start. */
+  /** Time limit for waiting. The first task also waits for the thread to start. */
   readonly waitLimitMs: number;
   readonly maxWaiting: number;
-  /** Of one account. */
+  /** Limit of waiting tasks of one account. */
   readonly maxOfAccount: number;
 }
 
-/** More memory ends the thread, not the process. A third of it suffices. */
+/** Exceeding this ends the thread, not the process. A third of it suffices. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
-/** ended: the task took too long, or the thread died of it. busy: its turn did not come. */
+/** `ended` means that the task took too long or the thread died. `busy` means that the task never got its turn. */
 export type Outcome<Result> = { readonly result: Result } | "ended" | "busy";
 
 interface Waiting<Task, Result> {
   readonly task: () => Task | Promise<Task>;
-  /** Ends the wait for its turn. */
+  /** Stops waiting and removes the task from the queue. */
   readonly leave: () => void;
   readonly settle: (outcome: Outcome<Result>) => void;
 }
 
 /**
- * Runs tasks one after another in a thread that is ended when one takes too long: started at first use, and again after it
- * ended. Accounts take turns. The thread does not keep the process alive.
+ * Runs tasks one after another in a thread, which is terminated when a task takes too long. The thread is started at first
+ * use and restarted after it ended. Accounts take turns. The thread does not keep the process alive.
  */
 export function createLimitedThread<Task, Result extends object>(
   { name, url, limitMs, waitLimitMs, maxWaiting, maxOfAccount }: Options,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ) {
   type Job = Waiting<Task, Result>;
-  /** By account, the one whose turn is next first. */
+  /** Waiting tasks by account; the account whose turn is next comes first. */
   const waiting = new Map<string, Set<Job>>();
   let waitingCount = 0;
   let thread: Worker | undefined;
@@ -121,7 +123,7 @@ export function createLimitedThread<Task, Result extends object>(
   }
 
   return {
-    /** `task` is called when its turn has come. */
+    /** `task` is called when its turn comes. */
     async run(task: Job["task"], account: string, signal: AbortSignal): Promise<Outcome<Result>> {
       signal.throwIfAborted();
       const jobs = waiting.get(account) ?? new Set<Job>();
@@ -138,7 +140,7 @@ export function createLimitedThread<Task, Result extends object>(
         resolve(outcome);
       };
       const job: Job = { task, leave, settle };
-      // An aborted task goes on in the thread, within its time limit.
+      // An aborted task continues in the thread within its time limit.
       const onAbort = () => settle("busy");
       signal.addEventListener("abort", onAbort, { once: true });
       waiting.set(account, jobs.add(job));

@@ -1,6 +1,6 @@
 import { catchSignals } from "#platform/shutdown";
 
-/** A worker process. */
+/** Entry point of a worker process. */
 const signals = catchSignals();
 const [{ runProcess }, { startWorker }] = await Promise.all([import("../shared/process.ts"), import("./start.ts")]);
 await runProcess("worker", signals, startWorker, (log, { pools, metricsPort }) =>

@@ -3,7 +3,7 @@ import { type Metrics, upstreamStates } from "#platform/metrics";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import type { AttemptObserver, Upstreams } from "./upstreams/index.ts";
 
-/** Measures attempts at upstreams: its labels are the catalog's. */
+/** Measures attempts at upstreams. All labels are names from the catalog. */
 export function createAttemptObserver(metrics: Metrics): AttemptObserver {
   const count = metrics.counter("inference_upstream_attempts_total");
   const observeDuration = metrics.histogram("inference_upstream_attempt_seconds");
@@ -11,14 +11,14 @@ export function createAttemptObserver(metrics: Metrics): AttemptObserver {
   return {
     ended({ upstream, model, outcome, seconds }) {
       count({ upstream, model, outcome });
-      // Failures are quick or wait for a deadline: they would hide how fast the upstream is.
+      // Failures are quick or wait for a deadline, so they would distort the measured speed of the upstream.
       if (outcome === "succeeded") observeDuration({ upstream }, seconds);
     },
     firstEvent: (upstream, seconds) => observeFirst({ upstream }, seconds),
   };
 }
 
-/** What a worker knows of its upstreams and its memory. */
+/** Exports the state of the worker's upstreams and memory. */
 export function observe({
   metrics,
   upstreams,

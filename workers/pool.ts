@@ -26,12 +26,12 @@ const retryMs = 1_000;
 
 interface TakenJob {
   readonly job: Job;
-  /** Of the queue that it came from. */
+  /** The worker of the queue that the job came from. */
   readonly worker: Worker;
   readonly token: string;
   /** The payloads of its calls that have not ended. */
   readonly open: Set<unknown>;
-  /** Its lock was lost, so that another worker ends it. */
+  /** The lock was lost, so another worker ends the job. */
   isLost: boolean;
   /** Resolves when its calls have ended and it is acknowledged. */
   readonly ended: PromiseWithResolvers<void>;
@@ -40,13 +40,13 @@ interface TakenJob {
 interface ServedQueue {
   readonly worker: Worker;
   lastTakenAt: number;
-  /** The job that is being handed out. */
+  /** The fetch of the next job, if one is in progress. */
   asking: Promise<Job | undefined>;
-  /** Resolves when no more of its jobs are taken. */
+  /** Resolves when the queue's loop has ended. */
   taking: Promise<void>;
 }
 
-/** The pools that this process serves. */
+/** The pools that this process serves. Throws `ConfigError` for an unknown pool. */
 export function poolsOf(config: Pick<Config, "WORKER_POOLS">): Pool[] {
   const named = [...new Set(config.WORKER_POOLS.split(","))];
   const unknown = named.find((pool) => !isPool(pool));
@@ -60,10 +60,10 @@ const couldNotRun = (cause: unknown) => noCapacity("The call could not be run; n
  * Takes the jobs of one pool, and runs at most `concurrency` of their calls at once, whatever queue they come from. Payloads
  * are parsed again: another version of the API may have written them.
  *
- * BullMQ's own loop counts jobs, not calls, and when it has enough of them it sleeps until one ends: slots that calls of a
- * batch have freed would stay free while another call of it streams. So jobs are taken one by one here, as soon as a slot
- * is free and no call waits for one (https://docs.bullmq.io/patterns/manually-fetching-jobs); BullMQ then leaves the
- * renewal of locks and the acknowledgement to us, and still looks for stalled jobs.
+ * BullMQ's own loop counts jobs, not calls, and when it has enough of them it sleeps until one ends: slots freed by some
+ * calls of a group would stay idle while another call of the group streams. So we fetch jobs one by one, as soon as a slot
+ * is free and no call waits for one (https://docs.bullmq.io/patterns/manually-fetching-jobs); BullMQ then leaves lock
+ * renewal and acknowledgement to us, and still checks for stalled jobs.
  */
 export function startPool(
   deps: HandlerDeps,
@@ -87,9 +87,9 @@ export function startPool(
   let tokensMade = 0;
   let isStopped = false;
   const served = new Map<string, ServedQueue>();
-  /** Those who wait for a slot. */
+  /** Callbacks that wait for a free slot. */
   const onFreeSlot: (() => void)[] = [];
-  /** The last of the queues that take a job in turn. */
+  /** Resolves when the last queue that took its turn is done. */
   let turn: Promise<void> = Promise.resolve();
 
   function openWorker(queue: string): Worker {
@@ -98,7 +98,7 @@ export function startPool(
       prefix: prefixOf(queue),
       lockDuration: lockMs,
       stalledInterval: 5_000,
-      // With the default BullMQ fails a stalled job without calling the processor, and the caller gets no answer.
+      // BullMQ's default fails a stalled job without calling the processor, and the caller gets no answer.
       maxStalledCount: 1_000_000,
       skipVersionCheck: true,
     });
@@ -107,7 +107,7 @@ export function startPool(
     return worker;
   }
 
-  /** Of the call no more can be read than where its caller waits: it is decided there. */
+  /** Only the reply address could be parsed; the API instance settles the call. */
   async function refuse(data: unknown, error: unknown): Promise<void> {
     const { data: address } = replyAddress.safeParse(data);
     log.error({ err: error, pool, requestId: address?.requestId }, "a call could not be read");
@@ -127,7 +127,7 @@ export function startPool(
       await handlers[name](deps, payload, { count: job.attemptsStarted, isShared, trace });
     } catch (error) {
       if (error instanceof HandedOver) throw error;
-      // A handler that threw has decided nothing: the hold and the caller still wait.
+      // A handler that threw has captured no cost: the hold is still open, and the caller still waits.
       log.error({ err: error, pool, requestId, ...trace?.ids }, "a call could not be run");
       await endWithoutRunning(deps, payload, couldNotRun(error), trace);
     } finally {
@@ -138,7 +138,7 @@ export function startPool(
 
   async function runScheduled({ job }: TakenJob): Promise<void> {
     const name = job.name as JobName;
-    // One that takes longer than its interval runs once, so that it does not take all slots.
+    // A scheduled job that takes longer than its interval runs only once at a time, so that it does not take all slots.
     if ([...taken].some((other) => other.job !== job && other.job.name === name)) return;
     const payload = jobCatalog[name].payload.parse(job.data);
     await (handlers[name] as Handler<JobName>)(deps, payload as never, { count: job.attemptsStarted, isShared: false });
@@ -148,7 +148,7 @@ export function startPool(
     while (slotsTaken >= concurrency) await new Promise<void>((resolve) => onFreeSlot.push(resolve));
   }
 
-  /** Resolves once all calls of the job are begun. */
+  /** Resolves once all calls of the job have begun. */
   async function begin(queue: ServedQueue, job: Job, token: string): Promise<void> {
     const parts = pool === "maintenance" ? [job.data] : payloadsOf(job.data);
     const open = new Set(parts);
@@ -158,7 +158,7 @@ export function startPool(
     const errors: Promise<unknown>[] = [];
     for (const part of parts) {
       await freeSlot();
-      // The calls that were not begun are ended by the next delivery.
+      // The next delivery ends the calls that have not begun.
       if (held.isLost) break;
       slotsTaken++;
       const run = pool === "maintenance" ? runScheduled(held) : runCall(held, part, parts.length > 1);
@@ -187,7 +187,7 @@ export function startPool(
         await job.moveToFailed(error as Error, token);
       }
     } catch (unacknowledged) {
-      // If another worker does not have the job by now, it gets it when the lock has run out.
+      // If no other worker has taken the job yet, one gets it when the lock expires.
       log.warn({ err: (unacknowledged as Error).message, pool, id: job.id }, "a job could not be acknowledged");
     }
     taken.delete(held);
@@ -206,21 +206,24 @@ export function startPool(
     }
   }
 
-  /** `block`: waits some seconds for a job. Resolves with whether there was one, once all of its calls are begun. */
+  /**
+   * `block` waits some seconds for a job. Resolves once all of the job's calls have begun, with false if there was no job.
+   */
   async function takeJob(queue: ServedQueue, block: boolean): Promise<boolean> {
     const { worker } = queue;
     const token = `${worker.id}:${tokensMade++}`;
     queue.asking = worker.getNextJob(token, { block });
     const job = await queue.asking;
     if (job) await begin(queue, job, token);
-    // Wait for BullMQ's marker before asking again: it is set whenever a job is handed out, and an empty queue is dear to ask.
+    // Makes BullMQ wait for its marker before the next fetch: the marker is set whenever a job is handed out, and polling an
+    // empty queue is expensive.
     Object.assign(worker, { drained: true });
     return job !== undefined;
   }
 
   /**
-   * A job is taken only when a slot is free, so that at most one batch waits in part. Where slots are fewer than queues, these
-   * take a job in turn; one that is empty then waits like the others do, and may take one job more than there are slots.
+   * A job is taken only when a slot is free, so at most one group waits in part. If there are fewer free slots than queues,
+   * the queues take turns; an empty queue then blocks like the others, and may take one job more than there are slots.
    */
   async function takeNext(queue: ServedQueue): Promise<void> {
     await freeSlot();
@@ -264,7 +267,8 @@ export function startPool(
       each.isLost = lost.has(job.id as string);
       if (each.isLost)
         for (const part of open) running.abort(replyAddress.safeParse(part).data?.requestId ?? "", "lost");
-      // A later delivery could not tell an answer that was delivered from one that was lost with the API.
+      // Calls that have ended are removed from the job: a later delivery could not tell whether their answers were delivered
+      // or lost with the API.
       else if (open.size > 0 && open.size < payloadsOf(job.data).length)
         await job.updateData({ v: 1, calls: [...open] });
     }
@@ -284,18 +288,18 @@ export function startPool(
   return {
     pool,
     load: () => ({ free: concurrency - slotsTaken, running: slotsTaken }),
-    /** Also takes the jobs of this queue. */
+    /** Starts to take jobs from this queue as well. */
     serve,
-    /** By queue, in Unix milliseconds: when it last took a job, at first when it began to. */
+    /** Unix milliseconds by queue: when it last took a job, or initially when it started. */
     lastTakenAt: (): ReadonlyMap<string, number> =>
       new Map([...served].map(([name, { lastTakenAt }]) => [name, lastTakenAt])),
-    /** Takes no more jobs. Resolves when none is being handed out any more: the last one may come after the call. */
+    /** Stops taking jobs. Resolves when no fetch is in progress: the last job may arrive after the call. */
     async pause(): Promise<void> {
       isStopped = true;
       await Promise.all([...served.values()].map(({ worker }) => worker.close(true)));
       await Promise.allSettled([...served.values()].map(({ asking }) => asking));
     },
-    /** Resolves when all jobs that were taken have ended, also those of whose calls some wait for a slot. */
+    /** Resolves when all jobs that were taken have ended, including those with calls that wait for a slot. */
     async idle(): Promise<void> {
       while (taken.size > 0) await Promise.all([...taken].map(({ ended }) => ended.promise));
     },

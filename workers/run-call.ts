@@ -20,15 +20,16 @@ import { isHandedOver } from "./running.ts";
 import type { DeliveryTrace } from "./tracing/call-trace.ts";
 import { type AttemptRecord, providerMs, type Target } from "./upstreams/index.ts";
 
-/** The delivery ends without a decision: the next one goes on with the provider's job. */
+/** The delivery ends without capturing a cost; the next one continues the provider's job. */
 export class HandedOver extends Error {
   override readonly name = "HandedOver";
 }
 
 /**
- * One delivery of a paid call: begin, run the work, decide, notify, apply. Whatever happens, at most one delivery starts
- * the work, and there is one decision. Resolving acknowledges the job. A later delivery only ends what an earlier one
- * began: it sends the stored answer, or goes on with the provider's job. Throws `HandedOver` to be delivered again.
+ * One delivery of a paid call: begin, run the work, capture the cost, notify the caller, settle. In every case at most one
+ * delivery starts the work, and the cost is captured once. Resolving acknowledges the job. A later delivery only ends what
+ * an earlier one began: it sends the stored answer, or continues the provider's job. Throws `HandedOver` to be delivered
+ * again.
  */
 export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: Delivery, work: Work): Promise<void> {
   const { money } = deps;
@@ -38,10 +39,10 @@ export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: De
 
   const call = begin(deps, payload);
   try {
-    if (delivery.isShared) await call.noticed;
+    if (delivery.isShared) await call.cancellationChecked;
     const ending = await runWork(deps, payload, { ...call, trace: delivery.trace }, earlier, work);
     const { status, usage } = ending.decision;
-    // A free call needs no decision: however often it ends, it costs nothing.
+    // A free call needs no capture: it costs nothing, however often it ends.
     const deciding = payload.isFree ? undefined : delivery.trace?.call?.decides();
     const decided = payload.isFree
       ? undefined
@@ -62,25 +63,25 @@ export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: De
 
 function begin({ running, cancellations, log }: RunCallDeps, payload: PaidCall) {
   const { requestId, deadlineAt, replyTo } = payload;
-  // Watch before asking, so that no cancellation between the two is lost.
+  // Watch before checking, so that no cancellation between the two is lost.
   const call = running.begin({ requestId, deadlineAt, replyTo: storesAnswer(payload) ? undefined : replyTo });
   const record: AttemptRecord = { attempts: [] };
-  // A provider that works has to be paid, so its work is finished. Before that, and where the call is free, stop.
+  // A provider that has begun must be paid, so its work is finished. Before that, or if the call is free, stop.
   call.disconnected.addEventListener("abort", () => {
     if (record.attempts.length === 0 || payload.held === "0") call.abort("disconnected");
   });
-  // Rarely there is one: a waiting job is removed from the queue, unless it carries other calls too.
-  const noticed = cancellations.notice(requestId).then(
+  // There is rarely one: a waiting job is removed from the queue unless it also carries other calls.
+  const cancellationChecked = cancellations.notice(requestId).then(
     (notice) => (notice === "cancelled" ? call.abort("ended") : notice && call.disconnect()),
     (error: Error) => log.warn({ err: error.message, requestId }, "asking for a cancellation"),
   );
-  return { ...call, record, noticed };
+  return { ...call, record, cancellationChecked };
 }
 
-/** How a delivery ended: what is decided, and how the caller is notified after the decision. */
+/** The end of a delivery: the cost to capture, and how the caller is notified afterwards. */
 interface Ending {
   readonly decision: Decision;
-  /** The answer is stored: it is sent even if the delivery that decided it died before it could send it. */
+  /** The answer is stored: it is sent even if the delivery that captured the cost died before sending it. */
   readonly isStored?: boolean;
   notify(costNanoUsd: bigint): Promise<unknown>;
 }
@@ -139,7 +140,7 @@ async function runWork(
     const answered = await work(context);
     isResumable ||= answered.isResumable ?? false;
     const { text, headers, usage, estimated } = answered;
-    // A count has no usage, and of a provider's job that goes on only the rest was seen.
+    // A count has no usage, and a continued provider job was observed only in part.
     if (Object.keys(usage).length > 0 && !earlier.job)
       deps.upstreams.noteSpeed(record, estimated ? undefined : completionTokens(usage));
     const answerer = answering() ?? model;
@@ -206,7 +207,7 @@ async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: Abort
   }
 }
 
-/** Ends a call that is not run here: at zero, or with the entry that stands. */
+/** Ends a call that is not run here, at zero or with the ledger entry that exists. */
 export async function endWithoutRunning(
   deps: RunCallDeps,
   payload: PaidCall,
@@ -223,7 +224,7 @@ export async function endWithoutRunning(
   await notifyDecided(deps, payload, costNanoUsd, error);
 }
 
-/** Settles the call at zero. Resolves with the cost that stands. */
+/** Captures zero, unless the ledger already has an entry. Resolves with the cost of the entry that counts. */
 async function releaseHold({ money, clock }: RunCallDeps, payload: PaidCall, error: ServiceError): Promise<bigint> {
   const now = clock.now();
   const fields = ledgerFields(payload, { attempts: [] }, { startedAt: now, endedAt: now });
@@ -231,12 +232,13 @@ async function releaseHold({ money, clock }: RunCallDeps, payload: PaidCall, err
   return (await money.release(call, { status: "failed", error: error.code })).entry.costNanoUsd;
 }
 
-/** What the caller did wrong is no error of the span. */
+/** A caller's mistake is not an error of the span. */
 const markFailed = (trace: DeliveryTrace | undefined, { status, code }: ServiceError) =>
   status >= 500 ? trace?.span.fail(code) : trace?.span.set({ "error.type": code });
 
 /**
- * From then on the call's lease may be closed, or its entry be in the archive: it is not decided any more, and costs nothing.
+ * Deadline for capturing the cost. Afterwards the call's lease may be closed or its entry archived, so the cost is no longer
+ * captured and the call is free.
  */
 const decidableUntil = ({ lease, deadlineAt }: PaidCall): number =>
   deadlineAt + (lease === undefined ? archivableMs : decidableMs);
@@ -245,8 +247,8 @@ const workerDied = () => noCapacity("The worker that ran this call died; nothing
 const endedElsewhere = () => noCapacity("The call was ended elsewhere; nothing was charged. Repeat it.", 1);
 
 /**
- * The call was decided elsewhere, by a worker that may have died before it notified the caller. If its answer comes after
- * this error, it finds the call closed, and the API refunds it.
+ * Another worker captured the cost, and may have died before it notified the caller. If its answer arrives after this error,
+ * the call is already closed, and the API refunds it.
  */
 const notifyDecided = (
   { replies }: RunCallDeps,

@@ -10,7 +10,7 @@ interface BegunCall {
   readonly requestId: string;
   /** Unix milliseconds. */
   readonly deadlineAt: number;
-  /** Without it the call goes on when the API instance is gone. */
+  /** If undefined, the call continues when the API instance is gone. */
   readonly replyTo?: string | undefined;
 }
 
@@ -49,23 +49,23 @@ export function createRunning(deps: { cancellations: Cancellations; replies: Rep
           case "cancelled":
             return abort("ended");
           case "pause":
-            // The end of a call that is over is not held back.
+            // The end of a call that was aborted or disconnected is not held back.
             return controller.signal.aborted || caller.signal.aborted ? undefined : reply?.pause();
           case "resume":
             return reply?.resume();
         }
       });
       calls.set(requestId, { call, abort });
-      // With Redis unavailable BullMQ may hand out a job long after it was paused.
+      // If Redis is unavailable, BullMQ may hand out a job long after it was paused.
       if (isStopping) abort("shutdown");
       return {
-        /** Aborts when the work is to stop, with an `Aborted` that says why. */
+        /** Aborts when the work must stop, with an `Aborted` that says why. */
         signal: controller.signal,
-        /** Aborts when the caller has disconnected. The work decides whether it stops for that. */
+        /** Aborts when the caller has disconnected. The work decides whether to stop. */
         disconnected: caller.signal,
         abort,
         disconnect,
-        /** From here on the API may pause the reply. */
+        /** Sets the reply that the API may pause from now on. */
         replies(through: Reply): void {
           reply = through;
         },

@@ -21,12 +21,18 @@ import { poolsOf, startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
 import { createUpstreams } from "./upstreams/index.ts";
 
-/** Without Redis this worker's record expires by itself, and a job may be handed out later than the shutdown waits for it. */
+/**
+ * If Redis is unavailable, this worker's record expires by itself, and a job may be handed out after the shutdown has
+ * stopped waiting.
+ */
 const maxRedisMs = 2_000;
-/** The shutdown waits so long for decisions: without MongoDB they may never come, and the next worker gets the jobs. */
+/**
+ * Maximum time that the shutdown waits for costs to be captured: without MongoDB that may never happen, and the next worker
+ * gets the jobs.
+ */
 const maxDecisionMs = 10_000;
 
-/** API instances may begin to use more. */
+/** API instances may begin to use more shards. */
 const shardsMs = 1_000;
 const schedulesMs = 5_000;
 
@@ -97,7 +103,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   running.start();
   if (served.includes("maintenance")) {
     await queues.schedule();
-    // Never rejects. A worker starts although storage is unavailable.
+    // This never rejects: a worker starts even if storage is unavailable.
     void common.files.prepareBucket();
   }
   const observeWait = metrics.histogram("inference_queue_wait_seconds");
@@ -153,7 +159,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       {
         name: "stop taking jobs",
         run: () => {
-          // Another process goes on with a buyback.
+          // Another process continues a buyback.
           ending.abort(new Error("this process shuts down"));
           return atMost(clock, maxRedisMs, Promise.all(started.map((pool) => pool.pause())));
         },

@@ -6,7 +6,7 @@ interface Holders {
   readonly [field: string]: Holders;
 }
 
-/** What holds breakpoints below the request, in chat and in Messages. */
+/** The nested objects that may carry breakpoints, in chat and in Messages. */
 const holders: Holders = {
   system: {},
   tools: { function: {} },
@@ -15,7 +15,7 @@ const holders: Holders = {
 
 type MapHolder = (holder: JsonObject) => JsonObject;
 
-/** Returns the same object if nothing changes, and allocates nothing then: most requests have no breakpoints. */
+/** Returns the same object if nothing changes, without allocating: most requests have no breakpoints. */
 function mapHolders(holder: JsonObject, inner: Holders, map: MapHolder): JsonObject {
   let mapped = map(holder);
   for (const field in inner) {
@@ -38,7 +38,7 @@ function mapList(values: readonly unknown[], inner: Holders, map: MapHolder): re
   return mapped ?? values;
 }
 
-/** Leaves out the breakpoints, or their lifetimes, that the upstream does not have or the model has no price for. */
+/** Removes the breakpoints, or their lifetimes, that the upstream does not support or the model has no price for. */
 export function limitCacheControl(request: JsonObject, lifetime: CacheLifetime = "none"): ConvertedRequest {
   if (lifetime === "1h") return { request, ignored: [] };
   const ignored = ignoredParams();
@@ -57,7 +57,7 @@ export function limitCacheControl(request: JsonObject, lifetime: CacheLifetime =
   return { request: limited, ignored: ignored.names() };
 }
 
-/** The provider answers 400 to more. */
+/** The provider rejects more with a 400. */
 const maxBreakpoints = 4;
 
 /** Converts the breakpoints of a chat request (OpenRouter's extension), and counts them. */

@@ -3,28 +3,34 @@ import type { ServiceError } from "#errors";
 import { type UploadRef } from "#formats";
 import { isSet, type JsonObject } from "#json";
 
-/** Of a response that the account may refer to later. Its own `store` is false: the provider stores nothing. */
+/**
+ * State of a response that the account may refer to later. The response's own `store` field is false, because the provider
+ * stores nothing.
+ */
 export interface StoreState {
   readonly store: boolean;
   readonly previousResponseId?: string;
 }
 
-/** Our fields of every response: the model by the name that the caller asked for, and defaults for what the provider leaves out. */
+/**
+ * Fields that we set on every response: the model under the name that the caller requested, and defaults for what the
+ * provider omits.
+ */
 export interface ResponseIdentity {
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
-  /** Unix seconds, at the time of asking. */
+  /** The current time in Unix seconds. */
   readonly now?: () => number;
-  /** Unique: made of the request id. */
+  /** A unique id, made from the request id. */
   readonly id: string;
-  /** Of the prompt, for formats that show its tokens before the provider has counted them. */
+  /** Estimated tokens of the prompt, for formats that report them before the provider has counted. */
   readonly inputEstimate?: number;
-  /** Of a response that is to be stored, or that continues a stored one. */
+  /** Set if the response is to be stored or continues a stored one. */
   readonly state?: StoreState;
 }
 
-/** The content of an upload: an address (which may be a data address), or base64. */
+/** The content of an upload: a URL (possibly a data URL), or base64. */
 export interface ResolvedUpload {
   readonly mime: string;
   readonly address: string;
@@ -35,11 +41,11 @@ export interface ResolvedUpload {
 export interface StreamWriter {
   /** The events for one item (a chat chunk, or a native event); "" if there are none. */
   write(item: JsonObject): string;
-  /** Usage in chat shape, if the provider sent it. `soFar`: accept a count of the prompt alone. */
+  /** Usage in chat shape, if the provider sent it. `soFar` accepts a count of the prompt alone. */
   usage(soFar?: boolean): unknown;
   /** UTF-8 bytes of output written so far: text, reasoning, tool names and arguments. */
   outputBytes(): number;
-  /** The response that the last event will have, of a stream whose response is to be stored. */
+  /** The response that the last event will carry, for a stream whose response is stored. */
   readonly response?: (estimate: TokenEstimate) => JsonObject | undefined;
   /** The last events of a completed stream; `estimate` replaces usage that the provider did not send. */
   end(estimate: TokenEstimate): string;
@@ -50,25 +56,25 @@ export interface StreamWriter {
 export interface TokenEstimate {
   readonly input: number;
   readonly output: number;
-  /** What the call is charged: a decimal string, for formats whose usage may have a field for it. */
+  /** The charge for the call as a decimal string, for formats whose usage may have a field for it. */
   readonly costUsd?: string;
 }
 
-/** The longest lifetime of the cache breakpoints (`cache_control`) that an upstream gets. */
+/** The longest lifetime of cache breakpoints (`cache_control`) that is passed to an upstream. */
 export type CacheLifetime = "none" | "5m" | "1h";
 
 export interface UpstreamTarget {
   /** The upstream's own name for the model. */
   readonly model: string;
-  /** Maximum output tokens of each choice. Undefined: none is sent, which only some OpenAI-compatible servers allow. */
+  /** Maximum output tokens of each choice. If undefined, none is sent, which only some OpenAI-compatible servers allow. */
   readonly cap: number | undefined;
-  /** The field of chat upstreams for the cap. */
+  /** The field in which a chat upstream expects the cap. */
   readonly capField: "max_tokens" | "max_completion_tokens";
-  /** Of an upstream that speaks chat. */
+  /** Quirks of a chat upstream. */
   readonly quirks?: Quirks;
-  /** The model reasons out of sight, so that its reasoning is lost unless the provider returns its state. */
+  /** The model does not reveal its reasoning, which is lost unless the provider returns its state. */
   readonly hiddenReasoning?: boolean;
-  /** By default none. */
+  /** Defaults to `none`. */
   readonly cacheLifetime?: CacheLifetime;
 }
 
@@ -84,24 +90,30 @@ export interface FormatConverter {
   resolveUploads(request: JsonObject, resolve: (ref: UploadRef) => ResolvedUpload): JsonObject;
   /** Throws `invalidValue` naming the caller's field for what changes the meaning and cannot be converted. */
   requestToChat(request: JsonObject): ConvertedRequest;
-  /** By top-level chat field, the caller's field that errors name in its place. */
+  /** Maps a top-level chat field to the caller's field that errors name in its place. */
   readonly callerFields: Readonly<Record<string, string>>;
-  /** The caller's JSON body from a completed chat answer (`completeChat`). `request`: the caller's own, which some fields echo. */
+  /**
+   * The caller's JSON body from a completed chat answer (`completeChat`). `request` is the caller's own, which some fields
+   * echo.
+   */
   responseFromChat(answer: JsonObject, identity: ResponseIdentity, request: JsonObject): JsonObject;
-  /** Writes chat chunks, also incomplete ones; usage may come alone or with the last choice. */
+  /** Writes chat chunks, including incomplete ones; usage may come alone or with the last choice. */
   streamFromChat(identity: ResponseIdentity, request: JsonObject): StreamWriter;
 
-  /** From a chat request with its model and output cap set. Throws `invalidValue` naming the chat field for what cannot be converted. */
+  /**
+   * Converts a chat request whose model and output cap are set. Throws `invalidValue` naming the chat field that cannot be
+   * converted.
+   */
   requestFromChat(request: JsonObject, target?: Pick<UpstreamTarget, "quirks" | "hiddenReasoning">): ConvertedRequest;
   /** The provider's whole answer as a chat.completion object. */
   responseToChat(answer: JsonObject): JsonObject;
   /** The provider's stream events (parsed JSON) as chat.completion.chunk objects. */
   streamToChat(): { write(event: JsonObject): readonly JsonObject[]; usage(soFar?: boolean): unknown };
 
-  /** For providers that speak the caller's format: nothing changes but the model id, the output cap, and what is ignored. */
+  /** Handles providers that speak the caller's format: only the model id, the output cap and ignored parameters change. */
   readonly native: {
     prepare(request: JsonObject, target: UpstreamTarget, ignored?: IgnoredParams): JsonObject;
-    /** Part of `prepare`: without the reasoning state of models of other formats, which the provider refuses. */
+    /** A step of `prepare`: removes the reasoning state of models of other formats, which the provider refuses. */
     withoutForeignState?(request: JsonObject, model: string): JsonObject;
     /** The answer with the model of `identity`. */
     finish(answer: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject;

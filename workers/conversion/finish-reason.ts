@@ -5,7 +5,7 @@ import { mapFinishReasonToChat as fromGemini } from "./gemini/convert-response-t
 import { mapStopReason } from "./messages/convert-response-to-chat.ts";
 import { mapFinishReasonToChat as fromResponses } from "./responses/convert-response-to-chat.ts";
 
-/** Reads why a provider's first choice ended, from its whole answer or from its events, in chat's words. */
+/** Reads why a provider's first choice ended, from its whole answer or its events, as a finish reason of chat. */
 export function finishReasonReader(format: Format) {
   let hasCalls = false;
 

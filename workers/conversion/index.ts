@@ -40,7 +40,7 @@ export const converters: Readonly<Record<Format, FormatConverter>> = {
   gemini: geminiConverter,
 };
 
-/** Nested fields have other paths in the caller's format, so that only the top-level field is named. */
+/** Nested fields have other paths in the caller's format, so only the top-level field is named. */
 const callerField =
   (fields: FormatConverter["callerFields"]) =>
   (chatField: string): string => {
@@ -48,7 +48,7 @@ const callerField =
     return (Object.hasOwn(fields, field) && fields[field]) || chatField;
   };
 
-/** The same error; a refusal that names a field names the caller's instead. */
+/** Returns the error; a refusal that names a chat field names the caller's field instead. */
 export function withCallerFields(error: unknown, fields: FormatConverter["callerFields"]): unknown {
   if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
   const param = callerField(fields)(error.param);
@@ -57,7 +57,7 @@ export function withCallerFields(error: unknown, fields: FormatConverter["caller
 
 /**
  * Converts the caller's request for a provider of another format, through chat. Throws `invalidValue` naming the caller's
- * field for what changes the meaning and cannot be converted; ignored parameters have the caller's names, too.
+ * field for what changes the meaning and cannot be converted; ignored parameters also have the caller's names.
  */
 export function convertRequest(
   caller: FormatConverter,

@@ -2,7 +2,7 @@ import { invalidValue } from "#errors";
 import { formedSchema } from "#formats";
 import { type JsonObject, list, object, omitNullish, strings, text } from "#json";
 
-/** Keeps the recursion within the stack. */
+/** Prevents a stack overflow in the recursion. */
 const maxDepth = 64;
 const listFields = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const mapFields = ["properties", "$defs", "definitions"];
@@ -29,10 +29,13 @@ function mapSubschemas(
 
 const countFields = ["maxItems", "minItems", "minProperties", "maxProperties", "minLength", "maxLength"];
 
-/** Google's JSON has 64-bit numbers as strings. */
+/** Google's JSON encodes 64-bit numbers as strings. */
 const numeric = (value: unknown): unknown => (typeof value === "string" && value !== "" ? Number(value) : value);
 
-/** Anthropic requires `additionalProperties: false` on every object. All values of the closed schema fit the open one. */
+/**
+ * Anthropic requires `additionalProperties: false` on every object. All values of the closed schema are valid for the open
+ * one.
+ */
 export function closeObjects(schema: unknown, path: string, depth = 0): JsonObject {
   checkDepth(path, depth);
   const closed = mapSubschemas(object(schema), (subschema) => closeObjects(subschema, path, depth + 1), ["items"]);
@@ -65,7 +68,7 @@ export function geminiSchemaToChat(value: unknown, path: string, depth = 0): Jso
   });
 }
 
-/** JSON Schema from Google's clients, some of which write the types in capitals, as Google accepts them. */
+/** JSON Schema from Google's clients, some of which write types in capitals, which Google accepts. */
 export function lowerTypes(value: unknown, path: string, depth = 0): JsonObject {
   checkDepth(path, depth);
   const schema = mapSubschemas(object(value), (subschema) => lowerTypes(subschema, path, depth + 1));
@@ -86,8 +89,8 @@ export function schemaToGemini(value: unknown, path: string, depth = 0): JsonObj
 }
 
 /**
- * The schema with every object closed, as OpenAI's strict mode requires; undefined if a property is optional or further
- * ones are allowed, because strict mode would change what the schema accepts.
+ * The schema with every object closed, as OpenAI's strict mode requires. Returns undefined if a property is optional or
+ * further properties are allowed, because strict mode would change what the schema accepts.
  */
 export function strictSchema(value: unknown, path: string, depth = 0): JsonObject | undefined {
   checkDepth(path, depth);

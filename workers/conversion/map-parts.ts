@@ -1,8 +1,8 @@
 import { type JsonObject, object } from "#json";
 
 /**
- * The request with the parts at a path of fields (`["messages", "content"]`, through lists) converted; unchanged where the
- * path leads to no list. `path` names a part as the `param` of its errors does.
+ * Converts the parts at a path of fields (`["messages", "content"]`, through lists). Returns the request unchanged if the
+ * path leads to no list. `path` names a part as the `param` of errors does.
  */
 export function mapParts(
   holder: JsonObject,

@@ -2,9 +2,9 @@ import { valuesIn } from "#formats";
 import { isDeeper, type JsonObject, list, object, text } from "#json";
 
 /**
- * The reasoning of a chat message in an opaque text, for formats whose only place for the reasoning of a converted answer is
- * a signature. Clients send it back with the turn: DeepSeek's models answer 400 to results of tools without the reasoning
- * before the call (https://api-docs.deepseek.com/guides/thinking_mode).
+ * The reasoning of a chat message as opaque text, for formats that can carry the reasoning of a converted answer only in a
+ * signature. Clients send it back with the next turn: DeepSeek's models reject tool results without the reasoning before the
+ * call with a 400 (https://api-docs.deepseek.com/guides/thinking_mode).
  */
 export interface ReasoningState {
   readonly reasoning_content?: string;
@@ -12,13 +12,16 @@ export interface ReasoningState {
   readonly reasoning_details?: readonly JsonObject[];
 }
 
-/** 15 bytes are 20 characters of base64. Clients decode signatures, and may encode them in the other alphabet. */
+/**
+ * 15 bytes encode to 20 base64 characters without padding. Clients may decode a signature and encode it again in the
+ * URL-safe alphabet.
+ */
 const prefix = Buffer.from("reasoning-state").toString("base64");
 const maxContentCharacters = 64 * 1024;
 const maxCharacters = 256 * 1024;
 const maxDepth = 16;
 const maxDetails = 256;
-/** As many details have. A request may hold a hundred states, which are parsed in one turn of the event loop. */
+/** Enough for `maxDetails` details. A request may hold a hundred states, which are parsed in one turn of the event loop. */
 const maxValues = 8 * maxDetails;
 
 /** Details that are encrypted or signed; others repeat the text of the reasoning. */
@@ -27,7 +30,7 @@ export const opaqueDetails = (details: unknown): readonly JsonObject[] =>
 
 const encode = (state: ReasoningState): string => prefix + Buffer.from(JSON.stringify(state)).toString("base64");
 
-/** Long reasoning is cut: providers check that it is there. */
+/** Long reasoning is truncated: providers only check that it is present. */
 export function encodeReasoning({ reasoning_content = "", reasoning_details = [] }: ReasoningState): string {
   const content = reasoning_content.slice(0, maxContentCharacters).toWellFormed();
   const state = content ? { reasoning_content: content } : {};
@@ -38,7 +41,7 @@ export function encodeReasoning({ reasoning_content = "", reasoning_details = []
 
 export const isEncodedReasoning = (signature: unknown): boolean => text(signature).startsWith(prefix);
 
-/** Undefined for a provider's own signature; empty for a text that was changed. */
+/** Returns undefined for a provider's own signature, and an empty state for text that was altered. */
 export function decodeReasoning(signature: unknown): ReasoningState | undefined {
   if (!isEncodedReasoning(signature)) return undefined;
   const encoded = text(signature).slice(prefix.length);

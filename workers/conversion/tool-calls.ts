@@ -7,10 +7,10 @@ const maxDepth = 100;
 const isShallow = (value: unknown): boolean =>
   typeof value !== "object" || value === null || !isDeeper(value, maxDepth);
 
-/** As in requests, where the API refuses more: parsing them blocks the event loop. */
+/** The API's own limit for requests; parsing more would block the event loop. */
 const maxValues = 100_000;
 
-/** Arguments of a tool call as an object; undefined if they are not one. */
+/** Arguments of a tool call as an object. Returns undefined if they are not one. */
 export function argumentsOf(args: unknown): JsonObject | undefined {
   if (typeof args !== "string") return isShallow(args) ? object(args) : undefined;
   if (!args.trim()) return {};
@@ -24,10 +24,10 @@ export function argumentsOf(args: unknown): JsonObject | undefined {
   return undefined;
 }
 
-/** For providers that require an object: invalid arguments are wrapped as Anthropic's documentation recommends. */
+/** Some providers require an object: invalid arguments are wrapped as Anthropic's documentation recommends. */
 export const argumentsObject = (args: unknown): JsonObject => argumentsOf(args) ?? { INVALID_JSON: text(args) };
 
-/** Arguments as chat has them. Some servers send an object. */
+/** Arguments as a JSON string, as in chat. Some servers send an object. */
 export const argumentsText = (args: unknown): string =>
   typeof args === "object" && args !== null ? stringifyArguments(args) : text(args);
 
@@ -45,7 +45,7 @@ export const toolCallId = (responseId: unknown, choice: number, call: number): s
     .slice(-24)
     .replace(/[^\w-]/g, "_")}_${choice}_${call}`;
 
-/** The fields of a tool call's delta; "" for what is missing or of another type. */
+/** The fields of a tool call's delta; strings that are missing or of another type are empty. */
 export function callDelta(delta: JsonObject) {
   const { name, arguments: args } = object(delta["function"]);
   return { id: text(delta["id"]), index: delta["index"], name: text(name), args: argumentsText(args) };
@@ -53,10 +53,11 @@ export function callDelta(delta: JsonObject) {
 
 /**
  * Assigns the deltas of one choice to tool calls. Servers omit the index, or reuse it for several calls: a new id or name
- * begins a call. `newId` makes the ids that the server leaves out. `call`: position among the calls of the choice, from 0.
+ * begins a call. `newId` creates the ids that the server omits. `call` is the position among the calls of the choice, from
+ * 0.
  */
 export function callTracker(newId: (call: number) => string) {
-  /** By the server's index, or id without one. */
+  /** Keyed by the server's index, or by the id if there is none. */
   const current = new Map<unknown, { readonly id: unknown; readonly call: number }>();
   let count = 0;
   let last: unknown;

@@ -1,9 +1,9 @@
 import { count, isCount, object } from "#json";
 
 /**
- * The `usage` of a chat or embeddings answer by price key; undefined if it is missing or implausible. `input` excludes what
- * the cache served or stored.
- * Some providers leave reasoning out of `completion_tokens` but count it in `total_tokens`: it is billed as output.
+ * The `usage` of a chat or embeddings answer by price key. Returns undefined if it is missing or implausible. `input`
+ * excludes tokens that the cache served or stored. Some providers omit reasoning from `completion_tokens` but count it in
+ * `total_tokens`: it is billed as output.
  */
 export function tokenUsage(usage: unknown) {
   const given = object(usage);

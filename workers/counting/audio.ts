@@ -1,13 +1,13 @@
 import { parseBuffer } from "music-metadata";
 
-/** Of a recording, by its header. */
+/** The bit rate of a recording, read from its header. */
 export interface AudioRate {
   readonly bitsPerSecond: number;
-  /** Where the header of an MP3 counts the frames of a variable bit rate. */
+  /** Set if the header of an MP3 counts the frames of a variable bit rate. */
   readonly seconds: number | undefined;
 }
 
-/** Only for a thread that is ended when it takes too long: some headers take the parser minutes. */
+/** Must run in a thread that is terminated when it takes too long: some headers keep the parser busy for minutes. */
 export async function measureAudio(header: Buffer, mimeType: string): Promise<AudioRate | undefined> {
   const read = await parseBuffer(header, mimeType, { skipCovers: true }).catch(() => undefined);
   if (!read) return undefined;

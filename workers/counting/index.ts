@@ -1,20 +1,20 @@
 /**
- * How many tokens a prompt has, where its provider has no endpoint that counts: for the Messages interface's `count_tokens`,
- * Responses' `input_tokens` and Gemini's `:countTokens`. An estimate, in tokens: text by OpenAI's o200k_base, templates and media by the rules in prompt.ts and
- * media.ts. It is exact for plain text to OpenAI's models since GPT-4o; other providers' tokenizers differ by 5 to 20 % in
- * English, by more in code and other scripts.
+ * Estimates the tokens of a prompt whose provider has no counting endpoint: for the Messages interface's `count_tokens`,
+ * Responses' `input_tokens` and Gemini's `:countTokens`. Text is counted with OpenAI's o200k_base, templates and media by
+ * the rules in prompt.ts and media.ts. The estimate is exact for plain text to OpenAI's models since GPT-4o; other
+ * providers' tokenizers differ by 5 to 20 % in English, and by more in code and other scripts.
  *
- * Media are counted by the rules that the owner of the model publishes, where it is named, within 15 % for images whose
- * size can be read, WAV and MP3, and PDFs whose pages and text can be read (deflated or plain, not encrypted); a link counts
- * as a usual file. Without an owner media count by an average rule, which may be off by a factor of five.
+ * Media are counted by the rules that the model's owner publishes, within 15 % for images whose size can be read, WAV and
+ * MP3, and PDFs whose pages and text can be read (deflated or plain, not encrypted); a link counts as a typical file. Models
+ * without an owner use an average rule, which may be off by a factor of five.
  *
- * Text is tokenized and files are read in a thread, so the event loop is never blocked. Of more than 128 KB a sample
- * is tokenized and the total extrapolated. If the thread does not answer in time, or too many prompts wait for it, bytes
- * are divided by four, and documents are counted by their bytes. Throws the signal's reason when it is aborted, and
+ * Text is tokenized and files are read in a thread, so the event loop is never blocked. Above 128 KB only a sample is
+ * tokenized and the total is extrapolated. If the thread does not answer in time, or too many prompts wait for it, bytes are
+ * divided by four, and documents are counted by their bytes. Throws the signal's reason when it is aborted, and
  * `invalidValue` for JSON that is nested too deep.
  *
- * The length of a recording, by which transcriptions are priced, is read in a thread of its own: accounts take turns, and a
- * file that takes longer than a second has no length that can be determined.
+ * The length of a recording, which determines the price of a transcription, is read in a separate thread: accounts take
+ * turns, and a file that takes longer than a second has no length that can be determined.
  */
 import { estimateTokens } from "#formats";
 import type { JsonObject } from "#json";
@@ -34,7 +34,7 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
   const tokenizer = createTokenizer(deps);
   const recordings = createRecordings(deps);
   return {
-    /** Of a request for chat completions, as it came or was converted. `owner`: whose model it is for (`Model.ownedBy`). */
+    /** Estimates a chat request, original or converted. `owner` is the model's owner (`Model.ownedBy`). */
     async estimate(request: JsonObject, signal: AbortSignal, owner?: string): Promise<number> {
       signal.throwIfAborted();
       const { allowance, documents, ...all } = await readPrompt(promptOf(request, owner));
@@ -50,14 +50,14 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
       const documentTokens = documents.reduce((sum, { tokens }, n) => sum + tokens(counted?.documents[n]), 0);
       return allowance + textTokens + documentTokens;
     },
-    /** The pages and text of a PDF in base64; undefined if it cannot be read in time. */
+    /** The pages and text of a PDF in base64. Returns undefined if it cannot be read in time. */
     async measureDocument(base64: string, signal: AbortSignal): Promise<PdfSize | undefined> {
       const document = { type: "application/pdf", base64 } as const;
       const [size] = (await tokenizer.count({ texts: [], documents: [document] }, signal))?.documents ?? [];
       return size && "pages" in size ? size : undefined;
     },
     secondsOf: (recording: Recording, signal: AbortSignal) => recordings.secondsOf(recording, signal),
-    /** Ends the threads; estimates under way are answered by their bytes. */
+    /** Ends the threads; estimates in progress fall back to bytes. */
     async close() {
       await Promise.all([tokenizer.close(), recordings.close()]);
     },

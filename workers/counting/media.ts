@@ -12,11 +12,11 @@ export interface Readable {
 export type Measured = PdfSize | AudioRate | undefined;
 
 export interface Document extends Readable {
-  /** Turns the result into tokens; undefined if the file could not be read. */
+  /** Turns the measurement into tokens; `measured` is undefined if the file could not be read. */
   readonly tokens: (measured: Measured) => number;
 }
 
-/** How a provider counts media. */
+/** A provider's rules for counting media, in tokens. */
 export interface Rules {
   readonly image: (size: Dimensions, detail: string) => number;
   /** An image that cannot be measured. */
@@ -24,20 +24,20 @@ export interface Rules {
   readonly audioSecond: number;
   /** A page of a document as an image. */
   readonly page: number;
-  /** Whether the text of a page is billed as well. */
+  /** Set if the text of a page is billed as well. */
   readonly hasPageText: boolean;
 }
 
 const megapixel: Dimensions = { width: 1_024, height: 1_024 };
 const { ceil, floor, max, min } = Math;
 
-/** Scaled down to fit a square of so many pixels. */
+/** Scales down to fit a square with this edge, in pixels. */
 function within({ width, height }: Dimensions, edge: number): Dimensions {
   const scale = min(1, edge / max(width, height, 1));
   return { width: width * scale, height: height * scale };
 }
 
-/** OpenAI's older models: 512 by 512 pixels to a tile, of an image whose shorter side has 768. */
+/** OpenAI's older models count tiles of 512 by 512 pixels, after scaling the shorter side to at most 768. */
 const tiles =
   (base: number, each: number) =>
   (size: Dimensions, detail: string): number => {
@@ -47,7 +47,7 @@ const tiles =
     return base + each * ceil((fit.width * scale) / 512) * ceil((fit.height * scale) / 512);
   };
 
-/** OpenAI's newer models: 32 by 32 pixels to a patch, so many at most, and a factor by model. */
+/** OpenAI's newer models count patches of 32 by 32 pixels, up to a limit, times a factor that depends on the model. */
 const patches =
   (factor: number, most: number, maxOriginal: number) =>
   (size: Dimensions, detail: string): number => {
@@ -56,20 +56,20 @@ const patches =
     return ceil(min(count, detail === "original" ? maxOriginal : most) * factor);
   };
 
-/** Anthropic: 750 pixels to a token, of an image within an edge and a number of tokens. */
+/** Anthropic counts one token for 750 pixels, after scaling to a maximum edge, up to a maximum number of tokens. */
 const pixels = (edge: number, most: number) => (size: Dimensions) => {
   const { width, height } = within(size, edge);
   return min(most, ceil((width * height) / 750));
 };
 
-/** Gemini before 3: one tile if it is small, else tiles of two thirds of the shorter side. */
+/** Gemini before 3 counts one tile for a small image, else tiles of two thirds of the shorter side. */
 function geminiTiles({ width, height }: Dimensions): number {
   if (width <= 384 && height <= 384) return 258;
   const unit = min(768, max(256, floor(min(width, height) / 1.5)));
   return 258 * min(16, ceil(width / unit) * ceil(height / unit));
 }
 
-/** A page of the usual format, as it is rendered. */
+/** A letter page as it is rendered, in pixels. */
 const letter: Dimensions = { width: 1_212, height: 1_568 };
 
 function openai(model: string): Rules {
@@ -99,7 +99,7 @@ function google(model: string): Rules {
   return { image, unknownImage: image(megapixel), audioSecond: 32, page: isOlder ? 258 : 560, hasPageText: false };
 }
 
-/** The rule of the local model, which says itself how it counts. */
+/** The local model's own rules. */
 const local = (): Rules => ({
   image: () => 256,
   unknownImage: 256,
@@ -108,7 +108,7 @@ const local = (): Rules => ({
   hasPageText: false,
 });
 
-/** For models of unknown owners, an average of the others. An image has a token for 750 pixels, 85 to 1,600. */
+/** The average of the others, for unknown owners. An image counts one token for 750 pixels, between 85 and 1,600. */
 const anyone: Rules = {
   image: ({ width, height }, detail) => (detail === "low" ? 85 : min(1_600, max(85, ceil((width * height) / 750)))),
   unknownImage: 1_400,
@@ -117,10 +117,9 @@ const anyone: Rules = {
   hasPageText: false,
 };
 
-/** By the owner of a model: its published rules, as of November 2026. */
+/** The rules that each owner publishes, as of November 2026. */
 const rulesByOwner = new Map(Object.entries({ openai, anthropic, google, local }));
 
-/** By the owner of a model and its name. */
 export const rulesOf = (owner: string | undefined, model: string): Rules =>
   rulesByOwner.get(owner ?? "")?.(model) ?? anyone;
 
@@ -130,7 +129,7 @@ const dataOf = (address: string): string => {
 };
 const isAddress = (value: string): boolean => /^https?:/i.test(value);
 
-/** `{url, detail?}`, or the bare address. */
+/** `image` is `{url, detail?}`, or the bare URL. */
 export function imageTokens(image: unknown, rules: Rules): number {
   const address = text(image) || text(object(image)["url"]);
   const detail = text(object(image)["detail"]);
@@ -139,11 +138,13 @@ export function imageTokens(image: unknown, rules: Rules): number {
   return detail === "low" ? rules.image(megapixel, detail) : rules.unknownImage;
 }
 
-/** Of WAV with 24 kHz, 16 bits and one channel, and of compressed formats at 128 kbit/s. */
+/** Assumes WAV at 24 kHz, 16 bits and one channel, and compressed formats at 128 kbit/s. */
 const usualBytesPerSecond = { wav: 48_000, compressed: 16_000 };
 const audioHeaderBytes = 64 * 1024;
 
-/** Seconds by the frames that a variable bitrate's header counts, else by the bitrate, else by the usual one. */
+/**
+ * The duration comes from the frame count in a variable-bitrate header, else from the bitrate, else from the usual bitrate.
+ */
 export function audioTokens({ data, format }: JsonObject, { audioSecond }: Rules): number | Document {
   const base64 = dataOf(text(data));
   const bytes = floor((base64.length * 3) / 4);
@@ -163,10 +164,10 @@ export function audioTokens({ data, format }: JsonObject, { audioSecond }: Rules
 }
 
 const charactersPerToken = 4;
-/** Of a usual document, for one that is not read. */
+/** Assumed size of a page, for documents that could not be read. */
 const usualPageBytes = 64 * 1024;
 
-/** Tokens, or a document to read in the thread. */
+/** Returns the tokens, or a document to read in the thread. */
 export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Document {
   const address = text(file_data);
   if (isAddress(address)) return rules.page;

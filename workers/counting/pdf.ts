@@ -1,14 +1,14 @@
 import { inflateSync } from "node:zlib";
 
-/** What providers bill of a document: an image of each page, and some of them its text as well. */
+/** The parts of a document that providers bill: an image of each page and, for some providers, the text. */
 export interface PdfSize {
   readonly pages: number;
   readonly characters: number;
 }
 
-/** What may be spent on the documents of one prompt. */
+/** Budget for reading the documents of one prompt. */
 export interface Budget {
-  /** Of `performance.now()`. */
+  /** A deadline on the clock of `performance.now()`. */
   readonly untilMs: number;
   inflatedBytes: number;
 }
@@ -20,7 +20,7 @@ interface Found {
 }
 
 const page = /\/Type\s*\/Page(?![A-Za-z])/g;
-/** How far before its type the object of a page may begin. */
+/** Maximum distance between the start of a page object and its type. */
 const objectCharacters = 1_024;
 const tree = /\/Type\s*\/Pages\b/;
 /** More than any provider accepts. */
@@ -31,7 +31,7 @@ function notePages(objects: string, where: string, found: Found): void {
     if (found.pages.size >= maxPages) break;
     const before = objects.slice(Math.max(0, index - objectCharacters), index);
     const begins = before.lastIndexOf("obj");
-    // A changed page appears again under the same number. Pages in object streams have no number beside them.
+    // An updated page appears again under the same number. Pages in object streams have no number next to them.
     const [, id] = /(\d{1,10})\s+\d{1,5}\s+$/.exec(before.slice(Math.max(0, begins - 24), Math.max(0, begins))) ?? [];
     found.pages.add(id ?? `${where}:${index}`);
   }
@@ -42,7 +42,9 @@ function notePages(objects: string, where: string, found: Found): void {
 
 const [open, close, less, more, escape] = ["(", ")", "<", ">", "\\"].map((sign) => sign.charCodeAt(0));
 
-/** The end of the string that begins here, and the characters that it shows. Large fonts use two bytes for each. */
+/**
+ * The end of the string that begins here, and the characters that it shows. Large fonts use two bytes for each character.
+ */
 function readString(content: string, start: number): { end: number; characters: number } {
   const isHex = content.charCodeAt(start) === less;
   let [at, depth, zeros] = [start + 1, 1, 0];
@@ -60,7 +62,7 @@ function readString(content: string, start: number): { end: number; characters: 
   return { end: at, characters: zeros * 4 > length ? length / 2 : length };
 }
 
-/** The strings that the content of a page shows, in one pass: backtracking could be made quadratic by a hostile file. */
+/** Counts the characters that a page shows, in one pass: a hostile file could make backtracking quadratic. */
 function noteText(content: string, found: Found): void {
   if (!content.includes("BT") || !/T[jJ]/.test(content)) return;
   for (let at = 0; at < content.length; at++) {
@@ -74,7 +76,7 @@ function noteText(content: string, found: Found): void {
   }
 }
 
-/** Streams without shown text: images, fonts, tables, metadata. */
+/** Matches streams without visible text: images, fonts, tables, metadata. */
 const silent =
   /\/Subtype\s*\/(?!Form)\w|\/Type\s*\/(?:XRef|Metadata|EmbeddedFile)|\/Length1\b|\/FunctionType|\/ShadingType/;
 
@@ -91,7 +93,7 @@ function inflated(data: Buffer, dictionary: string, budget: Budget): string | un
   }
 }
 
-/** For a document of which nothing could be read: text is compressed to a third or a quarter. */
+/** Used for a document that could not be read at all: text compresses to a third or a quarter. */
 const usualCharactersPerByte = 4;
 
 /**

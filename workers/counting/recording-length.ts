@@ -1,8 +1,9 @@
 import { parseBuffer } from "music-metadata";
 
 /**
- * The length of a recording; undefined if it is unknown. Exact for WAV files, else what the file's tables say. Only for a
- * thread that is ended when it takes too long: some files take the parser minutes.
+ * The length of a recording in seconds. Returns undefined if it is unknown. The length is exact for WAV files, and otherwise
+ * comes from the file's tables. Must run in a thread that is terminated when it takes too long: some files keep the parser
+ * busy for minutes.
  */
 export async function secondsOf(bytes: Buffer, mime: string): Promise<number | undefined> {
   if (isWav(bytes)) return wavSeconds(bytes);
@@ -27,7 +28,7 @@ const isWav = (bytes: Buffer) =>
 /** Format tags of uncompressed samples: PCM, float, A-law, mu-law, extensible. */
 const sampleFormats = [0x0001, 0x0003, 0x0006, 0x0007, 0xfffe];
 
-/** By the bytes of audio that the file has, even if its header claims more; in compressed formats by the `fact` chunk. */
+/** Uses the bytes of audio in the file, even if its header claims more; compressed formats use the `fact` chunk. */
 function wavSeconds(bytes: Buffer): number | undefined {
   let rate = 0;
   let block = 0;
@@ -46,7 +47,7 @@ function wavSeconds(bytes: Buffer): number | undefined {
     } else if (tag(bytes, at) === "fact" && available >= 4) {
       samples = bytes.readUInt32LE(start);
     } else if (tag(bytes, at) === "data") {
-      // A file that was written to a pipe has no size, and audio until its end.
+      // A file written to a pipe has no size; its audio runs to the end.
       const audioBytes = size === 0 ? available : Math.min(size, available);
       if (block > 0) return positive(Math.floor(audioBytes / block) / rate);
       return positive(samples === undefined ? audioBytes / bytesPerSecond : samples / rate);

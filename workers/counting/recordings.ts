@@ -7,7 +7,7 @@ import { createLimitedThread } from "../limited-thread.ts";
 const options = {
   name: "recordings",
   url: new URL("./recordings-thread.ts", import.meta.url),
-  // 100 MB of MP3 take a tenth of it.
+  // 100 MB of MP3 take a tenth of this.
   limitMs: 1_000,
   waitLimitMs: 15_000,
   maxWaiting: 256,
@@ -15,7 +15,7 @@ const options = {
 };
 
 export interface RecordingTask {
-  /** In memory that both threads share. */
+  /** Shared memory, so the file is not copied to the thread. */
   readonly bytes: Uint8Array;
   readonly mime: string;
 }
@@ -44,12 +44,15 @@ async function toShared(bytes: Buffer): Promise<Uint8Array> {
   return shared;
 }
 
-/** Their callers need not wait for the thread again. */
+/** Bounds the memory for uploads that took too long. */
 const maxRemembered = 10_000;
 
 export function createRecordings(deps: { clock: Clock; log: Logger }) {
   const thread = createLimitedThread<RecordingTask, Measurement>(options, deps);
-  /** Uploads that took too long. Measuring one costs a second of the thread, and its caller nothing. */
+  /**
+   * Uploads that took too long. They are not measured again: each attempt blocks the thread for a second and costs the
+   * caller nothing.
+   */
   const tooSlow = new Set<string>();
 
   function remember(id: string): void {
@@ -59,7 +62,10 @@ export function createRecordings(deps: { clock: Clock; log: Logger }) {
   }
 
   return {
-    /** In seconds; undefined if it is unknown, or cannot be found in time. Throws 503 if too many wait. */
+    /**
+     * The length in seconds. Returns undefined if it is unknown or cannot be determined in time. Throws 503 if too many
+     * recordings wait.
+     */
     async secondsOf({ bytes, mime, account, id }: Recording, signal: AbortSignal): Promise<number | undefined> {
       if (id !== undefined && tooSlow.has(id)) return undefined;
       const task = async () => ({ bytes: await toShared(bytes), mime });

@@ -2,9 +2,12 @@ import { setImmediate } from "node:timers/promises";
 import type { Document } from "./media.ts";
 import type { Piece } from "./prompt.ts";
 
-/** The most that is tokenized, in 25 ms (code) to 110 ms (one emoji); on a busy machine five times that. */
+/**
+ * Limit of the sample. Tokenizing it takes 25 ms (code) to 110 ms (one repeated emoji), and five times that on a busy
+ * machine.
+ */
 const sampleBytes = 128 * 1024;
-/** The cost of passing a text to the thread, whatever its length, as bytes. */
+/** Fixed cost of passing a text to the thread, expressed in bytes. */
 const textBytes = 32;
 const windowCharacters = 4 * 1024;
 /** Longer texts are measured in parts. */
@@ -29,7 +32,10 @@ async function* inTurns<T>(pieces: Iterable<T>): AsyncGenerator<T> {
   }
 }
 
-/** The texts of the prompt with their UTF-8 bytes, its documents, and the tokens of all else by a rule. */
+/**
+ * Reads the texts of the prompt with their UTF-8 bytes, its documents, and the tokens of everything else, which follow fixed
+ * rules.
+ */
 export async function readPrompt(prompt: Iterable<Piece>) {
   const texts: string[] = [];
   const documents: Document[] = [];
@@ -45,8 +51,8 @@ export async function readPrompt(prompt: Iterable<Piece>) {
 }
 
 /**
- * All of the texts, or windows from everywhere in them as evenly as the limit lets: how a prompt begins does not tell how
- * the rest is written.
+ * All of the texts, or windows spread evenly across them within the limit: the start of a prompt does not represent the
+ * rest.
  */
 export async function sampleOf(all: { readonly texts: readonly string[]; readonly bytes: number }) {
   const share = sampleBytes / (all.bytes + textBytes * all.texts.length);

@@ -9,13 +9,13 @@ import type { Measured, Readable } from "./media.ts";
 import { type Budget, measurePdf } from "./pdf.ts";
 import type { Countable, CountedTokens } from "./tokenizer.ts";
 
-// So that no prompt stays in memory. Without the cache 128 KB of code take 25 ms instead of 17.
+// Disables the cache so that no prompt stays in memory; 128 KB of code then take 25 ms instead of 17.
 setMergeCacheSize(0);
 
-/** Text that looks like a control token is text: the caller wrote it. */
+/** Text that looks like a control token counts as text: the caller wrote it. */
 const asText = { disallowedSpecial: new Set<string>() };
 
-/** For all documents of a prompt: part of the time limit of the thread, and more text than the longest context. */
+/** Limits for all documents of a prompt: a part of the thread's time limit, and more text than the longest context. */
 const documentsMs = 300;
 const inflatedBytes = 32 * 1024 * 1024;
 
@@ -25,7 +25,7 @@ const inflatedBytes = 32 * 1024 * 1024;
  */
 const longRun = /\S{256}|\s{256}/gu;
 
-/** The text, cut inside its long runs; never between the halves of a character. */
+/** Splits the text inside long runs, never inside a surrogate pair. */
 function* inPieces(text: string): Generator<string> {
   let from = 0;
   for (const { 0: run, index } of text.matchAll(longRun)) {

@@ -12,23 +12,23 @@ const options = {
   maxOfAccount: 256,
 };
 
-/** What the thread gets of one prompt. */
+/** The parts of a prompt that are sent to the thread. */
 export interface Countable {
   readonly texts: readonly string[];
   readonly documents: readonly Readable[];
 }
 
 export interface CountedTokens {
-  /** Of all texts. */
+  /** The total of all texts. */
   readonly tokens: number;
-  /** In the order of the documents; undefined for one that could not be read. */
+  /** Measurements in the order of the documents; undefined for a document that could not be read. */
   readonly documents: readonly Measured[];
 }
 
 export function createTokenizer(deps: { clock: Clock; log: Logger }) {
   const thread = createLimitedThread<Countable, CountedTokens>(options, deps);
   return {
-    /** Resolves in the order of the calls; with undefined if too many wait, the time is over, or the thread ended. */
+    /** Resolves in the order of the calls, with undefined if too many prompts wait, time runs out, or the thread ends. */
     async count(prompt: Countable, signal: AbortSignal): Promise<CountedTokens | undefined> {
       const outcome = await thread.run(() => prompt, "", signal);
       return typeof outcome === "object" ? outcome.result : undefined;

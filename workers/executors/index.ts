@@ -16,7 +16,7 @@ export type Executor = BuybackExecutor & { readonly close: () => Promise<void> }
 export const createExecutor = async ({ config, clock }: { config: Config; clock: Clock }): Promise<Executor> =>
   config.BUYBACK_EXECUTOR === "jupiter" ? createJupiter(config, clock) : recordOnly;
 
-/** The batch is the record. One that another executor has sent a transaction for may be bought already. */
+/** The batch itself is the record. If another executor sent a transaction for it, the tokens may already be bought. */
 const recordOnly: Executor = {
   name: "record",
   async execute({ sent }) {

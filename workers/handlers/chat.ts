@@ -9,14 +9,14 @@ import { countInput, withoutDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
 import { storeResponse } from "./store-response.ts";
 
-/** A call that is answered in text, in whatever format the caller speaks. */
+/** Answers a text call in the caller's format. */
 export async function chat(call: CallContext): Promise<Answer> {
   call.trace?.prompts(() => chatRequestOf(call));
   const fitting = await withoutDenseFiles(call);
   return fitting.payload.stream ? answerStream(fitting) : answerWhole(fitting);
 }
 
-/** The call as one for the model that it was last sent to. */
+/** The call, limited to the target that it was last sent to. */
 const atTarget = (call: CallContext): CallContext => {
   const { target } = call.record.candidate ?? {};
   return target ? { ...call, model: target.model, targets: [target] } : call;
@@ -84,7 +84,7 @@ async function answerStream(call: CallContext): Promise<Answer> {
     return { ...counted, text: stream.end(estimate) };
   } catch (error) {
     const reason = failureReason(call.signal, interruption.reason() ?? error);
-    // What the worker itself ended costs nothing, whatever the provider did.
+    // A call that the worker itself ended costs nothing, whatever the provider did.
     const counted = isHandedOver(call.signal) ? undefined : await countDelivered(call, stream, reason);
     throw new FailedWork(reason, { counted, closing: stream?.fail ?? convert.fail });
   } finally {
@@ -92,7 +92,7 @@ async function answerStream(call: CallContext): Promise<Answer> {
   }
 }
 
-/** Whether the provider bills reasoning that the stream does not show, so that only its own count tells the cost. */
+/** Tells whether the provider bills reasoning that the stream does not show, so that only its own count tells the cost. */
 function hidesReasoning(call: CallContext): boolean {
   const { model } = call;
   if (!model.hiddenReasoning) return false;
@@ -102,19 +102,19 @@ function hidesReasoning(call: CallContext): boolean {
 }
 
 /**
- * What a stream that ended early is charged for: the usage that the provider reported, else the input and the output
- * delivered. Undefined: nothing was delivered, and it failed or its API instance died.
+ * The usage to charge for a stream that ended early: what the provider reported, else the input and the output delivered.
+ * Returns undefined if nothing was delivered and the stream failed or its API instance died.
  */
 async function countDelivered(
   call: CallContext,
   stream: StreamWriter | undefined,
   reason: unknown,
 ): Promise<CountedUsage | undefined> {
-  // Exactly what Redis took of a stream is charged: wait until that is known.
+  // The charge covers exactly what Redis accepted of the stream; wait until that is known.
   await call.reply.flush().catch(() => undefined);
   const delivered = call.reply.delivered();
   const cause = reason instanceof Aborted ? reason.cause : undefined;
-  // An upstream that failed before a stream began has nothing to be paid for.
+  // An upstream that failed before a stream began is not paid.
   const wasAtWork = stream !== undefined || call.record.attempts.at(-1)?.outcome === "cancelled";
   const isCharged =
     delivered > 0 || (cause === "disconnected" && wasAtWork) || (cause === "deadline" && stream !== undefined);
@@ -128,7 +128,7 @@ async function countDelivered(
   return { usage: { ...usage, output: Math.max(usage.output, output) }, estimated: true };
 }
 
-/** Counted when the call is over: its signals do not end that, and it is no attempt of the call. */
+/** Runs after the call has ended, so the call's signals do not stop it and it is not recorded as an attempt. */
 async function inputTokensOf(call: CallContext): Promise<number> {
   const { signal } = new AbortController();
   try {
@@ -139,7 +139,9 @@ async function inputTokensOf(call: CallContext): Promise<number> {
   }
 }
 
-/** The id of an answer or of the first event of a stream, wherever its format has it: by it callers ask what it cost. */
+/**
+ * Records the id of an answer or of a stream's first event, wherever its format has it; callers use it to look up the cost.
+ */
 function noteAnswerId(record: AttemptRecord, answer: JsonObject): void {
   const { id, responseId, response, message } = answer;
   const found = [id, responseId, object(response)["id"], object(message)["id"]].find(
@@ -150,13 +152,13 @@ function noteAnswerId(record: AttemptRecord, answer: JsonObject): void {
 
 const firstData = /^(?:data: ?|\[)(\{.*\})$/m;
 
-/** Of the first text of a stream, in the caller's format. */
+/** `text` is the first text of a stream, in the caller's format. */
 function noteFirstEvent(record: AttemptRecord, text: string): void {
   const [, data] = firstData.exec(text) ?? [];
   if (data === undefined) return;
   try {
     noteAnswerId(record, object(JSON.parse(data)));
   } catch {
-    // An event that is no JSON has no id.
+    // An event that is not JSON has no id.
   }
 }

@@ -12,10 +12,10 @@ interface Deps {
   readonly clock: Clock;
 }
 
-/** Pages of 1,000 accounts. A run is over long before the next one. */
+/** One page has 1,000 accounts; a run ends long before the next one starts. */
 const pagesInARun = 20;
 
-/** Counts what is stored, for metrics. */
+/** Counts stored documents for metrics. */
 export async function countStored({ money, files, payments, gathered, clock }: Deps): Promise<void> {
   const [holds, { uploads, dueSince }, buybacks] = await Promise.all([
     money.openHolds(),
@@ -25,7 +25,10 @@ export async function countStored({ money, files, payments, gathered, clock }: D
   await gathered.write({ counts: { at: clock.now(), ...holds, uploads, dueSince, buybacks } });
 }
 
-/** Compares some accounts with the ledger, and goes on with the following ones in the next run. A difference is shown at once. */
+/**
+ * Compares some accounts with the ledger, and continues with the next ones in the following run. A difference is reported
+ * immediately.
+ */
 export async function checkSome({ money, gathered, clock }: Deps, maxPages: number): Promise<void> {
   const { check = {} } = await gathered.read();
   const { after = "", differenceNanoUsd: before = "0", faults: faultsBefore = 0 } = check.current ?? {};

@@ -28,8 +28,8 @@ import { withTenantIds } from "./tenant-ids.ts";
 import { withUploads } from "./uploads.ts";
 
 /**
- * A call in the format of one upstream, and the way back. An upstream that speaks the caller's format gets the body
- * unchanged but for the model and the cap; else both ways go through chat.
+ * A call converted for one upstream, and the conversion of its answer. An upstream that speaks the caller's format gets the
+ * body almost unchanged; otherwise both directions go through chat.
  */
 export interface ConvertedCall {
   readonly call: Omit<TextCall, "signal" | "log">;
@@ -50,7 +50,7 @@ const framed = { array: geminiArrayConverter, completions: completionsConverter 
 export const callerConverter = (payload: CallContext["payload"]): FormatConverter =>
   payload.framing ? framed[payload.framing] : converters[callerFormat(payload)];
 
-/** Headers of the answer: which of several models gave it, and what of the request the upstream did not get. */
+/** Response headers: which of several models answered, and which parameters the upstream did not get. */
 export function headersOf({ payload, record }: CallContext, ignored: readonly string[]) {
   const model = payload.fallbacks && record.candidate?.target.model.id;
   const headers = {
@@ -60,7 +60,7 @@ export function headersOf({ payload, record }: CallContext, ignored: readonly st
   return Object.keys(headers).length > 0 ? { headers } : {};
 }
 
-/** The request in chat shape, to count or inspect it; undefined where it cannot be converted. */
+/** The request in chat shape, to count or inspect it. Returns undefined if it cannot be converted. */
 export function chatRequestOf({ payload, request }: CallContext): JsonObject | undefined {
   try {
     return callerConverter(payload).requestToChat(request).request;
@@ -124,7 +124,7 @@ export async function convertCall(call: CallContext) {
     }
     const upstream = converters[spoken];
     const { request: body, ignored } = convertRequest(caller, upstream, request, target);
-    // A body in storage is large: it is converted in one turn of the event loop, and written in the next.
+    // A body in storage is large, so it is converted in one turn of the event loop and written in the next.
     if (!("json" in payload.body)) await setImmediate();
     return {
       call: { format: spoken, model: candidate.model, body: isolate(body), headers: {} },
@@ -141,13 +141,13 @@ export async function convertCall(call: CallContext) {
 
   return {
     forCandidate,
-    /** What closes a stream of which nothing was written, where that is more than the error itself. */
+    /** The events that end a stream before anything was written, for formats that send more than the error itself. */
     fail: (error: ServiceError) =>
       caller.streamFromChat(identityOf(payload.name ?? payload.model), call.request).fail?.(error),
   };
 }
 
-/** Cache writes need a price, and servers of the chat format know no breakpoints. */
+/** Cache writes need a price, and chat servers do not support breakpoints. */
 function cacheLifetimeOf({ target }: Candidate, spoken: Format): CacheLifetime {
   const { features, pricing } = target.model;
   if (spoken !== "messages" || !("cache_write" in pricing)) return "none";
@@ -173,7 +173,7 @@ export function usageOrEstimate({ payload }: CallContext, usage: unknown, bytes:
   return { usage: { input: payload.inputEstimate, output: estimateTokens(bytes()) }, estimated: true };
 }
 
-/** What the caller's format shows of usage that the provider did not report, and of the cost. */
+/** Usage for the caller's format where the provider reported none, and the cost. */
 export const estimateOf = (call: CallContext, counted: CountedUsage): TokenEstimate => ({
   input: promptTokens(counted.usage),
   output: completionTokens(counted.usage),

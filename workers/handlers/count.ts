@@ -10,7 +10,10 @@ import { withUploads } from "./uploads.ts";
 
 const providerTimeoutMs = 10_000;
 
-/** The tokens of a request, which is free. `x-xm-token-count` says whether a provider counted them or they are estimated. */
+/**
+ * Counts the tokens of a request, which is free. `x-xm-token-count` tells whether a provider counted them or they are
+ * estimated.
+ */
 export async function count(call: CallContext): Promise<Answer> {
   const { tokens, isExact } = await countInput({ ...call, targets: call.targets.slice(0, 1) });
   call.reply.announce({ "x-xm-token-count": isExact ? "provider" : "estimate" });
@@ -22,7 +25,7 @@ function answerOf(format: Format, tokens: number): JsonObject {
   return { ...(format === "responses" && { object: "response.input_tokens" }), input_tokens: tokens };
 }
 
-/** The input tokens of a call, as a provider counts them where one can, else by an estimate. */
+/** The input tokens of a call, counted by a provider if one can, else estimated. */
 export async function countInput(call: CallContext): Promise<{ readonly tokens: number; readonly isExact: boolean }> {
   const { payload } = call;
   const request = callerFormat(payload) === "gemini" ? countedRequest(call.request) : call.request;
@@ -35,9 +38,9 @@ export async function countInput(call: CallContext): Promise<{ readonly tokens: 
 }
 
 /**
- * A document can hold more pages and text than its size suggests, and would then be billed beyond what is held: the call goes
- * to the models for which it is not, by the rules of each one's provider. Throws 400 naming it where there are none, before
- * any provider is called.
+ * A document can hold more pages and text than its size suggests, and would then cost more than the hold. Keeps only the
+ * models whose hold covers the document, by the rules of each model's provider. Throws a 400 naming the document if none is
+ * left, before any provider is called.
  */
 export async function withoutDenseFiles(call: CallContext): Promise<CallContext> {
   const { fileBound } = call.payload;
@@ -56,9 +59,9 @@ export async function withoutDenseFiles(call: CallContext): Promise<CallContext>
 }
 
 /**
- * Undefined where no upstream of the model counts, or none is available. Throws what the provider refuses. Other failures
- * do not reach the upstream's breaker: providers limit counting separately, and counts are free, so they must not block
- * paid calls.
+ * Returns undefined if no upstream of the model counts or none is available. Throws the provider's refusals. Other failures
+ * do not reach the upstream's breaker: providers limit counting separately, and counts are free, so they must not block paid
+ * calls.
  */
 async function countByProvider(
   call: CallContext,
@@ -91,7 +94,7 @@ async function countByProvider(
   }
 }
 
-/** Unchanged in the caller's own format: nothing is generated, so there is no cap to set. */
+/** A request in the caller's own format is passed through: nothing is generated, so there is no cap to set. */
 function countRequest(
   { payload, model }: CallContext,
   request: JsonObject,
@@ -110,7 +113,7 @@ function countRequest(
   return { format: spoken, model: target.model, body, headers: {} };
 }
 
-/** By the tokenizer; a request that cannot be converted to chat, by its bytes. */
+/** Uses the tokenizer, or the bytes of a request that cannot be converted to chat. */
 async function estimate(call: CallContext): Promise<number> {
   const { counting, payload, model, signal } = call;
   const chat = chatRequestOf(call);

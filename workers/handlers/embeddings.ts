@@ -13,11 +13,11 @@ const answer = z.looseObject({
   usage: z.unknown().optional(),
 });
 
-/** The provider's answer in the requested encoding, ordered. Throws `upstreamError` if it is incomplete. */
+/** The provider's answer in the requested encoding, sorted by index. Throws `upstreamError` if it is incomplete. */
 export function completeEmbeddings(response: unknown, request: Readonly<Record<string, unknown>>, model: string) {
   const parsed = answer.safeParse(response);
   const { input } = request;
-  // The tokens of one text are a list, too.
+  // The tokens of one text are also a list.
   const expected = Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
   const data = parsed.success ? parsed.data.data.toSorted((a, b) => a.index - b.index) : [];
   if (data.length !== expected || data.some((item, index) => item.index !== index))
@@ -46,7 +46,7 @@ function toNumbers(embedding: string | number[]): number[] {
 }
 
 interface EmbeddingsCall {
-  /** For `/v1/embeddings`. */
+  /** The request for `/v1/embeddings`. */
   readonly request: JsonObject;
   readonly ignored: readonly (readonly [name: string, value: unknown])[];
   readonly answer: (completed: ReturnType<typeof completeEmbeddings>, tokens: number) => JsonObject;
@@ -76,7 +76,7 @@ function callOf({ payload, request }: CallContext): EmbeddingsCall {
   };
 }
 
-/** As JSON, at most. */
+/** Maximum size of one embedding as JSON. */
 const vectorBytes = 64 * 1024;
 
 const embed = jsonCall("embed", (call) => {

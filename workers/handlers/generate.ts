@@ -8,15 +8,14 @@ import { headersOf } from "./convert.ts";
 import { inInput, noMemory, prepare, withJob } from "./generation.ts";
 import { streamSpeech } from "./speech.ts";
 
-/** A minute of the best video that providers sell has some hundred megabytes. */
+/** One minute of the best video that providers sell takes a few hundred megabytes. */
 const maxFileBytes = 512 * 1024 * 1024;
 const maxInlineImageBytes = 64 * 1024 * 1024;
-/** The size of most images: memory for as much is reserved before a provider is called. */
+/** Typical size of an image; this much memory is reserved for each before a provider is called. */
 const usualImageBytes = 2 * 1024 * 1024;
-/** An image, its base64 and the answer's text are not held at once, but two of them are. */
+/** Only two of the image, its base64 and the answer's text are in memory at the same time. */
 const inlineImageCopies = 3;
 
-/** A call for images. */
 export async function image(call: CallContext, memory: ByteShare): Promise<Answer> {
   const { request, model, catalog } = call;
   const parsed = imageInput(request);
@@ -33,7 +32,7 @@ export async function image(call: CallContext, memory: ByteShare): Promise<Answe
   return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call, files), images, output)) };
 }
 
-/** Any other call that generates files, or reads one. */
+/** Handles every other call that generates files or reads one. */
 export async function media(call: CallContext, memory: ByteShare): Promise<Answer> {
   if (call.payload.stream) return streamSpeech(call, memory);
   const { requestId, model } = call.payload;
@@ -43,13 +42,13 @@ export async function media(call: CallContext, memory: ByteShare): Promise<Answe
   return { ...rest, text: JSON.stringify(mediaResponse(identity, output, files)) };
 }
 
-/** An answer lives as long as its first file, or from now if it has none. */
+/** An answer expires with its first file, or a day from now if it has none. */
 function lifeOf({ clock }: CallContext, files: readonly StoredFile[] = []) {
   const createdAt = files[0]?.createdAt ?? clock.now();
   return { createdAt, expiresAt: createdAt + dayMs };
 }
 
-/** Where generated files go. */
+/** Destination of generated files. */
 interface FileSink<T> {
   store(body: Buffer | AsyncIterable<Buffer>, about: JsonObject, signal: AbortSignal): Promise<T>;
   discard(files: readonly T[]): Promise<void>;
@@ -58,7 +57,7 @@ interface FileSink<T> {
 async function generate<T>(call: CallContext, parsed: MediaInput, sink: FileSink<T>, memory: ByteShare) {
   const { upstreams, files } = call;
   const { input, ask, isResumable } = await prepare(call, parsed, memory);
-  // Otherwise the provider would be paid for what cannot be stored.
+  // Checks storage first: otherwise the provider would be paid for what cannot be stored.
   await files.ping().catch((error: unknown) => {
     throw noCapacity("Storage for generated files is unavailable; nothing was charged.", 5, error);
   });
@@ -93,7 +92,7 @@ const storedFiles = ({ files, payload }: CallContext): FileSink<StoredFile> => (
   },
 });
 
-/** For an answer that carries the bytes itself. */
+/** A sink for answers that carry the bytes themselves. */
 function inlineImages(
   { request: { n } }: CallContext,
   memory: ByteShare,
@@ -142,7 +141,7 @@ type Lifetime = Pick<GeneratedFile, "expiresAt"> & { readonly createdAt: number 
 type GeneratedImage = (Pick<GeneratedFile, "url" | "expiresAt"> | { readonly b64_json: string }) &
   Pick<GeneratedFile, "about">;
 
-/** docs/api/inference.md, "ImageResponse". `usage`: the tokens that the provider counted, if it did. */
+/** docs/api/inference.md, "ImageResponse". `usage` holds the tokens if the provider counted them. */
 export const imageResponse = (
   { createdAt, expiresAt }: Lifetime,
   images: readonly GeneratedImage[],

@@ -1,4 +1,3 @@
-/** What every call that generates files, or reads one, has in common. */
 
 import type { Model } from "#catalog";
 import { invalidValue, noCapacity, ServiceError } from "#errors";
@@ -10,8 +9,8 @@ import type { CallContext } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
 
 /**
- * The input with the model's defaults, by this worker's catalog, which may differ from the API's; and what asks an upstream
- * to generate from it.
+ * Prepares the input with the model's defaults from this worker's catalog, which may differ from the API's. The returned
+ * `ask` asks an upstream to generate from it.
  */
 export async function prepare(call: CallContext, parsed: MediaInput, memory: ByteShare) {
   const { payload, catalog, model, files, counting, signal, disconnected, log, job } = call;
@@ -21,7 +20,7 @@ export async function prepare(call: CallContext, parsed: MediaInput, memory: Byt
   const uploads = await files.uploads.resolve(payload.account, parsed.uploads, signal);
   let isResumable = job !== undefined;
 
-  /** Files go to `store`. */
+  /** Passes generated files to `store`. */
   const ask = async (
     { upstream, model }: Candidate,
     signal: AbortSignal,
@@ -55,7 +54,7 @@ export async function prepare(call: CallContext, parsed: MediaInput, memory: Byt
   return { input, ask, isResumable: () => isResumable };
 }
 
-/** The only format that a model has is named by OpenAI's clients, and unknown to its provider. */
+/** Removes `format` if the model has only one: OpenAI's clients send it, but the provider does not know it. */
 function withoutOnlyFormat({ media }: Model, input: JsonObject): JsonObject {
   const formats = object(object(media?.schema["properties"])["format"])["enum"];
   if (!Array.isArray(formats) || formats.length !== 1) return input;
@@ -63,13 +62,13 @@ function withoutOnlyFormat({ media }: Model, input: JsonObject): JsonObject {
   return rest;
 }
 
-/** Only the upstream that has the job can go on with it. */
+/** Only the upstream that has the job can continue it. */
 export const withJob = (call: CallContext): CallContext => {
   const { job, targets } = call;
   return job ? { ...call, targets: targets.map((target) => ({ ...target, upstreams: [job.upstream] })) } : call;
 };
 
-/** Providers name their own fields, which here are in `input`. */
+/** Providers name their own fields, which callers send inside `input`. */
 export function inInput(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
   return /^input\b/.test(error.param) ? error : invalidValue(`input.${error.param}`, error.message);

@@ -23,13 +23,13 @@ export interface HandlerDeps extends RunCallDeps {
   readonly payments: Payments;
   readonly gathered: Gathered;
   readonly archive: Archive;
-  /** Counts payments that were decided from the chain. */
+  /** Counts payments whose outcome was read from the chain. */
   readonly observePayments: (outcome: "settled" | "reopened", count: number) => void;
-  /** Counts payments of top-ups that were credited, and looks at the chain that failed. */
+  /** Counts credited top-ups, and failed polls of the chain. */
   readonly observeTopups: (outcome: "credited" | "failed", count: number) => void;
-  /** For uploads inside requests and files inside answers. */
+  /** Budget for uploads inside requests and files inside answers. */
   readonly memory: ByteBudget;
-  /** Only where maintenance is served: no other worker needs its key. */
+  /** Set only if maintenance is served: no other worker needs its key. */
   readonly executor: Executor | undefined;
   /** Work that no job waits for. */
   readonly background: Background;
@@ -44,12 +44,12 @@ export type Handler<Name extends JobName> = (
   delivery: Delivery,
 ) => Promise<void>;
 
-/** Of a body from storage: its bytes, its text, the parsed value, and what goes to the provider. */
+/** Copies of a stored body in memory: its bytes, its text, the parsed value, and the provider's request. */
 const bodyCopies = 4;
 
 /**
- * A paid call within the worker's memory budget, which it holds until its answer is sent. A stored body that does not fit
- * is refused; not in a later delivery, because a provider may already work on it.
+ * Runs a paid call within the worker's memory budget, which it holds until its answer is sent. A stored body that does not
+ * fit is refused, except in a later delivery, because a provider may already be working on it.
  */
 const paid =
   (work: (call: CallContext, memory: ByteShare) => Promise<Answer>): Handler<PaidJobName> =>
@@ -77,7 +77,6 @@ const paid =
     }
   };
 
-/** Every job's handler. */
 export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   chat: paid(chat),
   count: paid(count),
@@ -94,13 +93,14 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     };
     const livesOrHasJobs = async (instance: string) =>
       (await replies.instanceLives(instance, registrationMs)) || (await queues.hasJobsOf(instance));
-    // One look for all leases that ask at the same time, and never one that began before a lease was read.
-    const looks = new Map<string, Promise<boolean>>();
+    // Leases checked at the same time share one lookup of their instance. A finished lookup is not reused, because it may be
+    // older than the lease.
+    const lookups = new Map<string, Promise<boolean>>();
     const isServing = async (instance: string, since: Date) => {
-      const look = looks.get(instance) ?? livesOrHasJobs(instance).finally(() => looks.delete(instance));
-      looks.set(instance, look);
-      // Asked after the look: Redis may lose its data meanwhile.
-      return (await look) || (await queues.emptySince()) > since.getTime();
+      const lookup = lookups.get(instance) ?? livesOrHasJobs(instance).finally(() => lookups.delete(instance));
+      lookups.set(instance, lookup);
+      // Asked after the lookup, because Redis may lose its data in between.
+      return (await lookup) || (await queues.emptySince()) > since.getTime();
     };
     const swept = await money.sweep(isPending, isServing);
     if (swept.applied + swept.decided > 0) log.warn(swept, "overdue holds were ended");

@@ -1,7 +1,7 @@
 import type { Clock } from "#platform/clock";
 import { type AbortCause, Aborted } from "../running.ts";
 
-/** How long an interrupted stream is read on for the usage that only its end reports. */
+/** Maximum time that an interrupted stream is read on for the usage that only its end reports. */
 const usageWaitMs = 30_000;
 
 const mayReadOn: ReadonlySet<AbortCause | undefined> = new Set(["disconnected", "deadline"]);
@@ -35,7 +35,7 @@ export function watchInterruption(
   disconnected.addEventListener("abort", onDisconnect, { once: true });
 
   return {
-    /** For the provider's stream. */
+    /** Passed to the provider's stream. */
     signal: reading.signal,
     /** Once set, nothing more is delivered, though the provider may still be read. */
     reason: () => reason,

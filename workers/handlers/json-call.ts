@@ -14,7 +14,7 @@ interface JsonCall {
   readonly answer: (response: JsonObject, model: Model) => Omit<Answer, "headers"> | Promise<Omit<Answer, "headers">>;
 }
 
-/** The work of an endpoint that answers JSON with JSON: `method` is asked of the first upstream that has it. */
+/** Creates the handler of an endpoint that answers JSON with JSON: `method` is called on the first upstream that has it. */
 export const jsonCall =
   (method: keyof Pick<Provider, "embed" | "moderate" | "rerank">, prepare: (call: CallContext) => JsonCall) =>
   async (call: CallContext): Promise<Answer> => {

@@ -20,7 +20,7 @@ function completeModeration(response: unknown, inputs: number): readonly z.infer
   return parsed.data.results;
 }
 
-/** A moderation, which is free. Nothing but the input goes to the upstream. */
+/** Moderation is free. Only the input goes to the upstream. */
 export const moderation = jsonCall("moderate", ({ request, payload: { requestId } }) => {
   const { input, results, others } = moderationOf(request);
   return {

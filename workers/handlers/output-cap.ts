@@ -4,14 +4,17 @@ import { isSet, object } from "#json";
 import type { CallContext } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
 
-/** The estimate by bytes may be too low by this much: code and other scripts take more tokens than English. */
+/** The estimate by bytes may be too low by this factor: code and other scripts take more tokens than English. */
 const estimateMargin = 1.25;
-/** It may also be too high: the margin does not cut an answer below the first of these, nor the estimate below the second. */
+/**
+ * The estimate may also be too high, so the margin never cuts an answer below the first of these, nor the estimate below the
+ * second.
+ */
 const [leastByMargin, leastByEstimate] = [8_192, 1_024];
 
 /**
- * The output cap for one upstream: what the hold covers. Where the caller set none, it is lowered to what the context has space
- * for, because some servers refuse a prompt and cap that exceed it together, or is not sent at all.
+ * The output cap for one upstream, covered by the hold. If the caller set none, it is lowered to the remaining context,
+ * because some servers refuse a prompt and cap that exceed it together, or it is not sent at all.
  */
 export function capFor(call: CallContext, { upstream, target }: Candidate, spoken: Format): number | undefined {
   const { inputEstimate } = call.payload;

@@ -10,8 +10,8 @@ const answer = z.looseObject({
 });
 
 /**
- * The provider's results, the most relevant first and as many as requested, with the caller's documents if it asked for
- * them. Throws `upstreamError` unless they are of different documents of the request.
+ * The provider's results, the most relevant first and as many as requested, with the caller's documents if requested. Throws
+ * `upstreamError` unless they refer to different documents of the request.
  */
 function completeRerank(
   response: unknown,
@@ -40,7 +40,10 @@ function completeRerank(
     });
 }
 
-/** As Cohere reports it (`meta.billed_units`), or Jina (`usage`, often with a total alone). A missing count is undefined. */
+/**
+ * Reads the usage that Cohere (`meta.billed_units`) or Jina (`usage`, often only a total) reports. A missing count is
+ * undefined.
+ */
 function rerankUsage(response: unknown): { readonly search?: number; readonly input?: number } {
   const { meta, usage } = object(response);
   const billed = object(object(meta)["billed_units"]);
@@ -50,7 +53,7 @@ function rerankUsage(response: unknown): { readonly search?: number; readonly in
   return { ...(isCount(search) && { search }), ...(isCount(input) && { input }) };
 }
 
-/** Documents in the order of their relevance, billed by the keys that the model has prices for. */
+/** Ranks documents by relevance, billed by the keys that the model has prices for. */
 export const rerank = jsonCall("rerank", ({ request, payload: { requestId }, catalog }) => {
   const call = rerankOf(request);
   const { query, texts, topN, maxTokensPerDoc, others } = call;

@@ -7,7 +7,7 @@ import { type Answer, type CallContext, type CountedUsage, FailedWork, failureRe
 import { isHandedOver } from "../running.ts";
 import { inInput, prepare, withJob } from "./generation.ts";
 
-/** Speech that is sent while it is generated, as bytes or as events. Nothing is stored. */
+/** Streams speech while it is generated, as bytes or as events. Nothing is stored. */
 export async function streamSpeech(call: CallContext, memory: ByteShare): Promise<Answer> {
   const { request, model, catalog, upstreams, disconnected, reply } = call;
   const parsed = mediaInput(request);
@@ -28,7 +28,7 @@ export async function streamSpeech(call: CallContext, memory: ByteShare): Promis
       if (bytes === 0) reply.announce({ "content-type": type ?? (await typeOf(item, input["format"])) });
       for (const piece of slicesOf(item)) {
         bytes += piece.length;
-        // The provider has to be paid, so its work is finished for a caller who disconnected, too.
+        // The provider must be paid either way, so its work is finished even if the caller disconnects.
         if (!disconnected.aborted) await reply.write(writer.write(piece), bytes);
       }
     }
@@ -49,11 +49,11 @@ export async function streamSpeech(call: CallContext, memory: ByteShare): Promis
   }
 }
 
-/** Of speech that broke off, what the provider bills for the text. */
+/** Usage of interrupted speech: what the provider bills for the text. */
 const inputOf = ({ character }: CountedUsage["usage"]): CountedUsage | undefined =>
   character === undefined ? undefined : { usage: { character }, estimated: true };
 
-/** The file that a call generates, piece by piece as it arrives, then what was generated. */
+/** Yields the file that a call generates piece by piece as it arrives, then the result. */
 async function* piecesOf(
   generate: (store: GenerationCall["store"]) => Promise<Generated>,
 ): AsyncGenerator<Buffer | Generated, void, undefined> {
@@ -82,7 +82,7 @@ function* slicesOf(bytes: Buffer): Generator<Buffer> {
 const typeOf = async (head: Buffer, format: unknown) => audioType((await detect(head))?.mime, format);
 
 interface Writer {
-  /** The content type, where that is not the audio's. */
+  /** The content type, if it is not the audio's. */
   readonly type?: string;
   readonly open: () => { write(piece: Buffer): string; end(spoken: string): string };
 }
@@ -90,7 +90,7 @@ interface Writer {
 const eventOf = (event: object): string => `data: ${JSON.stringify(event)}\n\n`;
 
 const writers: Readonly<Record<SpeechStream, Writer>> = {
-  /** The pieces joined are the base64 of all bytes: what is not a multiple of 3 waits for the next piece. */
+  /** The joined pieces are the base64 of all bytes: bytes beyond a multiple of 3 wait for the next piece. */
   audio: {
     open: () => {
       let rest: Buffer = Buffer.alloc(0);

@@ -3,11 +3,11 @@ import { unlessAborted } from "#platform/unless-aborted";
 import type { StoreState } from "../conversion/index.ts";
 import type { CallContext } from "../run-call/context.ts";
 
-/** A store that hangs delays an answer by no more than this. */
+/** Maximum delay of an answer when the store hangs. */
 const storeTimeoutMs = 5_000;
 const storable: readonly unknown[] = ["completed", "incomplete"];
 
-/** What an answer of the Responses format says of storing; undefined where nothing is to be said. */
+/** The storage state that a Responses answer reports. Returns undefined if there is nothing to report. */
 export function responseState({ payload, request }: Pick<CallContext, "payload" | "request">): StoreState | undefined {
   const { format, previousResponseId } = payload;
   if (format !== "responses") return undefined;
@@ -17,9 +17,9 @@ export function responseState({ payload, request }: Pick<CallContext, "payload" 
 }
 
 /**
- * Stores a response before its last byte is written, so that the caller's next request finds it. One that could not be stored,
- * for whatever reason, goes out all the same. One whose call is then not decided as a success is of no use to anyone: nobody
- * learns its id.
+ * Stores a response before its last byte is written, so that the caller's next request finds it. If storing fails, the
+ * response is sent anyway. If the call then does not end as a success, the stored response is unused, because nobody learns
+ * its id.
  */
 export async function storeResponse(call: CallContext, response: JsonObject | undefined): Promise<void> {
   const { responses, payload, request, log } = call;

@@ -1,18 +1,18 @@
 import { createHmac } from "node:crypto";
 import type { JsonObject } from "#json";
 
-/** The provider shares caches, and its judgement of users, among those who send the same value under the operator's key. */
+/** Providers share caches and abuse ratings among all requests that send the same value under the operator's key. */
 const sharedFields = [
   "prompt_cache_key",
   "safety_identifier",
   "user",
-  // DeepSeek, by which it isolates caches (https://api-docs.deepseek.com/quick_start/rate_limit), and Z.ai.
+  // DeepSeek isolates caches by this field (https://api-docs.deepseek.com/quick_start/rate_limit); Z.ai also has it.
   "user_id",
 ] as const;
 
 /**
- * A request in an OpenAI format with the caller's own ids replaced by an HMAC with the account, so that tenants cannot meet.
- * 43 characters: the provider takes up to 64.
+ * Replaces the caller's own ids in a request of an OpenAI format by an HMAC keyed with the account, so that tenants cannot
+ * collide. An HMAC has 43 characters; the provider accepts up to 64.
  */
 export function withTenantIds(request: JsonObject, account: string): JsonObject {
   const ids = sharedFields.flatMap((field) => {

@@ -4,11 +4,11 @@ import type { FormatConverter, ResolvedUpload } from "../conversion/index.ts";
 import type { InputFile, Provider } from "../providers/index.ts";
 import type { CallContext } from "../run-call/context.ts";
 
-/** The most that providers take of a file inside a request, and of all of them. */
+/** The most that providers accept for one file inside a request, and for all of them. */
 const maxInlineBytes = 20 * 1024 * 1024;
 const maxInlineTotalBytes = 50 * 1024 * 1024;
 
-/** The request for one provider: links where it takes them and storage has a public address, else the bytes. */
+/** Builds the request for one provider: links if it accepts them and storage has a public address, else bytes. */
 type RequestFor = (provider: Provider) => Promise<CallContext["request"]>;
 
 const placeholder: ResolvedUpload = { mime: "", address: "", base64: "" };
@@ -33,7 +33,7 @@ export async function withUploads(
   };
   return async (provider) => {
     const linkOf = ({ id, kind }: UploadRef) =>
-      // Only images are taken by link everywhere.
+      // Only images are accepted by link everywhere.
       provider.takesLinks && kind === "image" ? uploads.get(id)?.link : undefined;
     let inlineBytes = 0;
     for (const ref of refs) {
@@ -44,7 +44,7 @@ export async function withUploads(
           `${ref.param}: the uploads of a request have at most ${maxInlineTotalBytes} bytes together.`,
         );
     }
-    // By field: the same upload may be a link in one and bytes in another.
+    // Keyed by field: the same upload may be a link in one and bytes in another.
     const resolved = new Map<string, ResolvedUpload>();
     for (const ref of refs) {
       const file = uploads.get(ref.id) as InputFile;

@@ -1,7 +1,7 @@
 /**
- * Adapters for the vendors' APIs, by the provider that an upstream of the catalog names. provider.ts has the interface, its
- * units and failures; `http` is shared by all that speak HTTP, `prediction-apis` by those that run other vendors' models as jobs. A new
- * provider takes a folder, a line here, and its name in the catalog's schema.
+ * Adapters for the vendors' APIs, keyed by the provider that an upstream of the catalog names. provider.ts has the
+ * interface, its units and failures; `http` is shared by all adapters that speak HTTP, `prediction-apis` by those that run
+ * other vendors' models as jobs. A new provider takes a folder, a line here, and its name in the catalog's schema.
  */
 import type { Upstream } from "#catalog";
 import type { Clock } from "#platform/clock";

@@ -8,7 +8,7 @@ import type { Span } from "#platform/tracing";
 /** An upstream of the catalog, with its address and key from the environment. */
 export interface UpstreamEndpoint extends Pick<Upstream, "concurrency" | "storesAnswers"> {
   readonly formats: readonly Format[];
-  /** Of an OpenAI-compatible server. */
+  /** Quirks of an OpenAI-compatible server. */
   readonly quirks?: Pick<Quirks, "stream_usage" | "whole_answer_cap">;
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
@@ -18,7 +18,10 @@ export interface UpstreamEndpoint extends Pick<Upstream, "concurrency" | "stores
 export interface UpstreamCall {
   /** The upstream's own name for the model. */
   readonly model: string;
-  /** A text call's is in its `format`, with the output cap set; else it has the shape that its method names. */
+  /**
+   * The body of a text call is in its `format`, with the output cap set; other bodies have the shape that the method
+   * documents.
+   */
   readonly body: JsonObject;
   /** Once aborted, the call rejects with its reason at once and releases everything that it holds. */
   readonly signal: AbortSignal;
@@ -30,26 +33,29 @@ export interface UpstreamCall {
 /** A call that is answered in text, in a format that the provider speaks. */
 export interface TextCall extends UpstreamCall {
   readonly format: Format;
-  /** Those of the caller's headers that the provider of this format reads; empty where the caller speaks another one. */
+  /** The caller's headers that providers of this format read; empty if the caller speaks another format. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** A file that the caller uploaded. Its owner and expiry have been checked. */
 export interface InputFile {
-  /** `upl_...`, as in the input. */
+  /** The id `upl_...`, as in the input. */
   readonly id: string;
   /** The field that names it, for errors. */
   readonly param: string;
   readonly mime: string;
   readonly kind: "image" | "video" | "audio";
   readonly bytes: number;
-  /** A signed address from which the provider can fetch it; undefined where storage cannot be reached from outside. */
+  /** A signed address from which the provider can fetch the file; undefined if storage cannot be reached from outside. */
   readonly link: string | undefined;
-  /** All of it. Throws 400 naming the field if it is larger than the limit, and 503 if there is no memory for it now. */
+  /**
+   * Reads the whole file. Throws 400 naming the field if it is larger than the limit, and 503 if there is no memory for it
+   * now.
+   */
   read(limitBytes: number): Promise<Buffer>;
-  /** The same in base64, of which a request will hold `times` copies. */
+  /** Reads the file as base64, of which a request will hold `times` copies. */
   base64(limitBytes: number, times?: number): Promise<string>;
-  /** Releases the memory of what was read, which is else held until the call ends. */
+  /** Releases the memory of the content, which is otherwise held until the call ends. */
   release(): void;
 }
 
@@ -60,7 +66,7 @@ export interface GenerationCall {
   readonly model: string;
   /** Checked against the model's input schema. It has upload ids where the provider needs links or bytes. */
   readonly input: JsonObject;
-  /** By id: every upload that the input names. */
+  /** Every upload that the input names, keyed by id. */
   readonly uploads: ReadonlyMap<string, InputFile>;
   /** The provider job that an earlier delivery of this call submitted here: poll it and submit nothing. */
   readonly job: string | undefined;
@@ -68,7 +74,10 @@ export interface GenerationCall {
   remember(job: string): Promise<void>;
   /** Stores one generated file. A body in parts is never whole in memory. */
   store(body: Buffer | AsyncIterable<Buffer>, about?: JsonObject): Promise<void>;
-  /** The length of a recording; undefined if it cannot be determined. `id`: of the upload. Throws 503 if too many wait. */
+  /**
+   * The length of a recording in seconds. `id` is the upload's. Returns undefined if the length cannot be determined. Throws
+   * 503 if too many recordings wait.
+   */
   readonly secondsOf: (bytes: Buffer, mime: string, id?: string) => Promise<number | undefined>;
   /** Counts memory that an answer takes until the call ends. Throws 503 if there is no memory for it now. */
   readonly reserveMemory: (bytes: number) => void;
@@ -89,11 +98,11 @@ export interface GenerationCall {
 export interface Generated {
   /** Everything but the files: a transcript, for example. */
   readonly output: JsonObject;
-  /** What the provider delivered, in the units of the model's prices. */
+  /** The amount that the provider delivered, in the units of the model's prices. */
   readonly usage: Usage;
 }
 
-/** How a provider runs generation calls, by task. */
+/** A provider's functions for generation calls, by task. */
 export type Tasks<T> = Readonly<Partial<Record<Task, (context: T, call: GenerationCall) => Promise<Generated>>>>;
 
 export async function runTask<T>(tasks: Tasks<T>, context: T, call: GenerationCall): Promise<Generated> {
@@ -107,7 +116,7 @@ export async function runTask<T>(tasks: Tasks<T>, context: T, call: GenerationCa
  * does not count as a failure of the upstream. Deadlines are the caller's: it aborts the signal.
  */
 export interface Provider {
-  /** Never empty. A call in any other format is converted to the first. */
+  /** The supported formats; never empty. A call in any other format is converted to the first. */
   readonly speaks: readonly Format[];
   /** The whole answer, in the format of the call. */
   answer(call: TextCall): Promise<JsonObject>;
@@ -116,17 +125,17 @@ export interface Provider {
    * costs turns of the event loop; it is never empty. Throws if the stream ends without its format's last event.
    */
   stream(call: TextCall): AsyncIterable<readonly JsonObject[]>;
-  /** Tokens of the request, counted by the provider. Absent where it has no endpoint for it. */
+  /** Tokens of the request, counted by the provider. Providers without such an endpoint omit it. */
   count?(call: TextCall): Promise<number>;
   /** The list of embeddings, in the shape of OpenAI's. */
   embed(call: UpstreamCall): Promise<JsonObject>;
-  /** Results in the shape of OpenAI's moderations. Absent where the provider has none, as is `rerank`. */
+  /** Results in the shape of OpenAI's moderations. Providers without moderations omit it. */
   moderate?(call: UpstreamCall): Promise<JsonObject>;
   /** Results in the shape of Cohere's or Jina's rerank, with the usage of either. */
   rerank?(call: UpstreamCall): Promise<JsonObject>;
-  /** Files go to `store` as they arrive. */
+  /** Passes files to `store` as they arrive. */
   generate(call: GenerationCall): Promise<Generated>;
-  /** Whether text calls may name uploads by a link that the provider fetches; else they carry the bytes. */
+  /** Set if text calls may name uploads by a link that the provider fetches; otherwise they carry the bytes. */
   readonly takesLinks: boolean;
   close(): Promise<void>;
 }
@@ -150,7 +159,7 @@ export class UpstreamFailure extends Error {
   readonly kind: FailureKind;
   readonly status: number | undefined;
   readonly param: string | undefined;
-  /** Of a refusal, if callers may see it. */
+  /** The code of a refusal, if callers may see it. */
   readonly code: ProviderCode | undefined;
   /** Another server of the same model may take the request. */
   readonly isHostLimit: boolean | undefined;
@@ -171,17 +180,17 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** The request is at fault: `param`, where one field of it is. */
+/** The request is at fault; `param` names the field, if a single field is. */
 export const refusal = (message: string, param?: string): UpstreamFailure =>
   new UpstreamFailure("refused", message, { param });
 
-/** What an upstream that makes only text, or only media, does for any other call. */
+/** The method of an upstream that generates only text, or only media, for all other calls. */
 export const generatesOnly = (kind: "text" | "media") => () =>
   Promise.reject(new UpstreamFailure("misconfigured", `this kind of upstream generates only ${kind}`));
 
 /**
- * Why a call was ended from outside: its caller disconnected; the API has ended it; the API instance that waited for the
- * answer is gone; its deadline has passed; the queue gave its job to another worker (lost); this worker is stopping.
+ * The reason why a call was ended from outside: its caller disconnected; the API has ended it; the API instance that waited
+ * for the answer is gone; its deadline has passed; the queue gave its job to another worker (lost); this worker is stopping.
  */
 export type AbortCause = "disconnected" | "ended" | "gone" | "deadline" | "lost" | "shutdown";
 
@@ -194,6 +203,6 @@ export class Aborted extends Error {
   }
 }
 
-/** Whether another worker has the call, or will have it. */
+/** Tells whether another worker has the call, or will get it. */
 export const isHandedOver = ({ reason }: { readonly reason: unknown }): boolean =>
   reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");

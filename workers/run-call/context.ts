@@ -29,11 +29,11 @@ export interface RunCallDeps {
 
 /** One delivery of a job that carries a call. */
 export interface Delivery {
-  /** From 1. In a later one, the worker of the one before died. */
+  /** Counts from 1. A later delivery means that the worker of the previous one died or handed the call over. */
   readonly count: number;
-  /** The job carries other calls too: it was not removed if this call was withdrawn while it waited. */
+  /** The job also carries other calls, so it was not removed if this call was withdrawn while it waited. */
   readonly isShared: boolean;
-  /** Absent where nothing is traced. */
+  /** Omitted if nothing is traced. */
   readonly trace?: DeliveryTrace | undefined;
 }
 
@@ -47,21 +47,21 @@ export interface CallContext
   /** The models that may serve the call, in the order in which they are tried. */
   readonly targets: readonly Target[];
   readonly request: Readonly<Record<string, unknown>>;
-  /** Aborts when the work is to stop. */
+  /** Aborts when the work must stop. */
   readonly signal: AbortSignal;
-  /** Aborts when the caller has disconnected while a provider works. What finishes is charged all the same. */
+  /** Aborts when the caller disconnects while a provider works. Work that finishes is still charged. */
   readonly disconnected: AbortSignal;
   readonly reply: Reply;
   readonly record: AttemptRecord;
-  /** Submitted by an earlier delivery whose worker did not see its end. */
+  /** The provider job of an earlier delivery whose worker did not see it end. */
   readonly job: ProviderJob | undefined;
-  /** Nano-USD that the call is charged for this, by the model that answered: what the ledger will say. */
+  /** Nano-USD that the ledger will charge for this usage, at the prices of the model that answered. */
   readonly chargeOf: (counted: CountedUsage) => bigint;
-  /** Absent where the call is not traced. */
+  /** Omitted if the call is not traced. */
   readonly trace?: WorkTrace | undefined;
 }
 
-/** The work of a job. Throws any error, or a `FailedWork` where more than the error is to be known. */
+/** The work of a job. Throws any error, or a `FailedWork` to report more than the error. */
 export type Work = (call: CallContext) => Promise<Answer>;
 
 export interface CountedUsage {
@@ -71,29 +71,29 @@ export interface CountedUsage {
 }
 
 export interface Answer extends CountedUsage {
-  /** For models whose price depends on their own parameters. */
+  /** Input parameters, for models whose price depends on them. */
   readonly input?: Readonly<Record<string, unknown>>;
   /** The whole body, or the last events of a stream, in the caller's format. */
   readonly text: string;
-  /** Stored with a whole body under an `Idempotency-Key`. */
+  /** Response headers, which are stored with a whole body under an `Idempotency-Key`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** A provider job is stored: another delivery could go on with it. */
+  /** A provider job is stored: another delivery could continue it. */
   readonly isResumable?: boolean;
 }
 
 interface FailureDetails {
-  /** What a stream that ended early is charged for. */
+  /** The usage to charge for a stream that ended early. */
   readonly counted?: CountedUsage | undefined;
-  /** What closes a stream in the caller's format, where that is more than the error itself. */
+  /** The events that close a stream in the caller's format, if it needs more than the error itself. */
   readonly closing?: (error: ServiceError) => string | undefined;
   readonly isResumable?: boolean;
 }
 
-/** Why a call failed: the abort that ended it, else the error. */
+/** The reason why a call failed: the abort that ended it, else the error. */
 export const failureReason = (signal: AbortSignal, error: unknown): unknown =>
   signal.reason instanceof Aborted ? signal.reason : error;
 
-/** What is to be known of failed work beside its `cause`. */
+/** Carries details of failed work alongside its `cause`. */
 export class FailedWork extends Error {
   override readonly name = "FailedWork";
   readonly details: FailureDetails;

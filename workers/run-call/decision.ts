@@ -6,7 +6,7 @@ import { Aborted } from "../running.ts";
 import type { AttemptRecord } from "../upstreams/index.ts";
 import type { Answer, CountedUsage } from "./context.ts";
 
-/** What the ledger records of a call however it ended. Times in Unix milliseconds. */
+/** Fields that the ledger records for every call, however it ended. Times are Unix milliseconds. */
 export const ledgerFields = (
   payload: PaidCall,
   { candidate, attempts, answerId, finishReason }: AttemptRecord,
@@ -39,14 +39,14 @@ export const ledgerFields = (
   totalMs: times.endedAt - payload.acceptedAt,
 });
 
-/** At the prices of the model that answered. */
+/** Charges at the prices of the model that answered. */
 export function charge(catalog: Catalog, tier: Tier, model: Model, counted: CountedUsage & Pick<Answer, "input">) {
   const { usage, estimated, input } = counted;
   const billed = catalog.billed(model, usage, input);
   return { usage: billed, estimated, costNanoUsd: catalog.cost(model, billed, tier, input) };
 }
 
-/** What the usage cost us, where that is known. */
+/** The cost of the usage to us, if it is known. */
 export function upstreamCostOf({ candidate }: AttemptRecord, usage: Usage) {
   const isKnown = candidate?.cost && Object.values(usage).some((count) => count > 0);
   return isKnown ? { upstreamCostNanoUsd: candidate.cost?.of(usage) } : {};
@@ -54,7 +54,7 @@ export function upstreamCostOf({ candidate }: AttemptRecord, usage: Usage) {
 
 type Failure = ReleaseReason & { readonly answer: ServiceError };
 
-/** What a failure means for the ledger and for the caller. */
+/** The status and error of a failure, for the ledger and for the caller. */
 export function failureOf(reason: unknown): Failure {
   const failed = (answer: ServiceError): Failure => ({ status: "failed", error: answer.code, answer });
   const cause = reason instanceof Aborted ? reason.cause : undefined;
@@ -62,8 +62,8 @@ export function failureOf(reason: unknown): Failure {
     case "disconnected":
     case "ended":
     case "gone":
-      // An API instance whose caller disconnected still has the call open, and releases its slot and tokens when it
-      // learns of the end. One that seemed gone may only have stalled.
+      // An API instance whose caller disconnected still has the call open, and releases its slot and tokens when it learns
+      // of the end. An instance that seemed dead may only have stalled.
       return { status: "cancelled", answer: noCapacity("Contact was lost; repeat the call.", 1) };
     case "lost":
       return failed(noCapacity("The worker lost this call; nothing was charged. Repeat it.", 1));

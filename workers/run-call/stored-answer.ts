@@ -5,10 +5,10 @@ import type { PaidCall } from "#jobs";
 import { retry } from "#platform/retry";
 import type { Delivery, RunCallDeps } from "./context.ts";
 
-/** The answer is stored under an `Idempotency-Key`, so the call goes on when its caller or API instance is gone. */
+/** A call whose answer is stored under an `Idempotency-Key` continues without its caller and API instance. */
 export const storesAnswer = ({ idempotencyKeyId }: PaidCall): boolean => idempotencyKeyId !== undefined;
 
-/** What a delivery goes on with; nothing for a first one. */
+/** The state that an earlier delivery left; empty for the first delivery. */
 export interface Earlier {
   readonly answer?: StoredCall;
   readonly job?: ProviderJob;
@@ -16,7 +16,7 @@ export interface Earlier {
 
 const backoff = { firstMs: 500, maxMs: 500 };
 
-/** Undefined: the call is not to be run, because it is decided or there is nothing to go on with. */
+/** Returns undefined if the call must not run, because its cost is captured or there is nothing to continue. */
 export async function findEarlier(
   deps: RunCallDeps,
   payload: PaidCall,
@@ -26,10 +26,11 @@ export async function findEarlier(
   const { account, requestId, idempotencyKeyId } = payload;
   if (delivery.count === 1) {
     if (idempotencyKeyId === undefined) return {};
-    // If the API instance seemed dead, the next request with the key has ended the call. Without MongoDB the decision tells.
+    // If the API instance seemed dead, the next request with the key has ended the call. If MongoDB is unavailable, the
+    // capture will tell.
     return (await money.entry(account, requestId).catch(() => undefined)) ? undefined : {};
   }
-  // Wait for MongoDB: what is not found would be lost.
+  // Wait for MongoDB: state that is not found would be lost.
   const retryIf = (error: unknown) => {
     log.warn({ err: (error as Error).message, requestId }, "the state of an earlier delivery is not known yet");
     return clock.now() < payload.deadlineAt;
@@ -44,8 +45,8 @@ export async function findEarlier(
 }
 
 /**
- * Stores the answer before the call is decided, so that no crash leaves a charge without its answer. Resolves with the
- * answer that counts: a worker that was taken for dead may have been faster.
+ * Stores the answer before the cost is captured, so that no crash leaves a charge without its answer. Resolves with the
+ * answer that counts: a worker that was presumed dead may have been faster.
  */
 export async function storeAnswer(
   { idempotency, clock, log }: RunCallDeps,

@@ -12,22 +12,22 @@ interface TracedAttempt {
   readonly made: MadeAttempt;
   readonly span: Span;
   readonly reader: AnswerReader;
-  /** Chat chunks from the events of the stream, where they are read. */
+  /** Converts the events of the stream to chat chunks, if content is captured. */
   chunks?: { write(event: JsonObject): readonly JsonObject[] };
 }
 
-/** The spans of one delivery of a call. What is not sampled has none: see `DeliveryTrace`. */
+/** The spans of one delivery of a call. A call that is not sampled has none: see `DeliveryTrace`. */
 export type WorkTrace = ReturnType<typeof createCallTrace>;
 
 export interface DeliveryTrace {
-  /** For log lines. */
+  /** Ids for log lines. */
   readonly ids: Span["ids"];
-  /** Absent: the call is not sampled. */
+  /** The spans of the call, if it is sampled. */
   readonly call: WorkTrace | undefined;
   readonly span: Span;
 }
 
-/** Undefined: nothing is traced. A later delivery joins the same trace. */
+/** Returns undefined if nothing is traced. A later delivery joins the same trace. */
 export function beginDelivery(
   tracing: Tracing | undefined,
   delivered: { job: PaidJobName; pool: Pool; payload: PaidCall; count: number; enqueuedAt: number; now: number },
@@ -55,7 +55,7 @@ export function beginDelivery(
   return { ids: span.ids, call: createCallTrace(span, job, payload, tracing.capturesContent), span };
 }
 
-/** An answer or event as it came: its id and model, and the rest if it is in chat's format. */
+/** The id and model of a provider's answer or event, and its choices if it is in chat's format. */
 function factsOf(answer: JsonObject): JsonObject {
   const { responseId, modelVersion, choices, message, response } = answer;
   const { id = responseId, model = modelVersion } = object(message ?? response ?? answer);
@@ -78,11 +78,11 @@ function createCallTrace(span: Span, job: PaidJobName, payload: PaidCall, captur
   }
 
   return {
-    /** The caller's request, parsed. */
+    /** Records the caller's parsed request. */
     asks(parsed: JsonObject): void {
       request = parsed;
     },
-    /** How to convert the prompt to chat, for a call that is answered in text. */
+    /** Sets the conversion of the prompt to chat, for a text call. */
     prompts(toChat: () => JsonObject | undefined): void {
       prompt = toChat;
     },
@@ -102,13 +102,13 @@ function createCallTrace(span: Span, job: PaidJobName, payload: PaidCall, captur
       attempts.push({ made, span: started, reader: createAnswerReader({ hasContent: capturesContent }) });
       return started;
     },
-    /** The provider's whole answer, in this format. */
+    /** Records the provider's whole answer, in this format. */
     answered(format: Format, answer: JsonObject): void {
       const reader = attempts.at(-1)?.reader;
       if (capturesContent && format !== "chat") reader?.add(converters[format].responseToChat(answer));
       else reader?.add(factsOf(answer));
     },
-    /** An event of the provider's stream, in this format. */
+    /** Records an event of the provider's stream, in this format. */
     streamed(format: Format, event: JsonObject): void {
       const attempt = attempts.at(-1);
       if (!attempt) return;

@@ -9,7 +9,7 @@ import { count, type JsonObject, object } from "#json";
 import type { Attributes } from "#platform/tracing";
 import { completionTokens, promptTokens } from "../conversion/index.ts";
 
-/** Those that have a name in the conventions; others have their id in the catalog. */
+/** Providers that have a name in the conventions; others use their id in the catalog. */
 const providerNames: Readonly<Record<string, string>> = {
   gemini: "gcp.gemini",
   mistral: "mistral_ai",
@@ -44,7 +44,7 @@ export interface InferenceRequest {
   readonly model: string;
   readonly task: Task | undefined;
   readonly outputCap: number;
-  /** The caller's. */
+  /** The caller's request. */
   readonly request: JsonObject;
 }
 
@@ -76,7 +76,7 @@ export function inferenceSpan(made: InferenceRequest): { readonly name: string; 
   };
 }
 
-/** Counts of tokens, where the call has such. */
+/** Token counts, if the call has any. */
 export function usageAttributes(usage: Usage): Attributes {
   const input = promptTokens(usage);
   const output = completionTokens(usage);
@@ -89,7 +89,7 @@ export function usageAttributes(usage: Usage): Attributes {
   };
 }
 
-/** What the provider said of its answer. */
+/** Facts that the provider reported about its answer. */
 export interface AnswerFacts {
   readonly id: string | undefined;
   readonly model: string | undefined;
@@ -104,7 +104,7 @@ export const answerAttributes = ({ id, model, finishReasons, firstChunkMs }: Ans
   "gen_ai.response.time_to_first_chunk": firstChunkMs === undefined ? undefined : firstChunkMs / 1_000,
 });
 
-/** JSON, because OTLP's structured attributes are not taken by every backend. */
+/** JSON, because not every backend accepts OTLP's structured attributes. */
 export const contentAttributes = (input: readonly object[], output: readonly object[]): Attributes => ({
   "gen_ai.input.messages": JSON.stringify(input),
   "gen_ai.output.messages": JSON.stringify(output),

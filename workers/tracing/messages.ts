@@ -1,14 +1,14 @@
 /**
- * Prompts and answers in the shape of OpenTelemetry's conventions (`gen_ai.input.messages`, `gen_ai.output.messages`), made of
- * chat messages. Only with OTEL_CAPTURE_CONTENT.
+ * Prompts and answers in the shape of OpenTelemetry's conventions (`gen_ai.input.messages`, `gen_ai.output.messages`), made
+ * from chat messages. Content is captured only with OTEL_CAPTURE_CONTENT.
  */
 
 import { type JsonObject, list, object } from "#json";
 
-/** Of all text of a prompt or of an answer; with its JSON around it, that fits an attribute. */
+/** Limit of all text of a prompt or an answer; with the JSON around it, it fits an attribute. */
 const maxLength = 16_000;
 const maxMessages = 64;
-/** Of the JSON around one text. */
+/** Estimated length of the JSON around one text. */
 const messageLength = 40;
 
 interface Message {
@@ -18,7 +18,7 @@ interface Message {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** Cuts what is beyond the limit. */
+/** Truncates text beyond the limit. */
 function createBudget() {
   let rest = maxLength;
   return {
@@ -33,7 +33,7 @@ function createBudget() {
 
 type Budget = ReturnType<typeof createBudget>;
 
-/** Of a file or an image only its kind is recorded. */
+/** Only the kind of a file or an image is recorded. */
 const partsOf = (content: unknown, budget: Budget): JsonObject[] =>
   typeof content === "string"
     ? [{ type: "text", content: budget.cut(content) }]
@@ -94,7 +94,7 @@ interface Choice {
   finishReason: string;
 }
 
-/** Gathers a chat answer, or the chunks of one, within the limit. */
+/** Collects a chat answer, or the chunks of one, within the limit. */
 export function createAnswerReader({ hasContent }: { hasContent: boolean }) {
   const choices = new Map<number, Choice>();
   let id: string | undefined;

@@ -12,7 +12,7 @@ import type { UpstreamState } from "./upstream.ts";
 
 const maxCooldownMs = 60_000;
 
-/** A model that a call may go to, and what its hold covers there. */
+/** A model that may serve a call, with the limits that the hold covers. */
 export type Target = Omit<CallTarget, "model"> & { readonly model: Model };
 
 /** An upstream that may serve a call, under its own name for the model. */
@@ -21,38 +21,38 @@ export interface Candidate {
   readonly upstream: UpstreamState;
   readonly model: string;
   readonly formats: readonly Format[];
-  /** What it costs us, where the catalog says it. */
+  /** The price that we pay, if the catalog has it. */
   readonly cost: Model["upstreams"][number]["cost"];
 }
 
-/** Where a call was sent to. Only attempts write it; it may be read while the call runs. */
+/** Records where a call was sent. It may be read while the call runs. */
 export interface AttemptRecord {
   readonly attempts: MadeAttempt[];
-  /** The latest. */
+  /** The latest candidate. */
   candidate?: Candidate;
   /** The id of the answer, as its caller reads it. */
   answerId?: string;
-  /** Why the model stopped, in chat's words. */
+  /** The reason why the model stopped, as a finish reason of chat. */
   finishReason?: string;
 }
 
 export interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "code"> {
   /** Unix milliseconds. */
   readonly startedAt: number;
-  /** Of the first event of a stream. */
+  /** The time of the first event of a stream. */
   firstAt?: number;
   endedAt?: number;
-  /** Absent: it goes on, or was ended from outside. */
+  /** Unset while the attempt runs, or if it was ended from outside. */
   outcome?: AttemptOutcome;
   status?: number | undefined;
   code?: string | undefined;
 }
 
-/** How long all attempts took together until now. */
+/** Total duration of all attempts until now. */
 export const providerMs = ({ attempts }: AttemptRecord, now: number): number =>
   attempts.reduce((sum, { startedAt, endedAt = now }) => sum + endedAt - startedAt, 0);
 
-/** Ends the spans that it starts by itself, from what was noted of the attempts. */
+/** Starts the spans of attempts, and ends them itself from the recorded attempts. */
 export interface AttemptTracer {
   startAttempt(made: MadeAttempt, candidate: Candidate): Span;
 }
@@ -63,7 +63,7 @@ const outcomes: Partial<Record<FailureKind, AttemptOutcome>> = {
   timeout: "timeout",
 };
 
-/** How an attempt ended that ended with this error. */
+/** The outcome of an attempt that ended with this error. */
 function outcomeOf(reason: unknown): Pick<MadeAttempt, "outcome" | "status" | "code"> & { outcome: AttemptOutcome } {
   if (reason instanceof UpstreamFailure) {
     const { kind, status, code } = reason;

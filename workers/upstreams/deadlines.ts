@@ -8,7 +8,7 @@ type Limits = Upstream["deadlines"];
  * The deadlines of one attempt. The signal aborts when the caller's does, and when a deadline passes (with an
  * `UpstreamFailure`).
  *
- * Between two calls of `within` no silence is counted: the reader is slow then, not the upstream. One timer serves all
+ * No silence is counted between two calls of `within`: then the reader is slow, not the upstream. One timer serves all
  * deadlines and is set again only when it fires or would fire too late: a stream has thousands of waits.
  */
 export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal) {
@@ -52,7 +52,7 @@ export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal
 
   return {
     signal,
-    /** Resolves with the promise unless its deadline or the signal comes first. One at a time. */
+    /** Resolves with the promise unless its deadline or the signal comes first. Calls must not overlap. */
     within: <T>(deadline: "firstByteMs" | "silenceMs", promise: Promise<T>): Promise<T> => {
       awaited = deadline;
       dueAt = Math.min(endsAt, clock.now() + limits[deadline]);

@@ -13,11 +13,11 @@ import {
 } from "./attempt.ts";
 import { takeFirstSlot } from "./slots.ts";
 
-/** A provider may work, unpaid, on each attempt that fails. */
+/** Providers may do unpaid work on each attempt that fails. */
 const maxAttempts = 8;
 
 export interface UpstreamRequest {
-  /** In the order in which they are tried. */
+  /** The targets, in the order in which they are tried. */
   readonly targets: readonly Target[];
   /** Breakers count failures by account. */
   readonly account: string;
@@ -27,7 +27,7 @@ export interface UpstreamRequest {
   readonly record: AttemptRecord;
   readonly log: Logger;
   readonly trace?: AttemptTracer | undefined;
-  /** Leaves out upstreams whose provider lacks what the call needs. */
+  /** Excludes upstreams whose provider lacks what the call needs. */
   readonly supports?: (provider: Provider) => boolean;
 }
 
@@ -100,7 +100,7 @@ export async function failover<R>(
         ),
     ];
   });
-  // An error that another try may cure rather than a refusal, else that of the first model.
+  // Prefers an error that a retry may fix over a refusal, else throws the error of the first model.
   throw errors.find(({ status }) => status >= 500 || status === 429) ?? errors[0] ?? failedCall([]);
 }
 

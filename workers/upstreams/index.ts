@@ -1,16 +1,17 @@
 /**
- * Who serves a call: the upstreams of its models in order, each with a bound on concurrent attempts, a breaker, a cooldown
- * and deadlines.
+ * Serves a call by the upstreams of its models, in order. Each upstream has a limit of concurrent attempts, a breaker,
+ * cooldowns and deadlines.
  *
  * - A failure before the first item moves on to the next upstream (`failover.ts`); after it the call fails.
- * - A full upstream is passed over; if all are full, the call waits for the first free slot.
- * - 429, and 503 with Retry-After: a cooldown for that model (a minute at most). No failure of the upstream's health.
- * - A refused request (400) is the caller's fault: the text passes to the caller, and no other upstream of the model is tried
+ * - A full upstream is skipped; if all are full, the call waits for the first free slot.
+ * - A 429, or a 503 with Retry-After, starts a cooldown for that model (a minute at most). It does not count as a failure
+ *   of the upstream's health.
+ * - A refused request (400) is the caller's fault: the caller gets the text, and no other upstream of the model is tried
  *   unless the limit is that host's own. Another model of the call may take it.
- * - A caller who disconnects says nothing of the upstream. The slot and the connection are released at once.
+ * - A caller who disconnects says nothing about the upstream. The slot and the connection are released at once.
  * - Breakers count failures by upstream, model and account (`breaker.ts`), failed connections for the whole upstream.
  *
- * `firstByteMs` runs until the first item (of a JSON answer: until all of it), `silenceMs` while the next item is awaited,
+ * `firstByteMs` runs until the first item (for JSON, until the whole answer), `silenceMs` while the next item is awaited,
  * `totalMs` over the attempt.
  *
  * Rejects with a ServiceError, with the signal's reason, or with what `work` itself threw.
@@ -74,7 +75,7 @@ export function createUpstreams(deps: {
   };
 
   return {
-    /** `open`: it cannot be connected to, or every model that it serves fails for everyone. */
+    /** `open` means that connections fail, or that every model that it serves fails for everyone. */
     states: () =>
       Object.fromEntries(
         [...catalog.upstreams.keys()].map((id) => {
@@ -84,9 +85,9 @@ export function createUpstreams(deps: {
       ),
     /** The attempts that run, and the calls that wait for a slot, by upstream. */
     loads: () => [...states.values()].map(({ id, slots }) => ({ upstream: id, ...slots.load() })),
-    /** How fast they served lately: for the worker's record. */
+    /** Recent speeds of the upstreams, for the worker's record. */
     speeds: () => speeds.recent(),
-    /** Measures the upstream that answered, with so many tokens of output. */
+    /** Records the speed of the upstream that answered. */
     noteSpeed({ candidate, attempts }: AttemptRecord, outputTokens: number | undefined): void {
       const { startedAt, firstAt, endedAt } = attempts.at(-1) ?? {};
       if (!candidate || startedAt === undefined || endedAt === undefined) return;
@@ -106,7 +107,7 @@ export function createUpstreams(deps: {
         attempt.succeed();
         return value;
       }),
-    /** Resolves when the first item is there. Read by `for await`: leaving it early abandons the attempt. */
+    /** Resolves when the first item arrives. Must be read with `for await`: leaving the loop early abandons the attempt. */
     stream: <T>(request: UpstreamRequest, work: Work<AsyncIterable<T>>): Promise<AsyncIterableIterator<T>> =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
         const open = async () => {

@@ -1,10 +1,10 @@
 /** A bound on concurrent attempts. */
 export function createSlots(limit: number) {
   let free = limit;
-  /** Each grants a slot to a call that waits. */
+  /** Each function grants a slot to a waiting call. */
   const queue = new Set<() => void>();
   return {
-    /** For `takeFirstSlot`. */
+    /** Used by `takeFirstSlot`. */
     queue,
     load: () => ({ running: limit - free, waiting: queue.size }),
     take(): boolean {
@@ -13,7 +13,7 @@ export function createSlots(limit: number) {
       return true;
     },
     release(): void {
-      // Passed on directly, so that a call that has just arrived does not overtake those that wait.
+      // The slot is passed on directly, so that a new call does not overtake those that wait.
       for (const grant of queue) return grant();
       free++;
     },

@@ -3,7 +3,7 @@ import type { Clock } from "#platform/clock";
 
 /** The weight of the newest call in an average. */
 const newestShare = 0.2;
-/** What was not measured for so long is forgotten. */
+/** Averages that were not updated for this long are dropped. */
 const maxAgeMs = 10 * 60_000;
 /** The worker's record is written every second, and read by every API instance. */
 const maxEntries = 64;
@@ -15,14 +15,14 @@ type Average = keyof Averages;
 /** A served call as it was measured. */
 interface Served {
   readonly upstream: string;
-  /** The upstream's own name. */
+  /** The upstream's own name for the model. */
   readonly model: string;
   readonly measured: Averages;
 }
 
-/** How fast each upstream served each model lately: moving averages of the calls of this process. */
+/** The speed of each upstream for each model: moving averages over the calls of this process. */
 export function createSpeeds(clock: Clock) {
-  /** The latest last. */
+  /** Ordered by update, the oldest first. */
   const entries = new Map<string, { served: Served; calls: number; averages: Averages; at: number }>();
   return {
     note(served: Served): void {
@@ -38,7 +38,7 @@ export function createSpeeds(clock: Clock) {
       const [oldest] = entries.keys();
       if (entries.size > maxEntries && oldest !== undefined) entries.delete(oldest);
     },
-    /** For the worker's record. */
+    /** Drops averages that are too old. */
     recent(): Speeds {
       const recent: Speeds = {};
       for (const [key, { served, calls, averages, at }] of entries) {

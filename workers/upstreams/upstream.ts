@@ -8,13 +8,13 @@ import { providers } from "../providers/index.ts";
 import { type Breaker, createBreaker } from "./breaker.ts";
 import { createSlots } from "./slots.ts";
 
-/** Learns of every attempt that ended. The model is that of the catalog; the first event came only from a stream. */
+/** Observes every attempt that ended. The model is the catalog's; only streams have a first event. */
 export interface AttemptObserver {
   ended(attempt: { upstream: string; model: string; outcome: AttemptOutcome; seconds: number }): void;
   firstEvent(upstream: string, seconds: number): void;
 }
 
-/** One upstream, for the life of the process. Undefined for one whose key or address is not in the environment. */
+/** One upstream, for the life of the process. Returns undefined if its key or address is not in the environment. */
 export function openUpstream(
   upstream: Upstream,
   env: Environment,
@@ -43,7 +43,7 @@ export function openUpstream(
       { clock, counting },
     ),
     slots: createSlots(concurrency),
-    /** For connections that fail: no request can cause that, so failures count whoever calls. */
+    /** Counts failed connections: no request can cause those, so failures count for all accounts. */
     connectionBreaker: createBreaker(clock, 1),
     /** Bounded by the models that the catalog names. */
     modelBreaker: (model: string): Breaker => {
@@ -54,7 +54,7 @@ export function openUpstream(
     quirks,
     deadlines: upstream.deadlines,
     observeAttempts,
-    /** By model: until when the upstream asked not to be called. Unix milliseconds. */
+    /** Unix milliseconds by model, until which the upstream asked not to be called. */
     cooldowns: new Map<string, number>(),
   };
 }

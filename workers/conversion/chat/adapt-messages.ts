@@ -6,7 +6,7 @@ import type { IgnoredParams } from "../converter.ts";
 import { contentText, reasoningText } from "./fields.ts";
 
 const reasoningFields = ["reasoning_content", "reasoning", "reasoning_details"] as const;
-/** What an assistant message may carry that is for its own provider alone. */
+/** Fields of an assistant message that only the provider that wrote them can use. */
 const stateFields: readonly string[] = [...reasoningFields, "extra_content"];
 const basicFields: readonly string[] = ["role", "content", "tool_calls", "tool_call_id", ...reasoningFields];
 
@@ -19,14 +19,17 @@ const withoutExtra = (holder: unknown): JsonObject => {
   return rest;
 };
 
-/** Also that of another provider's details: some servers refuse a message with calls and without reasoning. */
+/** Includes the text of another provider's details, because some servers refuse a message with calls but no reasoning. */
 const anyReasoning = (message: JsonObject): string =>
   reasoningText(message) ||
   list(message["reasoning_details"])
     .map((detail) => text(detail["text"]) || text(detail["summary"]))
     .join("");
 
-/** The message's reasoning under the one field that the server takes; undefined if there is none, or no such field. */
+/**
+ * The reasoning under the field that the server accepts. Returns undefined if the message has none or the server has no such
+ * field.
+ */
 function reasoningFor(field: Quirks["reasoning_field"], message: JsonObject): JsonObject | undefined {
   const reasoning = anyReasoning(message);
   if (field === "none" || !reasoning) return undefined;
@@ -87,7 +90,7 @@ function joinSystem(messages: readonly JsonObject[]): readonly JsonObject[] {
   return [{ role: "system", content }, ...messages.filter((message) => !isSystem(message))];
 }
 
-/** The least that an assistant may say between the result of a tool and the user. */
+/** A minimal assistant message between a tool result and the next user message. */
 const bridge: JsonObject = { role: "assistant", content: "." };
 
 const bridgeUsers = (messages: readonly JsonObject[]): readonly JsonObject[] =>
@@ -103,7 +106,7 @@ function withoutEmpty(messages: readonly JsonObject[], besideCalls: "" | null): 
   });
 }
 
-/** Unchanged, message by message, where the server needs nothing else. */
+/** Leaves a message unchanged unless a quirk of the server applies to it. */
 export function adaptMessages(messages: readonly unknown[], quirks: Quirks, ignored: IgnoredParams): unknown {
   const { developer_role, message_fields, tool_call_ids, missing_reasoning } = quirks;
   let adapted: readonly JsonObject[] = messages.map((value) => {
@@ -119,7 +122,7 @@ export function adaptMessages(messages: readonly unknown[], quirks: Quirks, igno
   return quirks.user_after_tool === "bridge" ? bridgeUsers(adapted) : adapted;
 }
 
-/** Whether a conversation with tool calls has an assistant message without its reasoning. */
+/** Tells whether a conversation with tool calls has an assistant message without reasoning. */
 export function lacksReasoning(messages: unknown): boolean {
   const ofAssistant = list(messages).filter(isAssistant);
   return ofAssistant.some(hasCalls) && ofAssistant.some((message) => !anyReasoning(message));

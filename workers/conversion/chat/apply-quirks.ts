@@ -4,7 +4,7 @@ import { type IgnoredParams, ignoredParams } from "../converter.ts";
 import { adaptMessages, lacksReasoning } from "./adapt-messages.ts";
 import { documentedFields } from "./fields.ts";
 
-/** A chat request as the server takes it: strict servers refuse a field, a role or an order that they do not know. */
+/** Adapts a chat request to the server: strict servers refuse fields, roles and message orders that they do not know. */
 export function applyQuirks(
   request: JsonObject,
   quirks: Quirks = noQuirks,

@@ -6,7 +6,7 @@ import { completionTokens, promptTokens, tokenUsage } from "../usage.ts";
 import { indexOf } from "./fields.ts";
 import { jsonAround, putBetween, RepeatedChunk } from "./repeated-chunk.ts";
 
-/** The provider's usage if it is plausible, else the estimate. Equals what is billed, so that it includes reasoning. */
+/** The provider's usage if it is plausible, else the estimate. It equals what is billed, so it includes reasoning. */
 export function completeUsage(usage: unknown, estimate: TokenEstimate) {
   const counted = tokenUsage(usage);
   const prompt = counted ? promptTokens(counted) : estimate.input;
@@ -70,16 +70,16 @@ function toolCalls(newId: (call: number) => string) {
 }
 
 /**
- * Writes a provider's chunks with what compatible servers leave out and clients require: `created` and `finish_reason` of
+ * Writes a provider's chunks and adds what compatible servers omit and clients require: `created` and `finish_reason` of
  * each chunk, the role of the first delta, the id and type of a tool call. `end` writes the usage as the last chunk.
  */
 export function chatStream(identity: ResponseIdentity): StreamWriter {
-  /** By index of the choices that have begun. */
+  /** The choices that have begun, keyed by index. */
   const calls = new Map<number, ReturnType<typeof toolCalls>>();
   let usage: unknown;
   let bytes = 0;
   let { id, created } = identity;
-  /** The event last written, if those that come next may equal it but for their text. */
+  /** The last event written, if later events may differ from it only in their text. */
   let written: { like: JsonObject; around: readonly string[]; otherBytes: number } | undefined;
 
   const completeChoice = (value: unknown, position: number) => {

@@ -8,7 +8,7 @@ import { RepeatedChunk } from "./repeated-chunk.ts";
 
 const idOf = ({ id }: ResponseIdentity): string => id.replace(/^chatcmpl-/, "cmpl-");
 
-/** From a whole message, or from a delta of a stream. Reasoning is not part of the text. */
+/** Accepts a whole message or a stream's delta. Reasoning is not part of the text. */
 const choiceOf = (choice: JsonObject, position: number, message: JsonObject) => ({
   text: text(message["content"]) + text(message["refusal"]),
   index: indexOf(choice, position),

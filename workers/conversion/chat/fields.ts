@@ -3,7 +3,7 @@ import { ownDetails } from "#formats";
 import { type JsonObject, list, number, object, text } from "#json";
 import { type IgnoredParams, ignoredParams } from "../converter.ts";
 
-/** Chat fields that every conversion handles: converts, or refuses by value. */
+/** Chat fields that every conversion either converts or refuses by value. */
 export const commonFields: readonly string[] = [
   "model",
   "messages",
@@ -58,10 +58,10 @@ export function refuseParam(param: string): never {
   throw invalidValue(param, `${param} is not supported by this model.`);
 }
 
-/** A field that cannot be converted, unless its value requests nothing. */
+/** A field that cannot be converted; values that request nothing are accepted. */
 export type RefusedField = readonly [field: string, isHarmless: (value: unknown) => boolean];
 
-/** Refuses the fields that change the meaning; all others that are not convertible are ignored. */
+/** Refuses fields that change the meaning; other fields that cannot be converted are ignored. */
 export function checkFields(
   request: JsonObject,
   refused: readonly RefusedField[],
@@ -73,7 +73,10 @@ export function checkFields(
   return ignored;
 }
 
-/** For formats that know functions only; undefined for any other choice. `name`: the one function that must be called. */
+/**
+ * The tool choice for formats that support only functions; `name` is the one function that must be called. Returns undefined
+ * for any other choice.
+ */
 export function functionChoice(choice: unknown) {
   if (choice == null) return { mode: "auto" };
   if (choice === "auto" || choice === "none" || choice === "required") return { mode: choice };
@@ -112,7 +115,7 @@ export const contentText = (content: unknown): string =>
     .map((part) => text(part["text"]) || text(part["refusal"]))
     .join("");
 
-/** The index of a choice or a candidate, which servers may leave out. */
+/** The index of a choice or a candidate, which servers may omit. */
 export const indexOf = ({ index }: JsonObject, position: number): number => number(index) ?? position;
 
 /** The first choice of a chat answer or chunk, for formats with a single answer. */

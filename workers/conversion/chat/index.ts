@@ -1,6 +1,6 @@
 /**
- * Chat-completions itself, the hub: conversion to and from it only fills in what compatible servers leave out. Source:
- * OpenAI's public API reference. Throws `invalidValue` for what chat upstreams do not support.
+ * Chat-completions is the hub: converting it to and from itself only fills in what compatible servers omit. Source: OpenAI's
+ * public API reference. Throws `invalidValue` for what chat upstreams do not support.
  */
 import { audioFormat, chatMedia, refuse, uploadOf } from "#formats";
 import { type JsonObject, list, object, text } from "#json";
@@ -20,8 +20,8 @@ function refuseLinks({ messages }: JsonObject): void {
 }
 
 /**
- * From another format. An effort of `none` is ignored: models that do not reason refuse it, and chat models that do reason
- * only on request.
+ * Converts a request from another format. An effort of `none` is dropped: models that do not reason refuse it, and chat
+ * models that do reason only on request.
  */
 const convertRequestFromChat: FormatConverter["requestFromChat"] = (request, { quirks } = {}) => {
   refuseLinks(request);

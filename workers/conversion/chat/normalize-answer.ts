@@ -1,6 +1,9 @@
 import { type JsonObject, list, object, text } from "#json";
 
-/** Ends that compatible servers have beside OpenAI's: Together, Mistral, Z.ai. docs/upstreams.md has the sources. */
+/**
+ * Finish reasons of compatible servers that OpenAI does not have: Together, Mistral, Z.ai. docs/upstreams.md has the
+ * sources.
+ */
 const finishReasons: ReadonlyMap<unknown, string> = new Map([
   ["eos", "stop"],
   ["model_length", "length"],
@@ -8,10 +11,10 @@ const finishReasons: ReadonlyMap<unknown, string> = new Map([
   ["sensitive", "content_filter"],
 ]);
 
-/** An end that is a failure of the server: Z.ai, Mistral. */
+/** Finish reasons that mean a server failure: Z.ai, Mistral. */
 const failures: readonly unknown[] = ["network_error", "error"];
 
-/** Mistral's reasoning models answer with a list of texts and of thinking, each of whose parts is a text. */
+/** Mistral's reasoning models answer with a list of text and thinking parts; a thinking part holds a list of texts. */
 function withTextContent(message: JsonObject): JsonObject {
   const { content } = message;
   if (!Array.isArray(content)) return message;
@@ -21,13 +24,13 @@ function withTextContent(message: JsonObject): JsonObject {
   return { ...message, content: textOf(parts), ...(thinking.length > 0 && { reasoning_content: thinking.join("") }) };
 }
 
-/** The error for which the choices of an answer or a chunk stand; undefined for all others. */
+/** The error that a failed choice of an answer or a chunk reports. Returns undefined if no choice failed. */
 export const failureOfChoices = ({ choices }: JsonObject): JsonObject | undefined => {
   const failed = list(choices).find(({ finish_reason }) => failures.includes(finish_reason));
   return failed && { error: { message: `finish_reason ${text(failed["finish_reason"])}`, code: 500 } };
 };
 
-/** An answer or a chunk of a compatible server, with content and ends as OpenAI has them. */
+/** Normalizes the content and finish reasons of a compatible server's answer or chunk to OpenAI's. */
 export function normalizeAnswer<T extends JsonObject>(answer: T, holder: "message" | "delta"): T {
   const choices = list(answer["choices"]);
   const isOdd = (choice: JsonObject) =>

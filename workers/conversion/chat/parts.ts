@@ -4,7 +4,7 @@ import { type JsonObject, text } from "#json";
 
 export const textPart = (value: string): JsonObject => ({ type: "text", text: value });
 export const imagePart = (url: string): JsonObject => ({ type: "image_url", image_url: { url } });
-/** `data`: a link, a data address, or the id of an upload. */
+/** `data` is a link, a data URL, or the id of an upload. */
 export const filePart = (data: string, filename = "document.pdf"): JsonObject => ({
   type: "file",
   file: isUploadId(data) ? { file_id: data } : { filename, file_data: data },
@@ -18,7 +18,7 @@ export function contentOf(parts: readonly JsonObject[]): unknown {
   return parts.length === 1 && only && isText(only) ? only["text"] : parts;
 }
 
-/** Chat's tool messages are text: media of results move to the user message after them. */
+/** Tool messages in chat are text, so media in results move to the user message that follows. */
 export const resultMedia = (id: string, media: readonly JsonObject[]): readonly JsonObject[] =>
   media.length > 0 ? [textPart(`Of the result of ${id}:`), ...media] : [];
 

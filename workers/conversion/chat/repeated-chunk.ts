@@ -1,16 +1,16 @@
 import { type JsonObject, object } from "#json";
 
-/** Fields of a chunk that are strings, by name: its text, and perhaps the padding with which OpenAI hides its length. */
+/** String fields of a chunk, by name: its text and, optionally, the padding with which OpenAI hides the text's length. */
 type Strings = readonly (readonly [field: string, value: string])[];
 
 /**
- * A chunk that equals an earlier one but for its text, as most of a stream do. It is recognized by the JSON around the text,
- * and neither parsed nor serialized as a whole, which takes a fifth of the time.
+ * A chunk that differs from an earlier one only in its text, as most chunks of a stream do. It is recognized by the JSON
+ * around the text and is neither parsed nor serialized as a whole, which takes a fifth of the time.
  */
 export class RepeatedChunk {
-  // An event like others, of which this is what most readers look at.
+  // Makes the chunk assignable to JsonObject, like any other event.
   readonly [field: string]: unknown;
-  /** The parsed one. */
+  /** The parsed chunk that this one repeats. */
   readonly like: JsonObject;
   readonly fields: readonly string[];
   /** The fields' strings as JSON, without the quotes. */
@@ -42,7 +42,9 @@ export class RepeatedChunk {
   }
 }
 
-/** The JSON before, between and after the strings; undefined unless each stands in it once, in this order. */
+/**
+ * The JSON before, between and after the strings. Returns undefined unless each string occurs exactly once, in this order.
+ */
 export function jsonAround(json: string, strings: Strings): readonly string[] | undefined {
   const around: string[] = [];
   let end = 0;
@@ -63,10 +65,13 @@ export function putBetween(around: readonly string[], values: readonly string[])
   return json;
 }
 
-/** Characters that mean themselves in a JSON string: all but control characters, the quote and the backslash. */
+/** Characters that need no escape in a JSON string: all but control characters, the quote and the backslash. */
 const plain = /[ !#-[\]-\uffff]*/y;
 
-/** The strings in the JSON between `around`, as `JSON.stringify` writes them; undefined if anything else differs. */
+/**
+ * The strings between the pieces of `around`, as `JSON.stringify` writes them. Returns undefined if the rest of the JSON
+ * differs.
+ */
 function findBetween(json: string, around: readonly string[]): string[] | undefined {
   const values: string[] = [];
   let at = 0;
@@ -93,7 +98,7 @@ function findBetween(json: string, around: readonly string[]): string[] | undefi
   }
 }
 
-/** Undefined for a chunk that brings more than text: the end of a choice, usage, a tool call. */
+/** Returns undefined for a chunk that carries more than text: the end of a choice, usage, a tool call. */
 function stringsOf({ choices, usage, obfuscation }: JsonObject): Strings | undefined {
   if (usage != null || !Array.isArray(choices) || choices.length !== 1) return undefined;
   const { finish_reason, delta } = object(choices[0]);
@@ -115,7 +120,7 @@ export function chunkParser(parse: (json: string) => JsonObject): (json: string)
   let last: { chunk: JsonObject; strings: Strings; fields: string[]; around: readonly string[] } | undefined;
   let isExact: boolean | undefined;
 
-  /** Whether the strings were found where the chunk has them, and not in another field of the same name and value. */
+  /** Checks that the strings were found in the chunk's own fields, not in another field of the same name and value. */
   function checkExact({ strings, around }: NonNullable<typeof last>): boolean {
     const others = strings.map(([field, value]) => [field, `${value}~`] as const);
     const values = others.map(([, value]) => JSON.stringify(value).slice(1, -1));

@@ -6,7 +6,7 @@ import { type IgnoredParams } from "../converter.ts";
 import { argumentsObject, argumentsOf } from "../tool-calls.ts";
 import { type ModelCapabilities, signatureOf, skipSignatureValidation } from "./reasoning.ts";
 
-/** `results`: tool results are a content of their own, because the user's words after them begin a new turn. */
+/** Tool results (`results`) form their own content, because the user's text after them begins a new turn. */
 interface Content {
   readonly source: "user" | "results" | "model";
   readonly parts: JsonObject[];
@@ -14,7 +14,7 @@ interface Content {
 
 const textParts = (value: unknown): JsonObject[] => (text(value) ? [{ text: value }] : []);
 
-/** The provider requires the type of a link, too: it is guessed from the file extension. */
+/** The provider also requires the type of a link; it is guessed from the file extension. */
 function mediaPart(address: string, defaultMime: string, path: string): JsonObject {
   const inline = inlineOf(address);
   if (inline) return { inlineData: { ...inline, mimeType: inline.mimeType || defaultMime } };
@@ -27,7 +27,7 @@ function imagePart(part: JsonObject, partPath: string): JsonObject {
   const path = `${partPath}.image_url.url`;
   const media = mediaPart(text(image) || text(object(image)["url"]), "image/jpeg", path);
   const { mimeType } = object(media["inlineData"] ?? media["fileData"]);
-  // The cost was bounded for an image.
+  // The maximum cost was computed for an image.
   if (kindOf(text(mimeType)) !== "image") throw invalidValue(path, `${path} must refer to an image.`);
   return media;
 }
@@ -56,10 +56,10 @@ function partsFromChat(content: unknown, path: string): JsonObject[] {
   });
 }
 
-/** Of all tool results of a request. Further ones stay texts: parsing blocks the event loop. */
+/** Limit for all tool results of a request together. Further results stay text, because parsing blocks the event loop. */
 const maxParsedCharacters = 1024 * 1024;
 
-/** Throws `invalidValue` naming the chat field. `system`: the parts of all system messages, wherever they stand. */
+/** `system` holds the parts of all system messages, wherever they occur. Throws `invalidValue` naming the chat field. */
 export function convertMessagesFromChat(
   messages: unknown,
   capabilities: ModelCapabilities,

@@ -23,7 +23,9 @@ interface Call {
 
 type PendingCalls = ReturnType<typeof createPendingCalls>;
 
-/** Calls without a result, in their order. Found by maps, because a request may have thousands whose long ids are alike. */
+/**
+ * Calls without a result, in order. Maps keep lookups fast: a request may have thousands of calls with long, similar ids.
+ */
 function createPendingCalls() {
   const pending = new Set<Call>();
   const byId = new Map<unknown, Call[]>();
@@ -48,7 +50,7 @@ function createPendingCalls() {
   };
 }
 
-/** Joins adjacent contents of one role: clients store each event of a stream as a content of its own. */
+/** Joins adjacent contents of one role: clients store each event of a stream as a separate content. */
 function joinTurns(contents: readonly JsonObject[]): Turn[] {
   const turns: Turn[] = [];
   contents.forEach(({ role, parts }, c) => {
@@ -61,7 +63,7 @@ function joinTurns(contents: readonly JsonObject[]): Turn[] {
   return turns;
 }
 
-/** `data`: base64, or the id of an upload. */
+/** `data` is base64, or the id of an upload. */
 function inlinePart(mime: string, data: string): JsonObject {
   const isUpload: boolean = isUploadId(data);
   const address = isUpload ? data : `data:${mime};base64,${data}`;
@@ -147,7 +149,7 @@ function modelToChat(parts: readonly LocatedPart[], pending: PendingCalls): Json
   const calls: JsonObject[] = [];
   for (const { part, path } of parts) {
     if (mediaParts(part, path).length > 0) refuse(path, "this model does not accept media in a turn of the model");
-    // Another model cannot use the thoughts of this provider's.
+    // Another model cannot use the thoughts of this provider's models.
     if (part["thought"] !== true) content += text(part["text"]);
     const { functionCall } = part;
     const state = decodeReasoning(part["thoughtSignature"]);

@@ -16,11 +16,11 @@ interface ToolCall {
   readonly signature: string;
 }
 
-/** The signature that brings the reasoning of an answer back with the next turn; only models that call tools demand it. */
+/** A signature that carries the reasoning of an answer into the next turn; only models that call tools require it. */
 const reasoningSignature = (reasoning: string, details: readonly JsonObject[]): string =>
   reasoning || details.length > 0 ? encodeReasoning({ reasoning_content: reasoning, reasoning_details: details }) : "";
 
-/** As Google's models sign: the first call, else the last text. */
+/** Signs the part that Google's models sign: the first call, else the last text. */
 function signParts(parts: readonly JsonObject[], signature: string): readonly JsonObject[] {
   if (!signature || parts.some(({ thoughtSignature }) => thoughtSignature)) return parts;
   const call = parts.findIndex(({ functionCall }) => functionCall !== undefined);
@@ -29,7 +29,7 @@ function signParts(parts: readonly JsonObject[], signature: string): readonly Js
   return parts.map((part, p) => (p === at ? { ...part, thoughtSignature: signature } : part));
 }
 
-/** The parts of a message or a delta, besides its calls. */
+/** The parts of a message or a delta, except its calls. */
 function textParts(message: JsonObject, withThoughts: boolean): JsonObject[] {
   const thought = withThoughts ? reasoningText(message) : "";
   const content = contentText(message["content"]) + text(message["refusal"]);
@@ -46,7 +46,7 @@ const contentOf = (parts: readonly JsonObject[]): JsonObject => ({
   role: "model",
 });
 
-/** A candidate's content and end. A call whose arguments are not an object has no place in the format but the finish message. */
+/** A candidate's content and end. Calls whose arguments are not an object can only be reported in the finish message. */
 function candidateOf(
   parts: readonly JsonObject[],
   calls: readonly ToolCall[],
@@ -95,7 +95,7 @@ function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObje
   };
 }
 
-/** Whether the caller requested thoughts: without `includeThoughts` an answer has none. */
+/** Tells whether the caller requested thoughts; without `includeThoughts` an answer has none. */
 function includesThoughts(request: JsonObject): boolean {
   const { generationConfig } = object(formedRequest(request));
   return object(object(generationConfig)["thinkingConfig"])["includeThoughts"] === true;
@@ -154,12 +154,15 @@ interface Candidate {
   /** The choice that ended it. */
   end: JsonObject;
   hasRefusal: boolean;
-  /** Only if the request has tools. */
+  /** Collected only if the request has tools. */
   reasoning: string;
   readonly details: JsonObject[];
 }
 
-/** Text is written as it comes; tool calls, which the format has only whole, and finish reasons with the last event. */
+/**
+ * Text is written as it arrives. Tool calls, which the format cannot split, and finish reasons are written with the last
+ * event.
+ */
 export const convertStreamFromChat =
   (framing: StreamFraming) =>
   (identity: ResponseIdentity, request: JsonObject): StreamWriter => {

@@ -10,8 +10,9 @@ const contentFilterReasons =
 const maxReasonCharacters = 100;
 
 /**
- * The end of a candidate in a chat choice: a null `finish_reason` until it has ended. The provider says STOP for tool calls,
- * too; all reasons without a meaning in chat (MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, ...) are failures.
+ * The end of a candidate as fields of a chat choice; `finish_reason` is null until it has ended. The provider also says STOP
+ * for tool calls. All reasons without a meaning in chat (MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, ...) are
+ * failures.
  */
 export function mapFinishReasonToChat({ finishReason, finishMessage }: JsonObject, hasCalls: boolean): JsonObject {
   const reason = text(finishReason).slice(0, maxReasonCharacters);
@@ -27,8 +28,8 @@ const audioTokens = (details: unknown): number =>
   list(details).reduce((sum, { modality, tokenCount }) => sum + (modality === "AUDIO" ? count(tokenCount) : 0), 0);
 
 /**
- * The provider's `usageMetadata` in chat shape; undefined if it is missing or invalid. `promptTokenCount` includes cached
- * tokens but not the prompts of the provider's tools; `candidatesTokenCount` does not include thoughts.
+ * The provider's `usageMetadata` in chat shape. Returns undefined if it is missing or invalid. `promptTokenCount` includes
+ * cached tokens but not the prompts of the provider's tools; `candidatesTokenCount` does not include thoughts.
  */
 export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   const metadata = object(usage);
@@ -52,8 +53,8 @@ export function convertUsageToChat(usage: unknown): JsonObject | undefined {
 }
 
 /**
- * A candidate, or a piece of one. `fields`: those of a chat message or delta that are set. `firstCall`: how many calls the
- * candidate had before this piece of it.
+ * Converts a candidate, or a piece of one. `fields` are the fields of a chat message or delta that are set. `firstCall` is
+ * the number of calls that the candidate had before this piece.
  */
 function convertCandidate(candidate: JsonObject, responseId: unknown, index: number, firstCall = 0) {
   let content = "";
@@ -86,7 +87,7 @@ function convertCandidate(candidate: JsonObject, responseId: unknown, index: num
   };
 }
 
-/** Why the provider blocked a prompt; undefined where it answered. */
+/** The reason why the provider blocked a prompt. Returns undefined if it answered. */
 function blockedRefusal(response: JsonObject): string | undefined {
   const { blockReason, blockReasonMessage } = object(response["promptFeedback"]);
   const reason = text(blockReason);
@@ -136,7 +137,7 @@ export function convertResponseToChat(response: JsonObject): JsonObject {
  * not include all output.
  */
 export function convertStreamToChat() {
-  /** By candidate. */
+  /** Keyed by the candidate's index. */
   const callCounts = new Map<number, number>();
   let id: unknown;
   let usage: unknown;

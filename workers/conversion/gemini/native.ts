@@ -6,7 +6,7 @@ import { isEncodedReasoning } from "../reasoning-state.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
 import { modelCapabilities, skipSignatureValidation } from "./reasoning.ts";
 
-/** How the events of one stream are delimited; created for each stream. */
+/** Delimits the events of one stream; created for each stream. */
 export type StreamFraming = () => {
   readonly frame: (event: JsonObject) => string;
   readonly end: () => string;
@@ -16,13 +16,13 @@ export type StreamFraming = () => {
 const lineSeparators = /[\u0085\u2028\u2029]/g;
 const escapeCharacter = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** With `alt=sse`. The end of the stream has no event of its own. */
+/** Framing with `alt=sse`. The end of the stream has no event. */
 export const serverSentEvents: StreamFraming = () => ({
   frame: (event) => `data: ${JSON.stringify(event).replace(lineSeparators, escapeCharacter)}\n\n`,
   end: () => "",
 });
 
-/** Without `alt=sse`: the elements of one JSON array. */
+/** Framing without `alt=sse`: the events are the elements of one JSON array. */
 export const jsonArray: StreamFraming = () => {
   let hasElements = false;
   return {
@@ -63,8 +63,8 @@ function outputBytes(event: JsonObject): number {
 }
 
 /**
- * Removes `continuationToken`: requests with one are refused, but the provider's client would send one by itself and drop
- * the answer that it has.
+ * Removes `continuationToken`: requests with one are refused, but the provider's client would send it automatically and
+ * discard the answer that it already has.
  */
 function withoutContinuation(response: JsonObject): JsonObject {
   const candidates = list(response["candidates"]);
@@ -79,7 +79,7 @@ function withoutContinuation(response: JsonObject): JsonObject {
 const finish = (response: JsonObject, { model }: { readonly model: string }): JsonObject =>
   withoutContinuation("modelVersion" in response ? { ...response, modelVersion: model } : response);
 
-/** Google answers 400 to signatures of other models, and newer models to a call without one. */
+/** Google rejects signatures of other models with a 400; newer models also reject a call without one. */
 function withoutForeignState(request: JsonObject, model: string): JsonObject {
   const isForeign = ({ thoughtSignature }: JsonObject) => isEncodedReasoning(thoughtSignature);
   if (!list(request["contents"]).some(({ parts }) => list(parts).some(isForeign))) return request;
@@ -93,11 +93,11 @@ function withoutForeignState(request: JsonObject, model: string): JsonObject {
 }
 
 export const native = (framing: StreamFraming): FormatConverter["native"] => ({
-  /** `store: false`, because all tenants share the operator's account at the provider. */
   withoutForeignState: (raw, model) => withoutForeignState(object(formedRequest(raw)), model),
   prepare(raw, { model, cap }) {
     const { model: _, ...request } = withoutForeignState(object(formedRequest(raw)), model);
     const generationConfig = { ...object(request["generationConfig"]), maxOutputTokens: cap };
+    // All tenants share the operator's account at the provider, so nothing may be stored there.
     return { ...request, generationConfig, store: false };
   },
   finish,

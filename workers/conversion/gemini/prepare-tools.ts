@@ -18,7 +18,7 @@ function toolToChat(declaration: JsonObject, path: string, strict: boolean, igno
   };
 }
 
-/** Chat servers rarely support `allowed_tools`: functions that may not be called are removed from `tools`. */
+/** Chat servers rarely support `allowed_tools`, so functions that may not be called are removed from `tools`. */
 export function convertToolsToChat(request: JsonObject, ignored: IgnoredParams): JsonObject {
   const { mode, allowedFunctionNames } = object(object(request["toolConfig"])["functionCallingConfig"]);
   const callingMode = text(mode).toUpperCase();

@@ -13,15 +13,15 @@ function thinkingOf(model: string, version: number) {
     return { by: "level", min, hasMedium: version > 3 || !isPro } as const;
   }
   if (version !== 2.5) return undefined;
-  // `off`: the budget that turns thinking off, or nearly so.
+  // `off` is the budget that turns thinking off, or nearly off.
   if (model.includes("pro")) return { by: "budget", off: 128, min: 128, max: 32_768 } as const;
   return { by: "budget", off: 0, min: model.includes("lite") ? 512 : 1, max: 24_576 } as const;
 }
 
 /**
- * What a model accepts, by its id: generations differ, and answer 400 to what they do not accept. Sources: the provider's
- * guides to thinking, thought signatures and each Gemini since 2.5; observed answers for `minimal` and `medium`. An id
- * without a version is the newest.
+ * The capabilities of a model, derived from its id. Generations differ, and reject what they do not accept with a 400.
+ * Sources: the provider's guides to thinking, thought signatures and each Gemini since 2.5; observed answers for `minimal`
+ * and `medium`. An id without a version counts as the newest.
  */
 export function modelCapabilities(model: string) {
   const version = versionOf(model);
@@ -61,7 +61,7 @@ export function effortOf(thinkingConfig: unknown): string | undefined {
   return budget < 16_384 ? "medium" : "high";
 }
 
-/** The `thinkingConfig` for an effort; undefined where the model has no such setting. */
+/** The `thinkingConfig` for an effort. Returns undefined if the model has no such setting. */
 export function thinkingConfigOf(
   effort: string,
   cap: number | undefined,
@@ -86,8 +86,8 @@ function levelOf(effort: string, { min, hasMedium }: { min: string; hasMedium: b
 }
 
 /**
- * The thought signature of a tool call, a message or a delta. Chat carries it as the provider's OpenAI-compatible interface
- * does: in `extra_content`, of a tool call for that call's part, of the message for its text.
+ * The thought signature of a tool call, a message or a delta. Chat carries it in `extra_content`, as the provider's
+ * OpenAI-compatible interface does: on a tool call for that call's part, on the message for its text.
  */
 export const signatureOf = (holder: JsonObject): string =>
   text(object(object(holder["extra_content"])["google"])["thought_signature"]);
@@ -95,5 +95,5 @@ export const signatureOf = (holder: JsonObject): string =>
 export const signatureField = (signature: unknown): { extra_content?: JsonObject } =>
   text(signature) ? { extra_content: { google: { thought_signature: signature } } } : {};
 
-/** Documented by the provider for calls of other models; without a signature it answers 400. */
+/** The signature that the provider documents for calls of other models; it rejects calls without a signature with a 400. */
 export const skipSignatureValidation = "skip_thought_signature_validator";

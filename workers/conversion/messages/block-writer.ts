@@ -7,7 +7,7 @@ export const event = (type: string, fields: JsonObject): string =>
 export const newBlock = (start: JsonObject, isReady = true) => ({
   /** The `content_block` of its start event; the name of a tool may arrive late. */
   start,
-  /** Whether `start` is complete. */
+  /** Set once `start` is complete. */
   isReady,
   /** Thinking, or the arguments of a call. */
   content: "",

@@ -12,10 +12,10 @@ interface Message {
   readonly content: JsonObject[];
 }
 
-/** The provider refuses blocks of white space alone. */
+/** The provider refuses blocks that contain only white space. */
 const textBlocks = (value: unknown): JsonObject[] => (text(value).trim() ? [{ type: "text", text: value }] : []);
 
-/** From a link or a data address. */
+/** Accepts a link or a data URL. */
 function convertSource(address: string, at: string): JsonObject {
   const inline = inlineOf(address);
   if (inline) return { type: "base64", media_type: inline.mimeType, data: inline.data };
@@ -67,7 +67,7 @@ function convertParts(content: unknown, at: string, marks: Breakpoints): JsonObj
   });
 }
 
-/** A breakpoint of a message stands at its last block. */
+/** A message's breakpoint goes on its last block. */
 function markLast(blocks: JsonObject[], message: JsonObject, at: string, marks: Breakpoints): JsonObject[] {
   const last = blocks.at(-1);
   const takesMark =
@@ -99,7 +99,7 @@ function convertAssistant(message: JsonObject, at: string, ignored: IgnoredParam
 
 const unmarked: Breakpoints = { of: () => ({}) };
 
-/** The provider refuses breakpoints inside results, so that they stand at the result itself. */
+/** The provider refuses breakpoints inside results, so they go on the result itself. */
 function convertToolResult(message: JsonObject, at: string, marks: Breakpoints): JsonObject {
   const content = convertParts(message["content"], `${at}.content`, unmarked);
   const marked = [message, ...list(message["content"])].findLast((each) => each["cache_control"] != null);
@@ -113,7 +113,7 @@ function convertToolResult(message: JsonObject, at: string, marks: Breakpoints):
   };
 }
 
-/** With a breakpoint each part is a block of its own. */
+/** If any part has a breakpoint, each part becomes its own block. */
 function convertSystem(message: JsonObject, at: string, marks: Breakpoints): JsonObject[] {
   const { content } = message;
   const isMarked = list(content).some((part) => part["cache_control"] != null);
@@ -121,13 +121,14 @@ function convertSystem(message: JsonObject, at: string, marks: Breakpoints): Jso
   return markLast(blocks, message, at, marks);
 }
 
-/** One text, unless a part of it has a breakpoint. */
+/** Joins the blocks into one text unless one of them has a breakpoint. */
 const joinSystem = (blocks: readonly JsonObject[]): string | readonly JsonObject[] =>
   blocks.some((block) => block["cache_control"]) ? blocks : blocks.map((block) => text(block["text"])).join("\n\n");
 
 /**
- * Merges messages of the same role. `instruction`: ends the system prompt. System messages within the conversation keep their place, after a user message, if the
- * model supports that; else they join the system prompt, as in the provider's own chat interface.
+ * Merges messages of the same role. `instruction` is appended to the system prompt. System messages within the conversation
+ * keep their place after a user message if the model supports that; otherwise they join the system prompt, as in the
+ * provider's own chat interface.
  */
 export function convertMessagesFromChat(
   value: unknown,

@@ -38,7 +38,7 @@ const refused: readonly RefusedField[] = [
   ["service_tier", isStandardTier],
 ];
 
-/** Models accept no sampling beside thinking, and either temperature or top_p. */
+/** Models accept no sampling parameters while they think, and otherwise either temperature or top_p. */
 function samplingFields(request: JsonObject, isAccepted: boolean, ignored: IgnoredParams): JsonObject {
   const { temperature, top_p, top_k } = request;
   if (!isAccepted) {
@@ -49,7 +49,7 @@ function samplingFields(request: JsonObject, isAccepted: boolean, ignored: Ignor
   }
   const chatTemperature = number(temperature);
   const topP = number(top_p);
-  // The provider's own chat interface clamps the temperature, too.
+  // The provider's own chat interface also clamps the temperature.
   if (chatTemperature !== undefined && chatTemperature > 1) ignored.add("temperature", true);
   if (chatTemperature !== undefined && topP !== undefined && topP !== 1) ignored.add("top_p", true);
   return omitNullish({

@@ -9,7 +9,7 @@ import { blocksToDetails, blocksToReasoning, effortOf } from "./reasoning.ts";
 
 const refuseBlock = (param: string): never => refuse(param, "this model does not support blocks of this type");
 
-/** A link, a data address, or the id of an upload. */
+/** A link, a data URL, or the id of an upload. */
 function addressOf(source: JsonObject, at: string): string {
   switch (source["type"]) {
     case "url":
@@ -163,7 +163,7 @@ function responseFormat(inConfig: unknown, outputFormat: unknown): unknown {
   return { type: "json_schema", json_schema: { name: "answer", schema: object(schema), strict: true } };
 }
 
-/** A Messages request as a chat request. Fields that are not read are ignored. */
+/** Converts a Messages request to chat. Fields that are not read are ignored. */
 export function convertRequestToChat(request: JsonObject): ConvertedRequest {
   const { model, messages, system: systemBlocks, max_tokens, stream, temperature, top_p, ...others } = request;
   const { stop_sequences, tools, tool_choice, thinking, output_config, output_format, ...ignoredFields } = others;

@@ -11,9 +11,9 @@ const messageId = ({ id }: ResponseIdentity): string =>
   id.startsWith("msg_") ? id : `msg_${id.replace(/^.*[-_]/, "")}`;
 
 /**
- * Why a chat choice ended, for a Messages answer. Chat does not name the stop sequence; some servers put it into the
- * choice's `stop_reason`. Some servers also end an answer with tool calls by `stop`. A failed answer is a refusal, the only
- * reason that clients do not take for a success.
+ * Maps the end of a chat choice to Messages fields. Chat does not name the stop sequence; some servers put it into the
+ * choice's `stop_reason`. Some servers also end an answer that has tool calls with `stop`. A failed answer becomes a
+ * refusal, the only reason that clients do not treat as success.
  */
 export function mapFinishReason(
   choice: JsonObject,
@@ -38,7 +38,7 @@ export function mapFinishReason(
   return { stop_reason: reason(), stop_sequence: isSequence ? stop_reason : null, stop_details: null };
 }
 
-/** With the fields that the client's types require and chat has no value for. */
+/** Includes the fields that the client's types require and chat has no value for. */
 export const noUsage: JsonObject = {
   cache_creation: null,
   inference_geo: null,

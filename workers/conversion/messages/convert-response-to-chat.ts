@@ -24,7 +24,7 @@ export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   };
 }
 
-/** All others are chat's `stop`. */
+/** All other reasons become chat's `stop`. */
 const finishReasons = new Map([
   ["max_tokens", "length"],
   ["model_context_window_exceeded", "length"],
@@ -32,7 +32,7 @@ const finishReasons = new Map([
   ["refusal", "content_filter"],
 ]);
 
-/** Why an answer ended, for a chat choice, with the stop sequence if the provider names it. */
+/** The reason why an answer ended, as fields of a chat choice, with the stop sequence if the provider names it. */
 export function mapStopReason(stop: JsonObject): JsonObject {
   const reason = text(stop["stop_reason"]);
   const sequence = text(stop["stop_sequence"]);

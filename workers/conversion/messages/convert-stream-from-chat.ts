@@ -23,7 +23,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   let lastChoice: JsonObject = {};
   let refusal = false;
   let bytes = 0;
-  /** Of another provider, for the signature of the open block of thinking. */
+  /** Details of another provider, which go into the signature of the open thinking block. */
   let foreign: JsonObject[] = [];
 
   const begin = (): string => {
@@ -38,7 +38,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     const last = blocks.last();
     return last?.start["type"] === type && !last.isSigned ? last : undefined;
   };
-  /** Thinking that its provider has not signed ends with a signature that brings it back. */
+  /** Thinking that its provider did not sign ends with our signature, so that clients send it back. */
   const seal = (): string => {
     const open = current("thinking");
     if (!open) return "";
@@ -62,7 +62,9 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   /** Clients expect the whole signature as the last delta of its block. */
   const sign = (signature: string) => signature && addTo("thinking", "", { type: "signature_delta", signature });
 
-  /** One of `reasoning_details`. `hasReasoning`: the same delta had its text as reasoning, too. */
+  /**
+   * Writes one entry of `reasoning_details`. `hasReasoning` means that the same delta also carried its text as reasoning.
+   */
   const writeDetail = (detail: JsonObject, hasReasoning: boolean): string => {
     if (detail["type"] === "reasoning.encrypted") return beginBlock(newBlock(redactedBlock(text(detail["data"]))));
     const thinking = text(detail["text"]);

@@ -1,11 +1,11 @@
 /**
- * Converts Anthropic's Messages format to chat and back, and passes native calls through. Sources: the provider's public
- * API reference and the types of its client; docs/api/wire-details.md ("Streams", "Error types by format", "Conversion"); OpenRouter's
- * documentation of `reasoning_details`.
+ * Converts Anthropic's Messages format to chat and back, and passes native calls through. Sources: the provider's public API
+ * reference and the types of its client; docs/api/wire-details.md ("Streams", "Error types by format", "Conversion");
+ * OpenRouter's documentation of `reasoning_details`.
  *
- * Usage in chat shape: `prompt_tokens` includes everything; of `prompt_tokens_details`, `cached_tokens` and
- * `cache_write_tokens` are disjoint parts of it, as in OpenRouter's usage; `cache_write_1h_tokens` is the part of the latter
- * with that lifetime. Throws `invalidValue`.
+ * Usage in chat shape: `prompt_tokens` includes everything; `cached_tokens` and `cache_write_tokens` in
+ * `prompt_tokens_details` are disjoint parts of it, as in OpenRouter's usage; `cache_write_1h_tokens` is the part of the
+ * latter with that lifetime. Throws `invalidValue`.
  */
 import type { FormatConverter } from "../converter.ts";
 import { convertRequestFromChat } from "./convert-request-from-chat.ts";

@@ -16,14 +16,14 @@ export const resolveUploads: FormatConverter["resolveUploads"] = (request, resol
         : { type: "url", url: address };
       return { ...block, source };
     }
-    // Tool results and documents may have blocks of their own.
+    // Tool results and documents may contain blocks.
     const inner = Array.isArray(block["content"]) ? ["content"] : ["source", "content"];
     return mapParts(block, inner, resolveBlock, path);
   };
   return mapParts(request, ["messages", "content"], resolveBlock);
 };
 
-/** The provider answers 400 to signatures of other models. */
+/** The provider rejects signatures of other models with a 400. */
 function withoutForeignState(request: JsonObject): JsonObject {
   const isForeign = ({ signature, data }: JsonObject) => isEncodedReasoning(signature) || isEncodedReasoning(data);
   const messages = list(request["messages"]);
@@ -48,8 +48,8 @@ function eventBytes(event: JsonObject): number {
 }
 
 /**
- * The provider's events with the model by the caller's name for it. Its pings are dropped, because the API writes its own, and its `message_stop` goes
- * out with the end of the call, because a ping may come while that is decided.
+ * The provider's events under the caller's name for the model. Pings are dropped, because the API writes its own.
+ * `message_stop` is held back until the call ends, because a ping may come while the cost is captured.
  */
 function stream({ model }: { readonly model: string }): StreamWriter {
   let counts: JsonObject = {};

@@ -19,7 +19,7 @@ function prepareTool(value: JsonObject, t: number, marks: Breakpoints): JsonObje
   });
 }
 
-/** The tools of a chat request and their choice. `isForced`: the model must call a tool. */
+/** The tools of a chat request and their choice. `isForced` means that the model must call a tool. */
 export function prepareTools(request: JsonObject, { forcedTools }: ModelCapabilities, marks: Breakpoints) {
   const tools = list(request["tools"]).map((tool, t) => prepareTool(tool, t, marks));
   const choice = functionChoice(request["tool_choice"]);

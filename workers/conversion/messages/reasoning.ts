@@ -1,7 +1,7 @@
 import { type JsonObject, list, number, object, text } from "#json";
 import { decodeReasoning, encodeReasoning, isEncodedReasoning, type ReasoningState } from "../reasoning-state.ts";
 
-/** `claude-opus-4-8`, `claude-haiku-4-5-20251001`, `claude-3-7-sonnet-20250219`. */
+/** Reads ids such as `claude-opus-4-8`, `claude-haiku-4-5-20251001` and `claude-3-7-sonnet-20250219`. */
 function versionOf(model: string): { family: string; version: number } {
   const family = /(opus|sonnet|haiku|fable|mythos)/.exec(model)?.[1] ?? "";
   const [, major, minor] = /-(\d)(?:[-.](\d))?(?!\d)/.exec(model) ?? [];
@@ -10,8 +10,9 @@ function versionOf(model: string): { family: string; version: number } {
 }
 
 /**
- * Parameters that a model accepts, by its id; models answer 400 to others. Source: the provider's migration guides up to
- * Opus, Sonnet and Haiku 5.5. A family without a version is its newest; unknown models accept what the oldest did.
+ * The parameters that a model accepts, derived from its id; models reject others with a 400. Source: the provider's
+ * migration guides up to Opus, Sonnet and Haiku 5.5. A family without a version counts as its newest; unknown models accept
+ * what the oldest did.
  */
 export function modelCapabilities(model: string) {
   const { family, version } = versionOf(model);
@@ -20,7 +21,7 @@ export function modelCapabilities(model: string) {
   return {
     /** Thinking is controlled by effort alone, not by a token budget. */
     adaptive: version >= 4.6,
-    /** How thinking is turned off; `low`: it can only be reduced. */
+    /** The way to turn thinking off; `low` means that it can only be reduced. */
     off: alwaysThinks ? "low" : version >= 5 ? offSince5 : "absent",
     /** `temperature`, `top_p`, `top_k`. */
     sampling: version < 4.7,
@@ -46,10 +47,10 @@ const budgets = new Map([
 ]);
 /** The provider's minimum. */
 const minBudget = 1024;
-/** Thinking counts towards the output cap: this share of it is reserved for the answer. */
+/** Thinking counts towards the output cap; this share of the cap is reserved for the answer. */
 const answerShare = 0.2;
 
-/** The chat `reasoning_effort` of a Messages request; `effort`: of its `output_config`. */
+/** The chat `reasoning_effort` of a Messages request; `effort` comes from its `output_config`. */
 export function effortOf({ type, budget_tokens }: JsonObject, effort: unknown): string | undefined {
   if (type === "disabled") return "none";
   if (typeof effort === "string") return effort;
@@ -60,7 +61,7 @@ export function effortOf({ type, budget_tokens }: JsonObject, effort: unknown): 
   return budget < 16_384 ? "medium" : "high";
 }
 
-/** The fields that request an effort from a model; undefined if it cannot be requested. */
+/** The fields that request an effort from a model. Returns undefined if the effort cannot be requested. */
 export function thinkingOf(
   effort: string,
   cap: number,
@@ -124,13 +125,13 @@ export const thinkingBlock = (thinking: string, signature: string): JsonObject =
 
 export const redactedBlock = (data: string): JsonObject => ({ type: "redacted_thinking", data });
 
-/** Of a message of another format's model: its thinking, and what only its provider can read. */
+/** Blocks for a message of another format's model: its thinking, and the details that only its provider can read. */
 export function foreignBlocks(reasoning: string, details: readonly JsonObject[]): JsonObject[] {
   if (reasoning) return [thinkingBlock(reasoning, encodeReasoning({ reasoning_details: details }))];
   return details.map((detail) => redactedBlock(encodeReasoning({ reasoning_details: [detail] })));
 }
 
-/** What `foreignBlocks` made, as the model of another format wants it back. Thinking of this provider's is signed. */
+/** Reverses `foreignBlocks` for the model of another format. Thinking that this provider signed is skipped. */
 export function blocksToReasoning(blocks: readonly JsonObject[]): ReasoningState {
   let reasoning = "";
   const details: JsonObject[] = [];
@@ -145,7 +146,7 @@ export function blocksToReasoning(blocks: readonly JsonObject[]): ReasoningState
   };
 }
 
-/** Thinking without a signature cannot be continued, so that it has no detail. */
+/** Thinking without a signature cannot be continued, so it gets no detail. */
 export function blocksToDetails(blocks: readonly JsonObject[]): JsonObject[] {
   const details: JsonObject[] = [];
   for (const block of blocks) {

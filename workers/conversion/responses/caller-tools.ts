@@ -1,7 +1,7 @@
 /**
- * The tools of a request by the names that they have in chat, which knows functions only. Functions keep their names; those of
- * a namespace have it before theirs. A custom tool is a function with its text as the one parameter, and a search that the
- * caller runs is a function, too.
+ * The tools of a request under their names in chat, which supports only functions. Functions keep their names; those in a
+ * namespace are prefixed with it. A custom tool becomes a function with its text as the only parameter; a search that the
+ * caller runs also becomes a function.
  */
 import { toolLists } from "#formats";
 import { type JsonObject, list, text } from "#json";
@@ -50,7 +50,7 @@ function* flatTools(
     }
 }
 
-/** `onUnknown` gets the path of a tool of any other type. */
+/** `onUnknown` receives the path of a tool of any other type. */
 export function callerTools(request: JsonObject, onUnknown?: (path: string) => void) {
   /** A search may find a tool again: its last definition counts. */
   const given = new Map<string, GivenTool>();
@@ -85,14 +85,14 @@ export function callerTools(request: JsonObject, onUnknown?: (path: string) => v
     /** The tools in the request's order, with their definitions. */
     given: [...given.values()],
     chatName: (tool: CallerTool): string => chatNames.get(keyOf(tool)) ?? chatNameOf(tool),
-    /** A name that the request does not have is a function's. */
+    /** A name that is not in the request is treated as a function's. */
     byChatName: (name: string): CallerTool => byChatName.get(name) ?? { type: "function", name },
   };
 }
 
 export type CallerTools = ReturnType<typeof callerTools>;
 
-/** The tool that a call item, or a choice of a tool, names. */
+/** The tool that a call item or a tool choice names. */
 export function namedTool({ type, name, namespace }: JsonObject, toolType: CallerTool["type"]): CallerTool {
   if (type === "tool_search" || toolType === "tool_search") return { type: "tool_search", name: searchName };
   return { type: toolType, name: text(name), ...(text(namespace) && { namespace: text(namespace) }) };
@@ -100,7 +100,7 @@ export function namedTool({ type, name, namespace }: JsonObject, toolType: Calle
 
 export const customArguments = (input: unknown): string => JSON.stringify({ input: text(input) });
 
-/** The text for a custom tool; what a model wrote against the schema is the text itself. */
+/** The text for a custom tool. Arguments that do not follow the schema are taken as the text itself. */
 export function customInput(args: string): string {
   const { input } = argumentsOf(args) ?? {};
   return typeof input === "string" ? input : args;

@@ -35,7 +35,7 @@ const partsToChat = (content: unknown, path: string, ignored: IgnoredParams): Js
     ? list(content).map((part, p) => partToChat(part, `${path}[${p}]`, ignored))
     : [textPart(text(content))];
 
-/** An assistant message and the calls after it: one message of chat. */
+/** An assistant message and the calls after it, which form one message in chat. */
 interface AssistantTurn {
   content: string;
   refusal: string;
@@ -45,7 +45,7 @@ interface AssistantTurn {
   readonly calls: JsonObject[];
 }
 
-/** Reasoning alone is no message. */
+/** Reasoning alone does not make a message. */
 function turnToChat({ content, refusal, calls, reasoning, details, hasMessage }: AssistantTurn): JsonObject[] {
   if (!hasMessage && calls.length === 0) return [];
   const message = {
@@ -66,7 +66,7 @@ function callToChat(item: JsonObject, tools: CallerTools): JsonObject {
   return chatToolCall(text(call_id), tools.chatName(tool), isCustom ? customArguments(input) : argumentsText(args));
 }
 
-/** The names in chat of the tools that a search found: they are among the tools from then on. */
+/** The chat names of the tools that a search found; they are among the request's tools from then on. */
 const foundTools = (item: JsonObject, tools: CallerTools): string =>
   JSON.stringify({ tools: callerTools({ input: [item] }).given.map((tool) => tools.chatName(tool)) });
 

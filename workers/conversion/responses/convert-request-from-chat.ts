@@ -94,7 +94,7 @@ function assistantContentFromChat({ content, refusal }: JsonObject, path: string
   return converted;
 }
 
-/** `hiddenReasoning`: models that do not reason refuse reasoning items. */
+/** Reasoning items are sent only with `hiddenReasoning`: models that do not reason refuse them. */
 function assistantFromChat(
   message: JsonObject,
   path: string,

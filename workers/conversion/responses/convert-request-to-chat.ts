@@ -27,7 +27,7 @@ function responseFormatToChat({ type, ...schema }: JsonObject): unknown {
   throw invalidValue("text.format.type", "text.format.type must be text, json_object or json_schema.");
 }
 
-/** Only the default tiers are hints; any other has a price of its own. */
+/** The default tiers are only hints; every other tier has its own price. */
 const isDefaultTier = (tier: unknown) => tier === "auto" || tier === "default";
 
 /** Throws `invalidValue` naming the caller's field. Fields that are not read are ignored by name. */

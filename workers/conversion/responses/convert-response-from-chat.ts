@@ -67,7 +67,7 @@ const initialState: ResponseState = {
   usage: null,
 };
 
-/** The `error` of a failed response, which has codes of its own. */
+/** The `error` of a failed response, which uses its own codes. */
 export function responseError({ status, message }: ServiceError): JsonObject {
   if (status === 429) return { code: "rate_limit_exceeded", message };
   return { code: status < 500 ? "invalid_prompt" : "server_error", message };
@@ -76,7 +76,7 @@ export function responseError({ status, message }: ServiceError): JsonObject {
 const completedAt = ({ now, created }: ResponseIdentity, status: ResponseState["status"]): number | null =>
   status === "completed" ? (now?.() ?? created) : null;
 
-/** The whole answer is one chunk. Numbered calls are separate ones even if they share an id. */
+/** The whole answer as one chunk. Numbering keeps calls separate even if they share an id. */
 const asChunk = (answer: JsonObject): JsonObject => ({
   usage: answer["usage"],
   choices: list(answer["choices"]).map(({ message, ...choice }) => ({
@@ -102,8 +102,8 @@ export const convertStreamFromChat = (identity: ResponseIdentity, request: JsonO
   createWriter(numberedEvents(), identity, request);
 
 /**
- * Without `events` only the response counts. A failed stream ends with `response.failed` and `error`: only its writer knows
- * their sequence numbers.
+ * `events` is undefined if only the whole response is needed. A failed stream ends with `response.failed` and `error`,
+ * because only its writer knows their sequence numbers.
  */
 function createWriter(
   events: ReturnType<typeof numberedEvents> | undefined,
@@ -126,7 +126,7 @@ function createWriter(
   };
 
   let closed: { readonly events: string; readonly state: ResponseState } | undefined;
-  /** The events that close what is open, and the last state: the same however often it is asked for. */
+  /** The events that close open items, and the final state. Repeated calls return the same result. */
   const close = (estimate: TokenEstimate) => {
     if (closed) return closed;
     const end = mapFinishReasonFromChat(lastChoice);

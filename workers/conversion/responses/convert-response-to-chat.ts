@@ -11,8 +11,8 @@ export function mapFinishReasonToChat(response: JsonObject, hasCalls: boolean): 
 }
 
 /**
- * A response's usage in chat shape; undefined if it is missing or invalid. Cache writes with the longer lifetime (12 hours)
- * are billed like Anthropic's of one hour.
+ * A response's usage in chat shape. Returns undefined if it is missing or invalid. Cache writes with the longer lifetime (12
+ * hours) are billed like Anthropic's of one hour.
  */
 export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = object(usage);
@@ -63,7 +63,7 @@ const callToChat = ({ type, call_id, name, arguments: args, input }: JsonObject)
     ? { id: text(call_id), type: "custom", custom: { name: text(name), input: text(input) } }
     : chatToolCall(text(call_id), name, text(args));
 
-/** `{error}` for a response that failed. */
+/** Returns `{error}` for a response that failed. */
 export function convertResponseToChat(response: JsonObject): JsonObject {
   const error = responsesFailure(response);
   if (error) return { error };
@@ -109,7 +109,7 @@ export function convertStreamToChat() {
   let created: unknown;
   let model: unknown;
   let usage: unknown;
-  /** By the position of the item. `sent`: how many characters of its input the chunks have had. */
+  /** Calls by the position of their item. `sent` counts the characters of input that chunks already carried. */
   const calls = new Map<unknown, { readonly index: number; readonly isCustom: boolean; sent: number }>();
   let reasoningItems = 0;
   let lastReasoningPart: string | undefined;

@@ -46,7 +46,7 @@ function withCost(response: JsonObject, estimate: TokenEstimate): JsonObject {
   return { ...response, usage: usage ? { ...object(usage), cost_usd: costUsd } : convertUsageFromChat(null, estimate) };
 }
 
-/** The last events of an answer that is charged. */
+/** Final events of an answer that is charged. */
 const completeEvents: readonly string[] = ["response.completed", "response.incomplete"];
 const finalEvents: readonly string[] = ["response.completed", "response.incomplete", "response.failed", "error"];
 
@@ -63,7 +63,10 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
   let usage: JsonObject | undefined;
   let bytes = 0;
   let hasEnded = false;
-  /** Waits until its cost is known and it is stored, so that the caller's next request can refer to it. */
+  /**
+   * The last event, held until the cost is known and the response is stored, so that the caller's next request can refer to
+   * it.
+   */
   let last: JsonObject | undefined;
 
   const writeLast = (estimate?: TokenEstimate): string => {
@@ -97,7 +100,7 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
     },
     usage: () => usage,
     outputBytes: () => bytes,
-    /** The provider writes the last event itself; without one the stream was cut short. */
+    /** Returns undefined unless the provider sent a final event. */
     response: (estimate) => (last ? withCost(response, estimate) : undefined),
     end: (estimate) => (hasEnded ? writeLast(estimate) : fail(upstreamError("The model's stream ended unexpectedly."))),
     fail,

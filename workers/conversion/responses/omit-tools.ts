@@ -2,7 +2,7 @@ import { isToolsItem, omittedTools, refuse, webSearch } from "#formats";
 import { isSet, type JsonObject, list, object, strings } from "#json";
 import { type IgnoredParams } from "../converter.ts";
 
-/** The request without the hosted tools that are omitted, and without what refers to them. */
+/** Removes the hosted tools that are omitted, and everything that refers to them. */
 export function withoutHostedTools(request: JsonObject, ignored: IgnoredParams): JsonObject {
   const isOmitted = omittedTools(request);
   const { input, tool_choice, include } = request;

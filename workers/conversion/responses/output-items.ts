@@ -39,7 +39,7 @@ export const textPart = (text: string, logprobs: readonly JsonObject[]): JsonObj
 export const refusalPart = (refusal: string): JsonObject => ({ type: "refusal", refusal });
 export const summaryPart = (text: string): JsonObject => ({ type: "summary_text", text });
 
-/** `state`: brings the reasoning back with the next turn. */
+/** `state` carries the reasoning into the next turn. */
 export const reasoningItem = (id: string, summary: readonly JsonObject[], state: string): JsonObject => ({
   id,
   type: "reasoning",
@@ -58,7 +58,7 @@ export const messageItem = (id: string, status: ItemStatus, content: readonly Js
 export interface ToolCall {
   readonly callId: string;
   readonly tool: CallerTool;
-  /** As the model wrote them. */
+  /** The arguments as the model wrote them. */
   readonly args: string;
 }
 
@@ -83,5 +83,5 @@ export const callItem = (id: string, status: ItemStatus, call: ToolCall): JsonOb
 /** Some servers leave the arguments empty for a function without parameters. */
 export const noArguments = "{}";
 
-/** Between two parts of reasoning text. */
+/** Separates two parts of reasoning text. */
 export const paragraphBreak = "\n\n";

@@ -60,7 +60,7 @@ export function convertToolsToChat(request: JsonObject, tools: CallerTools, igno
       tool_choice: toolChoiceToChat(tool_choice, tools),
       parallel_tool_calls: parallel_tool_calls === false ? false : undefined,
     };
-  // Providers refuse even these of a chat request without tools.
+  // Providers refuse even these choices in a chat request without tools.
   const hasNoEffect = tool_choice === "auto" || tool_choice === "none";
   return { tool_choice: hasNoEffect ? undefined : toolChoiceToChat(tool_choice, tools) };
 }

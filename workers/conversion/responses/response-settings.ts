@@ -2,7 +2,7 @@ import { isSet, type JsonObject, list, object } from "#json";
 import type { ResponseIdentity } from "../converter.ts";
 import { responseId } from "./output-items.ts";
 
-/** Functions have all of their fields. Without `strict` the schema is not enforced, as nothing is known of the model. */
+/** Functions are echoed with all of their fields. `strict` defaults to false, because nothing is known about the model. */
 function echoTool(tool: JsonObject): JsonObject {
   if (tool["type"] === "namespace") return { ...tool, tools: list(tool["tools"]).map(echoTool) };
   if (tool["type"] !== "function") return tool;
@@ -14,7 +14,7 @@ function echoTool(tool: JsonObject): JsonObject {
   };
 }
 
-/** What does not change in a response: the settings of the request, or the format's defaults. */
+/** The constant fields of a response: the settings of the request, or the format's defaults. */
 export function responseSettings(request: JsonObject, identity: ResponseIdentity): JsonObject {
   const setting = (field: string, defaultValue: unknown) => (isSet(request[field]) ? request[field] : defaultValue);
   const { effort, summary } = object(request["reasoning"]);

@@ -37,8 +37,8 @@ const partEvents = {
 } as const;
 
 /**
- * A reasoning item or a message. A part ends when one of another kind begins. Strings are the text of events.
- * `withState`: reasoning ends with its state.
+ * A reasoning item or a message. A part ends when a part of another kind begins. Returned strings are the text of events.
+ * `withState` makes reasoning end with its state.
  */
 function openParts(emit: Emit, type: "reasoning" | "message", withState: boolean, id: string, outputIndex: number) {
   const closed: JsonObject[] = [];
@@ -106,7 +106,7 @@ function openParts(emit: Emit, type: "reasoning" | "message", withState: boolean
   };
 }
 
-/** Only a function's arguments are written as they come: other calls have a form of their own, known at their end. */
+/** Only a function's arguments are written as they arrive; the input of other calls is written when it is complete. */
 function openCall(emit: Emit, { callId, tool }: Omit<ToolCall, "args">, id: string, outputIndex: number) {
   const isFunction = tool.type === "function";
   const position = { item_id: id, output_index: outputIndex };
@@ -142,13 +142,13 @@ function openCall(emit: Emit, { callId, tool }: Omit<ToolCall, "args">, id: stri
 }
 
 /**
- * The output of a response while it is streamed. Items stand in the order in which they begin. Reasoning and messages end
- * when another item begins; calls, whose deltas may be interleaved, when the stream ends.
+ * The output of a response while it is streamed. Items are in the order in which they begin. Reasoning and messages end when
+ * another item begins; calls, whose deltas may be interleaved, end when the stream ends.
  */
 export function streamOutput(emit: Emit, identity: ResponseIdentity, request: JsonObject) {
   const items: (ReturnType<typeof openParts> | ReturnType<typeof openCall>)[] = [];
   const calls = new Map<number, ReturnType<typeof openCall>>();
-  /** Calls whose name has not come yet. */
+  /** Calls whose name has not arrived yet. */
   const unnamed = new Map<number, Omit<ToolCall, "tool">>();
   let tools: CallerTools | undefined;
   const withState = hasState(request);

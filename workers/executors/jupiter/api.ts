@@ -83,7 +83,7 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
         amount: String(amount),
         taker: wallet,
         slippageBps: String(slippageBps),
-        // Or SOL would arrive unwrapped, which is not the token.
+        // Otherwise SOL would arrive unwrapped, which is not the token.
         wrapAndUnwrapSol: "false",
         computeUnitPricePercentile: "high",
         // A transaction has at most 64; the memo needs some.
@@ -98,7 +98,7 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
         tables: Object.keys(build.addressesByLookupTableAddress ?? {}) as Address[],
         /** The priority fee. */
         fees: build.computeBudgetInstructions,
-        /** The least amount that it must bring. */
+        /** The minimum amount that the swap must yield. */
         minReceived: BigInt(build.otherAmountThreshold),
       };
     },
@@ -111,11 +111,11 @@ function checkQuote(build: Build, { from, to, amount, slippageBps }: SwapRequest
   for (const [field, value] of Object.entries(expected))
     if (build[field as keyof Build] !== value) throw new Error(`Jupiter's quote has another ${field} than requested`);
   const minReceived = BigInt(build.otherAmountThreshold);
-  // Rounded down, as Jupiter rounds.
+  // Rounds down, as Jupiter does.
   if (minReceived < (BigInt(build.outAmount) * BigInt(10_000 - slippageBps)) / 10_000n)
     throw new Error("Jupiter's quote allows more slippage");
   if (minReceived === 0n) throw new Error("Jupiter's quote brings nothing");
-  // In absolute terms, because Jupiter does not use its sign consistently.
+  // Uses the absolute value, because Jupiter does not use the sign consistently.
   if (Math.abs(Number(build.priceImpactPct)) * 10_000 > slippageBps)
     throw new Error(`Jupiter's quote moves the price by ${build.priceImpactPct}`);
 }

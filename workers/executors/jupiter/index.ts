@@ -18,9 +18,9 @@ import { checkEffects, signSwap, tokenPrograms } from "./transaction.ts";
 
 type Status = "succeeded" | "failed" | "expired" | "pending";
 
-/** For RPC nodes that are behind the one that gave the blockhash. */
+/** Tolerates RPC nodes that lag behind the one that gave the blockhash. */
 const slackBlocks = 50n;
-/** How long an execution waits for the chain. Less than the lease of a batch. */
+/** Maximum time that an execution waits for the chain. It must be shorter than the lease of a batch. */
 const waitMs = 60_000;
 const pollMs = 2_000;
 const maxLamports = 10_000_000n;
@@ -52,7 +52,7 @@ export async function createJupiter(
   const api = connectJupiter(config.JUPITER_BASE_URL, config.JUPITER_API_KEY, clock);
   const rpc = connectRpc(rpcUrl);
 
-  /** The wallet's associated account of a token. Rejects if the mint is none. */
+  /** The wallet's associated account of a token. Rejects if the mint is not a token. */
   async function tokenAccount(mint: Address, signal: AbortSignal): Promise<Address> {
     const { value } = await rpc.getAccountInfo(mint, { encoding: "base64" }).send({ abortSignal: signal });
     if (!value || !tokenPrograms.includes(value.owner)) throw new Error(`${mint} is no token`);
@@ -105,7 +105,7 @@ export async function createJupiter(
     }
   }
 
-  /** Undefined: it failed or expired. */
+  /** Returns undefined if the swap failed or expired. */
   async function execute(sent: SentTransaction, token: Address, signal: AbortSignal): Promise<Execution | undefined> {
     const status = await send(sent, signal);
     if (status === "succeeded") return readResult(sent.signature as Signature, token, signal);

@@ -86,7 +86,7 @@ export interface Limits {
   readonly from: { readonly account: Address; readonly maxSpent: bigint };
   /** The wallet's account of the token that is bought. */
   readonly to: { readonly account: Address; readonly minReceived: bigint };
-  /** For fees and the rent of a new token account. */
+  /** Covers fees and the rent of a new token account. */
   readonly maxLamports: bigint;
 }
 
@@ -94,13 +94,13 @@ export interface Limits {
 export const tokenPrograms: readonly string[] = [TOKEN_PROGRAM_ADDRESS, "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
 const tokenBytes = 165;
 
-/** As the RPC node reports it: `data` is base64 and the name of that encoding. */
+/** An account as the RPC node reports it: `data` is base64 and the name of that encoding. */
 type Account = { readonly lamports: bigint; readonly owner: string; readonly data: unknown } | null | undefined;
 
 /**
- * Simulates a signed swap. Rejects unless, of all the wallet's accounts that it may write, it only spends from one and adds
- * to another, and transfers no right over any. A program could behave differently outside a simulation, which is why
- * `signSwap` allows only Jupiter's.
+ * Simulates a signed swap. Rejects unless the swap only spends from one of the wallet's accounts and adds to another, and
+ * transfers no right over any of them. A program could behave differently outside a simulation, which is why `signSwap`
+ * allows only Jupiter's.
  */
 export async function checkEffects(rpc: Rpc, signed: Signed, limits: Limits, signal: AbortSignal): Promise<void> {
   const { writable } = signed;
@@ -111,7 +111,8 @@ export async function checkEffects(rpc: Rpc, signed: Signed, limits: Limits, sig
     encoding,
     commitment: "processed",
     sigVerify: true,
-    // At least as late as the balances before: what another swap spends in between may fail this one, but not hide its cost.
+    // The simulation is at least as recent as the balances above: spending by another swap in between may fail this one, but
+    // cannot hide its cost.
     minContextSlot: context.slot,
     accounts: { encoding, addresses: [...writable] },
   });

@@ -1,8 +1,8 @@
 /**
- * Anthropic's Messages API (https://platform.claude.com/docs/en/api/messages): messages, whole and streamed, and the count
- * of their tokens. Bodies are sent unchanged, with the caller's `anthropic-version` and `anthropic-beta` headers. Answers are
- * untrusted: one has at most 64 MB, an event of a stream 8 MB, and redirects are not followed. Callers see the provider's
- * message only if their request is at fault.
+ * Anthropic's Messages API (https://platform.claude.com/docs/en/api/messages): messages, whole and streamed, and token
+ * counts. Bodies are sent unchanged, with the caller's `anthropic-version` and `anthropic-beta` headers. Answers are
+ * untrusted: an answer has at most 64 MB, an event of a stream 8 MB, and redirects are not followed. Callers see the
+ * provider's message only if their request is at fault.
  */
 import { messagesHeaders } from "#formats";
 import { isObject, type JsonObject } from "#json";
@@ -13,7 +13,7 @@ import { readStream, type StreamRules } from "../http/read-stream.ts";
 import { generatesOnly, type Provider, type TextCall, type UpstreamEndpoint, UpstreamFailure } from "../provider.ts";
 
 const defaultVersion = "2023-06-01";
-/** The endpoint that counts tokens refuses the fields that say how to answer. */
+/** The endpoint that counts tokens refuses fields that control the answer. */
 const answerFields = /^(max_tokens|metadata|service_tier|stop_sequences|stream|temperature|top_k|top_p)$/;
 
 export function createAnthropic(

@@ -1,6 +1,7 @@
 /**
- * fal (https://fal.ai/docs/documentation/model-apis/inference/queue): requests of an endpoint (`fal-ai/flux/schnell`) in the
- * provider's queue. It is asked to store as little as possible: neither input nor output in its history, files for an hour.
+ * fal (https://fal.ai/docs/documentation/model-apis/inference/queue): requests to an endpoint (`fal-ai/flux/schnell`) run in
+ * the provider's queue. The provider is asked to store as little as possible: neither input nor output in its history, and
+ * files for an hour.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { isObject, type JsonObject } from "#json";
@@ -48,7 +49,7 @@ const storeLittle = {
   "x-fal-object-lifecycle-preference": JSON.stringify({ expiration_duration_seconds: 3_600 }),
 };
 
-/** A job id here has the endpoint before the provider's request id. Its path has only the endpoint's owner and name. */
+/** Our job ids prefix the provider's request id with the endpoint. The path contains only the endpoint's owner and name. */
 function pathOf(job: string): string {
   const [endpoint = "", requestId = ""] = job.split("/requests/");
   const parts = /^(workflows|comfy)\//.test(endpoint) ? 3 : 2;
@@ -83,7 +84,7 @@ function falFailure(status: number, headers: IncomingHttpHeaders, body: unknown,
   );
 }
 
-/** The meaning of the documented types, which an endpoint may send with any status. */
+/** Statuses for the documented error types, which an endpoint may send with any status. */
 const statuses: Readonly<Record<string, number>> = {
   internal_server_error: 500,
   internal_error: 500,

@@ -1,9 +1,9 @@
 /**
  * Google's Gemini API (https://ai.google.dev/api): generateContent and its stream, countTokens, embeddings by
- * batchEmbedContents, images and speech by generateContent, videos by the Interactions API, the only one that still offers
- * them. The key goes in a header, and only to the operator's address.
+ * batchEmbedContents, images and speech by generateContent, videos by the Interactions API, which alone still offers them.
+ * The key goes in a header, and only to the operator's address.
  *
- * The fields that callers may set (`?`: optional), and what they become. Other fields are not sent.
+ * Fields that callers may set (`?` means optional), and what they are converted to. Other fields are not sent.
  *
  *   images   prompt; image? (upload, or up to 14) -> inlineData; n? -> as many calls; aspect_ratio? and resolution? (512, 1K,
  *            2K, 4K) -> imageConfig; size? (1536x1024) -> the ratio it has, and the resolution nearest to its area;
@@ -12,8 +12,8 @@
  *            image? (upload: the first frame) or reference_images? (up to 6 uploads)
  *   speech   text; voice? (one of the provider's names); the result is a WAV file
  *
- * Usage: {image}, {second}, {character}, as delivered and never more than requested. Answers are untrusted: one has at most
- * 64 MB, an event of a stream 8 MB. Callers see the provider's message only if their request is at fault.
+ * Usage: {image}, {second}, {character}, as delivered and never more than requested. Answers are untrusted: an answer has at
+ * most 64 MB, an event of a stream 8 MB. Callers see the provider's message only if their request is at fault.
  */
 import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
@@ -71,7 +71,7 @@ function bodyOf({ format, body }: TextCall): JsonObject {
   return body;
 }
 
-/** Limit of the provider. */
+/** The provider's limit. */
 const batchSize = 100;
 
 /** The call and its answer have the shape of OpenAI's embeddings. */

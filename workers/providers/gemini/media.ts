@@ -46,10 +46,10 @@ export async function readBase64(files: readonly InputFile[], limitBytes: number
 }
 
 const maxInputImages = 14;
-/** The provider takes 100 MB a request, in base64. */
+/** The provider accepts 100 MB per request, in base64. */
 const inputLimitBytes = 64 * 1024 * 1024;
 
-/** The provider makes one image a call. If some of the calls fail, the others are delivered and charged. */
+/** The provider makes one image per call. If some of the calls fail, the others are delivered and charged. */
 export async function images(client: ProviderClient, call: GenerationCall): Promise<Generated> {
   const json = await requestFor(call);
   const count = typeof call.input.n === "number" ? call.input.n : 1;
@@ -79,13 +79,15 @@ async function requestFor(call: GenerationCall): Promise<JsonObject> {
   };
 }
 
-/** Thoughts are billed too. */
+/** The provider also bills thoughts. */
 const thinkingConfigOf = ({ thinking_level: level }: JsonObject): JsonObject | undefined =>
   typeof level === "string" ? { thinkingLevel: level.toUpperCase() } : undefined;
 
 /** https://ai.google.dev/gemini-api/docs/image-generation. Some models have only the first ten. */
 const ratios = "1:1 2:3 3:2 3:4 4:3 4:5 5:4 9:16 16:9 21:9 1:4 4:1 1:8 8:1".split(" ");
-/** The provider's own sizes differ from their ratios by as much (1184x864 for 4:3), as sides are multiples of 16 or 32. */
+/**
+ * The provider's own sizes deviate this much from their ratios (1184x864 for 4:3), because sides are multiples of 16 or 32.
+ */
 const tolerance = 0.04;
 
 /** Each resolution with the largest area, in pixels, for which it is the nearest; its own area is the same in every ratio. */
@@ -96,12 +98,12 @@ const resolutions = [
   ["4K", Number.POSITIVE_INFINITY],
 ] as const;
 
-/** What `aspect_ratio`, `resolution` and `size` request, in the provider's names; undefined if they are not set. */
+/** The `imageConfig` that `aspect_ratio`, `resolution` and `size` request. Returns undefined if none is set. */
 function imageConfigOf({ aspect_ratio, resolution, size }: JsonObject): JsonObject | undefined {
   const sized = typeof size === "string" ? parseSize(size) : undefined;
   const aspectRatio = aspect_ratio ?? sized?.ratio;
   const requested = resolution ?? sized?.resolution;
-  // The default of all models, and models without other sizes refuse the field.
+  // 1K is the default of all models, and models without other sizes refuse the field.
   const imageSize = requested === "1K" ? undefined : requested;
   return aspectRatio === undefined && imageSize === undefined ? undefined : { aspectRatio, imageSize };
 }
@@ -118,7 +120,7 @@ function parseSize(size: string) {
   return { ratio, resolution: resolutions.find(([, maxPixels]) => width * height <= maxPixels)?.[0] };
 }
 
-/** The provider answers with samples; with a header they are a WAV file. */
+/** The provider answers with raw samples; adding a header makes them a WAV file. */
 export async function speech(client: ProviderClient, call: GenerationCall): Promise<Generated> {
   const text = textIn(call.input, "text");
   const { voice, format } = call.input;
@@ -134,7 +136,10 @@ export async function speech(client: ProviderClient, call: GenerationCall): Prom
   return { output: {}, usage: { character: Array.from(text).length } };
 }
 
-/** `audio/L16;codec=pcm;rate=24000`: 16 bits, one channel, and little-endian, although L16 is big-endian by its definition. */
+/**
+ * The type is `audio/L16;codec=pcm;rate=24000`: 16 bits, one channel and little-endian, although L16 is big-endian by
+ * definition.
+ */
 function wavOf({ mime, bytes }: { readonly mime: string; readonly bytes: Buffer }): Buffer {
   if (/^audio\/(x-)?wav\b/i.test(mime)) return bytes;
   const rate = Number(/;\s*rate=(\d{4,6})\b/i.exec(mime)?.[1]);

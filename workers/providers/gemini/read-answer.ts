@@ -7,7 +7,7 @@ import { type GenerationCall, refusal, UpstreamFailure } from "../provider.ts";
 
 const areCandidates = (value: unknown): value is readonly JsonObject[] => Array.isArray(value) && value.every(isObject);
 
-/** Why a prompt got no answer; undefined where it got one. */
+/** The reason why a prompt got no answer. Returns undefined if it got one. */
 function blockReasonOf({ promptFeedback, candidates }: JsonObject): string | undefined {
   const { blockReason } = isObject(promptFeedback) ? promptFeedback : {};
   const isBlocked = typeof blockReason === "string" && blockReason !== "" && !blockReason.endsWith("UNSPECIFIED");
@@ -27,7 +27,7 @@ export function checkAnswer(answer: JsonObject, clock: Clock): JsonObject {
 const hasEnded = ({ finishReason }: JsonObject): boolean =>
   typeof finishReason === "string" && finishReason !== "" && finishReason !== "FINISH_REASON_UNSPECIFIED";
 
-/** The format has no last event: a stream ends with a candidate's finish reason, or with the block of its prompt. */
+/** The format has no last event: a stream ends with a candidate's finish reason, or when its prompt is blocked. */
 export const streamRules: StreamRules = {
   failure: (event) => (event.error == null ? undefined : event),
   check({ candidates }) {
@@ -43,11 +43,11 @@ export const streamRules: StreamRules = {
 const copies = 4;
 const maxTextCharacters = 500;
 
-/** Finish reasons for which the prompt is at fault, or what the model made of it. */
+/** Finish reasons that blame the prompt, or the content that the model generated from it. */
 const refusals =
   /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII)$|^(LANGUAGE|MODEL_ARMOR|NO_IMAGE|IMAGE_NONE)$/;
 
-/** The first file of that kind that generateContent answers with. Throws the reason if there is none. */
+/** The first file of that kind in generateContent's answer. Throws the reason if there is none. */
 export async function generateInline(
   client: ProviderClient,
   call: GenerationCall,
@@ -88,7 +88,7 @@ function withoutMedia(answer: JsonObject, candidate: JsonObject, parts: readonly
 const explained = (message: string, more: unknown) =>
   refusal(typeof more === "string" && more !== "" ? `${message} ${more.slice(0, maxTextCharacters)}` : message);
 
-/** `models/...`, whether or not the catalog's name of the model has it. */
+/** The model's path, `models/...`; the catalog's name may already have the prefix. */
 export const modelPath = (model: string): string => `models/${model.replace(/^models\//, "")}`;
 
 /** The path of a model's method, below the version. */

@@ -7,7 +7,7 @@ import { runJob } from "../http/run-job.ts";
 import { type Generated, type GenerationCall, refusal, UpstreamFailure } from "../provider.ts";
 import { imagesIn, readBase64, refused, refuseOtherUploads, textIn } from "./media.ts";
 
-/** https://ai.google.dev/api/interactions-api: an interaction in the background is a job. */
+/** A job is a background interaction (https://ai.google.dev/api/interactions-api). */
 export const video = (client: ProviderClient, call: GenerationCall): Promise<Generated> =>
   runJob(client.clock, call, {
     submit: async () => client.sendForJson({ path: "/interactions", json: await requestFor(call) }, call),
@@ -38,7 +38,7 @@ export const video = (client: ProviderClient, call: GenerationCall): Promise<Gen
     async cancel(id, signal) {
       const context = { signal, log: call.log, span: call.span };
       const discard = async ({ body }: Awaited<ReturnType<ProviderClient["send"]>>) => void (await body.return?.());
-      // A job that is over cannot be canceled, but it can be deleted.
+      // A finished job cannot be canceled, but it can be deleted.
       await client.send({ method: "POST", path: `${pathOf(id)}/cancel`, json: {} }, context).then(discard, () => {});
       await client.send({ method: "DELETE", path: pathOf(id) }, context).then(discard);
     },
@@ -116,7 +116,7 @@ function errorIn(interaction: JsonObject, outputs: readonly JsonObject[]): JsonO
 }
 
 const videoLimitBytes = 512 * 1024 * 1024;
-/** A file in the provider's store: its path, below the version. */
+/** Matches the path of a file in the provider's store, below the version. */
 const storedFile = /\/(files\/[\w-]{1,100}):download$/;
 
 async function storeVideo(client: ProviderClient, call: GenerationCall, { uri, data }: JsonObject): Promise<void> {

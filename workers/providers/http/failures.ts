@@ -6,13 +6,13 @@ import { isContextLimit, refusalOf } from "./refusals.ts";
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** gRPC's names of its codes, by number from 0. */
+/** The names of gRPC's codes, indexed by number. */
 const googleCodes = (
   "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED " +
   "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
 ).split(" ");
 
-/** `["body", "messages", 1, "content"]` as `messages[1].content`. */
+/** Formats `["body", "messages", 1, "content"]` as `messages[1].content`. */
 const placeOf = (loc: unknown): string =>
   (Array.isArray(loc) ? loc.slice(0, 20) : [])
     .filter((step, at) => at > 0 || step !== "body")
@@ -37,8 +37,9 @@ const minimaxError = (base: unknown): JsonObject => {
 };
 
 /**
- * Reads `{error: {message, code, param}}` and its variants on compatible servers, the `detail[]` of those that validate by
- * pydantic (Mistral: at the top, or in `message`: https://github.com/mistralai/platform-docs-public/issues/7), and Google's errors
+ * Reads `{error: {message, code, param}}` and its variants on compatible servers; the `detail[]` of servers that validate
+ * with pydantic (Mistral sends it at the top level or in `message`:
+ * https://github.com/mistralai/platform-docs-public/issues/7); and Google's errors
  * (https://cloud.google.com/apis/design/errors, https://ai.google.dev/gemini-api/docs/troubleshooting).
  */
 function readError(body: unknown) {
@@ -67,9 +68,9 @@ function readError(body: unknown) {
     code: [code, type].find((value) => typeof value === "string" || typeof value === "number"),
     type: textOf(type) ?? textOf(status) ?? (typeof code === "number" ? googleCodes[code] : undefined),
     param: textOf(param) ?? place,
-    /** The reason within the type, of Anthropic and Google. */
+    /** The reason within the type, as Anthropic and Google report it. */
     detail: textOf(object(details).error_code) ?? infos.map(({ reason }) => textOf(reason)).find((each) => each),
-    /** Google sends no header for it. */
+    /** Google sends the delay in the body, not in a header. */
     retryAfterMs: seconds >= 0 ? Math.round(seconds * 1000) : undefined,
   };
 }
@@ -94,7 +95,7 @@ export function failureOf(status: number, headers: IncomingHttpHeaders, body: un
   });
 }
 
-/** The failure of an error that has no status: in a stream, in place of an answer, or of a job. */
+/** The failure for an error without a status: in a stream, in place of an answer, or of a job. */
 export function failureInside(body: unknown, clock: Clock): UpstreamFailure {
   const { code, type } = readError(body);
   const status = typeof code === "number" && code >= 100 ? code : (statusOf.get(code) ?? statusOf.get(type) ?? 500);
@@ -106,19 +107,19 @@ const tooLarge = 413;
 /** Anthropic's status for an overload by all of its callers together. */
 const overloaded = 529;
 
-/** The status of an error that has none, by its code or type. */
+/** Maps the code or type of an error without a status to a status. */
 const statusOf: ReadonlyMap<unknown, number> = new Map(
   (
     [
       // OpenAI and compatible servers.
       [400, "invalid_request_error invalid_prompt content_filter content_policy_violation moderation_blocked"],
       [400, "image_generation_user_error video_generation_user_error context_length_exceeded"],
-      // OpenAI, in responses.
+      // OpenAI's responses.
       [400, "bio_policy misalignment_policy_violation image_content_policy_violation"],
       [400, "invalid_image invalid_image_format invalid_base64_image invalid_image_url invalid_image_mode"],
       [400, "image_too_large image_too_small image_parse_error image_file_too_large image_file_not_found"],
       [400, "unsupported_image_media_type empty_image_file failed_to_download_image"],
-      // Google (`invalid_request` is of its interactions), Anthropic (`*_error`), and OpenAI.
+      // Google (`invalid_request` comes from its Interactions API), Anthropic (`*_error`), and OpenAI.
       [400, "invalid_request INVALID_ARGUMENT FAILED_PRECONDITION"],
       // Z.ai (https://docs.z.ai/api-reference/api-code).
       [400, "1210 1211 1212 1213 1214 1215 1261 1301"],
@@ -143,7 +144,7 @@ const defaultRetryMs = 1_000;
 
 /** The operator's account is empty, at its own limit, or closed. Anthropic answers 400 then, as for an invalid request. */
 const accountDetails = /^(\w+_spend_limit_reached|organization_on_hold|cmek_key_(disabled|network_blocked))$/;
-/** Moonshot and Z.ai answer 429. */
+/** Moonshot and Z.ai send these with a 429. */
 const accountCodes = /^(insufficient_quota|billing_hard_limit_reached|exceeded_current_quota_error|11(1\d|2[01]))$/;
 const accountTexts =
   /^(your credit balance is too low|you have reached your specified (\w+ )?api usage limits|this organization has been disabled)/i;
@@ -175,7 +176,7 @@ function kindOf(
   return "misconfigured";
 }
 
-/** `retry-after-ms`, or Retry-After in seconds or as a date; undefined if absent or unreadable. */
+/** Reads `retry-after-ms`, or Retry-After in seconds or as a date. Returns undefined if it is absent or unreadable. */
 function retryAfter(headers: IncomingHttpHeaders, clock: Clock): number | undefined {
   const exact = Number.parseFloat(String(headers["retry-after-ms"]));
   if (exact >= 0) return exact;
@@ -192,7 +193,7 @@ function withoutSecrets(message: string): string {
       .slice(0, 2_000)
       .replace(/\b(sk|org|proj|user|key|acct)[-_][\w*.-]{6,}/g, "$1-...")
       .replace(/\b(AIza|AQ\.|r8_)[\w-]{6,}/g, "$1...")
-      // fal: an id and a secret.
+      // Keys of fal consist of an id and a secret.
       .replace(/\b[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}:[\da-f]{8,}/g, "...")
   );
 }

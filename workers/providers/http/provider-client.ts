@@ -9,9 +9,9 @@ import { errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
 import { parseAnswer, writeRequest } from "./untrusted-json.ts";
 
 export interface ProviderRequest {
-  /** POST with a body, else GET, unless set. */
+  /** Defaults to POST with a body, else to GET. */
   readonly method?: "DELETE" | "POST" | "PUT";
-  /** Below the base address, with its query. */
+  /** The path below the base address, including the query. */
   readonly path: string;
   readonly json?: object;
   readonly form?: { readonly headers: Readonly<Record<string, string>>; readonly parts: readonly Buffer[] };
@@ -20,13 +20,13 @@ export interface ProviderRequest {
 }
 
 interface ProviderEndpoint {
-  /** With or without a path. Set by the operator, so it may be a private address. */
+  /** The address, with or without a path. The operator sets it, so it may be private. */
   readonly baseUrl: string;
   /** Limit of concurrent connections. */
   readonly concurrency: number;
-  /** Sent with every request: the key, and what the provider requires. */
+  /** Headers of every request: the key, and whatever the provider requires. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Reads the provider's errors, where they have a shape of their own. */
+  /** Reads the provider's errors, if their shape is specific to the provider. */
   readonly failureOf?: typeof failureOf;
 }
 
@@ -34,7 +34,7 @@ type CallContext = Pick<UpstreamCall, "signal" | "log" | "span">;
 
 const answerLimitBytes = 64 * 1024 * 1024;
 
-/** A large request is written, encoded and sent in turns of their own. */
+/** Writes and encodes a large request in separate turns of the event loop. */
 async function bytesOf(json: object): Promise<Buffer> {
   const text = writeRequest(json);
   await nextTurnIfLarge(text.length);
@@ -56,7 +56,7 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
   const withQuery = (path: string) =>
     base.search === "" || !path.includes("?") ? path + base.search : `${path}&${base.search.slice(1)}`;
 
-  /** Without a readable body the status alone tells the failure. */
+  /** If the body is unreadable, the status alone determines the failure. */
   const failureFrom = async (answer: HttpAnswer, signal: AbortSignal): Promise<UpstreamFailure> => {
     let body: unknown;
     try {
@@ -70,11 +70,11 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
   /** Rejects unless the status is a success. */
   const send = async (request: ProviderRequest, { signal, log, span: parent }: CallContext): Promise<HttpAnswer> => {
     const { method, path, json, form, accept = "application/json", headers } = request;
-    // As bytes, because the text takes up to twice the memory and would be held until the answer arrives.
+    // Bytes, because text takes up to twice the memory and would be held until the answer arrives.
     const body = json ? await bytesOf(json) : form?.parts;
     const contentHeaders = json ? { "content-type": "application/json" } : form?.headers;
     const verb = method ?? (body ? "POST" : "GET");
-    // Without the query, which may hold a key.
+    // The span omits the query, which may hold a key.
     const span = parent?.child(verb, {
       kind: "client",
       attributes: {
@@ -100,7 +100,7 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
         throw new UpstreamFailure("unavailable", code ?? message, { unreachable: true, cause });
       });
     const upstreamRequestId = answer.headers["x-request-id"] ?? answer.headers["request-id"];
-    // To the head of the answer: its body is a part of the attempt.
+    // The span ends at the head of the answer; reading the body belongs to the attempt.
     span?.set({ "http.response.status_code": answer.status });
     if (answer.status > 399) span?.fail(String(answer.status));
     span?.end();
@@ -111,7 +111,9 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
 
   return {
     send,
-    /** The same, for an answer that is a JSON object. `reserveMemory` is called with the bytes of each part as it arrives. */
+    /**
+     * Like `send`, for an answer that is a JSON object. `reserveMemory` is called with the bytes of each part as it arrives.
+     */
     async sendForJson(
       request: ProviderRequest,
       call: CallContext,
@@ -126,7 +128,7 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
       await nextTurnIfLarge(text.length);
       return parsed;
     },
-    /** The file at an address that an answer names. The key is not sent there. */
+    /** Downloads the file at an address that an answer names. The key is not sent there. */
     download: (url: string, limitBytes: number, signal: AbortSignal): Promise<HttpAnswer> =>
       safeFetch.get({ url, limitBytes, signal }).catch((error: unknown) => throwFailure(error, signal)),
     clock,
@@ -136,7 +138,10 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
   };
 }
 
-/** The address with the version's path, whether or not the operator's has it: providers' own clients take it without. */
+/**
+ * The address with the version's path, which the operator may have omitted: providers' own clients expect the address
+ * without it.
+ */
 export function versioned(baseUrl: string, version: string): string {
   const url = new URL(baseUrl);
   const path = url.pathname.replace(/(?<!\/)\/+$/, "");

@@ -71,9 +71,9 @@ export async function storeAnswer(
     await answer.body.return?.();
     throw new UpstreamFailure("unavailable", "an answer with text where a file is expected");
   }
-  // Its `return` ends a pending read, which that of a generator around it would wait for.
+  // Uses the iterator directly: its `return` ends a pending read, for which a generator around it would wait.
   const source = decompressed(answer)[Symbol.asyncIterator]();
-  // Storage may wrap an error of the source in one of its own, and then the provider's failure would look like storage's.
+  // Storage may wrap the source's error in its own, which would make the provider's failure look like storage's.
   let failure: { readonly error: unknown } | undefined;
   const next = async () => {
     try {
@@ -94,12 +94,12 @@ export async function storeAnswer(
   } catch (error) {
     throwFailure(failure ? failure.error : error, call.signal);
   } finally {
-    // Also if storage never began to read it.
+    // Releases the source even if storage never began to read it.
     await source.return?.();
   }
 }
 
-/** Stores items one after the other; failures count only if none is stored. Resolves with how many were. */
+/** Stores items one after the other; failures count only if none is stored. Resolves with the number stored. */
 export async function storeEach<T>(
   items: readonly T[],
   { log }: GenerationCall,

@@ -6,17 +6,20 @@ import type { ProviderClient, ProviderRequest } from "./provider-client.ts";
 import { decompressed, errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
 import { parseAnswer } from "./untrusted-json.ts";
 
-/** How a format's streams fail and end. */
+/** Rules for how a format's streams fail and end. */
 export interface StreamRules {
-  /** The error body that an event stands for, as `failureInside` reads it; undefined for other events. */
+  /** The error body of an event, as `failureInside` reads it. Returns undefined for other events. */
   readonly failure: (event: JsonObject) => JsonObject | undefined;
   /** Throws for an event that does not follow the format. */
   readonly check?: (event: JsonObject) => void;
-  /** After this event nothing is missing from the answer. */
+  /** Tells whether the answer is complete after this event. */
   readonly ends: (event: JsonObject) => boolean;
-  /** That event is the last: nothing after it is read, and `[DONE]` does not replace it. */
+  /** The event for which `ends` is true is the last: nothing after it is read, and `[DONE]` does not replace it. */
   readonly endsAtOnce?: true;
-  /** Makes the parser of one stream. What it does not give to `parse` is neither failure nor end, and follows the format. */
+  /**
+   * Creates the parser of one stream. Data that it does not pass to `parse` must follow the format and be neither a failure
+   * nor an end.
+   */
   readonly createParser?: (parse: (data: string) => JsonObject) => (data: string) => JsonObject;
 }
 
@@ -65,7 +68,7 @@ export async function* readStream(
   } catch (error) {
     throwFailure(error, signal);
   }
-  // Some servers leave out [DONE], and a server that broke off may end its stream without an error.
+  // Some servers omit [DONE], and a server that fails midway may end its stream without an error.
   if (!finished) throw new UpstreamFailure("unavailable", "the stream ended before its end");
 }
 

@@ -1,7 +1,7 @@
 import { isProviderCode } from "#errors";
 import type { UpstreamFailure } from "../provider.ts";
 
-/** How servers say that prompt and output cap exceed the context, most of them without a code. */
+/** Messages with which servers say that prompt and output cap exceed the context, most of them without a code. */
 const contextTexts = [
   // OpenAI, vLLM, DeepSeek, Fireworks, Mistral, xAI.
   /maximum (context|prompt|input) length/,
@@ -15,7 +15,7 @@ const contextTexts = [
   /tokens[^a-z]{1,8}(max_new_tokens[^a-z]{1,8})?must be <= ?\d/,
 ];
 
-/** Limits of a server, not of the model: other servers of the same model differ in them. */
+/** Limits of a server, not of the model: other servers of the same model may differ. */
 const hostTexts = [
   /\bmax(_completion|_output|_new)?_tokens\b.{0,120}(less than|at most|up to|exceed|<=|too large|range|maximum)/,
   /\bmust be auto\b|\bmust have stream\b|\bunavailable now\b/,
@@ -29,7 +29,7 @@ const hostCodes: readonly unknown[] = [
   "image_too_large",
   "unsupported_parameter",
   "unsupported_value",
-  // The model's fault, not the caller's: another server may get a better answer of it.
+  // The model's fault, not the caller's: another server may get a better answer from it.
   "tool_use_failed",
   "json_validate_failed",
 ];
@@ -41,7 +41,7 @@ const isIn = (texts: readonly RegExp[], message: string): boolean => {
 
 export const isContextLimit = (message: string): boolean => isIn(contextTexts, message);
 
-/** Verdicts on the content: no other server is asked for a better one. */
+/** Verdicts on the content: such a request is not repeated at another server. */
 const policyCodes: readonly unknown[] = [
   "content_policy_violation",
   "content_filter",
@@ -50,7 +50,7 @@ const policyCodes: readonly unknown[] = [
   "image_content_policy_violation",
 ];
 
-/** What a provider's refusal is known by to callers, and whether it is that host's own limit. */
+/** The code of a provider's refusal for callers, and whether the limit is that host's own. */
 export function refusalOf(
   status: number,
   code: unknown,

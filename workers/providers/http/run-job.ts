@@ -2,22 +2,22 @@ import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
 import { type Generated, type GenerationCall, isHandedOver, UpstreamFailure } from "../provider.ts";
 
-/** How a kind of job is run at its provider. A job is represented by the provider's last answer about it. */
+/** The protocol of one kind of provider job. A job is represented by the provider's last answer about it. */
 export interface JobProtocol {
   submit(): Promise<JsonObject>;
   idOf(submitted: JsonObject): unknown;
   /** A poll that fails does not fail the job. */
   poll(id: string, signal: AbortSignal): Promise<JsonObject>;
-  /** The values of a job's `status` while it is queued or runs, and once it is over. */
+  /** The values of a job's `status` while it is queued or runs, and once it has ended. */
   readonly running: readonly unknown[];
   readonly ended: readonly unknown[];
-  /** Stores the files of a job that is over. Throws if it failed. */
+  /** Stores the files of a job that has ended. Throws if it failed. */
   collect(job: JsonObject, id: string): Promise<Generated>;
-  /** As far as the provider supports it. Its outcome is only logged. */
+  /** Cancels the job as far as the provider supports it. The outcome is only logged. */
   cancel(id: string, signal: AbortSignal): Promise<void>;
   /**
-   * Cancels a job in this state if its provider documents that it bills nothing then, and resolves with whether it did.
-   * Absent where no provider says so.
+   * Cancels a job in this state if its provider documents that it bills nothing then. Resolves with whether it did.
+   * Providers that document no such state omit it.
    */
   cancelUnbilled?(job: JsonObject, id: string, signal: AbortSignal): Promise<boolean>;
 }
@@ -31,18 +31,18 @@ const maxRetryAfterMs = 60_000;
 const pollTimeoutMs = 30_000;
 /** A job is assumed to run on for this long while polls fail. */
 const maxFailingMs = 5 * 60_000;
-/** The job has failed after this many refused polls in a row (no such job, no such key). */
+/** A job counts as failed after this many refused polls in a row (no such job, no such key). */
 const maxDenials = 3;
 
 /**
- * Submits a job once and polls it until it is over; another delivery of the call may continue polling. A job that no
+ * Submits a job once and polls it until it ends; another delivery of the call may continue polling. A job that no
  * delivery will continue is canceled. After its caller has disconnected, a job is canceled while that is free, and the call
  * rejects with the reason of `disconnected`; else it runs to its end.
  */
 export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtocol): Promise<Generated> {
   const { signal, disconnected, log } = call;
   const submitted = call.job === undefined ? await jobs.submit() : undefined;
-  // A job takes minutes, and its uploads have been sent.
+  // A job takes minutes, and its uploads have already been sent.
   for (const file of call.uploads.values()) file.release();
   const id = call.job ?? checkedId(jobs.idOf(submitted ?? {}));
   let isCanceled = false;
@@ -65,7 +65,7 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
     for (;;) {
       if (job && jobs.ended.includes(job.status)) return job;
       if (job && !failures && disconnected.aborted) await cancelUnbilled(job);
-      // The job of an earlier delivery may be over already, so its first poll does not wait.
+      // The job of an earlier delivery may already have ended, so its first poll does not wait.
       if (job || failures) {
         await sleepUntil(disconnected, clock, Math.max(pauseMs, failures?.retryAfterMs ?? 0), signal);
         pauseMs = Math.min(maxPauseMs, pauseMs * 1.5);

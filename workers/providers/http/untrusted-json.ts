@@ -2,19 +2,19 @@ import { createJsonScan, unlimitedJson } from "#formats";
 import { isDeeper, isObject } from "#json";
 import { refusal, UpstreamFailure } from "../provider.ts";
 
-/** JSON.parse takes any depth; JSON.stringify and everything else that recurs does not. */
+/** JSON.parse accepts any depth; JSON.stringify and other recursive code do not. */
 const maxDepth = 512;
 
-/** Bound the time for which one answer blocks the event loop. Vectors have a value for each number. */
+/** Bounds the time for which one answer blocks the event loop. Vectors have a value for each number. */
 const answerLimits = { ...unlimitedJson, values: 1_000_000, names: 100_000 };
-/** A shorter text cannot hold too much. */
+/** A shorter text cannot exceed the limits. */
 const scannedCharacters = 250_000;
 
 export function parseAnswer(text: string): Record<string, unknown> {
   try {
     if (text.length > scannedCharacters) createJsonScan(answerLimits).push(Buffer.from(text));
     const value: unknown = JSON.parse(text);
-    // Each level takes two characters at least: short texts, as most events are, need no walk.
+    // Each level takes at least two characters, so short texts, like most events, need no check.
     if (isObject(value) && (text.length <= 2 * maxDepth || !isDeeper(value, maxDepth))) return value;
   } catch {}
   // The text may quote a prompt, so it does not go into the error.

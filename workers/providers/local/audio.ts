@@ -10,7 +10,7 @@ const maxCharacters = 4096;
 const charactersPerSecond = 15;
 const minSeconds = 0.3;
 const sampleRate = 24_000;
-/** Takes a millisecond or two; the event loop gets a turn after each. */
+/** A part takes a millisecond or two; the event loop gets a turn after each part. */
 const partSamples = sampleRate / 4;
 
 const speechInput = z.object({
@@ -65,7 +65,7 @@ async function* tonesOf(characters: readonly string[], perCharacter: number, voi
   }
 }
 
-/** 16-bit samples of a tone within two octaves above the voice's pitch, faded in and out; of silence between words. */
+/** 16-bit samples of a tone within two octaves above the voice's pitch, faded in and out, and of silence between words. */
 function toneOf(character: string, samples: number, pitch: number): Buffer {
   const tone = Buffer.alloc(samples * 2);
   if (!/[\p{L}\p{N}]/u.test(character)) return tone;
@@ -77,7 +77,7 @@ function toneOf(character: string, samples: number, pitch: number): Buffer {
   return tone;
 }
 
-/** The limit of the providers of transcription models. */
+/** The limit that providers of transcription models have. */
 const recordingLimitBytes = 25 * 1024 * 1024;
 
 const transcriptionInput = z.object({
@@ -116,19 +116,19 @@ export async function transcribe(clock: Clock, call: GenerationCall): Promise<Ge
   };
 }
 
-/** Each word takes as long. */
+/** All words get the same duration. */
 function wordsOf(text: string, seconds: number) {
   const words = text.split(" ");
   const at = (index: number) => (seconds * index) / words.length;
   return words.map((word, index) => ({ word, start: at(index), end: at(index + 1) }));
 }
 
-/** One line, for as long as the recording lasts. */
+/** One line that lasts for the whole recording. */
 const subtitles: Readonly<Record<string, (text: string, seconds: number) => string>> = {
   srt: (text, seconds) => `1\n00:00:00,000 --> ${timeOf(seconds).replace(".", ",")}\n${text}\n\n`,
   vtt: (text, seconds) => `WEBVTT\n\n00:00:00.000 --> ${timeOf(seconds)}\n${text}\n\n`,
 };
 
-/** `01:02:03.456`; no recording lasts a day. */
+/** Formats the time as `01:02:03.456`; no recording lasts a day. */
 const timeOf = (seconds: number): string =>
   new Date(Math.min(seconds, 86_399) * 1_000).toISOString().slice("1970-01-01T".length, -1);

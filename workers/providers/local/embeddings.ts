@@ -5,12 +5,12 @@ import { parseRequest } from "./request.ts";
 import { countTokens } from "./tokens.ts";
 
 const defaultDimensions = 256;
-/** At most so many tokens of an input are counted: the context length in the catalog. */
+/** At most this many tokens of an input are counted; this is the context length in the catalog. */
 const contextTokens = 8_192;
 
 const request = z.object({
   model: z.string(),
-  // Checked before the call was admitted: a text or its tokens, or several of either.
+  // The API has already checked that this is a text or its tokens, or several of either.
   input: z.custom<string | readonly number[] | readonly string[] | readonly (readonly number[])[]>(
     (value) => typeof value === "string" || Array.isArray(value),
     "must be a text or its tokens, or several of either",
@@ -42,7 +42,7 @@ export async function embed(body: JsonObject, signal: AbortSignal): Promise<Json
   return { object: "list", data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 
-/** The event loop gets a turn after so many characters. */
+/** The event loop gets a turn after this many characters. */
 const turnCharacters = 64 * 1024;
 
 /** Feature hashing (Weinberger et al., 2009) of words and of the trigrams of "_word_". */
@@ -69,7 +69,7 @@ async function vectorOf(text: string, dimensions: number): Promise<Float32Array<
   return Float32Array.from(sums, (sum) => sum / length);
 }
 
-/** FNV-1a, and the last round of MurmurHash3, by which every bit of the input affects every bit of the result. */
+/** FNV-1a with the last round of MurmurHash3, so that every bit of the input affects every bit of the result. */
 function hashOf(feature: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < feature.length; at++) hash = Math.imul(hash ^ feature.charCodeAt(at), 0x01000193);

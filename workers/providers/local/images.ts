@@ -68,7 +68,7 @@ export async function makeImages(clock: Clock, call: GenerationCall): Promise<Ge
 interface Edited {
   /** Red, green, blue and alpha of each pixel. */
   readonly pixels: Uint8Array;
-  /** Transparent where new content goes. Undefined: new content covers half of every pixel. */
+  /** Transparent where new content goes. If undefined, new content covers half of every pixel. */
   readonly mask: Uint8Array | undefined;
   readonly maskHash: Buffer | undefined;
 }
@@ -97,7 +97,7 @@ async function pixelsOf(call: GenerationCall, { bytes, param }: ImageFile, size:
   return pixels;
 }
 
-/** Stands for an image that is not decoded. */
+/** Stands in for an image that is not decoded. */
 function gradientOf(corners: Buffer, { width, height }: Size): Uint8Array {
   const pixels = new Uint8Array(width * height * 4).fill(255);
   const row = new Uint8Array(width * 3);
@@ -113,7 +113,7 @@ function isTransparent(pixels: Uint8Array): boolean {
   return false;
 }
 
-/** Puts the image that is edited over a row of new content, as opaque as its mask. `from`: the first pixel of the row. */
+/** Blends the edited image over a row of new content, as opaque as its mask. `from` is the first pixel of the row. */
 function blend(row: Uint8Array, { pixels, mask }: Edited, from: number): void {
   for (let x = 0; x < row.length / 3; x++) {
     const at = (from + x) * 4;
@@ -125,7 +125,7 @@ function blend(row: Uint8Array, { pixels, mask }: Edited, from: number): void {
   }
 }
 
-/** Shaded between four colors: red, green and blue of each corner. */
+/** Fills a row with a gradient between four colors: red, green and blue of each corner. */
 function fillGradient(row: Uint8Array, corners: Buffer, width: number, down: number): void {
   for (let channel = 0; channel < 3; channel++) {
     const between = (top: number, bottom: number) =>

@@ -1,12 +1,12 @@
 /**
- * Models inside the worker, without network and without a key, for building and testing a client. The same request gets
- * the same answer, as fast as it can be read.
+ * Models inside the worker, without a network or a key, for building and testing clients. Equal requests get equal
+ * answers, as fast as they can be read.
  *
- * Chat quotes the last user message, and the tool results since its own last turn; it says what it reads of images, recordings, PDFs and
- * text files (media.ts). It calls functions that the last user message names (reply.ts), and the only one that is offered
+ * Chat quotes the last user message, and the tool results since its own last turn; it describes images, recordings, PDFs
+ * and text files (media.ts). It calls functions that the last user message names (reply.ts), and a single offered function
  * once without being named, with arguments made for their schema. It answers `response_format` with an object of the keys
  * that the prompt quotes, or a value that satisfies the schema (schema.ts). `stop`, `n`, `seed` and the output cap work.
- * Tokens are counted exactly, by a rule of its own (tokens.ts): 3 a message, 256 an image or page, 10 a second of audio, and
+ * Tokens are counted exactly, by the local model's own rule (tokens.ts): 3 a message, 256 an image or page, 10 a second of audio, and
  * the text of messages, text files, tools and schema. A prompt longer than the context is refused.
  *
  * A user message that consists of one of these triggers an event:
@@ -27,7 +27,7 @@
  *                  describes): PNG files, each a gradient whose colors follow from the input. The first image is scaled to
  *                  the size and laid over it: where mask (an upload) is opaque, or the image itself if parts of it are
  *                  transparent, else by half. Images are decoded if they are PNG files of 8 or 16 bits a channel, not
- *                  interlaced, up to 16 megapixels; for any other a gradient stands, which follows from its bytes. variation:
+ *                  interlaced, up to 16 megapixels; any other image is replaced by a gradient derived from its bytes. variation:
  *                  the same without a prompt
  *   speech         text (up to 4096 characters), voice (any name: another name, another pitch), format (wav): a WAV file,
  *                  16 bits, mono, 24 kHz, a tone for each letter; 15 characters a second, times speed (0.25 to 4), and
@@ -40,7 +40,7 @@
  *
  * A prompt (or text) that consists of one of these triggers an event:
  *   error:<status>       as above
- *   slow:<ms>            the work takes so long
+ *   slow:<ms>            the work takes that long
  *   deliver:<n>          at most n images, or seconds of the video, are generated and charged
  */
 import { setImmediate } from "node:timers/promises";
@@ -70,7 +70,7 @@ import { makeVideo } from "./video.ts";
 
 const tasks = { images: makeImages, speech: makeSpeech, transcription: transcribe, video: makeVideo };
 
-/** The event loop gets a turn after so many chunks. */
+/** The event loop gets a turn after this many chunks. */
 const turnChunks = 64;
 
 export function createLocal({ clock, counting }: { clock: Clock; counting: Counting }): Provider {

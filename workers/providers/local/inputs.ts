@@ -9,7 +9,7 @@ export function uploadOf({ uploads }: GenerationCall, id: string, field: string,
   throw refusal(`${field}: the upload is of kind ${file.kind}, not ${kinds.join(" or ")}.`, file.param);
 }
 
-/** The limit of the providers of image models. */
+/** The limit that providers of image models have. */
 const imageLimitBytes = 50 * 1024 * 1024;
 
 /** Hashing more of an image would block the event loop. */
@@ -30,7 +30,7 @@ export function hashOf(...parts: readonly (string | Buffer)[]): Buffer {
   return hash.digest();
 }
 
-/** Describes an image: a data URL by its kind, size and bytes, any other by its address. */
+/** Describes an image: a data URL by its kind, size and bytes, any other URL by its address. */
 export function describeImage(url: string, param: string): string {
   if (!/^data:/i.test(url)) return `an image at ${url.slice(0, 200)} (not fetched: this model has no network)`;
   const [head] = /^[^,]*;\s*base64,/i.exec(url) ?? [];

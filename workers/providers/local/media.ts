@@ -9,9 +9,9 @@ export interface ReadMedia {
   readonly sentences: readonly string[];
   /** Tokens of all messages. */
   readonly tokens: number;
-  /** Those of them that are audio. */
+  /** The part of `tokens` that is audio. */
   readonly audioTokens: number;
-  /** Text files, whose tokens are those of their text. */
+  /** The content of text files, whose tokens are those of their text. */
   readonly texts: readonly string[];
 }
 
@@ -62,16 +62,16 @@ async function readPart(part: Part, at: string, isLast: boolean, reading: Readin
   return "file" in part ? readFile(part.file.file_data, `${at}.file.file_data`, isLast, reading) : undefined;
 }
 
-/** Images of earlier messages only count. */
+/** Images of earlier messages are counted but not described. */
 const readImage = (url: string, param: string, isLast: boolean): ReadPart => ({
   sentence: isLast ? `I see ${describeImage(url, param)}.` : "",
   tokens: rules.unknownImage,
 });
 
-/** Assumed of a recording whose length cannot be read: 128 kbit/s. */
+/** Assumed rate of a recording whose length cannot be read: 128 kbit/s. */
 const usualBytesPerSecond = 16_000;
 
-/** `format`: `wav`, `mp3`, or another subtype of audio. */
+/** `format` is `wav`, `mp3`, or another subtype of audio. */
 async function readAudio(base64: string, format: string, { counting, signal }: Reading): Promise<ReadPart> {
   const bytes = Buffer.from(base64, "base64");
   const mime = `audio/${format === "mp3" ? "mpeg" : format}`;

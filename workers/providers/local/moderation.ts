@@ -12,8 +12,8 @@ const request = z.object({
 });
 
 /**
- * Words and phrases by category, as `plain` leaves them. A test model: it shows what an answer looks like and flags what is
- * plainly meant, and nothing more.
+ * Words and phrases by category, as `plain` normalizes them. This is a test model: it shows what an answer looks like, and
+ * flags only obvious cases.
  */
 const phrases = {
   harassment: ["idiot", "moron", "you are worthless", "nobody likes you", "shut up", "loser"],
@@ -31,11 +31,11 @@ const phrases = {
   "violence/graphic": ["blood everywhere", "severed", "guts", "gore", "dismembered"],
 } as const;
 
-/** Lower case, without accents, with letters for the digits that stand for them, and single blanks between words. */
+/** `plain` lowercases, removes accents, replaces digits that stand for letters, and leaves single blanks between words. */
 const letters: Readonly<Record<string, string>> = { "0": "o", "1": "i", "3": "e", "4": "a", "5": "s", "7": "t" };
 const plain = (text: string): string =>
   text
-    // First, because normalizing puts the accents of a letter in order, which takes minutes where a letter has a million.
+    // Accents are removed first: normalizing sorts the accents of a letter, which takes minutes if a letter has a million.
     .replace(/\p{M}/gu, "")
     .normalize("NFKD")
     .replace(/\p{M}/gu, "")
@@ -44,7 +44,7 @@ const plain = (text: string): string =>
     .replace(/(?<=\p{L})[013457]|[013457](?=\p{L})/gu, (digit) => letters[digit] ?? digit)
     .replace(/[^\p{L}\p{N}]+/gu, " ");
 
-/** Every further phrase halves what is missing to 1; two are flagged as one is. */
+/** Every further phrase halves the distance to 1; one phrase is enough to flag. */
 const flaggedFrom = 0.5;
 const scoreOf = (found: number): number => 1 - 0.5 ** Math.min(found, 20);
 
@@ -53,7 +53,7 @@ const pieceCharacters = 8 * 1024;
 /** Longer than any phrase. */
 const overlap = 64;
 
-/** The phrases that a text has. */
+/** The phrases that a text contains. */
 async function phrasesIn(text: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   const all = Object.values(phrases).flat();

@@ -20,7 +20,7 @@ export interface Rows extends Size {
   readonly fill: (row: Uint8Array, y: number) => void;
 }
 
-/** RGB, 8 bits a channel. */
+/** Encodes RGB with 8 bits a channel. */
 export async function encodePng(image: Rows, signal: AbortSignal): Promise<Buffer> {
   const compressed = await pipeline(strips(image), createDeflate(), buffer, { signal });
   return Buffer.concat([
@@ -36,11 +36,11 @@ function chunk(type: string, data: Buffer): readonly Buffer[] {
   return [uint32(data.length), name, data, uint32(crc32(data, crc32(name)))];
 }
 
-/** Takes a few milliseconds to fill; the event loop gets a turn while it is compressed. */
+/** A strip takes a few milliseconds to fill; the event loop gets a turn while it is compressed. */
 const stripPixels = 64 * 1024;
 const filterUp = 2;
 
-/** Rows as PNG stores them: each as the difference to the one above. */
+/** Rows as PNG stores them, each as the difference from the row above. */
 async function* strips({ width, height, fill }: Rows): AsyncGenerator<Buffer> {
   const rows = Math.max(1, Math.floor(stripPixels / width));
   const bytes = width * 3;
@@ -58,11 +58,11 @@ async function* strips({ width, height, fill }: Rows): AsyncGenerator<Buffer> {
   }
 }
 
-/** Larger ones would take seconds to unfilter. */
+/** Larger images would take seconds to unfilter. */
 const maxPixels = 4096 * 4096;
-/** A row is unfiltered at once. */
+/** A row is unfiltered in one turn of the event loop. */
 const maxWidth = 16 * 1024;
-/** Encoders write at least some kilobytes into each. */
+/** Encoders write at least a few kilobytes into each chunk. */
 const maxChunks = 16 * 1024;
 
 /** Indexed by color type. */
@@ -80,7 +80,7 @@ interface Header extends Size {
 }
 
 /**
- * Returns nothing for a file that is not decoded: no PNG, interlaced, with less than 8 bits a channel, or over a limit.
+ * Returns undefined for a file that is not decoded: not a PNG, interlaced, with less than 8 bits a channel, or over a limit.
  */
 export function readPng(file: Buffer): Header | undefined {
   if (!file.subarray(0, 8).equals(signature) || file.length < 33) return undefined;
@@ -105,7 +105,7 @@ export function readPng(file: Buffer): Header | undefined {
   return { width, height, depth, colorType, channels, palette, alphas, data };
 }
 
-/** Red, green, blue and alpha of each pixel, scaled to `to`. Undefined: the file is damaged. */
+/** Red, green, blue and alpha of each pixel, scaled to `to`. Returns undefined if the file is damaged. */
 export async function decodePng(png: Header, to: Size, signal: AbortSignal): Promise<Uint8Array | undefined> {
   const pixels = new Uint8Array(to.width * to.height * 4);
   const step = (png.channels * png.depth) / 8;
@@ -116,7 +116,7 @@ export async function decodePng(png: Header, to: Size, signal: AbortSignal): Pro
   let nextRow = 0;
   const sourceRow = (target: number) => Math.floor(((target + 0.5) * png.height) / to.height);
 
-  /** Takes what is there of the row and its filter byte. */
+  /** The filter byte of the current row; -1 until it has been read. */
   let filter = -1;
   const take = (piece: Buffer): boolean => {
     for (let at = 0; at < piece.length && y < png.height; ) {
@@ -145,7 +145,7 @@ export async function decodePng(png: Header, to: Size, signal: AbortSignal): Pro
       Readable.from(png.data),
       createInflate(),
       async (inflated: AsyncIterable<Buffer>) => {
-        // Inflating ends with the last row, however much would follow.
+        // Inflating stops after the last row, even if more data follows.
         for await (const piece of inflated) if (!take(piece) || y === png.height) return;
       },
       { signal },

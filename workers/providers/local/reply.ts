@@ -6,7 +6,7 @@ import { type ChatRequest, lastUserMessage, type Message, quote, shorten, textOf
 import { fill, type Words, wordsOf } from "./schema.ts";
 import { countTokens, tokenize } from "./tokens.ts";
 
-/** One choice, in the pieces in which it is streamed: one token each. */
+/** One choice, split into the pieces in which it is streamed, one token each. */
 export interface Choice {
   readonly text?: readonly string[];
   readonly calls: readonly { readonly name: string; readonly pieces: readonly string[] }[];
@@ -21,7 +21,7 @@ const readCharacters = 16_384;
 const contextTokens = 131_072;
 const tokensPerMessage = 3;
 
-/** `speech`: the text that a trigger has the model say. */
+/** `speech` is the text that a trigger makes the model say. */
 export async function replyTo(request: ChatRequest, media: ReadMedia, speech: string | undefined) {
   const prompt_tokens = await countPrompt(request, media);
   const n = request.n ?? 1;
@@ -51,9 +51,10 @@ const tokensOf = ({ text = [], calls }: Choice) =>
   calls.reduce((sum, { pieces }) => sum + 1 + pieces.length, text.length);
 
 /**
- * The function that `tool_choice` names; with `required` those that the prompt names, else the first; with `auto` those that
- * the prompt names, unless the last turn has a tool's result. "get_weather" and "get weather" both name `get_weather`. Only
- * the first of them if `parallel_tool_calls` is false. The only function that is offered need not be named the first time.
+ * The functions to call: the one that `tool_choice` names; with `required` those that the prompt names, else the first; with
+ * `auto` those that the prompt names, unless the last turn has a tool's result. "get_weather" and "get weather" both name
+ * `get_weather`. If `parallel_tool_calls` is false, only the first is called. A single offered function need not be named
+ * the first time.
  */
 function toolCalls(request: ChatRequest, prompt: string, words: Words) {
   const { tools, tool_choice: choice, messages } = request;
@@ -126,7 +127,9 @@ function words(request: ChatRequest, media: ReadMedia, prompt: string, index: nu
 const instructing: readonly string[] = ["system", "developer"];
 const maxKeys = 100;
 
-/** The keys that the instructions quote: those of an example in JSON, else all quoted words where they speak of keys. */
+/**
+ * The keys that the instructions quote: those of an example in JSON, else all quoted words if the instructions mention keys.
+ */
 function quotedKeys(request: ChatRequest): readonly string[] {
   const last = lastUserMessage(request);
   const read = request.messages.filter((message) => message === last || instructing.includes(message.role));
@@ -143,11 +146,11 @@ function quotedKeys(request: ChatRequest): readonly string[] {
 
 const lastAnswer = (messages: readonly Message[]) => messages.findLastIndex(({ role }) => role === "assistant");
 
-/** The results since the model's last turn, which messages of the user may follow. */
+/** The tool results since the model's last turn; user messages may follow them. */
 const resultsOf = (messages: readonly Message[]) =>
   messages.slice(lastAnswer(messages) + 1).filter(({ role }) => role === "tool");
 
-/** The results since the model's last turn, quoted. */
+/** The tool results since the model's last turn, quoted. */
 function toolResults(messages: readonly Message[]): string[] {
   const asked = messages[lastAnswer(messages)]?.tool_calls ?? [];
   const names = new Map<unknown, string | undefined>(asked.map((call) => [call.id, call.function?.name]));

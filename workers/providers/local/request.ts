@@ -101,7 +101,7 @@ const maxTokens = 100_000;
 
 /**
  * The effects of a message or prompt that consists of a trigger. Calls ignore those that do not concern them. Throws the
- * error that `error:<status>` requests. `param`: the field with the text.
+ * error that `error:<status>` requests. `param` is the field with the text.
  */
 export function triggerOf(text: string, param: string) {
   const [, kind, digits] = /^(error|slow|stream-error|tokens|deliver):(\d{1,9})$/.exec(text) ?? [];
@@ -109,13 +109,13 @@ export function triggerOf(text: string, param: string) {
   if (kind === "error")
     throw errors[count]?.(param) ?? refusal(`error: takes one of ${Object.keys(errors).join(", ")}.`, param);
   return {
-    /** Before the first token, or until the files are there. */
+    /** Delay of the first token, or of the files. */
     delayMs: kind === "slow" ? Math.min(count, maxDelayMs) : undefined,
-    /** Ends the stream after so many chunks, and fails a JSON answer. */
+    /** Ends the stream after this many chunks, and fails a JSON answer. */
     breakAfterChunks: kind === "stream-error" ? count : undefined,
     /** The text that the model says. */
     speech: kind === "tokens" ? "token ".repeat(Math.min(count, maxTokens)).trimEnd() : undefined,
-    /** At most so many images, or seconds of video. */
+    /** Maximum number of images, or of seconds of video. */
     deliver: kind === "deliver" ? count : undefined,
   };
 }

@@ -14,9 +14,9 @@ const request = z.object({
   max_tokens_per_doc: z.int().positive().nullish(),
 });
 
-/** At most so many tokens of a document are read. */
+/** At most this many tokens of a document are read. */
 const contextTokens = 4_096;
-/** Cohere counts so (https://docs.cohere.com/docs/how-does-cohere-pricing-work). */
+/** Cohere counts this way (https://docs.cohere.com/docs/how-does-cohere-pricing-work). */
 const chunkTokens = 500;
 const searchDocuments = 100;
 
@@ -58,7 +58,7 @@ function countWords(text: string): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** The usual parameters: how soon repetition counts less, and how much length does. */
+/** The usual parameters of BM25: the saturation of repeated words, and the weight of a document's length. */
 const saturation = 1.2;
 const lengthWeight = 0.75;
 

@@ -8,9 +8,9 @@ import { refusal } from "../provider.ts";
 const maxSteps = 50_000;
 
 /**
- * A value that satisfies a JSON schema; throws 400 naming `param` for one that takes too many steps. Supports the schemas of
- * tools and structured outputs (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas) and more, but not `pattern`, `not` and
- * conditions. Strings and numbers come from the prompt where they fit.
+ * A value that satisfies a JSON schema. Throws 400 naming `param` for a schema that takes too many steps. Supports the
+ * schemas of tools and structured outputs (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas) and
+ * more, but not `pattern`, `not` and conditions. Strings and numbers come from the prompt where they fit.
  */
 export function fill(schema: unknown, words: Words, param: string): unknown {
   return value(schema, { root: schema, words, param, name: "value", depth: 0, budget: { values: 5_000 } });
@@ -49,7 +49,7 @@ function value(schema: unknown, place: Place): unknown {
   return generators.get(typeOf(schema))?.(schema, deeper) ?? null;
 }
 
-/** JSON schema has seven. */
+/** JSON Schema has seven types. */
 const maxTypes = 7;
 
 function typeOf(schema: JsonObject): unknown {
@@ -160,7 +160,7 @@ const generators = new Map<unknown, (schema: JsonObject, place: Place) => unknow
   ["boolean", () => true],
 ]);
 
-/** The schema that a reference points to; any other schema itself. */
+/** Resolves a reference; returns any other schema unchanged. */
 function resolved(schema: unknown, place: Place): unknown {
   if (!isObject(schema) || typeof schema.$ref !== "string") return schema;
   if (!schema.$ref.startsWith("#")) return {};
@@ -194,7 +194,7 @@ export function wordsOf(prompt: string) {
   return {
     /** The steps that remain for schemas. */
     steps: maxSteps,
-    /** The cost of looking for one value of an enum in the prompt. */
+    /** The cost of searching the prompt for one enum value. */
     searchSteps: Math.ceil((lower.length + 1) / 1_024),
     numberCount: () => numbers.length,
     text: () => texts.shift(),

@@ -71,8 +71,8 @@ const containers: ReadonlySet<string> = new Set(["moov", "trak", "mdia", "minf",
 type Change = (content: Buffer, times: number, seed: number) => Buffer;
 
 /**
- * The boxes of a clip (ISO/IEC 14496-12) for a movie that shows it several times. A clip is an MP4 file of one second: one
- * track, whose frames are one chunk, of which the first is a key frame.
+ * Rewrites the boxes of a clip (ISO/IEC 14496-12) into a movie that repeats it. A clip is an MP4 file of one second with one
+ * track, whose frames form one chunk and start with a key frame.
  */
 function repeated(boxes: Buffer, times: number, seed: number): Buffer {
   const parts: Buffer[] = [];
@@ -87,7 +87,7 @@ function repeated(boxes: Buffer, times: number, seed: number): Buffer {
   return Buffer.concat(parts);
 }
 
-/** The field at the offset, changed. */
+/** Changes the field at the offset. */
 const field =
   (offset: number, next: (value: number, times: number) => number): Change =>
   (content, times) => {
@@ -99,7 +99,7 @@ const multiplied = (offset: number) => field(offset, (value, times) => value * t
 const copies = (bytes: Buffer, times: number) => Buffer.concat(Array.from({ length: times }, () => bytes));
 
 const framesPerSecond = 24;
-/** The bytes by which one more second makes the tables longer: the size of each frame, and the number of the key frame. */
+/** Bytes that each further second adds to the tables: the size of each frame, and the number of the key frame. */
 const secondBytes = 4 * (framesPerSecond + 1);
 
 const changes: Readonly<Record<string, Change>> = {
@@ -120,6 +120,6 @@ const changes: Readonly<Record<string, Change>> = {
     Buffer.concat([multiplied(8)(content.subarray(0, 12), times, 0), copies(content.subarray(12), times)]),
   stco: field(8, (offset, times) => offset + (times - 1) * secondBytes),
   mdat: copies,
-  // Players skip it: it tells videos of different prompts apart.
+  // Players skip this box; it makes videos of different prompts differ.
   free: (_content, _times, seed) => uint32(seed),
 };

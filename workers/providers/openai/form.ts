@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { JsonObject } from "#json";
 import { type InputFile, refusal } from "../provider.ts";
 
-/** All of them are in memory until they are sent. */
+/** All files of a request are in memory until they are sent. */
 const filesLimitBytes = 128 * 1024 * 1024;
 
 /**
@@ -47,9 +47,9 @@ export async function formOf(
 }
 
 interface Entry {
-  /** In the form. */
+  /** The name in the form. */
   readonly name: string;
-  /** Of the input. */
+  /** The field of the input. */
   readonly field: string;
   readonly text: string;
 }
@@ -62,7 +62,7 @@ function* entriesOf(field: string, name: string, value: unknown): Generator<Entr
   else yield { name, field, text: String(value as string | number | boolean) };
 }
 
-/** As browsers escape it, because the caller chose the name. */
+/** Escapes like browsers do, because the caller chose the name. */
 const escaped = (name: string) => name.replace(/[\r\n"]/g, (character) => encodeURIComponent(character));
 
 /** Providers detect the format of a recording by its file name. */

@@ -1,9 +1,9 @@
 /**
  * Any OpenAI-compatible server (https://platform.openai.com/docs/api-reference): chat completions, responses where the
- * catalog says so, embeddings, moderations, rerank (Cohere's and Jina's), images and their edits, speech, transcriptions, videos. Bodies of text calls are sent unchanged,
- * but for the option that makes a stream report its usage; media.ts has the calls that generate or read files. Answers are
- * untrusted: one has at most 64 MB (with images 128 MB), an event of a stream 8 MB, and redirects are not followed. Callers see
- * the provider's message only if their request is at fault.
+ * catalog says so, embeddings, moderations, rerank (Cohere's and Jina's), images and their edits, speech, transcriptions,
+ * videos. Bodies of text calls are sent unchanged, except for the option that makes a stream report its usage; media.ts has
+ * the calls that generate or read files. Answers are untrusted: an answer has at most 64 MB (with images 128 MB), an event
+ * of a stream 8 MB, and redirects are not followed. Callers see the provider's message only if their request is at fault.
  */
 import type { Format } from "#formats";
 import { isObject, type JsonObject } from "#json";
@@ -35,7 +35,7 @@ export function createOpenai(target: UpstreamEndpoint, { clock }: { clock: Clock
   ) => {
     const answer = await client.sendForJson({ path, json: body }, call);
     const list = answer[field];
-    // A failed response has status 200 and a list, too.
+    // A failed response also has status 200 and a list.
     const failure = field === "output" ? responsesFailure(answer) : undefined;
     if (failure) throw failureInside({ error: failure }, clock);
     if (Array.isArray(list) && list.every(isObject)) return answer;

@@ -2,7 +2,7 @@ import { byteLength, type JsonObject, list, number, object } from "#json";
 import { callDelta, callTracker } from "../../conversion/index.ts";
 import { UpstreamFailure } from "../provider.ts";
 
-/** As of a whole answer. */
+/** The same limit as for a whole answer. */
 const limitBytes = 64 * 1024 * 1024;
 
 const texts = ["content", "reasoning_content", "reasoning", "refusal"] as const;
@@ -38,7 +38,7 @@ const addTo = (named: Named, { name, args }: Named): void => {
   named.args += args;
 };
 
-/** Returns how many bytes were added. */
+/** Returns the number of bytes added. */
 function add(choice: Choice, { delta, logprobs, finish_reason }: JsonObject): number {
   const given = object(delta);
   let bytes = 0;
@@ -84,7 +84,7 @@ const messageOf = ({ texts, details, calls, functionCall }: Choice): JsonObject 
   }),
 });
 
-/** The whole answer that the chunks of a stream make up. */
+/** Joins the chunks of a stream into a whole answer. */
 export async function joinStream(stream: AsyncIterable<readonly JsonObject[]>): Promise<JsonObject> {
   let last: JsonObject = {};
   let usage: unknown;

@@ -5,7 +5,7 @@ import { UpstreamFailure } from "../provider.ts";
 const answerLimitBytes = 128 * 1024 * 1024;
 const maxOutlineCharacters = 4 * 1024 * 1024;
 
-/** Never matches inside a JSON string, where every quote has a backslash before it. */
+/** This never matches inside a JSON string, where a backslash precedes every quote. */
 const marker = /"b64_json"\s*:\s*"/g;
 const markerLength = 256;
 
@@ -55,7 +55,7 @@ export async function readImages(
     if (bytes > answerLimitBytes || outline.length > maxOutlineCharacters)
       throw new UpstreamFailure("unavailable", "an answer that is too large");
     hold(part.length);
-    // One character a byte, so that UTF-8 split over two parts is whole again at the end.
+    // Latin-1 maps each byte to one character, so UTF-8 split over two parts is whole again at the end.
     read(part.toString("latin1"));
   }
   return { answer: parseAnswer(Buffer.from(outline, "latin1").toString("utf8")), images };

@@ -1,9 +1,9 @@
 /**
- * What replicate and fal have in common: they run models of many vendors, each with its own input and output, as jobs that
- * are polled. The input goes to the model unchanged, but for `n` and `size` of the images route, which get the provider's
- * names; an upload goes as a link, or as its bytes if it is small. Files that an output names are stored, and the rest of it
- * goes to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription `minute`; music, which
- * providers sell by the piece or by started minutes, `request`.
+ * Shared by Replicate and fal: they run models of many vendors, each with its own input and output, as jobs that are polled.
+ * The input is passed to the model unchanged, except for `n` and `size` of the images route, which get the provider's names;
+ * an upload is passed as a link, or as its bytes if it is small. Files that an output names are stored, and the rest of the
+ * output is passed to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription
+ * `minute`; music, which providers sell by the piece or by started minutes, `request`.
  */
 import type { JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
@@ -17,15 +17,15 @@ import { charactersOf, fetchWithRetry, type JobOutput, recordedSeconds, storeOut
 export interface Host extends Pick<JobProtocol, "running" | "ended"> {
   readonly rules: InputRules;
   submit(model: string, input: JsonObject): ProviderRequest;
-  /** What another worker needs to continue the job. */
+  /** The id with which another worker can continue the job. */
   idOf(model: string, submitted: JsonObject): string | undefined;
   poll(id: string): ProviderRequest;
-  /** Throws if the job failed. `send` fetches more of it. */
+  /** Throws if the job failed. `send` makes further requests for the output. */
   outputOf(job: JsonObject, id: string, send: (request: ProviderRequest) => Promise<JsonObject>): Promise<JobOutput>;
   cancel(id: string): ProviderRequest;
-  /** Work has not begun: a job that is canceled in this state is not billed. */
+  /** Tells whether work is still to begin: a job that is canceled in this state is not billed. */
   isWaiting(job: JsonObject): boolean;
-  /** Whether the answer to the cancellation says that work had still not begun. */
+  /** Tells whether the answer to the cancellation confirms that work had not begun. */
   isUnbilled(canceled: JsonObject): boolean;
 }
 
@@ -40,7 +40,7 @@ export function createPredictionApi(host: Host, client: ProviderClient, clock: C
     const recorded = () => (seconds ??= recordedSeconds(call));
     return runJob(clock, call, {
       async submit() {
-        // What cannot be counted must be refused before it costs anything.
+        // Refuse anything that cannot be counted before it costs money.
         if (call.task === "speech") charactersOf(call.input);
         if (call.task === "transcription") await recorded();
         const input = await prepareInput(call, host.rules);
@@ -91,9 +91,9 @@ function inCallersNames(error: unknown, { task, input }: GenerationCall): unknow
 }
 
 export interface InputRules {
-  /** Limit of the uploads that are sent inside one request, where storage cannot be reached from outside. */
+  /** Limit of the uploads that are sent inside one request, if storage cannot be reached from outside. */
   readonly inlineLimitBytes: number;
-  /** Where the operator's key opens what is stored at the provider: it may be another tenant's. */
+  /** Hosts where the operator's key opens stored files, which may be another tenant's. */
   readonly privateHosts: RegExp;
   /** The input with `n` and `size` of the images route under this provider's names. */
   rename(input: JsonObject): JsonObject;
@@ -102,7 +102,10 @@ export interface InputRules {
 const isPrivate = (text: string, privateHosts: RegExp): boolean =>
   (privateHosts.test(text) && hasAddress(text, privateHosts)) || privateHosts.test(URL.parse(text)?.hostname ?? "");
 
-/** Anywhere in a text: two slashes of either kind, then a host before the next slash, as any URL parser may read it. */
+/**
+ * Finds an address anywhere in a text: two slashes of either kind, then a host before the next slash, as any URL parser may
+ * read it.
+ */
 function hasAddress(text: string, hosts: RegExp): boolean {
   let at = 0;
   return text.split(/[\s/]/).some((segment) => {
@@ -114,7 +117,7 @@ function hasAddress(text: string, hosts: RegExp): boolean {
   });
 }
 
-/** The input as the provider takes it, each upload by a link or as a data URL. */
+/** The input for the provider, with each upload as a link or a data URL. */
 async function prepareInput({ task, input, uploads }: GenerationCall, rules: InputRules): Promise<JsonObject> {
   const { response_format: _, stream: __, partial_images: ___, ...fields } = input;
   const given = task === "images" ? rules.rename(fields) : input;

@@ -6,10 +6,9 @@ import { retryDownload, storeAnswer, storeEach, throwFailure } from "../http/rea
 import { fieldsIn } from "../http/untrusted-json.ts";
 import { type Generated, type GenerationCall, refusal, UpstreamFailure } from "../provider.ts";
 
-/** The output of a job. */
 export interface JobOutput {
   readonly output: unknown;
-  /** The length that the provider bills, where it reports it. */
+  /** The length that the provider bills, if it reports it. */
   readonly seconds?: number | undefined;
 }
 
@@ -69,7 +68,7 @@ export function charactersOf(input: JsonObject): number {
 
 const countFields = ["n", "num_images", "num_outputs", "max_images", "number_of_images", "batch_size"];
 
-/** Images beyond the requested number are not charged; those that the provider's filter blackened are not delivered. */
+/** Images beyond the requested number are not charged; images that the provider's filter blacked out are not delivered. */
 function storeImages(
   client: ProviderClient,
   call: GenerationCall,
@@ -86,7 +85,7 @@ function storeImages(
   });
 }
 
-/** A job's answer or file: failures of the request itself are not repeated. */
+/** Fetches a job's answer or file; failures of the request itself are not retried. */
 export const fetchWithRetry = <T>(client: ProviderClient, call: GenerationCall, fetch: () => Promise<T>): Promise<T> =>
   retryDownload(client, call, fetch, ({ kind }) => kind !== "refused" && kind !== "misconfigured");
 
@@ -125,7 +124,7 @@ function readDataUrl(url: string): { bytes: Buffer; mime: string } {
   return { bytes, mime };
 }
 
-/** `8`, `"8"` and `"8s"`. */
+/** Accepts `8`, `"8"` and `"8s"`. */
 function parseSeconds(value: unknown): number | undefined {
   const count = typeof value === "string" ? Number(/^(\d+(\.\d+)?)s?$/.exec(value)?.[1]) : value;
   return typeof count === "number" && Number.isFinite(count) && count > 0 ? count : undefined;
@@ -139,7 +138,7 @@ const inputFields = ["duration", "seconds", "duration_seconds", "seconds_total",
 const requestedSeconds = (input: JsonObject): number | undefined =>
   firstSeconds(inputFields.map((field) => input[field]));
 
-/** The length that the output reports; what it says of the file itself comes first. */
+/** The length that the output reports; fields of the file itself take precedence. */
 const reportedSeconds = (rest: JsonObject, about: JsonObject = {}): number | undefined =>
   firstSeconds([
     about.duration,
@@ -169,7 +168,7 @@ export async function recordedSeconds({ uploads, input, secondsOf }: GenerationC
 interface NamedFile {
   /** An http, https or data URL. */
   readonly url: string;
-  /** What the output says of the file. */
+  /** Fields of the output that describe the file. */
   readonly about: JsonObject;
 }
 
@@ -178,7 +177,7 @@ const maxFiles = 64;
 const maxRestCharacters = 8 * 1024 * 1024;
 
 const fileFields = ["width", "height", "duration", "fps"];
-/** These fields hold text, even where it looks like a URL. */
+/** These fields hold text, even if it looks like a URL. */
 const textNames = /text|prompt|transcript|lyrics/i;
 
 /**

@@ -56,7 +56,7 @@ function secondsBilled({ metrics }: JsonObject): number | undefined {
   return [video, audio].find((seconds): seconds is number => typeof seconds === "number" && seconds > 0);
 }
 
-/** `{title, detail, status, invalid_fields: [{type, field, description}], retry_after}` */
+/** Errors have the shape `{title, detail, status, invalid_fields: [{type, field, description}], retry_after}`. */
 function replicateFailure(status: number, headers: IncomingHttpHeaders, body: unknown, clock: Clock): UpstreamFailure {
   const { title, detail, invalid_fields, retry_after } = isObject(body) ? body : {};
   const fields = Array.isArray(invalid_fields) ? invalid_fields.filter(isObject) : [];
@@ -101,7 +101,7 @@ const errors: readonly (readonly [text: RegExp, status: number])[] = [
 
 /** The text may be the log of the whole prediction. */
 const maxErrorCharacters = 2_000;
-/** At the beginning and at the end of it: searching more blocks the event loop. */
+/** Only the beginning and the end are searched: searching more would block the event loop. */
 const searchedCharacters = 16 * 1024;
 
 function withoutQuery(word: string): string {
