@@ -3,7 +3,7 @@ import { type Metrics, upstreamStates } from "#platform/metrics";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import type { AttemptObserver, Upstreams } from "./upstreams/index.ts";
 
-/** Measures attempts at upstreams. All labels are names from the catalog. */
+/** Measures attempts at upstreams. The upstream and model labels come from the catalog, so they are bounded. */
 export function createAttemptObserver(metrics: Metrics): AttemptObserver {
   const count = metrics.counter("inference_upstream_attempts_total");
   const observeDuration = metrics.histogram("inference_upstream_attempt_seconds");

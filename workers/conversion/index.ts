@@ -6,12 +6,16 @@
  */
 import { invalidValue, ServiceError } from "#errors";
 import type { Format } from "#formats";
-import type { JsonObject } from "#json";
+import { type JsonObject, list, object } from "#json";
 import { limitCacheControl } from "./cache-control.ts";
 import { chatConverter, toUpstream } from "./chat/index.ts";
+import { RepeatedChunk } from "./chat/repeated-chunk.ts";
 import { type ConvertedRequest, type FormatConverter, ignoredParams, type UpstreamTarget } from "./converter.ts";
+import { mapFinishReasonToChat as fromGemini } from "./gemini/convert-response-to-chat.ts";
 import { geminiConverter } from "./gemini/index.ts";
+import { mapStopReason } from "./messages/convert-response-to-chat.ts";
 import { messagesConverter } from "./messages/index.ts";
+import { mapFinishReasonToChat as fromResponses } from "./responses/convert-response-to-chat.ts";
 import { responsesConverter } from "./responses/index.ts";
 
 export { limitCacheControl } from "./cache-control.ts";
@@ -27,7 +31,6 @@ export {
   type StreamWriter,
   type TokenEstimate,
 } from "./converter.ts";
-export { finishReasonReader } from "./finish-reason.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
 export { responsesFailure } from "./responses/index.ts";
 export { callDelta, callTracker } from "./tool-calls.ts";
@@ -80,4 +83,34 @@ export function convertRequest(
   } catch (error) {
     throw withCallerFields(error, caller.callerFields);
   }
+}
+
+/** Reads why a provider's first choice ended, from its whole answer or its events, as a finish reason of chat. */
+export function finishReasonReader(format: Format) {
+  let hasCalls = false;
+
+  function reasonIn(item: JsonObject): unknown {
+    if (format === "chat") {
+      const choices = list(item["choices"]);
+      return (choices.find(({ index }) => index === 0) ?? choices[0])?.["finish_reason"];
+    }
+    if (format === "messages") return mapStopReason(object(item["delta"] ?? item))["finish_reason"];
+    if (format === "responses") {
+      const response = object(item["response"] ?? item);
+      if (response["status"] !== "completed" && response["status"] !== "incomplete") return undefined;
+      return fromResponses(
+        response,
+        list(response["output"]).some(({ type }) => type === "function_call" || type === "custom_tool_call"),
+      );
+    }
+    const [candidate = {}] = list(item["candidates"]);
+    hasCalls ||= list(object(candidate["content"])["parts"]).some((part) => "functionCall" in part);
+    return fromGemini(candidate, hasCalls)["finish_reason"];
+  }
+
+  return (item: JsonObject): string | undefined => {
+    // A repeated chunk is not the last one.
+    const reason = item instanceof RepeatedChunk ? undefined : reasonIn(item);
+    return typeof reason === "string" && reason !== "" ? reason.slice(0, 40) : undefined;
+  };
 }

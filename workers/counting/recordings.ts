@@ -15,7 +15,7 @@ const options = {
 };
 
 export interface RecordingTask {
-  /** Shared memory, so the file is not copied to the thread. */
+  /** Shared memory, so that posting it to the thread does not copy it. */
   readonly bytes: Uint8Array;
   readonly mime: string;
 }

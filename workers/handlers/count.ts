@@ -39,8 +39,8 @@ export async function countInput(call: CallContext): Promise<{ readonly tokens: 
 
 /**
  * A document can hold more pages and text than its size suggests, and would then cost more than the hold. Keeps only the
- * models whose hold covers the document, by the rules of each model's provider. Throws a 400 naming the document if none is
- * left, before any provider is called.
+ * models for which the hold covers the document, by the rules of each model's provider. Throws a 400 naming the document if
+ * none is left, before any provider is called.
  */
 export async function withoutDenseFiles(call: CallContext): Promise<CallContext> {
   const { fileBound } = call.payload;

@@ -11,7 +11,7 @@ import { streamSpeech } from "./speech.ts";
 /** One minute of the best video that providers sell takes a few hundred megabytes. */
 const maxFileBytes = 512 * 1024 * 1024;
 const maxInlineImageBytes = 64 * 1024 * 1024;
-/** Typical size of an image; this much memory is reserved for each before a provider is called. */
+/** Typical size of an image; memory for it is reserved before a provider is called. */
 const usualImageBytes = 2 * 1024 * 1024;
 /** Only two of the image, its base64 and the answer's text are in memory at the same time. */
 const inlineImageCopies = 3;

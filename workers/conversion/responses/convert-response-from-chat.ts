@@ -1,13 +1,12 @@
 import type { ServiceError } from "#errors";
 import { errorEvent } from "#formats";
-import { count, type JsonObject, list, object, text } from "#json";
+import { count, isSet, type JsonObject, list, object, text } from "#json";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";
 import { opaqueDetails } from "../reasoning-state.ts";
 import { tokenUsage } from "../usage.ts";
-import { logprobsFromChat } from "./output-items.ts";
-import { responseSettings } from "./response-settings.ts";
+import { logprobsFromChat, responseId } from "./output-items.ts";
 import { numberedEvents, streamOutput } from "./stream-output.ts";
 
 const incompleteReasons: ReadonlyMap<unknown, string> = new Map([
@@ -45,6 +44,54 @@ export function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): J
     output_tokens_details: { reasoning_tokens: count(reasoning_tokens) },
     total_tokens: input + output,
     ...(cost !== undefined && { cost_usd: cost }),
+  };
+}
+
+/** Functions are echoed with all of their fields. `strict` defaults to false, because nothing is known about the model. */
+function echoTool(tool: JsonObject): JsonObject {
+  if (tool["type"] === "namespace") return { ...tool, tools: list(tool["tools"]).map(echoTool) };
+  if (tool["type"] !== "function") return tool;
+  return {
+    ...tool,
+    description: tool["description"] ?? null,
+    parameters: tool["parameters"] ?? null,
+    strict: tool["strict"] ?? false,
+  };
+}
+
+/** The constant fields of a response: the settings of the request, or the format's defaults. */
+function responseSettings(request: JsonObject, identity: ResponseIdentity): JsonObject {
+  const setting = (field: string, defaultValue: unknown) => (isSet(request[field]) ? request[field] : defaultValue);
+  const { effort, summary } = object(request["reasoning"]);
+  const { format, ...textFields } = object(request["text"]);
+  return {
+    id: responseId(identity),
+    object: "response",
+    created_at: identity.created,
+    access_programs: null,
+    background: false,
+    frequency_penalty: setting("frequency_penalty", 0),
+    instructions: setting("instructions", null),
+    max_output_tokens: setting("max_output_tokens", null),
+    max_tool_calls: setting("max_tool_calls", null),
+    metadata: setting("metadata", {}),
+    model: identity.model,
+    parallel_tool_calls: setting("parallel_tool_calls", true),
+    presence_penalty: setting("presence_penalty", 0),
+    previous_response_id: identity.state?.previousResponseId ?? null,
+    prompt_cache_key: setting("prompt_cache_key", null),
+    reasoning: { effort: effort ?? null, summary: summary ?? null },
+    safety_identifier: setting("safety_identifier", null),
+    service_tier: request["service_tier"] === "auto" ? "default" : setting("service_tier", "default"),
+    store: false,
+    temperature: setting("temperature", 1),
+    text: { format: format ?? { type: "text" }, ...textFields },
+    tool_choice: setting("tool_choice", "auto"),
+    tools: list(request["tools"]).map(echoTool),
+    top_logprobs: setting("top_logprobs", 0),
+    top_p: setting("top_p", 1),
+    truncation: setting("truncation", "disabled"),
+    user: setting("user", null),
   };
 }
 
