@@ -37,7 +37,6 @@ export interface ResolvedUpload {
   readonly base64: string;
 }
 
-/** Writes one stream to the caller. */
 export interface StreamWriter {
   /** The events for one item (a chat chunk, or a native event); "" if there are none. */
   write(item: JsonObject): string;
@@ -115,7 +114,6 @@ export interface FormatConverter {
     prepare(request: JsonObject, target: UpstreamTarget, ignored?: IgnoredParams): JsonObject;
     /** A step of `prepare`: removes the reasoning state of models of other formats, which the provider refuses. */
     withoutForeignState?(request: JsonObject, model: string): JsonObject;
-    /** The answer with the model of `identity`. */
     finish(answer: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject;
     /** Usage of an answer in chat shape, for billing. */
     usage(answer: JsonObject): unknown;

@@ -15,7 +15,6 @@ interface Deps {
 /** One page has 1,000 accounts; a run ends long before the next one starts. */
 const pagesInARun = 20;
 
-/** Counts stored documents for metrics. */
 export async function countStored({ money, files, payments, gathered, clock }: Deps): Promise<void> {
   const [holds, { uploads, dueSince }, buybacks] = await Promise.all([
     money.openHolds(),

@@ -48,7 +48,6 @@ function lifeOf({ clock }: CallContext, files: readonly StoredFile[] = []) {
   return { createdAt, expiresAt: createdAt + dayMs };
 }
 
-/** Destination of generated files. */
 interface FileSink<T> {
   store(body: Buffer | AsyncIterable<Buffer>, about: JsonObject, signal: AbortSignal): Promise<T>;
   discard(files: readonly T[]): Promise<void>;

@@ -20,7 +20,6 @@ export async function prepare(call: CallContext, parsed: MediaInput, memory: Byt
   const uploads = await files.uploads.resolve(payload.account, parsed.uploads, signal);
   let isResumable = job !== undefined;
 
-  /** Passes generated files to `store`. */
   const ask = async (
     { upstream, model }: Candidate,
     signal: AbortSignal,

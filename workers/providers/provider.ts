@@ -14,7 +14,6 @@ export interface UpstreamEndpoint extends Pick<Upstream, "concurrency" | "stores
   readonly apiKey: string | undefined;
 }
 
-/** One call to one upstream. */
 export interface UpstreamCall {
   /** The upstream's own name for the model. */
   readonly model: string;

@@ -36,7 +36,7 @@ function operationOf(job: PaidJobName, { format, framing }: PaidCall): string {
 
 const outputTypes: Partial<Record<Task, string>> = { images: "image", speech: "speech", transcription: "text" };
 
-export interface InferenceRequest {
+interface InferenceRequest {
   readonly job: PaidJobName;
   readonly payload: PaidCall;
   readonly upstream: string;
@@ -50,7 +50,6 @@ export interface InferenceRequest {
 
 const number = (value: unknown) => (typeof value === "number" ? value : undefined);
 
-/** The name and the attributes of a span of one attempt. */
 export function inferenceSpan(made: InferenceRequest): { readonly name: string; readonly attributes: Attributes } {
   const { job, payload, upstream, model, task, outputCap, request } = made;
   const operation = operationOf(job, payload);
@@ -90,7 +89,7 @@ export function usageAttributes(usage: Usage): Attributes {
 }
 
 /** Facts that the provider reported about its answer. */
-export interface AnswerFacts {
+interface AnswerFacts {
   readonly id: string | undefined;
   readonly model: string | undefined;
   readonly finishReasons: readonly string[];

@@ -67,7 +67,6 @@ export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal
       });
     },
     abort,
-    /** Ends all deadlines. */
     close,
   };
 }

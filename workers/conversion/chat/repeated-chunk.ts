@@ -115,7 +115,6 @@ function stringsOf({ choices, usage, obfuscation }: JsonObject): Strings | undef
   ];
 }
 
-/** Parses the chunks of one stream. */
 export function chunkParser(parse: (json: string) => JsonObject): (json: string) => JsonObject {
   let last: { chunk: JsonObject; strings: Strings; fields: string[]; around: readonly string[] } | undefined;
   let isExact: boolean | undefined;

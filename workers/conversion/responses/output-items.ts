@@ -54,7 +54,6 @@ export const messageItem = (id: string, status: ItemStatus, content: readonly Js
   content,
 });
 
-/** A tool call of a chat response. */
 export interface ToolCall {
   readonly callId: string;
   readonly tool: CallerTool;

@@ -20,7 +20,7 @@ import {
 } from "./output-items.ts";
 import { hasState } from "./reasoning-state.ts";
 
-export type Emit = (type: string, fields: JsonObject) => string;
+type Emit = (type: string, fields: JsonObject) => string;
 
 export function numberedEvents() {
   let next = 0;
@@ -28,7 +28,7 @@ export function numberedEvents() {
   return { emit, nextNumber: () => next++ };
 }
 
-export type PartKind = keyof typeof partEvents;
+type PartKind = keyof typeof partEvents;
 
 const partEvents = {
   reasoning: { part: "reasoning_summary_part", text: "reasoning_summary_text", field: "text" },

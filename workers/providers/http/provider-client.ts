@@ -22,7 +22,6 @@ export interface ProviderRequest {
 interface ProviderEndpoint {
   /** The address, with or without a path. The operator sets it, so it may be private. */
   readonly baseUrl: string;
-  /** Limit of concurrent connections. */
   readonly concurrency: number;
   /** Headers of every request: the key, and whatever the provider requires. */
   readonly headers: Readonly<Record<string, string>>;
@@ -45,7 +44,6 @@ async function bytesOf(json: object): Promise<Buffer> {
 
 export type ProviderClient = ReturnType<typeof connectProvider>;
 
-/** The HTTP client for the server at an upstream's address. */
 export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
   const base = new URL(endpoint.baseUrl);
   const root = base.pathname.replace(/(?<!\/)\/+$/, "");

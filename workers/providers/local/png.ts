@@ -16,7 +16,7 @@ export interface Size {
 }
 
 /** An image of which only one row at a time is in memory: `fill` writes red, green and blue of the row `y`. */
-export interface Rows extends Size {
+interface Rows extends Size {
   readonly fill: (row: Uint8Array, y: number) => void;
 }
 

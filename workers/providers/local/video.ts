@@ -87,7 +87,6 @@ function repeated(boxes: Buffer, times: number, seed: number): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Changes the field at the offset. */
 const field =
   (offset: number, next: (value: number, times: number) => number): Change =>
   (content, times) => {

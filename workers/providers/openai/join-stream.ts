@@ -84,7 +84,6 @@ const messageOf = ({ texts, details, calls, functionCall }: Choice): JsonObject 
   }),
 });
 
-/** Joins the chunks of a stream into a whole answer. */
 export async function joinStream(stream: AsyncIterable<readonly JsonObject[]>): Promise<JsonObject> {
   let last: JsonObject = {};
   let usage: unknown;

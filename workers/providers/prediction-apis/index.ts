@@ -90,7 +90,7 @@ function inCallersNames(error: unknown, { task, input }: GenerationCall): unknow
   return error.withParam((isRenamed ? [name, ...others].join(".") : param) || undefined);
 }
 
-export interface InputRules {
+interface InputRules {
   /** Limit of the uploads that are sent inside one request, if storage cannot be reached from outside. */
   readonly inlineLimitBytes: number;
   /** Hosts where the operator's key opens stored files, which may be another tenant's. */

@@ -134,7 +134,6 @@ const firstSeconds = (values: readonly unknown[]) => values.map(parseSeconds).fi
 
 const inputFields = ["duration", "seconds", "duration_seconds", "seconds_total", "length", "video_length"];
 
-/** The length that the input requests. */
 const requestedSeconds = (input: JsonObject): number | undefined =>
   firstSeconds(inputFields.map((field) => input[field]));
 
@@ -164,7 +163,6 @@ export async function recordedSeconds({ uploads, input, secondsOf }: GenerationC
   throw refusal("The length of this recording cannot be determined.", file.param);
 }
 
-/** A file that an output names. */
 interface NamedFile {
   /** An http, https or data URL. */
   readonly url: string;

@@ -110,7 +110,6 @@ function withoutQuery(word: string): string {
   return query < 0 ? word : word.slice(0, query);
 }
 
-/** The failure of a prediction that did not succeed. */
 function predictionFailure({ status, error }: JsonObject, clock: Clock): UpstreamFailure {
   const text = typeof error === "string" ? error : "";
   const searched =
