@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import openapi, { astToString, type OpenAPI3 } from "openapi-typescript";
 import { adminDocument, openApiDocument } from "../api/routes/openapi.ts";
 
-/** Formats and endpoints that no screen calls. */
+/** Formats and endpoints that no screen uses. */
 const unused =
   /^\/(v1beta|v2)\/|^\/v1\/(messages|responses|completions|rerank|moderations|audio|images\/(edits|variations))/;
 
@@ -17,10 +17,10 @@ const documents = {
   "dashboard/src/operator/schema.d.ts": adminDocument("/dashboard/api/admin/v1") as OpenAPI3,
 };
 
-/** Writes the dashboard's types of requests and answers from the OpenAPI documents, before it is type-checked. */
+/** Writes the dashboard's request and response types from the OpenAPI documents, before the type check. */
 for (const [path, document] of Object.entries(documents)) {
   const file = new URL(`../${path}`, import.meta.url);
   const types = `// Written by \`npm run dashboard:types\` from the OpenAPI document.\n\n${astToString(await openapi(document))}`;
-  // A file that has not changed stays older than the last build of the page.
+  // Leave unchanged files alone, so that they stay older than the last build of the dashboard.
   if (!existsSync(file) || readFileSync(file, "utf8") !== types) writeFileSync(file, types);
 }

@@ -1,7 +1,7 @@
 import type { AdminClient } from "./admin-client.ts";
 import type { Item } from "./admin-print.ts";
 
-/** Thousands of accounts in one request, so that each is answered within seconds. */
+/** Thousands of accounts per request, so that each request completes within seconds. */
 const pages = 5;
 
 interface Part {
@@ -16,9 +16,9 @@ interface Part {
   readonly next: string | null;
 }
 
-/** Checks the ledger part by part, and reports how far it is after each but the last. */
+/** Checks the ledger part by part. Reports progress after every part except the last. */
 export async function checkLedger(send: AdminClient, full: boolean, report: (text: string) => void): Promise<Item> {
-  // Loaded here, because no other command needs it.
+  // Imported lazily, because no other command needs it.
   const { formatUsd, parseUsd } = await import("#money");
   const read = async (after?: string) =>
     (await send("GET", "/ledger/check", { ...(full && { full }), pages, after })) as unknown as Part;

@@ -3,16 +3,15 @@ import { join } from "node:path";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
 import type { Item } from "./admin-print.ts";
 
-/** A service and its admin token. */
 export interface Target {
   readonly url: string;
   readonly token: string;
 }
 
-/** An error that is shown to the user without a stack. */
+/** An error that is shown to the user without a stack trace. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
-  /** The response's status, if there was one. */
+  /** The response's status. Undefined when there was no response. */
   readonly status: number | undefined;
 
   constructor(message: string, status?: number) {
@@ -22,8 +21,8 @@ export class CommandError extends Error {
 }
 
 /**
- * The given address and token, else those that `npm start` wrote. The token of `npm start` is never sent to a given
- * address.
+ * Returns the given address and token, or those that `npm start` wrote. The token of `npm start` is never sent to a
+ * given address.
  */
 export function findTarget(given: { url?: string | undefined; token?: string | undefined }, env: Environment): Target {
   const url = given.url ?? (env.ADMIN_URL || undefined);
@@ -54,8 +53,8 @@ export type AdminClient = ReturnType<typeof createAdminClient>;
 const timeoutMs = 30_000;
 
 /**
- * The admin API over HTTP. The input is the query of GET and DELETE requests, and the body of others; what is undefined
- * is not sent. Throws CommandError with the service's own message.
+ * Client of the admin API. The input becomes the query of GET and DELETE requests, and the body of others; undefined
+ * fields are not sent. Throws CommandError with the service's own message.
  */
 export function createAdminClient({ url, token }: Target) {
   return async (method: "GET" | "POST" | "PATCH" | "DELETE", path: string, input: object = {}): Promise<Item> => {

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 
-/** A field's JSON schema, as far as its option depends on it. */
+/** The parts of a field's JSON schema that determine its option. */
 export interface Schema {
   readonly type?: string | readonly string[];
   readonly enum?: readonly string[];
@@ -9,7 +9,7 @@ export interface Schema {
   readonly description?: string;
 }
 
-/** An operation of the admin API, as admin-operations.json has it. */
+/** An operation of the admin API, in the shape of admin-operations.json. */
 export interface Operation {
   readonly method: string;
   readonly path: string;
@@ -25,24 +25,24 @@ function wholeNumber(text: string): number {
   if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError("It must be a positive whole number.");
   return Number(text);
 }
-/** Commander takes null for an absent value, so false stands for the default. */
+/** Commander treats null as an absent value, so false represents the default. */
 const wholeNumberOrDefault = (text: string) => text !== "default" && wholeNumber(text);
 
-/** `5/day`. */
+/** Parses a budget such as `5/day`. */
 function budgetOf(text: string): object {
   const [, usd, period] = /^(\d+(?:\.\d+)?)\/(day|week|month|total)$/.exec(text) ?? [];
   if (usd === undefined) throw new InvalidArgumentError("It must be like 5/day, 20/week, 50/month or 100/total.");
   return { limit_usd: usd, period };
 }
 
-/** A day lasts to its end, in UTC. */
+/** Parses an expiry time. A day without a time expires at its end, in UTC. */
 function endOf(text: string): number {
   const ms = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T23:59:59Z` : text);
   if (Number.isNaN(ms)) throw new InvalidArgumentError("It must be a day, or a time in ISO 8601.");
   return Math.floor(ms / 1_000);
 }
 
-/** A date in UTC, or unix seconds. */
+/** Parses a date in UTC, or unix seconds. */
 function unixTime(text: string): number {
   const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(/T/.test(text) ? text : `${text}T00:00:00Z`);
   if (Number.isNaN(ms))
@@ -52,7 +52,7 @@ function unixTime(text: string): number {
 
 const each = (value: string, before: readonly string[] = []) => [...before, value];
 
-/** Options that are not named as their fields, or that people write in another way. */
+/** Options whose name or notation differs from that of their field. */
 const special: Readonly<Record<string, readonly [flag: string, parse: (text: string) => unknown, text: string]>> = {
   scopes: ["--scope <scope>", each, "inference (default) or manage; more than once for both"],
   models: ["--model <model>", each, "a model that it may call, or 'provider/*'; more than once for several"],
@@ -80,7 +80,7 @@ function optionOf(name: string, schema: Schema): Option {
   return schema.enum ? option.choices(schema.enum) : option;
 }
 
-/** Adds the options of an operation to its command. Returns the input that they make. */
+/** Adds the options of an operation to its command. Returns a function that builds the operation's input from them. */
 export function addOptions(command: Command, { method, fields, required }: Operation, without: readonly string[]) {
   const add = (name: string, schema: Schema, isInner = false): ((options: Body) => Body) => {
     if (name === "frozen") {
@@ -101,7 +101,7 @@ export function addOptions(command: Command, { method, fields, required }: Opera
       command.option(`${option.long}`.replace("--", "--no-"), "removes it");
     return (options) => {
       const value = options[option.attributeName()];
-      // The option that removes the value makes it false.
+      // The `--no-` option that removes the value sets it to false.
       return value === undefined ? {} : { [name]: option.required && value === false ? null : value };
     };
   };

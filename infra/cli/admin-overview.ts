@@ -18,7 +18,7 @@ interface Open {
   readonly oldest_seconds: number;
 }
 
-/** docs/api/admin.md, "Overview". */
+/** The response described in docs/api/admin.md, "Overview". */
 interface Overview {
   readonly at: number;
   readonly traffic: Readonly<Record<"last_5_minutes" | "last_hour" | "last_day", Count>> | null;
@@ -60,7 +60,7 @@ const poolLines = (pools: readonly Pool[]) =>
     ]),
   ]);
 
-/** The states of upstreams, those with a problem by name. */
+/** Counts the upstreams by state and names those whose circuit is open. */
 function upstreamLine(upstreams: Overview["upstreams"]): string {
   const ids = (state: string) => upstreams.filter((each) => each.state === state).map(({ id }) => id);
   const open = ids("open");
@@ -95,13 +95,13 @@ export function showOverview(item: Item): string {
   ].join("\n");
 }
 
-/** Reads and shows it until Ctrl-C: in place on a terminal, else one below the other. An error is shown, and tried again. */
+/** Polls and shows the overview until Ctrl-C, in place on a terminal. Errors are shown, and the next poll follows. */
 export async function watchOverview(read: () => Promise<Item>, show: (item: Item) => string): Promise<void> {
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
   for (let first = true; !stop.signal.aborted; first = false) {
     const text = await read().then(show, (error: unknown) => {
-      // A fault at the start, such as a wrong token, stays.
+      // An error in the first poll, such as a wrong token, is permanent.
       if (first) throw error;
       return `${(error as Error).message}\n`;
     });

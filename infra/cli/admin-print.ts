@@ -1,4 +1,4 @@
-/** An object as the admin API answers it: docs/api/admin.md. */
+/** An object in the form in which the admin API returns it (docs/api/admin.md). */
 export type Item = Readonly<Record<string, unknown>>;
 
 interface List {
@@ -9,7 +9,7 @@ interface List {
 
 type Counts = Readonly<Record<string, number | null>>;
 
-/** The parts of a ledger entry that are not shown as they are. */
+/** The fields of a ledger entry that are reformatted. */
 interface Entry {
   readonly reason?: string;
   readonly transaction?: string;
@@ -33,10 +33,9 @@ interface Entry {
   };
 }
 
-/** The names of an item's fields; a heading follows from the name, or stands after the colon. */
+/** The fields of an item to show. A heading is derived from the field name, or follows the colon. */
 interface View {
   readonly columns: readonly string[];
-  /** Fields that replace or extend the item's own. */
   readonly derive?: (item: Item) => Item;
 }
 
@@ -73,7 +72,7 @@ const requestColumns = ["id:REQUEST", "created_at:DECIDED (UTC)", "account", "ke
 const requestTimes = ["queue_ms:IN THE QUEUE", "first_token_ms:FIRST TOKEN", "total_ms:TOTAL"];
 const requestCost = ["usage", "shortfall_usd:NOT CHARGED USD", "amount_usd", "upstream_cost_usd", "buyback"];
 
-/** `alpha failed (500) 12 ms, beta succeeded 340 ms`. */
+/** Formats attempts like `alpha failed (500) 12 ms, beta succeeded 340 ms`. */
 const attemptsText = ({ attempts }: NonNullable<Entry["request"]>): string =>
   attempts
     .map(({ upstream, model, outcome, status, code, duration_ms }) => {
@@ -108,7 +107,7 @@ const requests: View = {
   columns: [...requestColumns.filter((column) => column !== "key"), "status", "amount_usd"],
 };
 
-/** `restoring, 3 of 40 parts of acct_...`. */
+/** Formats progress like `restoring, 3 of 40 parts of acct_...`. */
 function restoredText({ restore, parts }: Item): string | undefined {
   const { state, account, parts: done } = (restore ?? {}) as { state?: string; account?: string; parts?: number };
   return state && `${state}, ${done} of ${parts as number} parts${account ? ` of ${account}` : ""}`;
@@ -128,7 +127,7 @@ const counts = (all: Counts) =>
     .map(([name, count]) => `${name} ${count}`)
     .join(", ");
 
-/** A cell: times in UTC, the texts of a list, and the numbers of an object by their names. */
+/** Formats a cell: times in UTC, the items of a list, and the counts of an object with their names. */
 function format(field: string, value: unknown): string {
   if (value === null || value === undefined || value === "") return "-";
   if (/_(at|until)$/.test(field)) return new Date(Number(value) * 1000).toISOString().replace("T", " ").slice(0, 19);
@@ -145,17 +144,16 @@ const columnsOf = ({ columns }: View) =>
     return { field, heading };
   });
 
-/** Lines whose cells are aligned: columns are as wide as their widest cell. */
+/** Pads the cells so that each column is as wide as its widest cell. */
 export function aligned(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, n) => Math.max(...rows.map((row) => row[n]?.length ?? 0))) ?? [];
   const lines = rows.map((row) => row.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join("  "));
   return lines.map((line) => `${line.trimEnd()}\n`).join("");
 }
 
-/** One line for each item. */
 const table = (view: View) => (answer: Item) => {
   const { data, has_more, next } = answer as unknown as List;
-  // A page of calls may be empty though there are more.
+  // A page of calls can be empty even if more pages follow.
   if (data.length === 0) return has_more ? `None so far. There may be more: --after ${next}\n` : "None.\n";
   const columns = columnsOf(view);
   const rows = data.map((item) => {
@@ -166,7 +164,7 @@ const table = (view: View) => (answer: Item) => {
   return aligned([columns.map(({ heading }) => heading), ...rows]) + more;
 };
 
-/** One line for each field that the item has. */
+/** Shows one line for each field that the item has. */
 const card = (view: View) => (item: Item) => {
   const all: Item = { ...item, ...view.derive?.(item) };
   const shown = columnsOf(view).filter(({ field }) => all[field] !== undefined);
@@ -200,7 +198,7 @@ const upstream: View = {
   derive: ({ models }) => ({ models: (models as readonly string[]).length }),
 };
 
-/** Each answer as text for people. */
+/** Formats each response as text for people. */
 export const show = {
   account: card({ ...account, columns: [...account.columns, "buyback_token"] }),
   accounts: table(account),

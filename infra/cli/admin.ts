@@ -9,7 +9,7 @@ import { addOptions, type Body, type Operation } from "./admin-options.ts";
 import { showOverview, watchOverview } from "./admin-overview.ts";
 import { type Item, show } from "./admin-print.ts";
 
-/** `npm run admin -- <noun> <verb>`: the admin interface for people (tables) and programs (`--json`). */
+/** `npm run admin -- <noun> <verb>`: the admin API for people (tables) and programs (`--json`). */
 const program = new Command("admin")
   .description("Accounts, keys, balances and the state of a running service.")
   .option("--url <address>", "address of the API (default: ADMIN_URL, else what npm start wrote)")
@@ -24,11 +24,11 @@ const textOf = (answer: Item, show: Show) =>
   program.opts().json ? `${JSON.stringify(answer, null, 2)}\n` : show(answer);
 const print = (answer: Item, show: Show) => void process.stdout.write(textOf(answer, show));
 
-/** Reports the progress of long work on stderr, as it is no part of the answer; on a terminal in place. */
+/** Reports progress on stderr, so that stdout contains only the response. A terminal shows it in place. */
 const report = (text: string) => void process.stderr.write(process.stderr.isTTY ? `\r\u001b[K${text.trimEnd()}` : text);
 const endReport = () => void (process.stderr.isTTY && process.stderr.write("\r\u001b[K"));
 
-/** Asks once a second until a worker has restored the month, or removed what was restored. */
+/** Polls once a second until a worker has restored the month, or has removed the restored entries. */
 async function untilDone(send: AdminClient, path: string, first: Item): Promise<Item> {
   const isUnderWay = ({ restore }: Item) =>
     ["restoring", "removing"].includes((restore as { state: string } | null)?.state ?? "");
@@ -45,7 +45,7 @@ async function untilDone(send: AdminClient, path: string, first: Item): Promise<
 
 const operations: Readonly<Record<keyof typeof all, Operation>> = all;
 
-/** A command that was given: its operation, the path and the input for it, and the options. */
+/** A parsed command: its operation, the path and input of the request, and the command's options. */
 interface Given {
   readonly send: AdminClient;
   readonly operation: Operation;
@@ -93,17 +93,17 @@ async function overview(given: Given): Promise<void> {
 
 interface Special {
   readonly run?: (given: Given) => Promise<void>;
-  /** An option beside those of the operation. */
+  /** An option in addition to those of the operation. */
   readonly option?: readonly [flags: string, description: string];
-  /** Fields that have no option. */
+  /** Fields that get no option. */
   readonly without?: readonly string[];
-  /** Shown instead of the description of the operation. */
+  /** Replaces the description of the operation. */
   readonly text?: string;
 }
 
 const wait = ["--no-wait", "does not wait until a worker has done it"] as const;
 
-/** The arguments are the id in the path, and an amount. All else of a command follows from its operation. */
+/** The arguments are the id in the path and an amount. Everything else about a command follows from its operation. */
 const commands: Readonly<Record<string, readonly [operation: keyof typeof all, show: Show, special?: Special]>> = {
   "accounts create": ["createAccount", show.account],
   "accounts list": ["listAccounts", show.accounts],

@@ -5,10 +5,13 @@ import { spawnGuarded } from "../embedded/index.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const built = join(root, "dashboard/dist/index.html");
-/** The page imports nothing from elsewhere in the project. */
+/** The dashboard imports nothing from the rest of the project. */
 const sources = ["package-lock.json", "dashboard"];
 
-/** Builds the dashboard when there is no build, or it is older than its sources. Throws with the build's output. */
+/**
+ * Builds the dashboard if there is no build, or if its sources are newer. Throws an error that contains the build's
+ * output.
+ */
 export async function buildDashboard(say: (line: string) => void): Promise<void> {
   const builtAt = await changedAt(built);
   const changes = await Promise.all(sources.map((source) => newestIn(join(root, source))));

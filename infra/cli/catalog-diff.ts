@@ -2,11 +2,11 @@ import type { CatalogEntries } from "#catalog";
 
 type Part = "catalog" | "upstream" | "model";
 
-/** A field of an entry that both catalogs have. Null: the entry has no such field. */
+/** A changed field of an entry that both catalogs have. A null value means that the entry has no such field. */
 export interface FieldChange {
   readonly part: Part;
   readonly id: string;
-  /** `pricing.input`, `tiers.0.pricing.output`, `features`. */
+  /** A path such as `pricing.input`, `tiers.0.pricing.output` or `features`. */
   readonly field: string;
   readonly old: string | null;
   readonly new: string | null;
@@ -20,7 +20,10 @@ export interface CatalogDiff {
 
 type Fields = ReadonlyMap<string, string>;
 
-/** The values within an entry by their paths. Lists of plain values are one value, because their order says nothing alone. */
+/**
+ * Returns the values in an entry by their paths. A list of plain values counts as one value, because its indices carry
+ * no meaning.
+ */
 function fieldsOf(value: unknown, path = ""): readonly (readonly [string, string])[] {
   const isList = Array.isArray(value);
   const isPlain = typeof value !== "object" || value === null || (isList && value.every((x) => typeof x !== "object"));
@@ -36,7 +39,6 @@ const entriesOf = ({ models, upstreams, ...rest }: CatalogEntries): Record<Part,
   model: new Map(models.map((entry) => [entry.id, new Map(fieldsOf(entry))])),
 });
 
-/** The differences of the second catalog from the first. */
 export function diffCatalogs(from: CatalogEntries, to: CatalogEntries): CatalogDiff {
   const [before, after] = [entriesOf(from), entriesOf(to)];
   const added: { part: Part; id: string }[] = [];

@@ -3,7 +3,7 @@ import { type CatalogEntries, CatalogError, catalogHash, readCatalog } from "#ca
 import { aligned } from "./admin-print.ts";
 import { type CatalogDiff, diffCatalogs } from "./catalog-diff.ts";
 
-/** `npm run catalog -- check | diff`: the catalog that the service would load, before it is started with it. */
+/** `npm run catalog -- check | diff`: examines the catalog that the service would load, before a start. */
 const program = new Command("catalog")
   .description("Checks a catalog of models and its overlay, and shows what they change.")
   .helpCommand(false)
@@ -52,7 +52,7 @@ program
     );
   });
 
-/** The start of a description or pattern is enough. */
+/** Descriptions and patterns are shortened. */
 const short = (text: string | null) => (text === null ? "-" : text.length > 60 ? `${text.slice(0, 59)}…` : text);
 
 function show({ added, removed, changed }: CatalogDiff): string {

@@ -16,27 +16,32 @@ export type ProcessName = (typeof processes)[number];
 
 export interface ConfigReport {
   readonly ok: boolean;
-  /** The order is that of docs/configuration.md. `value` is masked if it is a secret, `file` where it comes from one. */
+  /**
+   * The order is that of docs/configuration.md. Secret values are masked. `file` names the file that holds the value.
+   */
   readonly set: readonly { readonly name: string; readonly value: string; readonly file?: string }[];
-  /** `key`: the variable of its key, null for an upstream without one. */
+  /** `key` is the name of the variable that holds the API key, null for an upstream that needs none. */
   readonly upstreams: readonly {
     readonly id: string;
     readonly state: "ready" | "no key";
     readonly key: string | null;
   }[];
-  /** Variables that nothing reads, whose name is one typo from a name that is read. */
+  /** Variables that nothing reads and whose name resembles one that is read. */
   readonly unknown: readonly { readonly name: string; readonly did_you_mean: string }[];
   readonly faults: readonly string[];
 }
 
-/** Variables of the commands, in addition to those of the service. */
+/** Variables that the commands read in addition to those of the service. */
 const commandVariables = ["ADMIN_URL", ...Object.keys(startEnvironment.shape)];
-/** Returns nothing if it throws what stops a start. A fault that follows from one that was found is not another. */
+/**
+ * Runs the work and returns undefined if it throws an error that would stop a start. Faults that follow from an earlier
+ * fault are not reported.
+ */
 type Attempt = <T>(work: () => T | Promise<T>) => Promise<T | undefined>;
 const mask = "***";
 const firstVariable = /^[A-Z][A-Z0-9_]+/;
 
-/** Loads the configuration as these processes do at their start, up to the first connection. */
+/** Loads the configuration in the way that these processes do at their start, up to the first connection. */
 export async function checkConfig(env: Environment, asked: readonly ProcessName[]): Promise<ConfigReport> {
   const faults = new Set<string>();
   const faulty = new Set<string>();
@@ -50,7 +55,7 @@ export async function checkConfig(env: Environment, asked: readonly ProcessName[
       return undefined;
     }
   };
-  /** The environment with the secret's file, if it has one that can be read. */
+  /** Returns the environment with the content of the secret's file, if that file can be read. */
   async function withFile(given: Environment, name: string): Promise<Environment> {
     const read = await attempt(() => withSecretFiles(given, [name]));
     if (!read) faulty.add(name);
@@ -95,7 +100,7 @@ export async function checkConfig(env: Environment, asked: readonly ProcessName[
   };
 }
 
-/** The values that are valid, and defaults for the rest, so that the checks after the first still run. */
+/** Uses the valid values, and defaults for the rest, so that the remaining checks can still run. */
 function soundPart(given: Environment, faulty: Set<string>): Config {
   const values = Object.entries(environment.shape).map(([name, schema]) => {
     const parsed = schema.safeParse(given[name] || undefined);
@@ -105,7 +110,7 @@ function soundPart(given: Environment, faulty: Set<string>): Config {
   return Object.fromEntries(values) as Config;
 }
 
-/** Checks that each has its key and address. Throws nothing: `attempt` collects the faults. */
+/** Checks that each upstream has its key and address. Does not throw: `attempt` collects the faults. */
 async function stateUpstreams(
   catalog: Catalog,
   env: Environment,

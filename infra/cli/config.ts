@@ -2,7 +2,7 @@ import { Command, Option } from "commander";
 import { aligned } from "./admin-print.ts";
 import { type ConfigReport, checkConfig, type ProcessName, processes } from "./config-check.ts";
 
-/** `npm run config -- check`: what a start would say of this environment, without a start. */
+/** `npm run config -- check`: checks this environment as a start would, without starting anything. */
 const program = new Command("config")
   .description("Checks the environment variables of the service.")
   .helpCommand(false)

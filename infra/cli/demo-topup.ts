@@ -20,7 +20,7 @@ const topupShape = z.object({
 const keyShape = z.object({ id: z.string(), key: z.string() });
 const balanceShape = z.object({ available_usd: z.string() });
 
-/** Tops up the demo's account from the demo's wallet: asks for a payment, pays it, and waits until it is credited. */
+/** Tops up the demo's account from the demo's wallet: requests a payment, pays it, and waits for the credit. */
 async function topUp({ baseUrl, adminToken = "", accountId = "", x402 }: PaidDemo): Promise<void> {
   const admin = createAdminClient({ url: baseUrl, token: adminToken });
   const fields = { name: "demo:topup", scopes: ["manage"] };

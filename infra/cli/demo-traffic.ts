@@ -6,8 +6,9 @@ import { type Demo, demoShape } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
 
 /**
- * `npm run demo:traffic`: real calls to the demo's local models, so that its dashboard has something to show. They are made now,
- * and their times are real: the ledger has no other. More of them on another day makes another day in the charts.
+ * `npm run demo:traffic`: makes real calls to the demo's local models, so that its dashboard has data to show. The
+ * ledger records real times only, so all calls fall on the current day; a run on another day adds that day to the
+ * charts.
  */
 const calls = 300;
 const atOnce = 6;
@@ -27,7 +28,7 @@ const question = (n: number) => questions[n % questions.length] as string;
 const chat = (content: string, fields: object = {}) =>
   ["/v1/chat/completions", { model: "local/chat", messages: messages(content), ...fields }] as const;
 
-/** One of each kind of call; the number varies what it asks. */
+/** One function for each kind of call; the number varies its content. */
 const kinds = {
   chat: (n: number) => chat(question(n)),
   "chat with a long answer": (n: number) => chat(`${question(n)} `.repeat(1 + (n % 40)), { max_tokens: 800 }),
@@ -44,7 +45,7 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
-/** The share of each kind in twenty calls. */
+/** The number of calls of each kind in every twenty calls. */
 const mix: Readonly<Record<Kind, number>> = {
   chat: 5,
   "slow chat": 1,
@@ -72,7 +73,7 @@ async function readDemo(dataDir: string): Promise<Demo> {
 const storedKeys = z.array(z.string()).length(keyNames.length);
 const withKey = z.object({ key: z.string() });
 
-/** Keys of the demo's account beside its first, the same ones at every run while they are accepted. */
+/** Creates additional keys for the demo's account, and reuses them in later runs while they are accepted. */
 async function ensureKeys({ baseUrl, adminToken, accountId }: Demo, dataDir: string): Promise<string[]> {
   const file = join(dataDir, "demo-traffic.json");
   try {
@@ -80,7 +81,7 @@ async function ensureKeys({ baseUrl, adminToken, accountId }: Demo, dataDir: str
     const answers = await Promise.all(known.map((key) => fetch(`${baseUrl}/v1/balance`, { headers: bearer(key) })));
     if (answers.every(({ ok }) => ok)) return known;
   } catch {
-    // The first run.
+    // The file does not exist before the first run.
   }
   const admin = createAdminClient({ url: baseUrl, token: adminToken.split(",")[0] ?? "" });
   const made: string[] = [];

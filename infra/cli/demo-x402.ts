@@ -10,7 +10,7 @@ const imageAnswer = z.object({ data: z.array(z.object({ url: z.string() })).min(
 const timeoutMs = 300_000;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Pays for an image with the demo's wallet and the official client: no account, no key. */
+/** Pays for an image with the demo's wallet and the official x402 client, without an account or a key. */
 async function buyImage({ baseUrl, x402 }: PaidDemo): Promise<void> {
   const wallet = await createKeyPairSignerFromBytes(new Uint8Array(getBase58Encoder().encode(x402.wallet)));
   const client = new x402Client().register("solana:*", new ExactSvmScheme(wallet, { rpcUrl: x402.rpcUrl }));
@@ -44,7 +44,7 @@ async function balanceOf(rpcUrl: string, owner: string, mint: string): Promise<s
   return value.amount;
 }
 
-/** "40001" -> "0.040001" */
+/** Formats base units, so that "40001" becomes "0.040001". */
 function usdc(units: string): string {
   const digits = units.padStart(7, "0");
   return `${digits.slice(0, -6)}.${digits.slice(-6)}`;

@@ -5,15 +5,15 @@ import { z } from "zod";
 import { type DemoPayments, demoPayments } from "../embedded/solana/server.ts";
 import { type AdminClient, CommandError, createAdminClient } from "./admin-client.ts";
 
-/** Everything that a newcomer needs to call the service; written to `demo.json`. */
+/** Everything that a newcomer needs to call the service. It is stored in `demo.json`. */
 export const demoShape = z.object({
   baseUrl: z.string(),
   apiKey: z.string(),
   accountId: z.string(),
   adminToken: z.string(),
-  /** Addresses of `/metrics`, by process: `api`, `worker`, `worker_2` and so on. */
+  /** Addresses of `/metrics` by process: `api`, `worker`, `worker_2` and so on. */
   metrics: z.record(z.string(), z.string()),
-  /** Present when x402 payments go to the demo's own chain. */
+  /** Set when x402 payments go to the demo's own chain. */
   x402: demoPayments.optional(),
 });
 export type Demo = Readonly<z.infer<typeof demoShape>>;
@@ -27,7 +27,7 @@ const storedDemo = demoShape.pick({ apiKey: true, accountId: true });
 const withId = z.object({ id: z.string() });
 const withKey = z.object({ key: z.string() });
 
-/** Created at the first start, then the same. */
+/** Creates the token at the first start and returns the stored one afterwards. */
 export async function storedAdminToken(dataDir: string): Promise<string> {
   const file = join(dataDir, "admin-token");
   const stored = await readText(file);
@@ -38,8 +38,8 @@ export async function storedAdminToken(dataDir: string): Promise<string> {
 }
 
 /**
- * The demo account with its balance and key, the same ones at every start. The API listens at `origin`; callers use
- * `baseUrl`.
+ * Creates the demo account with its balance and key, or reuses the ones of an earlier start. The API listens at
+ * `origin`; callers use `baseUrl`.
  */
 export async function ensureDemo(options: {
   readonly origin: string;
@@ -76,7 +76,7 @@ async function hasAccount(admin: AdminClient, id: string): Promise<boolean> {
   }
 }
 
-/** Authentication comes before everything else, and a call to a model that does not exist costs nothing. */
+/** Authentication precedes all other checks, and a call to a model that does not exist costs nothing. */
 async function isAccepted(origin: string, apiKey: string): Promise<boolean> {
   const response = await fetch(`${origin}/v1/chat/completions`, {
     method: "POST",
@@ -102,7 +102,7 @@ const readText = (file: string): Promise<string | undefined> =>
     return undefined;
   });
 
-/** Atomically, and readable by the user alone. */
+/** Writes the file atomically, readable by the current user only. */
 async function writePrivate(file: string, text: string): Promise<void> {
   const next = `${file}.${process.pid}`;
   await writeFile(next, text, { mode: 0o600 });

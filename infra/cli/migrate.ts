@@ -12,7 +12,7 @@ import { sessionsSchema } from "#sessions";
 import { sharedSchemas } from "../../shared/migrations.ts";
 import { aligned } from "./admin-print.ts";
 
-/** `npm run migrate`: prepares MongoDB for this version of the service. Needs MONGODB_URI alone. */
+/** `npm run migrate`: prepares MongoDB for this version of the service. It needs only MONGODB_URI. */
 const schemas = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema, refusalsSchema];
 
 const program = new Command("migrate")

@@ -8,7 +8,7 @@ import { readStartConfig } from "./start-config.ts";
 const demoFile = demoShape.partial({ accountId: true, adminToken: true, apiKey: true, metrics: true });
 export type PaidDemo = Readonly<z.infer<typeof demoFile>> & { readonly x402: DemoPayments };
 
-/** Throws for a demo that does not run, or takes no payments on a chain of its own. */
+/** Throws if the demo does not run, or does not accept payments on its own chain. */
 export async function readPaidDemo(): Promise<PaidDemo> {
   const file = join(readStartConfig(process.env).DATA_DIR, "demo.json");
   const text = await readFile(file, "utf8").catch((cause: unknown) => {

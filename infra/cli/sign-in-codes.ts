@@ -7,7 +7,7 @@ import { createAdminTokens } from "../../api/routes/admin/index.ts";
 import { createAdminClient } from "./admin-client.ts";
 import type { Demo } from "./demo.ts";
 
-/** Each begins one session of the dashboard, within five minutes. */
+/** Each code starts one dashboard session and is valid for five minutes. */
 export interface SignInCodes {
   readonly account: string;
   readonly operator: string;
@@ -17,8 +17,8 @@ const accountSession = z.object({ key: z.object({ id: z.string(), scopes: z.arra
 const scopes = ["inference", "manage"];
 
 /**
- * Codes for the demo's account and its operator. They are written to the database, not asked of the API, so that no
- * deployment has a way to make one.
+ * Issues codes for the demo's account and its operator. They are written to the database rather than requested from the
+ * API, so that no deployment has an endpoint that issues them.
  */
 export async function issueSignInCodes(
   mongodbUri: string,
@@ -27,7 +27,7 @@ export async function issueSignInCodes(
   const operator = createAdminTokens({ ADMIN_TOKEN: adminToken, ADMIN_TOKENS: undefined })?.find(adminToken);
   if (!operator) throw new TypeError("no admin token");
   const key = await demoKey(origin, demo.apiKey);
-  // A demo from before scopes.
+  // Demo keys of versions without scopes lack them.
   if (scopes.some((scope) => !key.scopes.includes(scope)))
     await createAdminClient({ url: origin, token: adminToken })("PATCH", `/keys/${key.id}`, { scopes });
   const mongo = await connectMongo(mongodbUri, systemClock, createProcessLogger("start", "warn"));
@@ -43,7 +43,7 @@ export async function issueSignInCodes(
   }
 }
 
-/** The key's id, which only a session of it tells. */
+/** Opens a session to find the id of the key, because no other endpoint returns it. */
 async function demoKey(origin: string, apiKey: string) {
   const url = `${origin}/dashboard/session`;
   const headers = { origin, "content-type": "application/json" };

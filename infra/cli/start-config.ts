@@ -3,7 +3,7 @@ import { ConfigError } from "#platform/config";
 
 export const defaultDataDir = ".data";
 
-/** The variables that `npm start` reads in addition to the service's own environment (shared/platform/config.ts). */
+/** The variables that `npm start` reads in addition to the service's environment (shared/platform/config.ts). */
 export const startEnvironment = z.object({
   DATA_DIR: z
     .string()

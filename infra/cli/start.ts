@@ -25,18 +25,18 @@ import { createTerminal, type Terminal } from "./terminal.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const readyWithinMs = 60_000;
-/** The longest that a process takes to stop, beyond its drain. */
+/** The longest time that a process takes to stop after its drain. */
 const settleMs = 25_000;
-/** A terminal and npm both pass Ctrl-C on: two signals within this time are the same one. */
+/** Both the terminal and npm forward Ctrl-C: two signals within this time count as one. */
 const sameSignalMs = 500;
 
-/** Starts everything, and resolves when the signal aborts. Rejects when something does not start. */
+/** Starts everything and resolves when the signal aborts. Rejects when something does not start. */
 async function start(env: Environment, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
   const { DATA_DIR, WORKERS } = readStartConfig(env);
-  // No load balancer has to notice, and Ctrl-C is to end soon.
+  // There is no load balancer to wait for, and Ctrl-C should take effect soon.
   const drain = { DRAIN_DELAY: env.DRAIN_DELAY || "0", DRAIN_GRACE: env.DRAIN_GRACE || "10" };
   const config = loadConfig({ ...env, ...drain, ...placeholderAddresses(env) });
-  // Checked here, before minutes of fetching, and again below: by then another process may have the port.
+  // Checked before downloads that can take minutes, and again below in case another process has taken the port since.
   await choosePort(env.PORT, config.HOST);
   const dataDir = resolve(DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -67,7 +67,7 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   const metricsHost = config.METRICS_HOST;
   const metrics: Record<string, string> = {};
   const node = async (key: string, name: string, file: string, isReady?: () => Promise<void>) => {
-    // A port of its own for each process; a restarted one has the same.
+    // Each process has its own port, which it keeps across restarts.
     const metricsPort = await freePort(metricsHost);
     metrics[key] = originOf(metricsHost, metricsPort);
     return createProgram({
@@ -85,7 +85,7 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   for (let n = 1; n <= WORKERS; n++)
     workers.push(await node(n === 1 ? "worker" : `worker_${n}`, `Worker ${n}`, "workers/main.ts"));
   programs.unshift(api, ...workers);
-  // No other process runs on a MongoDB that was started here.
+  // No other process uses a MongoDB that was started here.
   await migrateDatabase(processEnv, env.MONGODB_URI ? [] : ["--offline"], terminal, quit);
 
   await duringStart(programs, quit, async (signal) => {
@@ -101,7 +101,7 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   if (!quit.aborted) await once(quit, "abort");
 }
 
-/** Runs `npm run migrate` to its end. */
+/** Runs `npm run migrate` and waits until it exits. */
 async function migrateDatabase(
   env: Environment,
   options: readonly string[],
@@ -117,11 +117,11 @@ async function migrateDatabase(
   if (reason !== "exit code 0") throw new Error("The database could not be prepared.");
 }
 
-/** True if payments are configured, so that the demo's chain is not needed. */
+/** Returns true if payments are configured, so that the demo's chain is not needed. */
 const hasOwnPayments = (env: Environment): boolean =>
   Boolean(env.X402_PAY_TO || env.SOLANA_RPC_URL || env.X402_FACILITATOR_URL);
 
-/** During the first start nothing is restarted: a process that ends then is misconfigured, and its log says how. */
+/** Nothing is restarted during startup: a process that exits then is misconfigured, and its log says how. */
 async function duringStart(
   programs: readonly Program[],
   quit: AbortSignal,
@@ -138,7 +138,9 @@ async function duringStart(
   }
 }
 
-/** Stand-ins for the embedded servers' addresses, so that the rest of the configuration can be checked first. */
+/**
+ * Placeholders for the addresses of the embedded servers, so that the rest of the configuration can be checked first.
+ */
 function placeholderAddresses(env: Environment): Environment {
   return {
     ...(!(env.REDIS_URL || env.REDIS_SENTINELS || env.REDIS_CLUSTER_NODES) && { REDIS_URL: "redis://unknown" }),
@@ -164,7 +166,7 @@ function originOf(host: string, port: number): string {
   return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
 }
 
-/** The first signal stops everything in order; a second one kills everything at once. */
+/** The first signal stops everything in order; a second one kills everything immediately. */
 function quitOnSignals(quit: AbortController, programs: readonly Program[], terminal: Terminal): void {
   let firstAt: number | undefined;
   const stop = (why: string) => {
@@ -178,9 +180,9 @@ function quitOnSignals(quit: AbortController, programs: readonly Program[], term
     }
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal));
-  // The reader of the output is gone: for example, the terminal was closed.
+  // The reader of the output has closed it, for example because the terminal was closed.
   process.stdout.on("error", () => quit.abort());
-  // A killed npm cannot pass on a signal, but this process then gets another parent.
+  // A killed npm cannot forward a signal, but the parent of this process changes.
   const parent = process.ppid;
   if (process.env.npm_lifecycle_event === "start")
     systemClock.every(1_000, () => {
@@ -205,5 +207,5 @@ try {
     await program.stop();
   }
 }
-// Open handles, such as a request to a stopped API, must not keep the process running.
+// Exit explicitly, because open handles such as a request to a stopped API would keep the process running.
 process.exit();

@@ -4,10 +4,10 @@ import type { Program } from "../embedded/index.ts";
 
 const firstDelayMs = 250;
 const maxDelayMs = 30_000;
-/** A program that ran this long is restarted with the first delay again. */
+/** A program that has run this long is restarted with the first delay again. */
 const steadyMs = 60_000;
 
-/** Restarts a program whenever it ends, with a growing delay while it keeps ending, until the signal aborts. */
+/** Restarts a program whenever it ends, until the signal aborts. The delay grows while the program keeps ending. */
 export function supervise(
   program: Program,
   { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },

@@ -12,7 +12,7 @@ export type Terminal = ReturnType<typeof createTerminal>;
 
 const progressIntervalMs = 5_000;
 
-/** The output of `npm start`: downloads, how to make a first call, then the log of its processes. */
+/** The output of `npm start`: downloads, instructions for a first call, then the logs of its processes. */
 export function createTerminal(out: NodeJS.WriteStream) {
   const fetching = new Map<string, string>();
   let lastShownAt = Number.NEGATIVE_INFINITY;
@@ -54,7 +54,7 @@ export function createTerminal(out: NodeJS.WriteStream) {
 
   return {
     log,
-    /** A line of a process: JSON log lines are formatted, others are shown as they are. */
+    /** Prints a line of a process: JSON log lines are formatted, other lines are shown unchanged. */
     line: (text: string) => void stream.write(`${text}\n`),
     progress,
     ready: (demo: Demo, codes: SignInCodes, dataDir: string) => write(banner(demo, codes, dataDir)),
@@ -62,7 +62,7 @@ export function createTerminal(out: NodeJS.WriteStream) {
   };
 }
 
-/** The demo's commands find it by its data directory. */
+/** The demo commands find the demo by its data directory. */
 const demoCommands = ({ x402 }: Demo, dataDir: string): string => {
   const run = `${dataDir === defaultDataDir ? "" : `DATA_DIR='${dataDir}' `}npm run`;
   const onChain = `
@@ -78,7 +78,7 @@ const demoCommands = ({ x402 }: Demo, dataDir: string): string => {
 ${x402 ? onChain : ""}`;
 };
 
-/** The code is in the fragment, which no server sees and no preview of the link uses up. */
+/** The code is in the fragment, which is never sent to a server, so that link previews cannot use it up. */
 const signInLink = ({ baseUrl }: Demo, code: string) => `${baseUrl}/dashboard/sign-in#code=${code}`;
 
 const banner = (demo: Demo, codes: SignInCodes, dataDir: string): string => `

@@ -1,7 +1,8 @@
 /**
- * `npm run sbom -- [folder]`: prints what is installed in the folder as CycloneDX 1.5 JSON, by the record that npm writes of it.
- * Without a folder it installs the production dependencies into a temporary one, as the Dockerfile does. The same packages give
- * the same text. `npm sbom` does not do: it refuses a tree in which a peer dependency has another version than asked for.
+ * `npm run sbom -- [folder]`: prints the packages installed in the folder as CycloneDX 1.5 JSON, from the hidden
+ * lockfile that npm writes there. Without a folder it installs the production dependencies into a temporary folder, as
+ * the Dockerfile does. The same packages always produce the same text. `npm sbom` is unsuitable, because it refuses a
+ * tree in which a peer dependency has a version other than the requested one.
  */
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 interface Package {
-  /** Where the folder has another name. */
+  /** Set where the folder's name differs from the package's. */
   readonly name?: string;
   readonly version: string;
   readonly license?: string;
@@ -32,14 +33,13 @@ function licensesOf({ license }: Package) {
   return [{ license: /\s|^UNLICENSED$/.test(license) ? { name: license } : { id: license } }];
 }
 
-/** One list entry for each algorithm. */
 const hashesOf = ({ integrity = "" }: Package) =>
   [...integrity.matchAll(/\bsha(256|384|512)-(\S+)/g)].map(([, bits, digest = ""]) => ({
     alg: `SHA-${bits}`,
     content: Buffer.from(digest, "base64").toString("hex"),
   }));
 
-/** The folder of a package that one in `from` imports: its own `node_modules`, or the nearest above. */
+/** Returns the folder of a package imported from `from`: its own `node_modules`, or the nearest one above. */
 function resolved(packages: Packages, from: string, name: string): string | undefined {
   for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf(`/${inFolder}`)))) {
     const path = at === "" ? inFolder + name : `${at}/${inFolder}${name}`;

@@ -8,10 +8,10 @@ type ServerName = "redis" | "mongo" | "s3";
 
 interface Source {
   readonly title: string;
-  /** The variables with the address of a running server: when one is set, no program is needed. */
+  /** The variables that hold the address of a running server. When one is set, no program is needed. */
   readonly addresses: readonly [string, ...string[]];
   readonly programs: readonly string[];
-  /** The major version in the output of `--version`. */
+  /** Finds the major version in the output of `--version`. */
   readonly version?: { readonly pattern: RegExp; readonly min: number };
   readonly recipes: readonly Recipe[];
   readonly install: string;
@@ -45,12 +45,12 @@ const sources: Readonly<Record<ServerName, Source>> = {
 
 export type Binaries = Readonly<Partial<Record<ServerName, string>>>;
 
-/** One message that names every missing server, what was tried, and what to do. */
+/** Names every missing server, what was tried, and what to do, in one message. */
 export class MissingServerError extends Error {
   override readonly name = "MissingServerError";
 }
 
-/** A program for each server whose address is not set. Missing programs are fetched at the same time. */
+/** Finds a program for each server whose address is not set. Missing programs are fetched in parallel. */
 export async function findBinaries(options: FetchOptions): Promise<Binaries> {
   const needed = Object.entries(sources).filter(
     ([, { addresses }]) => !addresses.some((address) => options.env[address]),
@@ -67,7 +67,10 @@ export async function findBinaries(options: FetchOptions): Promise<Binaries> {
   return Object.fromEntries(found.map(({ name, binary }) => [name, binary]));
 }
 
-/** The first of a program on PATH, in the cache, or fetched. Adds to `tried` why those before it cannot be used. */
+/**
+ * Returns the first usable program on PATH, in the cache, or fetched. Adds to `tried` why the earlier candidates cannot
+ * be used.
+ */
 async function findOne(source: Source, options: FetchOptions, tried: string[]): Promise<string | undefined> {
   const { env, cacheDir, signal } = options;
   const check = (file: string) => checkVersion(file, source, env);
@@ -108,7 +111,7 @@ function isExecutable(file: string): boolean {
 
 const execute = promisify(execFile);
 
-/** Rejects with why a program cannot be used: it does not run, or it is too old. */
+/** Rejects with the reason if a program cannot be used: it does not run, or it is too old. */
 async function checkVersion(file: string, { version }: Source, env: FetchOptions["env"]): Promise<string> {
   const run = execute(file, ["--version"], { env: { ...env }, timeout: 10_000 });
   const { stdout, stderr } = await run.catch(({ stderr, message }: Error & { stderr?: string }) => {

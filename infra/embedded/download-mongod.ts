@@ -2,7 +2,7 @@ import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { MongoBinary } from "mongodb-memory-server-core";
 
-// A process of its own, because the downloader prints its progress and cannot be canceled.
+// A separate process, because the downloader prints its progress and cannot be canceled.
 try {
   const [downloadDir = ".", version = ""] = process.argv.slice(2);
   await copyFile(await MongoBinary.getPath({ downloadDir, version }), join(downloadDir, "mongod"));

@@ -6,8 +6,8 @@ import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 
 /**
- * Downloads a release archive and unpacks it, if its SHA-256 is the expected one: `node download-versitygw.ts folder url sha256`.
- * A process of its own, as other downloads are, so that it is stopped in the same way.
+ * Downloads a release archive and unpacks it, if its SHA-256 matches: `node download-versitygw.ts folder url sha256`.
+ * It runs as a separate process, like the other downloads, so that it can be stopped in the same way.
  */
 const maxBytes = 200_000_000;
 

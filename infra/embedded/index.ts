@@ -10,9 +10,10 @@ import type { Server } from "./server.ts";
 /**
  * Real Redis, MongoDB and S3 servers as child processes, without Docker.
  *
- * Each server is found in this order: its address is set (`REDIS_URL` or its alternatives, `MONGODB_URI`, `S3_ENDPOINT`); a program on PATH; a
- * program in the cache; a program fetched into the cache. A server's folder holds its data, port and log. No server
- * outlives the process that started it, even if that is killed. `findBinaries` throws MissingServerError.
+ * Each server is looked up in this order: a configured address (`REDIS_URL` or its alternatives, `MONGODB_URI`,
+ * `S3_ENDPOINT`); a program on PATH; a program in the cache; a program fetched into the cache. A server's folder holds
+ * its data, port and log. No server outlives the process that started it, even if that process is killed.
+ * `findBinaries` throws MissingServerError.
  */
 export { findBinaries, MissingServerError } from "./binaries.ts";
 export type { Progress } from "./fetch.ts";
@@ -26,7 +27,6 @@ export { freePort, isFree, type Server } from "./server.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The cache of fetched programs. */
 export const cacheDirOf = (env: Env): string =>
   join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), ".cache"), "inference-service");
 
@@ -36,7 +36,10 @@ interface EmbeddedOptions extends Omit<FetchOptions, "cacheDir"> {
   readonly mongoArgs?: readonly string[];
 }
 
-/** Starts each server whose address is not set, with its data under `dataDir`. `env` is how the service reaches them. */
+/**
+ * Starts each server whose address is not set, with its data under `dataDir`. Returns in `env` the variables through
+ * which the service reaches the servers.
+ */
 export async function startEmbedded(options: EmbeddedOptions) {
   const binaries = await findBinaries({ cacheDir: cacheDirOf(options.env), ...options });
   const { dataDir, redisArgs = [], mongoArgs = [] } = options;

@@ -1,10 +1,13 @@
 import mongoose from "mongoose";
 import { openFolder, type Server, type ServerOptions, startServer } from "./server.ts";
 
-// When its port has changed, mongod first tries to reach the old one, for up to 30 s.
+// After a port change, mongod first tries to reach the old port for up to 30 s.
 const readyTimeoutMs = 60_000;
 
-/** mongod as a replica set of one, because transactions need a replica set; with `asMember`, as a member of no set yet. */
+/**
+ * Starts mongod as a single-member replica set, because transactions need a replica set. With `asMember` it does not
+ * yet belong to a set.
+ */
 export async function startMongo(options: ServerOptions & { readonly asMember?: true }): Promise<Server> {
   const folder = await openFolder(options.dataDir);
   const { data, port } = folder;
@@ -22,7 +25,7 @@ export async function startMongo(options: ServerOptions & { readonly asMember?: 
   });
 }
 
-/** Each call has its own client: one whose first connection failed stays closed. */
+/** Each call has its own client, because a client whose first connection failed stays closed. */
 async function asAdmin(host: string, act: (admin: mongoose.mongo.Db) => Promise<unknown>): Promise<void> {
   const client = new mongoose.mongo.MongoClient(`mongodb://${host}/`, {
     directConnection: true,
@@ -38,7 +41,6 @@ async function asAdmin(host: string, act: (admin: mongoose.mongo.Db) => Promise<
 
 const notYetInitialized = 94;
 
-/** The stored replica set configuration names host and port, so a changed port needs a forced reconfiguration. */
 const becomePrimary = (host: string) => async (admin: mongoose.mongo.Db) => {
   const hello = await admin.command({ hello: 1 });
   if (hello.isWritablePrimary && hello.me === host) return;

@@ -6,15 +6,14 @@ import { setTimeout } from "node:timers/promises";
 /** A child process that can be restarted, and that never outlives the process that started it. */
 export interface Program {
   readonly name: string;
-  /** The process id while the program runs. */
   readonly pid: number | undefined;
-  /** Resolves when the program is ready; otherwise rejects with the reason and the end of its log. */
+  /** Resolves when the program is ready. Rejects with the reason and the end of its log if it does not become ready. */
   readonly start: () => Promise<void>;
   /** Sends SIGTERM, then SIGKILL after `stopTimeoutMs`. Resolves when the program has ended. */
   readonly stop: () => Promise<void>;
-  /** Sends a signal, by default SIGKILL: then it resolves when the program has ended. */
+  /** Sends a signal, SIGKILL by default. After SIGKILL it resolves once the program has ended. */
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>;
-  /** Called when the program ends without `stop`, once it has been ready. */
+  /** Registers a listener that is called when a program that was ready ends without `stop`. */
   readonly onCrash: (listener: (reason: string) => void) => void;
 }
 
@@ -23,21 +22,21 @@ export interface ProgramOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** A file, emptied at the first start, or a function that gets each line. */
+  /** A file that is truncated at the first start, or a function that receives each line. */
   readonly output: string | ((line: string) => void);
-  /** Called when the program has started, and without a process id when it has ended. */
+  /** Called when the program has started, and with undefined when it has ended. */
   readonly onPid?: (pid: number | undefined) => void;
-  /** Rejects while the program is not ready; called again until it is. */
+  /** Rejects while the program is not ready. It is retried until it resolves. */
   readonly isReady?: (() => Promise<unknown>) | undefined;
   readonly readyTimeoutMs?: number;
   readonly stopTimeoutMs?: number;
 }
 
 /**
- * The shell starts a guard in the background and replaces itself by the program. The guard reads a pipe whose other end
- * only this process has open: when this process ends, even by SIGKILL, the guard ends the program. The guard is in the
- * program's process group, so the group's id is not reused before the guard ends. The group is a new one, so Ctrl-C in a
- * terminal does not reach the program.
+ * The shell starts a guard in the background and then replaces itself with the program. The guard reads a pipe whose
+ * other end is open only in this process: when this process ends, even by SIGKILL, the guard ends the program. The
+ * guard is in the program's process group, so the group's id is not reused before the guard ends. The group is a new
+ * one, so Ctrl-C in a terminal does not reach the program.
  */
 const guarded = `
 exec 3<&0 </dev/null
@@ -52,7 +51,7 @@ exec 3<&0 </dev/null
 exec 3<&-
 exec "$@"`;
 
-/** Starts a child process that ends with this one. `ended` resolves with the exit code or signal, never rejects. */
+/** Starts a child process that ends with this one. `ended` resolves to the exit code or signal and never rejects. */
 export function spawnGuarded(options: Pick<ProgramOptions, "command" | "args" | "env" | "output">, append = false) {
   const { output } = options;
   const file = typeof output === "string" ? openSync(output, append ? "a" : "w", 0o600) : undefined;
@@ -91,7 +90,9 @@ function signalTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Retries until the attempt succeeds. When the signal aborts, throws the last failure: it says why nothing is ready. */
+/**
+ * Retries until the attempt succeeds. When the signal aborts, throws the last failure, which says what is not ready.
+ */
 export async function until(attempt: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -158,7 +159,7 @@ export function createProgram(options: ProgramOptions): Program {
     if (!current) return;
     current.shouldRun = false;
     signalTo(current.pid, "SIGTERM");
-    // A stopped (SIGSTOP) program does not handle SIGTERM.
+    // A program stopped by SIGSTOP does not handle SIGTERM.
     signalTo(current.pid, "SIGCONT");
     const timer = globalThis.setTimeout(() => killGroup(current.child), stopTimeoutMs);
     await current.ended;

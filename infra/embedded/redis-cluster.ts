@@ -8,19 +8,20 @@ const slots = 16_384;
 const formedWithinMs = 30_000;
 
 export interface RedisCluster {
-  /** The primaries first; the replica of each in the same order, if there are any. */
+  /** The primaries, followed by their replicas, if any, in the same order. */
   readonly servers: readonly Server[];
   readonly env: Readonly<Record<"REDIS_CLUSTER_NODES", string>>;
 }
 
 type NodeOptions = Omit<ServerOptions, "dataDir"> & { readonly dataDir: string };
 
-/** Three primaries that share the hash slots, each with a replica if that is asked for. */
+/** Starts three primaries that share the hash slots, each with a replica if requested. */
 export async function startRedisCluster(options: NodeOptions & { readonly replicas?: boolean }): Promise<RedisCluster> {
   const { binary, dataDir, args = [], replicas = false } = options;
   const names = Array.from({ length: replicas ? 6 : 3 }, (_, n) => String(n));
   const starting = names.map(async (name) => {
-    // The bus by default has a port among those that the system gives to anybody.
+    // The default port of the cluster bus lies in the range of ephemeral ports, where another process may have taken
+    // it.
     const bus = ["--cluster-port", String(await freePort())];
     const cluster = [
       "--cluster-enabled",

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { pingRedisServer } from "./redis.ts";
 import { openFolder, type Server, type ServerOptions, startServer } from "./server.ts";
 
-/** A sentinel of the primary at `port`. It writes what it learns into its configuration. */
+/**
+ * Starts a sentinel that monitors the primary at `port`. It writes the discovered state into its configuration file.
+ */
 export async function startSentinel(
   options: ServerOptions & { readonly primaryPort: number; readonly quorum: number },
 ): Promise<Server> {

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { openFolder, type Server, type ServerOptions, startServer } from "./server.ts";
 
-/** Redis or Valkey with an append-only file. The queues need `noeviction`. */
+/** Starts Redis or Valkey with an append-only file. The queues need `noeviction`. */
 export async function startRedis(options: ServerOptions): Promise<Server> {
   const folder = await openFolder(options.dataDir);
   const { data, port } = folder;
@@ -16,7 +16,7 @@ export async function startRedis(options: ServerOptions): Promise<Server> {
   });
 }
 
-/** Rejects while the server loads its data: then it answers with an error. */
+/** Rejects while the server loads its data, because it responds with an error until then. */
 export const pingRedisServer = (port: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\n"));

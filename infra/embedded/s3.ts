@@ -13,13 +13,16 @@ import { openFolder, type Server, type ServerOptions, startServer } from "./serv
 const region = "us-east-1";
 const bucket = "inference";
 
-/** versitygw over a folder, with one bucket. Its secret key is stored with the data, so that presigned links stay valid. */
+/**
+ * Starts versitygw over a folder, with one bucket. Its secret key is stored with the data, so that presigned links stay
+ * valid.
+ */
 export async function startS3(options: ServerOptions): Promise<Server> {
   const folder = await openFolder(options.dataDir);
   const { data, port } = folder;
   const credentials = { accessKeyId: "embedded", secretAccessKey: folder.secret ?? randomBytes(24).toString("hex") };
   folder.save({ secret: credentials.secretAccessKey });
-  // Metadata needs a sidecar folder, or a file system with extended attributes.
+  // Metadata needs a sidecar folder or a file system with extended attributes.
   const sidecar = join(dirname(data), "meta");
   mkdirSync(sidecar, { recursive: true, mode: 0o700 });
   const endpoint = `http://127.0.0.1:${port}`;

@@ -5,18 +5,17 @@ import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
 import { createProgram, type Program, type ProgramOptions } from "./program.ts";
 
-/** A server that runs as a child process. */
 export interface Server extends Program {
   readonly port: number;
-  /** The variables with which the service reaches it. */
+  /** The variables through which the service reaches the server. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 export interface ServerOptions {
   readonly binary: string;
-  /** The server's own folder: its data, log and port. */
+  /** The server's own folder, with its data, log and port. */
   readonly dataDir: string;
-  /** Added after the server's own arguments. */
+  /** Appended to the server's own arguments. */
   readonly args?: readonly string[];
 }
 
@@ -25,7 +24,7 @@ type State = z.infer<typeof stateShape>;
 
 type Folder = Awaited<ReturnType<typeof openFolder>>;
 
-/** Opens a server's folder. Its port is the stored one if that is free. Rejects when a running process uses the folder. */
+/** Opens a server's folder and reuses the stored port if it is free. Rejects when a running process uses the folder. */
 export async function openFolder(dataDir: string) {
   const root = resolve(dataDir);
   const data = join(root, "data");
@@ -50,11 +49,11 @@ function readState(file: string): State | undefined {
   }
 }
 
-/** When its parent is killed, a server takes up to 5 s to end. Two servers on the same data would destroy it. */
+/** A server takes up to 5 s to end after its parent is killed. Two servers on the same data would destroy it. */
 async function untilExited(pid: number, port: number, root: string): Promise<void> {
   const deadline = performance.now() + 6_000;
   while (isAlive(pid) && performance.now() < deadline) await setTimeout(50);
-  // Another program may have the process id by now, but then the port is free.
+  // Another program may have got the process id since, but then the port is free.
   if (isAlive(pid) && !(await isFree(port)))
     throw new Error(`${root} is in use: process ${pid} serves it on port ${port}.`);
 }
@@ -80,8 +79,8 @@ const canListen = (port: number, host: string): Promise<boolean> =>
   });
 
 /**
- * Below the range of ephemeral ports: there another process may take the port while the server is stopped, and a client
- * that reconnects to a port of that range can end up connected to itself.
+ * Picks a port below the ephemeral range. In that range, another process may take the port while the server is stopped,
+ * and a client that reconnects can end up connected to itself.
  */
 export async function freePort(host?: string): Promise<number> {
   for (;;) {
@@ -93,7 +92,6 @@ export async function freePort(host?: string): Promise<number> {
 interface ServerDefinition extends Omit<ProgramOptions, "output" | "onPid"> {
   /** Added to the environment of this process. */
   readonly processEnv?: Readonly<Record<string, string>>;
-  /** `Server.env`. */
   readonly env: Server["env"];
 }
 

@@ -1,7 +1,8 @@
 /**
- * `npm run check:chart`: lints and renders the chart with Helm for each file in `infra/k8s/values`, validates every object against
- * the schemas of Kubernetes, KEDA and the Prometheus operator, and starts the service's configuration from the environment of
- * every container. Needs Go, which builds Helm and fetches the schemas once, into its own cache and ours.
+ * `npm run check:chart`: lints and renders the chart with Helm for each file in `infra/k8s/values`, validates every
+ * object against the schemas of Kubernetes, KEDA and the Prometheus operator, and loads the service's configuration
+ * from the environment of every container. Needs Go, which builds Helm and fetches the schemas once, into its own cache
+ * and ours.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
@@ -82,7 +83,9 @@ const secretValues: Readonly<Record<string, string>> = {
   SOLANA_RPC_URL: "https://rpc.example.com",
 };
 
-/** Objects that select or scale pods which the chart does not have, and environments with which the service does not start. */
+/**
+ * Finds objects that select or scale pods that the chart lacks, and environments in which the service does not start.
+ */
 function faultsAmong(manifests: readonly Manifest[]): string[] {
   const pods = manifests.flatMap(({ spec }) => spec?.template ?? []);
   const config = manifests.find(({ kind }) => kind === "ConfigMap")?.data;
@@ -104,7 +107,7 @@ function faultsAmong(manifests: readonly Manifest[]): string[] {
         variable.name,
         variable.value ?? secretValues[variable.name] ?? "x".repeat(32),
       ]);
-      // It needs MongoDB alone, and no ConfigMap exists before an install.
+      // A migration needs only MongoDB, and no ConfigMap exists before an install.
       if (command.includes("infra/cli/migrate.ts")) {
         if (!names.includes("MONGODB_URI")) faults.push(`${name} has no MONGODB_URI`);
         continue;
@@ -119,7 +122,7 @@ function faultsAmong(manifests: readonly Manifest[]): string[] {
   });
 }
 
-/** Values that must be refused, and what the refusal names. */
+/** Values that Helm must refuse, and the name that the refusal must contain. */
 const refused = [
   { set: "config.DRAIN_TIME=1", names: "DRAIN_TIME" },
   { set: "config.DRAIN_GRACE=null", names: "DRAIN_GRACE" },

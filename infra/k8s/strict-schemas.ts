@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Ajv, type ValidateFunction } from "ajv";
 import { parse } from "yaml";
 
-/** Validators of Kubernetes objects that, unlike a cluster, also refuse fields that the schemas do not have. */
+/** Validators of Kubernetes objects that, unlike a cluster, also refuse fields missing from the schemas. */
 
 interface Schema {
   [keyword: string]: unknown;
@@ -37,7 +37,10 @@ function strict(schema: unknown): unknown {
 
 const keyOf = (group: string, version: string, kind: string) => `${group ? `${group}/` : ""}${version} ${kind}`;
 
-/** Reads Kubernetes' OpenAPI document and the files of custom resource definitions. Returns the faults of an object. */
+/**
+ * Reads Kubernetes' OpenAPI document and custom resource definitions. The returned function lists the faults of an
+ * object.
+ */
 export function createValidator(swaggerFile: string, definitionFiles: readonly string[]) {
   // Go's patterns may begin with a flag.
   const ofGo = (pattern: string, flags: string) =>

@@ -1,4 +1,7 @@
-/** `infra/k8s/chart/values.schema.json`, made from the configuration and the catalog by `npm run docs`. Helm refuses other values. */
+/**
+ * The content of `infra/k8s/chart/values.schema.json`, which `npm run docs` writes from the configuration and the
+ * catalog. Helm refuses other values.
+ */
 import { loadCatalog } from "#catalog";
 import { pools } from "#jobs";
 import { environment, secretVariables } from "#platform/config";
@@ -7,7 +10,7 @@ const catalog = loadCatalog(undefined);
 const upstreams = [...catalog.upstreams.values()];
 const named = (names: readonly (string | undefined)[]) => [...new Set(names.filter((name) => name !== undefined))];
 
-/** Variables that only a Secret may hold, and that not every process reads. */
+/** Variables that only a Secret may hold and that not every process reads. */
 const ofSome = {
   api: ["ADMIN_TOKEN", "ADMIN_TOKENS", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"],
   workers: named(upstreams.map(({ apiKeyEnv }) => apiKeyEnv)),
@@ -17,7 +20,7 @@ const inAll = secretVariables.filter((name) => !Object.values<readonly string[]>
 const secrets: Readonly<Record<"all" | keyof typeof ofSome, readonly string[]>> = { all: inAll, ...ofSome };
 /** Variables that the templates set. */
 const ofTemplates = /^(PORT|METRICS_(HOST|PORT)|CATALOG_(FILE|OVERLAY)|WORKER_(POOLS|CONCURRENCY_\w+))$/;
-/** Settings of the templates, too. */
+/** Settings that the templates also use. */
 const numbers: Readonly<Record<string, Schema>> = {
   DRAIN_DELAY: { type: "number", minimum: 0 },
   DRAIN_GRACE: { type: "number", minimum: 0 },
@@ -56,7 +59,7 @@ const secretsFrom = (names: readonly string[]) =>
   );
 const variable = (name: string): Schema => numbers[name] ?? { type: ["string", "number", "boolean"] };
 
-/** A rule without peers would be for all of them. */
+/** A rule without peers would apply to all of them. */
 const egress: Schema = { ...list, items: object({ ports: someList, to: someList }, ["ports", "to"]) };
 
 const replicas = { minReplicas: atLeast(1), maxReplicas: atLeast(1) };

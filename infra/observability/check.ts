@@ -1,6 +1,7 @@
 /**
- * `npm run check:alerts`: checks alerts.yml and prometheus.yml with Prometheus' own promtool, and runs its unit tests of the rules
- * from `alert-cases.yml`. Takes `PROMTOOL`, else promtool from the path (Debian: package `prometheus`), else builds it with Go, once.
+ * `npm run check:alerts`: checks alerts.yml and prometheus.yml with Prometheus' own promtool, and runs its unit tests
+ * of the rules from `alert-cases.yml`. Uses `PROMTOOL` or the promtool on the path (Debian: package `prometheus`); if
+ * neither works, builds it once with Go.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -49,7 +50,7 @@ function promtool(): string {
   return built;
 }
 
-/** An alert as promtool expects it: its labels, and its annotations with them filled in. */
+/** Returns the alert in promtool's form: its labels, and its annotations with the labels filled in. */
 function expected({ labels: own, annotations }: Rule, labels: Labels) {
   const filled = Object.entries(annotations).map(([name, text]) => [
     name,
@@ -99,7 +100,7 @@ try {
     failed = spawnSync(tool, args, { stdio: "inherit" }).status !== 0 || failed;
   };
   run("check", "rules", rulesFile);
-  // The configuration names the rules in its own folder, as in Compose.
+  // The configuration refers to the rules in its own folder, as in Compose.
   for (const file of ["alerts.yml", "prometheus.yml"]) copyFileSync(join(folder, file), join(temporary, file));
   run("check", "config", join(temporary, "prometheus.yml"));
   const file = join(temporary, "alerts.test.yml");

@@ -6,11 +6,12 @@ import type { Band, Bound, Tier } from "./types.ts";
 /** The smallest image patch that a provider counts: 28 by 28 pixels (others use 32). */
 const patchPixels = 28;
 /**
- * The densest plausible document: a page of a few lines takes a kilobyte, and a byte of compressed text is a token (three to
- * four letters). Denser ones can be constructed; they are found when a document is counted before it is sent.
+ * The densest plausible document: a page of a few lines takes a kilobyte, and a byte of compressed text is a token
+ * (three to four letters). Denser documents can be constructed; they are detected when a document is counted before it
+ * is sent.
  */
 const pageBytes = 1_024;
-/** 4 kbit/s: below any compression of speech. */
+/** Equals 4 kbit/s, below any compression of speech. */
 const recordingBytesPerSecond = 500;
 
 function imageTokens({ mediaTokens: { imagePatch } }: Model, { dimensions }: MediaPart): number {
@@ -38,7 +39,10 @@ const partRules: Partial<Record<NonNullable<MediaPart["content"]>, (model: Model
   text: (_, { bytes }) => bytes ?? Number.POSITIVE_INFINITY,
 };
 
-/** The most tokens that a part can count as: by its content, and at most the catalog's maximum for its kind. */
+/**
+ * Returns the most tokens that a part can count as: the limit of its content, capped at the catalog's maximum for its
+ * kind.
+ */
 function maxTokensOfPart(model: Model, part: MediaPart): number {
   const { kind, content } = part;
   const rule = content && partRules[content];
@@ -49,7 +53,7 @@ function maxTokensOfPart(model: Model, part: MediaPart): number {
   return rule ? Math.min(rule(model, part), maximum) : maximum;
 }
 
-/** Whether it may be billed as audio: a video has an audio track, and the content of a link is unknown. */
+/** A video may be billed as audio because of its audio track, and a link because its content is unknown. */
 const mayHaveAudio = ({ kind, content }: MediaPart): boolean =>
   content === undefined ? kind !== "image" : content === "audio" || content === "video" || content === "other";
 
@@ -68,7 +72,7 @@ function maxInputTokens(model: Model, size: CallSize): number {
   return Math.min(tokens, model.contextLength * contexts);
 }
 
-/** The highest price of an input token. Cache writes count only where they are requested or automatic. */
+/** Returns the highest price of an input token. Cache writes count only where they are requested or automatic. */
 function highestInputPrice({ automaticCacheWrites }: Model, size: CallSize, { dearest }: Band): bigint {
   const prices = [dearest.input];
   if (size.cacheWrites || automaticCacheWrites) prices.push(dearest.cacheWrite);
@@ -101,7 +105,8 @@ export function boundOfTokens(model: Model, size: CallSize, tier: Tier): Bound {
     capFor: (grantedNanoUsd) => {
       if (grantedNanoUsd >= maxNanoUsd) return outputCap;
       const remaining = maxAmountFor(grantedNanoUsd) - fixed;
-      // `step` is not 0 here: if it were, `maxNanoUsd` would be the fixed part, and less than that leaves a negative rest.
+      // `step` is not 0 here. If it were, `maxNanoUsd` would equal the fixed part, and a smaller grant would leave a
+      // negative remainder.
       return remaining < step ? 0 : Number(remaining / step);
     },
   };

@@ -3,7 +3,9 @@ import { fieldSchema, type JsonSchema } from "./input.ts";
 import type { ModelEntry, UpstreamEntry } from "./schema.ts";
 import { type Effort, type Modality, modalities, type Parameter, parameters, type Task } from "./types.ts";
 
-/** What a model takes and makes, as `GET /v1/models` lists it: derived from its entry and from those of its upstreams. */
+/**
+ * Inputs and outputs of a model as `GET /v1/models` lists them, derived from its entry and from those of its upstreams.
+ */
 
 const partModalities = ["image", "file", "audio"] as const satisfies readonly (Feature & Modality)[];
 
@@ -19,7 +21,7 @@ const outputOf = {
 
 const inOrder = (found: ReadonlySet<Modality>): readonly Modality[] => modalities.filter((each) => found.has(each));
 
-/** The schema and those inside it that a value of the field, or an item of it, may follow. */
+/** Returns the schema and the nested schemas that a value of the field, or one of its items, may match. */
 function alternatives(schema: JsonSchema | undefined): readonly JsonSchema[] {
   if (schema === undefined) return [];
   const inner = [schema["anyOf"], schema["items"]].flat().filter((each) => typeof each === "object" && each !== null);
@@ -54,7 +56,7 @@ export function outputModalities({ type, task, features }: ModelEntry): readonly
 /** The formats of providers whose formats are fixed. */
 const fixedFormats: Partial<Record<UpstreamEntry["provider"], Format>> = { anthropic: "messages", gemini: "gemini" };
 
-/** What a chat request loses when it is converted: docs/conversion-matrix.md. */
+/** Parameters of a chat request that a conversion loses: docs/conversion-matrix.md. */
 const lostIn = {
   chat: [],
   messages: ["seed", "frequency_penalty", "presence_penalty", "logprobs", "top_logprobs", "web_search_options"],
@@ -62,7 +64,7 @@ const lostIn = {
   gemini: ["parallel_tool_calls", "web_search_options"],
 } as const satisfies Record<Format, readonly Parameter[]>;
 
-/** Parameters that need a feature of the model. */
+/** Parameters that require a feature of the model. */
 const featureOf: Partial<Record<Parameter, Feature>> = {
   tools: "tools",
   tool_choice: "tools",
@@ -76,7 +78,7 @@ const featureOf: Partial<Record<Parameter, Feature>> = {
 
 type Serving = ModelEntry["upstreams"][number];
 
-/** What an upstream does not take of a chat request for the model. */
+/** Returns the parameters of a chat request that an upstream does not accept for the model. */
 function lostAt({ formats }: Serving, upstream: UpstreamEntry): ReadonlySet<string> {
   const spoken: readonly Format[] = formats ?? upstream.formats;
   const format = fixedFormats[upstream.provider] ?? (spoken.includes("chat") ? "chat" : (spoken[0] ?? "chat"));
@@ -87,7 +89,7 @@ function lostAt({ formats }: Serving, upstream: UpstreamEntry): ReadonlySet<stri
   ]);
 }
 
-/** The parameters that every upstream of the model takes: of a chat request, or of its input schema. */
+/** Returns the parameters that every upstream of the model accepts: those of a chat request, or of its input schema. */
 export function supportedParameters(
   entry: ModelEntry,
   upstreams: Readonly<Record<string, UpstreamEntry>>,
@@ -103,13 +105,13 @@ export function supportedParameters(
   });
 }
 
-/** In the names of OpenRouter's list; null for a model that does not reason. */
+/** The names are those of OpenRouter's list. Null for a model that does not reason. */
 export interface Reasoning {
-  /** No effort turns reasoning off. */
+  /** True if no effort turns reasoning off. */
   readonly mandatory: boolean;
-  /** Values of `reasoning_effort` that make a difference; empty if it cannot be chosen. */
+  /** Values of `reasoning_effort` that make a difference. Empty if the effort cannot be chosen. */
   readonly supported_efforts: readonly Effort[];
-  /** The effort of a call that names none, if the provider documents it. */
+  /** The effort of a call that specifies none, if the provider documents it. */
   readonly default_effort: Effort | null;
 }
 

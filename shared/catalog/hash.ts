@@ -9,8 +9,8 @@ const withSortedKeys = (_: string, value: unknown): unknown =>
     : value;
 
 /**
- * Names the content of a catalog: 12 hexadecimal digits of a SHA-256. White space, the order of keys and that of models do not
- * count; the order of a model's upstreams does.
+ * Identifies the content of a catalog: 12 hexadecimal digits of a SHA-256. White space and the order of keys and models
+ * do not count; the order of a model's upstreams does.
  */
 export function catalogHash(catalog: CatalogEntries): string {
   const models = catalog.models.toSorted((a, b) => compare(a.id, b.id));

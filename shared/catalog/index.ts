@@ -64,7 +64,7 @@ export {
 
 export type Catalog = ReturnType<typeof catalogOf>;
 
-/** Without the upstreams that run inside the worker, and the models that no other serves. */
+/** Removes the upstreams that run inside the worker, and the models that only they serve. */
 function withoutLocal({ upstreams, models, ...others }: CatalogEntries): CatalogEntries {
   const remote = Object.entries(upstreams).filter(([, { provider }]) => provider !== "local");
   const names = new Set(remote.map(([name]) => name));
@@ -80,7 +80,7 @@ function withoutLocal({ upstreams, models, ...others }: CatalogEntries): Catalog
 }
 
 /**
- * Reads a file, by default the shipped one, and its overlay. Throws CatalogError with a line for each fault. Without
+ * Reads a file, the shipped one by default, and its overlay. Throws CatalogError with a line for each fault. Without
  * `localModels` the models that run inside the worker do not exist.
  */
 export function loadCatalog(file: string | undefined, overlay?: string, { localModels = true } = {}): Catalog {
@@ -90,7 +90,10 @@ export function loadCatalog(file: string | undefined, overlay?: string, { localM
   return catalog;
 }
 
-/** By `localModels`. It does not change while a process runs, which may be an API and a worker at once. */
+/**
+ * Keyed by `localModels`. The shipped catalog does not change while a process runs, and one process may be both API and
+ * worker.
+ */
 const shipped = new Map<boolean, Catalog>();
 
 function catalogOf(entries: CatalogEntries, localModels: boolean) {
@@ -101,36 +104,38 @@ function catalogOf(entries: CatalogEntries, localModels: boolean) {
   const byId = new Map(list.map((model) => [model.id, model]));
   const byAlias = new Map(list.flatMap((model) => model.aliases.map((alias) => [alias, model])));
   return {
-    /** The same for catalogs that mean the same, so that processes can compare theirs. */
+    /** Equal for equivalent catalogs, so that processes can compare theirs. */
     hash: catalogHash(entries),
-    /** By its id, `provider/model`. */
+    /** Finds a model by its id, `provider/model`. */
     find: (id: string) => byId.get(id),
-    /** By the provider's own name for it. */
+    /** Finds a model by the provider's own name for it. */
     named: (alias: string) => byAlias.get(alias),
-    /** In the order of the file. */
+    /** Models in the order of the file. */
     list: () => list,
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
-    /** The bound of a call of a model without an input schema. Throws TypeError for other models. */
+    /** The maximum cost of a call to a model without an input schema. Throws TypeError for other models. */
     bound: boundOfTokens,
-    // The next four are for models with an input schema, and throw TypeError for others.
+    // The next four are for models with an input schema and throw TypeError for others.
     checkInput,
     ignoredInput,
     units: unitsOf,
     boundOfUnits,
     /**
-     * Adds what no provider reports: the request itself, if it has a price and the usage counts anything; for media what the
-     * input determines (characters, input images). Idempotent.
+     * Adds the counts that no provider reports: the request itself, if it has a price and the usage counts anything;
+     * for media, the counts that the input determines (characters, input images). Idempotent.
      */
     billed: (model: Model, usage: Usage, input?: Input): Usage =>
       model.media ? billed(model, usage, input) : withRequest(model, usage),
     /**
-     * In nano-USD. Throws RangeError for a malformed count, or one without a price. Prices of media can depend on `input`
-     * (TypeError without it), and counts that it determines need not be in `usage`. Usage within the units never costs more
-     * than their bound.
+     * Returns the cost in nano-USD. Throws RangeError for a malformed count, or one without a price. Prices of media
+     * can depend on `input` (TypeError without it), and counts that it determines may be missing from `usage`. Usage
+     * within the units never costs more than their bound.
      */
     cost: (model: Model, usage: Usage, tier: Tier, input?: Input): bigint =>
       model.media ? costOfMedia(model, usage, tier, input) : costOf(model.prices[tier], usage),
-    /** `x_pricing`: a line for each price key. Tiers and variants have lines of their own: `input_above_200000`, `image_hd`. */
+    /**
+     * `x_pricing`, a line for each price key. Tiers and variants have separate lines: `input_above_200000`, `image_hd`.
+     */
     pricing: (model: Model) => model.pricing,
   };
 }
@@ -158,7 +163,7 @@ export function upstreamVariables(catalog: Pick<Catalog, "upstreams">): readonly
   return [...variables.values()];
 }
 
-/** The environment with the keys of upstreams that it names files for. */
+/** Returns the environment with upstream keys read from the files that it names. */
 export const withUpstreamKeys = (env: Environment, catalog: Pick<Catalog, "upstreams">): Environment =>
   withSecretFiles(
     env,

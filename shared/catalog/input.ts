@@ -7,7 +7,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 const record = (value: unknown): JsonSchema =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonSchema) : {};
 
-/** The schema of one field; undefined if the input schema does not name it. */
+/** Returns the schema of one field, or undefined if the input schema does not define it. */
 export function fieldSchema(schema: JsonSchema, field: string): JsonSchema | undefined {
   const properties = record(schema["properties"]);
   return Object.hasOwn(properties, field) ? record(properties[field]) : undefined;
@@ -17,7 +17,7 @@ export function fieldSchema(schema: JsonSchema, field: string): JsonSchema | und
 export const valueOf = (schema: JsonSchema, input: Input, field: string): unknown =>
   Object.hasOwn(input, field) ? input[field] : fieldSchema(schema, field)?.["default"];
 
-/** A positive count as providers accept it: `8`, `"8"` or `"8s"`. */
+/** Parses a positive count as providers accept it: `8`, `"8"` or `"8s"`. */
 export function countOf(value: unknown): number | undefined {
   const count = typeof value === "string" && /^\d{1,9}s?$/.test(value) ? Number.parseInt(value, 10) : value;
   return typeof count === "number" && Number.isFinite(count) && count > 0 ? count : undefined;
@@ -25,7 +25,10 @@ export function countOf(value: unknown): number | undefined {
 
 const checks = new WeakMap<JsonSchema, z.ZodType>();
 
-/** Throws if zod does not support the schema. Made once for each, because that takes most of the time of reading a catalog. */
+/**
+ * Throws if zod does not support the schema. Cached per schema, because this takes most of the time of reading a
+ * catalog.
+ */
 export function inputCheck(schema: JsonSchema): z.ZodType {
   const check =
     checks.get(schema) ?? z.fromJSONSchema(schema as z.core.JSONSchema.JSONSchema, { registry: z.registry() });

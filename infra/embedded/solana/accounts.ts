@@ -27,7 +27,7 @@ import type { LiteSVM } from "litesvm";
 
 export type Wallet = Awaited<ReturnType<typeof openWallet>>;
 
-/** The networks whose identifier, genesis hash and USDC mint a chain may have. */
+/** The networks whose identifier, genesis hash and USDC mint a chain can use. */
 export const networks = {
   mainnet: {
     network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
@@ -43,7 +43,7 @@ export const networks = {
 
 export const base58 = (bytes: ReadonlyUint8Array): string => getBase58Decoder().decode(bytes);
 
-/** 64 bytes in base58, as wallets export it: the seed and the public key. */
+/** Returns the seed and the public key, 64 bytes in base58, in the format that wallets export. */
 export function newSecret(): string {
   const { d: seed = "", x: publicKey = "" } = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
   return base58(Buffer.concat([Buffer.from(seed, "base64url"), Buffer.from(publicKey, "base64url")]));
@@ -115,7 +115,7 @@ export interface AccountEncoding {
   readonly dataSlice?: { readonly offset: number; readonly length: number } | undefined;
 }
 
-/** `jsonParsed` for accounts of the token program; undefined for all others. */
+/** Returns the `jsonParsed` form for accounts of the token program, and undefined for all others. */
 function parsedData(svm: LiteSVM, account: EncodedAccount) {
   const space = account.data.length;
   const parsed = (type: string, info: object) => ({ program: "spl-token", parsed: { type, info }, space });

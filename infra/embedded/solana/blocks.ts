@@ -1,20 +1,20 @@
 import { randomBytes } from "node:crypto";
 import { blockhash, getBase58Decoder } from "@solana/kit";
 
-/** The weakest comes first. */
+/** Ordered from weakest to strongest. */
 export const commitments = ["processed", "confirmed", "finalized"] as const;
 export type Commitment = (typeof commitments)[number];
 
 type Block = ReturnType<typeof blockAt>;
 
-/** A transaction may name the hash of a block at most this far back. */
+/** A transaction may reference the hash of a block at most this far back. */
 const blockhashLifetime = 150n;
-/** The signatures of so many finalized blocks are found without `searchTransactionHistory`. */
+/** Number of finalized blocks whose signatures are found without `searchTransactionHistory`. */
 const recentBlocks = 300n;
 
 const blockAt = (slot: bigint) => ({ slot, hash: blockhash(getBase58Decoder().decode(randomBytes(32))) });
 
-/** Blocks without skipped slots, so a block's height is its slot. */
+/** Blocks without skipped slots, so that a block's height equals its slot. */
 export function createBlocks(firstSlot: bigint) {
   let known: Block[] = [blockAt(firstSlot)];
   const newest: Record<Commitment, bigint> = { processed: firstSlot, confirmed: firstSlot, finalized: firstSlot };
@@ -39,7 +39,7 @@ export function createBlocks(firstSlot: bigint) {
       commit();
     },
     slot: (level: Commitment): bigint => newest[level],
-    /** The newest block of that commitment whose hash is known. */
+    /** Returns the newest block of that commitment whose hash is known. */
     latest(level: Commitment): Block & { readonly lastValidHeight: bigint } {
       const block = known.findLast(({ slot }) => slot <= newest[level]) ?? (known[0] as Block);
       return { ...block, lastValidHeight: block.slot + blockhashLifetime };
@@ -48,7 +48,7 @@ export function createBlocks(firstSlot: bigint) {
       if (slot <= newest.finalized) return "finalized";
       return slot <= newest.confirmed ? "confirmed" : "processed";
     },
-    /** The hash of a block that has not reached the commitment is not valid, as with a validator. */
+    /** As on a validator, the hash of a block that has not reached the commitment is not valid. */
     isValid(hash: string, level: Commitment): boolean {
       const block = known.find((each) => each.hash === hash);
       return block !== undefined && block.slot <= newest[level] && newest[level] <= block.slot + blockhashLifetime;

@@ -27,16 +27,16 @@ export type Chain = ReturnType<typeof createChain>;
 export interface ChainDeps {
   readonly clock: Clock;
   readonly genesis: string;
-  /** A file from which the chain is restored, and to which it is written. */
+  /** The chain is restored from this file and written to it. */
   readonly journalFile?: string | undefined;
-  /** Time between blocks; 400 on the real networks. Absent: each landed transaction makes a block of its own. */
+  /** Time between blocks; 400 on the real networks. When undefined, each landed transaction makes its own block. */
   readonly slotMs?: number | undefined;
-  /** Delays or drops sent transactions, for tests: one lands when `land` is called, if it still may. */
+  /** Delays or drops sent transactions in tests: a transaction lands when `land` is called, if it is still valid. */
   readonly deliver?: ((land: () => void) => void) | undefined;
 }
 
 /**
- * LiteSVM runs transactions. This adds what a validator has besides: blocks, blockhashes that expire, and the history.
+ * LiteSVM runs the transactions. This adds the rest of a validator: blocks, expiring blockhashes, and the history.
  * Accounts are always read as of the newest block, at any commitment.
  */
 export function createChain({ clock, genesis, journalFile, slotMs, deliver = (land) => land() }: ChainDeps) {
@@ -72,13 +72,13 @@ export function createChain({ clock, genesis, journalFile, slotMs, deliver = (la
     landed.set(entry.signature, entry);
   }
 
-  /** Runs a transaction and puts it into a block, unless it must not be in one. */
+  /** Runs a transaction and puts it into a block, unless it has already landed or has expired. */
   function process(sent: DecodedTransaction): void {
     if (hasLanded(sent) || isExpired(sent)) return;
     const addresses = sent.message.staticAccounts;
     const before = balancesOf(svm, addresses);
     const outcome = outcomeOf(svm.sendTransaction(sent.transaction));
-    // Only a transaction whose instructions were run gets into a block.
+    // A transaction gets into a block only if its instructions were run.
     if (outcome.err !== null && !(typeof outcome.err === "object" && "InstructionError" in outcome.err)) return;
     if (slotMs === undefined) nextBlock();
     const block = { slot: blocks.slot("processed"), blockTime: Number(svm.getClock().unixTimestamp) };
@@ -94,7 +94,7 @@ export function createChain({ clock, genesis, journalFile, slotMs, deliver = (la
     blocks,
     nextBlock,
     stop,
-    /** Call it after the initial accounts are set: the journal's accounts overwrite them. */
+    /** Must be called after the initial accounts are set, because the journal's accounts overwrite them. */
     restore(): void {
       for (const { landed: entry, accounts } of restored) {
         for (const account of accounts) svm.setAccount(account);
@@ -102,7 +102,10 @@ export function createChain({ clock, genesis, journalFile, slotMs, deliver = (la
       }
     },
     send: (sent: DecodedTransaction): void => deliver(() => process(sent)),
-    /** Returns the accounts after it too. Accepts what the fee payer has not signed yet, unless `sigVerify` is set. */
+    /**
+     * Also returns the accounts after the transaction. Accepts a transaction that the fee payer has not signed yet,
+     * unless `sigVerify` is set.
+     */
     simulate(decoded: DecodedTransaction, { sigVerify = false, replaceBlockhash = false }) {
       svm.withSigverify(sigVerify);
       try {
@@ -141,7 +144,7 @@ const closedAccount = {
   space: 0n,
 };
 
-/** A closed account is stored without lamports, so that it does not come back with a restart. */
+/** A closed account is stored without lamports, so that a restart does not restore it. */
 const accountsAfter = (svm: LiteSVM, addresses: readonly Address[]): EncodedAccount[] =>
   addresses.flatMap((address) => {
     const account = svm.getAccount(address);
@@ -156,7 +159,7 @@ function outcomeOf(result: FailedTransactionMetadata | TransactionMetadata): Out
 }
 
 /**
- * LiteSVM exports its errors as numbers only. Their names are in its debug text, for example `InstructionError(2,
+ * LiteSVM exports its errors only as numbers. Their names are in its debug text, for example `InstructionError(2,
  * Custom(1))` or `InsufficientFundsForRent { account_index: 1 }`.
  */
 function errorOf(failed: FailedTransactionMetadata): TransactionError {
@@ -172,13 +175,13 @@ function errorOf(failed: FailedTransactionMetadata): TransactionError {
 
 interface JournalEntry {
   readonly landed: LandedTransaction;
-  /** The transaction's accounts after it. */
+  /** The transaction's accounts after it ran. */
   readonly accounts: readonly EncodedAccount[];
 }
 
 /**
- * A file with one line per landed transaction, written before the transaction is visible. Blockhashes are not stored:
- * what was signed but not sent before a restart cannot land after it.
+ * A file with one line per landed transaction, written before the transaction is visible. Blockhashes are not stored: a
+ * transaction that was signed but not sent before a restart cannot land after it.
  */
 function openJournal(file: string) {
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";

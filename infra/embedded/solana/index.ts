@@ -5,15 +5,16 @@ import { type ChainDeps, createChain } from "./chain.ts";
 import { type Intercept, startRpcServer } from "./rpc-server.ts";
 
 /**
- * A Solana chain for tests and for the demo of `npm start`: LiteSVM (the real runtime and token program) behind a JSON-RPC
- * server on 127.0.0.1. Token amounts are in the smallest unit: micro-USDC.
+ * A Solana chain for tests and for the demo of `npm start`: LiteSVM (the real runtime and token program) behind a
+ * JSON-RPC server on 127.0.0.1. Token amounts are in the smallest unit: micro-USDC.
  *
- * It does as a validator does: blockhashes live for 150 blocks; a transaction that has landed is answered with
- * `AlreadyProcessed`; a signature older than 300 blocks is found only with `searchTransactionHistory`; `sendTransaction` with `skipPreflight`
- * accepts anything well-formed and does not report its outcome; a transaction whose instructions fail is in a block with
- * its error; `requestAirdrop` gives SOL. Different from a validator: accounts are always read as of the newest block;
- * without `slotMs` only a transaction or `nextBlock` makes a block; durable nonces are not supported; address lookup tables
- * are not in `getTransaction`; there is no WebSocket, so clients poll `getSignatureStatuses`.
+ * It behaves like a validator: blockhashes live for 150 blocks; resending a landed transaction returns
+ * `AlreadyProcessed`; a signature older than 300 blocks is found only with `searchTransactionHistory`;
+ * `sendTransaction` with `skipPreflight` accepts anything well-formed and does not report its outcome; a transaction
+ * whose instructions fail is in a block with its error; `requestAirdrop` gives SOL. It differs from a validator in that
+ * accounts are always read as of the newest block; without `slotMs` only a transaction or `nextBlock` makes a block;
+ * durable nonces are not supported; address lookup tables are not in `getTransaction`; there is no WebSocket, so
+ * clients poll `getSignatureStatuses`.
  */
 export { networks, newSecret, openWallet, tokenAccountOf, type Wallet } from "./accounts.ts";
 export { RpcError } from "./rpc-methods.ts";
@@ -24,19 +25,19 @@ export interface ChainOptions extends Pick<ChainDeps, "slotMs" | "deliver"> {
   readonly network?: keyof typeof networks;
   readonly clock?: Clock;
   readonly port?: number;
-  /** Restores the chain, and writes to it. Absent: a new chain that ends with the process. */
+  /** The files and keys from which the chain is restored. When undefined, a new chain ends with the process. */
   readonly stored?: StoredChain;
-  /** Sees every JSON-RPC call, for tests. */
+  /** Intercepts every JSON-RPC call in tests. */
   readonly intercept?: Intercept;
 }
 
 export interface StoredChain {
   /** File of the landed transactions. */
   readonly journal: string;
-  /** Secret keys, made by `newSecret`. */
+  /** Secret keys, created by `newSecret`. */
   readonly feePayer: string;
   readonly merchant: string;
-  /** A wallet with this USDC balance in a new chain. */
+  /** A wallet that has this USDC balance in a new chain. */
   readonly payer: { readonly secret: string; readonly usd: string };
 }
 
@@ -49,7 +50,7 @@ export async function startChain(options: ChainOptions = {}) {
   const { svm } = chain;
   putMint(svm, mint, 6);
 
-  /** The wallet has a token account only if `usd` is given. */
+  /** The wallet gets a token account only if `usd` is given. */
   async function wallet(usd?: string, { secret = newSecret(), sol = 0n } = {}): Promise<Wallet> {
     const opened = await openWallet(secret);
     if (usd !== undefined) await putTokenAccount(svm, mint, opened.address, microUsd(usd));
@@ -82,7 +83,7 @@ export async function startChain(options: ChainOptions = {}) {
   };
 }
 
-/** "1.25" -> 1_250_000n */
+/** Converts "1.25" to 1_250_000n. */
 function microUsd(usd: string): bigint {
   const [, whole, fraction = ""] = /^(\d+)(?:[.](\d{1,6}))?$/.exec(usd) ?? [];
   if (whole === undefined) throw new Error(`${usd} is not an amount of USDC.`);

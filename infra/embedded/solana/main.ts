@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { startChain } from "./index.ts";
 import { storedWallets } from "./server.ts";
 
-/** The demo's chain as a process: `node main.ts <folder> <port>`. It is restored from the folder. */
+/** Runs the demo's chain as a process: `node main.ts <folder> <port>`. The chain is restored from the folder. */
 const [folder = "", port = ""] = process.argv.slice(2);
 const { feePayer, merchant, payer } = storedWallets(folder);
 const stored = {

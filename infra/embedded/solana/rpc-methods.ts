@@ -23,7 +23,7 @@ import {
   signTransfer,
 } from "./transactions.ts";
 
-/** A JSON-RPC error; the codes are those of validators. */
+/** A JSON-RPC error with the code that a validator uses. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -36,7 +36,7 @@ export class RpcError extends Error {
 
 type Method = (chain: Chain, params: readonly unknown[]) => unknown;
 
-/** A method with the types of its positional parameters. */
+/** Defines a method by the types of its positional parameters. */
 const method =
   <T extends readonly z.ZodType[]>(
     types: readonly [...T],
@@ -99,7 +99,7 @@ const simulationJson = ({ err, logs, units }: Outcome, accounts: unknown = null)
 });
 
 function send(chain: Chain, sent: DecodedTransaction, skipPreflight = false): Signature {
-  // The first signature is the fee payer's, and identifies the transaction.
+  // The first signature is the fee payer's and identifies the transaction.
   if (!Object.values(sent.transaction.signatures)[0]) throw badSignature();
   if (!skipPreflight) {
     const simulated = chain.simulate(sent, { sigVerify: true });
@@ -118,7 +118,7 @@ const slotsInEpoch = 432_000n;
 const feeLamports = 5_000n;
 const getSlot = method([atCommitment], ({ blocks }, { commitment }) => blocks.slot(commitment));
 
-/** The methods of a validator that payments, wallets and block explorers use. */
+/** The validator methods that payments, wallets and block explorers use. */
 export const methods: Readonly<Record<string, Method>> = {
   getHealth: () => "ok",
   getVersion: () => ({ "solana-core": "3.0.0", "feature-set": 0 }),

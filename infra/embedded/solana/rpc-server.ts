@@ -5,14 +5,14 @@ import { z } from "zod";
 import type { Chain } from "./chain.ts";
 import { methods, RpcError } from "./rpc-methods.ts";
 
-/** Called for each call: it may run it, delay it, answer in its place, or throw RpcError or HttpFault. */
+/** Wraps each call: it can run it, delay it, return another result, or throw RpcError or HttpFault. */
 export type Intercept = (method: string, run: () => Promise<unknown>) => Promise<unknown>;
 
 const requestShape = z.object({ id: z.unknown(), method: z.string(), params: z.array(z.unknown()).nullish() });
 const idShape = z.object({ id: z.union([z.string(), z.number(), z.null()]) });
 const limitBytes = 1_000_000;
 
-/** Ends the HTTP request with this status; without one, closes the connection. */
+/** Ends the HTTP request with this status, or closes the connection if no status is given. */
 export class HttpFault extends Error {
   readonly status: number | undefined;
   constructor(status?: number) {
@@ -43,7 +43,7 @@ export async function startRpcServer(chain: Chain, port = 0, intercept: Intercep
   }
 
   const app = express();
-  // Slots and lamports are far below the integers that a number cannot hold.
+  // Slots and lamports are far below the integers that a number cannot represent.
   app.set("json replacer", (_: string, value: unknown) => (typeof value === "bigint" ? Number(value) : value));
   // Browser wallets call from pages of other origins.
   app.use((_, response, next) => {

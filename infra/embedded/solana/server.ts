@@ -15,7 +15,7 @@ export const demoPayments = z.object({
 });
 export type DemoPayments = Readonly<z.infer<typeof demoPayments>>;
 
-/** The demo's chain as a process beside the service. Its `env` enables x402 payments in the service. */
+/** Starts the demo's chain as a process alongside the service. Its `env` enables x402 payments in the service. */
 export async function startSolana(dataDir: string) {
   const folder = await openFolder(dataDir);
   const { feePayer, merchant, payer } = storedWallets(folder.data);
@@ -39,7 +39,9 @@ export async function startSolana(dataDir: string) {
 
 const walletsShape = z.object({ feePayer: z.string(), merchant: z.string(), payer: z.string() });
 
-/** The secret keys of the demo's wallets, created on first use. They are worthless on any other chain. */
+/**
+ * Returns the secret keys of the demo's wallets, which are created on first use. They are worthless on any other chain.
+ */
 export function storedWallets(folder: string): z.infer<typeof walletsShape> {
   const file = join(folder, "wallets.json");
   if (existsSync(file)) return walletsShape.parse(JSON.parse(readFileSync(file, "utf8")));

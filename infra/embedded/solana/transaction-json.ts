@@ -14,14 +14,13 @@ import { base58, tokenAmount } from "./accounts.ts";
 import type { Chain } from "./chain.ts";
 import { feeOf, instructionsOf, type LandedTransaction } from "./transactions.ts";
 
-/** The answers of `getTransaction`, `getSignatureStatuses` and `getSignaturesForAddress`. */
 
 const memoPrograms = ["MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"];
 const isMemo = ({ programAddress }: Instruction) => memoPrograms.includes(programAddress);
 
 type Instruction = ReturnType<typeof instructionsOf>[number];
 
-/** The memos as validators list them: "[12] hello there!". */
+/** Formats the memos as validators do: "[12] hello there!". */
 function memoOf({ message }: LandedTransaction): string | null {
   const memos = instructionsOf(message).filter(isMemo);
   return (
@@ -29,7 +28,7 @@ function memoOf({ message }: LandedTransaction): string | null {
   );
 }
 
-/** `jsonParsed` for memos and checked transfers; other instructions are shown in base58. */
+/** Returns the `jsonParsed` form of memos and checked transfers; other instructions are shown in base58. */
 function parsedInstruction(instruction: Instruction) {
   const { programAddress, accounts, data } = instruction;
   if (isMemo(instruction)) return { program: "spl-memo", parsed: new TextDecoder().decode(new Uint8Array(data)) };

@@ -24,7 +24,7 @@ import {
 } from "@solana/kit";
 import type { tokenBalances } from "./accounts.ts";
 
-/** An error as JSON-RPC writes it: `"BlockhashNotFound"`, `{InstructionError: [2, {Custom: 1}]}`. */
+/** An error as JSON-RPC represents it: `"BlockhashNotFound"`, `{InstructionError: [2, {Custom: 1}]}`. */
 export type TransactionError = string | Readonly<Record<string, unknown>>;
 
 export interface Outcome {
@@ -40,7 +40,7 @@ export interface DecodedTransaction {
   readonly message: Message;
 }
 
-/** Balances of a transaction's accounts, in their order. */
+/** Balances of a transaction's accounts, in the order of the accounts. */
 export interface Balances {
   readonly lamports: readonly bigint[];
   readonly tokens: ReturnType<typeof tokenBalances>;
@@ -69,7 +69,7 @@ export function decodeTransaction(wire: string, encoding: "base58" | "base64" = 
   return { transaction, message: decodeMessage(transaction.messageBytes) };
 }
 
-/** Leaves out the accounts that are in lookup tables. */
+/** Omits the accounts that are in lookup tables. */
 export function instructionsOf(message: Message) {
   const known = getAccountMetasFromCompiledTransactionMessage(message);
   return message.instructions.map(({ programAddressIndex, accountIndices = [], data = new Uint8Array() }) => ({
@@ -85,7 +85,7 @@ const unitsPerInstruction = 200_000;
 const maxUnits = 1_400_000;
 const microLamports = 1_000_000n;
 
-/** The network's fee in lamports: for the signatures, and the priority fee for the requested compute units. */
+/** Returns the network's fee in lamports: signatures plus the priority fee for the requested compute units. */
 export function feeOf(message: Message): bigint {
   const budget = { version: message.version, instructions: instructionsOf(message) };
   const others = budget.instructions.filter(({ programAddress }) => programAddress !== computeBudgetProgram);
@@ -99,7 +99,6 @@ export function feeOf(message: Message): bigint {
 export const systemProgram = "11111111111111111111111111111111" as Address;
 const transferInstruction = 2;
 
-/** A signed transfer of SOL. */
 export async function signTransfer(
   from: KeyPairSigner,
   to: Address,

@@ -19,7 +19,7 @@ import { getTransferCheckedInstruction } from "@solana-program/token";
 import { sleep, systemClock } from "#platform/clock";
 import { tokenAccountOf } from "./accounts.ts";
 
-/** Does what a wallet does with a transfer request of Solana Pay: docs.solanapay.com/spec. */
+/** Follows the transfer request of Solana Pay: docs.solanapay.com/spec. */
 
 interface TransferRequest {
   readonly recipient: Address;
@@ -34,7 +34,7 @@ const memoProgram = address("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr");
 const pollMs = 400;
 const polls = 100;
 
-/** Throws for anything but a request for a token. */
+/** Throws if the URL is not a request for a token. */
 export function parseTransferRequest(url: string): TransferRequest {
   const { protocol, pathname, searchParams } = new URL(url);
   const required = (name: string): string => {
@@ -52,7 +52,7 @@ export function parseTransferRequest(url: string): TransferRequest {
   };
 }
 
-/** Signs the transfer and sends it. Resolves with its signature once it is confirmed. */
+/** Signs the transfer and sends it. Resolves to its signature once it is confirmed. */
 export async function payTransferRequest(
   { recipient, amount, splToken: mint, references, memo }: TransferRequest,
   { rpcUrl, signer }: { readonly rpcUrl: string; readonly signer: KeyPairSigner },
@@ -90,7 +90,7 @@ export async function payTransferRequest(
   throw new Error(`${signature} was not confirmed.`);
 }
 
-/** "1.5" -> 1_500_000n */
+/** Converts "1.5" to 1_500_000n for a token with six decimals. */
 function unitsOf(amount: string, decimals: number): bigint {
   const [, whole, fraction = ""] = /^(\d+)(?:[.](\d+))?$/.exec(amount) ?? [];
   if (whole === undefined || fraction.length > decimals) throw new Error(`${amount} is not an amount of this token.`);
