@@ -1,12 +1,12 @@
 /**
- * Every error of the public interface: each code has one row in `errorKinds` and one named function that creates it. Formats
+ * Every error of the public API: each code has one row in `errorKinds` and one named function that creates it. Formats
  * only render them. Sources: docs/api/inference.md, docs/api/wire-details.md ("Error types by format").
  */
 
 interface ErrorKind {
   readonly status: number;
   readonly type: string;
-  /** When it occurs. docs/errors.md and the OpenAPI document are made from this. */
+  /** The condition under which the error occurs. docs/errors.md and the OpenAPI document are generated from it. */
   readonly when: string;
 }
 
@@ -18,7 +18,7 @@ const refusals = <Code extends string>(codes: Record<Code, string>) =>
     Object.entries<string>(codes).map(([code, when]) => [code, { status: 400, type: invalid, when }]),
   ) as Record<Code, ErrorKind>;
 
-/** Codes of a provider's refusal that clients act on. Any other code of a provider becomes `invalid_value`. */
+/** Codes of provider refusals that clients act on. Any other provider code becomes `invalid_value`. */
 const providerKinds = {
   ...refusals({
     context_length_exceeded: "prompt and output cap exceed the model's context",
@@ -178,7 +178,7 @@ export const invalidValue = (param: string | undefined, message: string) => make
 export type ProviderCode = keyof typeof providerKinds;
 export const isProviderCode = (code: unknown): code is ProviderCode =>
   typeof code === "string" && Object.hasOwn(providerKinds, code);
-/** The provider refused the request: its message, and its code if clients know it. */
+/** The provider refused the request. The error has the provider's message, and its code if clients know it. */
 export const refusedByProvider = (code: ProviderCode | undefined, param: string | undefined, message: string) =>
   make(code ?? "invalid_value", message, { param });
 
@@ -188,7 +188,7 @@ export const insufficientBalance = (message: string) =>
   make("insufficient_balance", `${message} Top up in the dashboard.`, { shouldRetry: false });
 export const insufficientScope = (scope: string) =>
   make("insufficient_scope", `This API key lacks the scope '${scope}'.`, { shouldRetry: false });
-/** A key cannot give another key what it lacks. */
+/** A key cannot grant another key more than it has. */
 export const beyondOwnKey = (param: string, why: string) =>
   make("insufficient_scope", `${param}: a key cannot give more than it has; ${why}.`, { param, shouldRetry: false });
 export const keyExpired = () => make("key_expired", "This API key has expired.");
@@ -198,13 +198,13 @@ export const modelNotAllowed = (model: string, param = "model") =>
 export const crossSiteRequest = () =>
   make("cross_site_request", "Only the dashboard's own page may write here.", { shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
-/** Callers' text, shortened for use in a message. */
+/** Shortens callers' text for use in a message. */
 const shorten = (text: string) => text.slice(0, 200);
 
 const didYouMean = (names: readonly string[]) =>
   names.length === 0 ? "" : ` Did you mean ${names.map((name) => `'${name}'`).join(" or ")}?`;
 
-/** `similar`: the ids of models that the caller may have meant. */
+/** `similar` contains the ids of models that the caller may have meant. */
 export const modelNotFound = (model: string, similar: readonly string[] = [], param = "model") =>
   make("model_not_found", `The model '${shorten(model)}' does not exist.${didYouMean(similar)}`, { param });
 export const unknownUrl = (method: string, path: string) =>
@@ -236,7 +236,7 @@ export const headersTooLarge = () =>
   make("headers_too_large", "The address and the headers are over the limit of 16 KB.");
 export const rateLimited = (message: string, retryAfterSeconds: number) =>
   make("rate_limit_exceeded", message, { retryAfterSeconds });
-/** A retry cannot succeed: the upstream takes fewer tokens in a minute than this one call needs. */
+/** A retry cannot succeed: the upstream accepts fewer tokens per minute than this one call needs. */
 export const tooManyTokens = () =>
   make(
     "rate_limit_exceeded",

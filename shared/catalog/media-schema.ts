@@ -39,13 +39,13 @@ export const mediaFields = <Pricing extends z.ZodType<ListPrices>>(pricing: Pric
   task: z.enum(tasks).optional(),
   /** JSON Schema of the model's own parameters. */
   input_schema: z.record(z.string(), z.unknown()).optional(),
-  /** Of images, where a call names none: what the clients of the provider's own API expect. */
+  /** The format of images for calls that specify none, as the clients of the provider's own API expect. */
   default_response_format: z.enum(["url", "b64_json"]).optional(),
-  /** Of images that are made from images, where that is another. */
+  /** The format of images made from other images, if it differs. */
   default_edit_format: z.enum(["url", "b64_json"]).optional(),
-  /** For every price key the number of units that an input can make. */
+  /** The number of units that an input can make, for every price key. */
   units: units.default({}),
-  /** Prices that depend on the input. The price of a key is that of the first variant that matches and has the key. */
+  /** Prices that depend on the input. The first variant that matches and has the key determines its price. */
   variants: z
     .array(
       z.strictObject({
@@ -66,13 +66,13 @@ export interface MediaEntry extends Fields {
 const isRequired = (schema: JsonSchema, name: string) =>
   Array.isArray(schema["required"]) && schema["required"].includes(name);
 
-/** The branches of `anyOf`, or the schema itself. */
+/** Returns the branches of `anyOf`, or the schema itself. */
 const branches = (schema: JsonSchema): readonly JsonSchema[] =>
   Array.isArray(schema["anyOf"]) ? (schema["anyOf"] as readonly JsonSchema[]) : [schema];
 
 const isAtMost = (limit: unknown, max: number) => typeof limit === "number" && limit <= max;
 
-/** The number of units in a field must be bounded and positive. */
+/** Checks that the number of units in a field is bounded and positive. */
 function countFault(named: JsonSchema, whole: boolean): string | undefined {
   const fits = (value: unknown) => {
     const count = countOf(value);
@@ -109,7 +109,7 @@ const fieldsOf = (rule: UnitRule): readonly string[] => {
   return "items_of" in rule ? rule.items_of : [];
 };
 
-/** A default is counted and priced like a caller's value, so it must match the schema too. */
+/** A default is counted and priced like a caller's value, so it must also match the schema. */
 function checkDefaults(schema: JsonSchema, complain: Complain) {
   const { properties, $defs } = schema;
   for (const name of Object.keys((properties ?? {}) as object)) {
@@ -143,7 +143,7 @@ function checkUnits(entry: MediaEntry, schema: JsonSchema, complain: Complain) {
     complain(["input_schema", "properties", "n"], "must have a maximum of 4 or less");
 }
 
-/** The values that a field can have; undefined if there is no list of them. */
+/** Returns the values that a field can have, or undefined if they are not listed. */
 function valuesOf(named: JsonSchema): readonly unknown[] | undefined {
   if (named["type"] === "boolean") return [true, false];
   return Array.isArray(named["enum"]) ? named["enum"] : undefined;

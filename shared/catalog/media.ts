@@ -14,7 +14,7 @@ function mediaOf(model: Model): Media {
   return model.media;
 }
 
-/** The values of a union of literals, which is what an `enum` of numbers becomes. */
+/** Returns the values of a union of literals, which zod makes from an `enum` of numbers. */
 function valuesOf(issue: z.core.$ZodIssueInvalidUnion): readonly unknown[] | undefined {
   const inner = issue.errors.flat();
   const values = inner.flatMap((each) => (each.code === "invalid_value" && each.path.length === 0 ? each.values : []));
@@ -39,8 +39,8 @@ function invalid(error: z.ZodError, schema: JsonSchema, at: ModelInput["at"]): S
 }
 
 /**
- * Returns the parameters with the schema's defaults, for images without hints that the model does not take; or throws a ServiceError that names the field (`size`, or
- * `input.duration` when `at` is "input").
+ * Returns the parameters with the schema's defaults, for images without hints that the model does not accept. Throws a
+ * ServiceError that names the field (`size`, or `input.duration` when `at` is "input").
  */
 export function checkInput(model: Model, { value, at }: ModelInput): Input {
   const { check, schema } = mediaOf(model);
@@ -49,16 +49,16 @@ export function checkInput(model: Model, { value, at }: ModelInput): Input {
   return parsed.data as Input;
 }
 
-/** The fields of a body for images that the model ignores. */
+/** Returns the fields of an image body that the model ignores. */
 export const ignoredInput = (model: Model, body: Input): readonly string[] => ignoredHints(mediaOf(model).schema, body);
 
 type OutputRule = Extract<UnitRule, { field: string } | { minutes_of: string }>;
 type InputRule = Exclude<UnitRule, OutputRule>;
 
-/** The input alone determines the count. Other rules only bound how much the model can make. */
+/** Returns true if the input alone determines the count. Other rules only bound how much the model can make. */
 const isInputRule = (rule: UnitRule): rule is InputRule => !("field" in rule) && !("minutes_of" in rule);
 
-/** Rounds up to the sixth decimal, because it bounds a hold. */
+/** Rounds up to the sixth decimal, because the result bounds a hold. */
 const ceil = (count: number) => Math.ceil(count * 1e6) / 1e6;
 
 const itemsIn = (value: unknown): number => (value === undefined ? 0 : Array.isArray(value) ? value.length : 1);
@@ -95,7 +95,9 @@ function maxOutput(
 type Counts = Partial<Record<PriceKey, number>>;
 const rulesOf = (media: Media) => Object.entries(media.units) as readonly [PriceKey, UnitRule][];
 
-/** The most units that a checked input can make. `uploadBytes`: sizes of the uploads in the input, by id. */
+/**
+ * Returns the most units that a checked input can make. `uploadBytes` has the sizes of the uploads in the input, by id.
+ */
 export function unitsOf(model: Model, input: Input, uploadBytes: ReadonlyMap<string, number>): Usage {
   const media = mediaOf(model);
   const output: Counts = {};
@@ -105,9 +107,9 @@ export function unitsOf(model: Model, input: Input, uploadBytes: ReadonlyMap<str
 }
 
 /**
- * Adds to the reported usage what the input determines: characters, input images, the request itself; and raises minutes to
- * the billed minimum. Adds nothing if the model made nothing. Where the input determines everything, other reported counts
- * are not billed.
+ * Adds to the reported usage the counts that the input determines (characters, input images, the request itself) and
+ * raises minutes to the billed minimum. Adds nothing if the model made nothing. Where the input determines every count,
+ * other reported counts are not billed.
  */
 export function billed(model: Model, usage: Usage, input: Input | undefined): Usage {
   const media = mediaOf(model);
@@ -147,7 +149,7 @@ function pricesFor(model: Model, tier: Tier, input: Input | undefined): Prices {
 export const costOfMedia = (model: Model, usage: Usage, tier: Tier, input: Input | undefined): bigint =>
   costAt(pricesFor(model, tier, input), billed(model, usage, input));
 
-/** The bound of a call that makes at most these units. */
+/** Returns the maximum cost of a call that makes at most these units. */
 export function boundOfUnits(model: Model, input: Input, units: Usage, tier: Tier): Bound {
   const nanoUsd = costOfMedia(model, units, tier, input);
   // All or nothing: an output cap does not change the cost of media.

@@ -8,7 +8,7 @@ import { endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 export type Model = ReturnType<typeof modelOf>;
 export type Upstream = ReturnType<typeof upstreamOf>;
 
-/** The parsed entry of a model: its prices as amounts, its input schema as a check. */
+/** Parses the entry of a model: its prices become amounts, its input schema becomes a check. */
 export function modelOf(
   entry: ModelEntry,
   eliteDiscountBps: number,
@@ -22,15 +22,15 @@ export function modelOf(
   const variants = entry.variants.map(({ when, pricing }) => ({ when, prices: pricesOf(pricing, eliteDiscountBps) }));
   const features: ReadonlySet<Feature> = new Set(entry.features);
   return {
-    /** `provider/model`: the slash is part of it. */
+    /** `provider/model`, slash included. */
     id: entry.id,
     name: entry.name,
     description: entry.description ?? "",
     ownedBy: entry.owned_by,
     type: entry.type,
-    /** The path of the main interface that serves it. */
+    /** The path of the main endpoint that serves the model. */
     endpoint: endpointOf(entry),
-    /** Maximum tokens of prompt and answer together; of one input for embeddings; 0 for media. */
+    /** Maximum tokens of prompt and response together. For embeddings, the maximum of one input; 0 for media. */
     contextLength: entry.context_length ?? 0,
     /** 0 for models that produce no text. */
     maxOutputTokens: entry.max_output_tokens ?? 0,
@@ -42,20 +42,20 @@ export function modelOf(
     supportedParameters: supportedParameters(entry, upstreams),
     eliteDiscountBps,
     features,
-    /** Maximum tokens of one part. A kind that is missing here is refused. */
+    /** Maximum tokens of one part. Parts of a missing kind are refused. */
     maxPartTokens: entry.max_part_tokens,
-    /** A missing one is bounded by the maximum of its part's kind. The text of a page counts in addition. */
+    /** A missing value is bounded by the maximum for its kind of part. The text of a page counts in addition. */
     mediaTokens: {
       imagePatch: media_tokens.image_patch,
       page: media_tokens.page,
       audioSecond: media_tokens.audio_second,
     },
     automaticCacheWrites: entry.automatic_cache_writes ?? false,
-    /** The provider's own names for it, which callers of the native formats use. */
+    /** The provider's own names for the model, which callers of the native formats use. */
     aliases: entry.aliases,
     /** Unix seconds. */
     created: Date.parse(entry.released) / 1000,
-    /** Unix seconds, possibly in the future; the model is served all the same. */
+    /** Unix seconds, possibly in the future. Deprecated models are still served. */
     deprecatedAt: entry.deprecated_at === undefined ? null : Date.parse(entry.deprecated_at) / 1000,
     /** In the order in which they are tried. */
     upstreams: entry.upstreams.map(({ cost, ...served }) => ({
@@ -65,7 +65,7 @@ export function modelOf(
     ...(task && { task }),
     defaultResponseFormat: entry.default_response_format ?? "url",
     defaultEditFormat: entry.default_edit_format ?? entry.default_response_format ?? "url",
-    /** Private to this module, as are the next two. */
+    /** Private to this module, like the next two fields. */
     prices: priceBook(bands, eliteDiscountBps),
     ...(input_schema && {
       inputSchema: input_schema,
@@ -89,7 +89,7 @@ export function upstreamOf(id: string, entry: UpstreamEntry) {
     /** The address in the catalog; the variable `baseUrlEnv` overrides it. */
     baseUrl: entry.base_url,
     baseUrlEnv: entry.base_url_env,
-    /** The variable that holds its key. Absent: it needs no key. */
+    /** The variable that holds the upstream's key. Undefined if the upstream needs no key. */
     apiKeyEnv: entry.key_env,
     /** The formats that it supports natively. Calls in other formats are converted to the first. */
     formats: entry.formats,

@@ -5,10 +5,10 @@ type Json = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** By id: a patch of an entry, a whole new entry, or null, which removes it. */
+/** Keyed by id. A value is a patch of an entry, a complete new entry, or null to remove the entry. */
 const patches = z.record(z.string(), z.record(z.string(), z.unknown()).nullable()).default({});
 
-/** The file of `CATALOG_OVERLAY`. What it makes of the catalog is checked after the merge. */
+/** The file of `CATALOG_OVERLAY`. Its content is checked after the merge. */
 export const overlayFile = z.strictObject({
   elite_discount_bps: z.unknown().optional(),
   upstreams: patches,
@@ -30,11 +30,11 @@ type Patches = z.infer<typeof patches>;
 
 interface Merge {
   readonly faults: string[];
-  /** The entries that only the overlay has, as the lines of faults name them. */
+  /** The entries that only the overlay has, in the form in which fault lines name them. */
   readonly added: string[];
 }
 
-/** A new id is added at the end. */
+/** Entries with new ids are appended. */
 function patchEntries(entries: Map<string, unknown>, given: Patches, kind: string, { faults, added }: Merge): void {
   for (const [id, patch] of Object.entries(given)) {
     const entry = `${kind} ${id}`;
@@ -42,17 +42,17 @@ function patchEntries(entries: Map<string, unknown>, given: Patches, kind: strin
       if (!entries.has(id)) added.push(entry);
       entries.set(id, mergePatch(entries.get(id), patch));
     }
-    // A typing error would leave a model on sale that was to be removed.
+    // A misspelled id would leave on sale a model that was to be removed.
     else if (!entries.delete(id)) faults.push(`${entry}: is not in the catalog, so it cannot be removed`);
   }
 }
 
-/** The content of the catalog with the overlay merged over it, what cannot be merged, and what is new. */
+/** Returns the catalog with the overlay merged over it, the faults of the merge, and the new entries. */
 export function mergeOverlay(content: unknown, { upstreams, models, ...rest }: Overlay) {
   const base = isObject(content) ? content : {};
   const byName = new Map(isObject(base["upstreams"]) ? Object.entries(base["upstreams"]) : []);
   const list: readonly unknown[] = Array.isArray(base["models"]) ? base["models"] : [];
-  // Entries without an id, or with one that is taken, stay for the check to find.
+  // Entries without an id, or with a duplicate one, are left for the check to report.
   const byId = new Map<string, unknown>();
   list.forEach((entry, at) => {
     const id = isObject(entry) ? entry["id"] : undefined;

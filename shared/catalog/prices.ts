@@ -16,7 +16,7 @@ const tokenKeys: ReadonlySet<PriceKey> = new Set([...inputKeys, ...outputKeys]);
 const measuredKeys: ReadonlySet<PriceKey> = new Set(["second", "minute"]);
 const unitOf = (key: PriceKey): string => (tokenKeys.has(key) ? "1M_tokens" : key === "input_image" ? "image" : key);
 
-/** What a count without a price of its own is billed as, in this order, so that nothing is free by accident. */
+/** Counts without their own price are billed as another key, in this order, so that nothing is free by accident. */
 const fallbacks = [
   ["cached_input", "input"],
   ["cache_write", "input"],
@@ -25,13 +25,13 @@ const fallbacks = [
   ["audio_output", "output"],
 ] as const satisfies readonly (readonly [PriceKey, PriceKey])[];
 
-/** Whether a count without a price of its own is billed as another. */
+/** Returns true if a count without its own price is billed as another key. */
 export const hasFallback = (key: PriceKey): boolean => fallbacks.some(([from]) => from === key);
 
 /** Prices in the file: decimal strings in USD per unit. */
 export type ListPrices = Readonly<Partial<Record<PriceKey, string | undefined>>>;
 
-/** Prices for prompts longer than `aboveInputTokens`. That of the first band is -1. */
+/** Prices for prompts longer than `aboveInputTokens`, which is -1 in the first band. */
 export interface ListBand {
   readonly aboveInputTokens: number;
   readonly pricing: ListPrices;
@@ -42,13 +42,14 @@ const discountDecimals = 4;
 export const pricePattern = new RegExp(`^(0|[1-9]\\d{0,6})(\\.\\d{1,${listDecimals}})?$`);
 
 /**
- * Amounts are whole numbers of 10^-10 nano-USD. This is exact for 9 decimals of a price per million tokens with 4 of a
- * discount, and for 6 of a measured count, whose prices end in six zeros. So only the division at the end rounds.
+ * Amounts are integers in units of 10^-10 nano-USD. This is exact for a price per million tokens with 9 decimals and a
+ * discount with 4, and for measured counts with 6 decimals, whose prices end in six zeros. Only the division at the end
+ * rounds.
  */
 const perNanoUsd = 10n ** 10n;
 const million = 1_000_000n;
 
-/** `"2.5"` is 2500000000n billionths. */
+/** Converts `"2.5"` to 2500000000n billionths. */
 export function parsePrice(text: string): bigint {
   const [whole = "", fraction = ""] = text.split(".");
   return BigInt(whole + fraction.padEnd(listDecimals, "0"));
@@ -107,7 +108,7 @@ export const priceBook = (list: readonly ListBand[], eliteDiscountBps: number): 
   elite: bandsOf(list, eliteDiscountBps),
 });
 
-/** The band in which a prompt of this length is billed. */
+/** Returns the band in which a prompt of this length is billed. */
 export function bandAt(bands: Bands, inputTokens: number): Band {
   let found = bands[0];
   for (const band of bands) {
@@ -119,7 +120,7 @@ export function bandAt(bands: Bands, inputTokens: number): Band {
 
 /** Rounds half up. */
 export const toNanoUsd = (amount: bigint): bigint => (amount + perNanoUsd / 2n) / perNanoUsd;
-/** The largest amount that does not round to more than `nanoUsd`. */
+/** Returns the largest amount that does not round to more than `nanoUsd`. */
 export const maxAmountFor = (nanoUsd: bigint): bigint => nanoUsd * perNanoUsd + perNanoUsd / 2n - 1n;
 
 export const pricesOf = (pricing: ListPrices, eliteDiscountBps: number): Readonly<Record<Tier, Prices>> => ({
@@ -127,14 +128,14 @@ export const pricesOf = (pricing: ListPrices, eliteDiscountBps: number): Readonl
   elite: amountsOf(pricing, eliteDiscountBps),
 });
 
-/** What an upstream costs the operator, and a number by which the upstreams of a model can be compared. */
+/** Computes the operator's cost at an upstream, and a rank by which the upstreams of a model can be compared. */
 export function upstreamCostOf(cost: ListPrices) {
   const prices = amountsOf(cost, 0);
   const own = priceKeys.filter((key) => !hasFallback(key));
   return {
-    /** In nano-USD. */
+    /** Nano-USD. */
     of: (usage: Usage): bigint => costAt(prices, usage),
-    /** The sum of its prices: of a million tokens of input and as many of output, or of one piece of each kind. */
+    /** The sum of its prices: a million tokens of input plus a million of output, or one piece of each kind. */
     rank: own.reduce((sum, key) => sum + (prices[key] ?? 0n), 0n),
   };
 }
@@ -159,13 +160,13 @@ export function costOf(bands: Bands, usage: Usage): bigint {
   return costAt(bandAt(bands, inputTokens).prices, usage);
 }
 
-/** Adds the request itself to the usage of an answered call, if it has a price. */
+/** Adds the request itself to the usage of a call that used anything, if requests have a price. */
 export function withRequest({ prices }: { readonly prices: PriceBook }, usage: Usage): Usage {
   const isPriced = prices.standard[0].prices.request !== undefined;
   return isPriced && Object.values(usage).some((count) => count > 0) ? { ...usage, request: 1 } : usage;
 }
 
-/** `list`: prices with the suffix of their lines in `x_pricing`: none, `_above_200000`, `_hd`. */
+/** `list` contains prices with the suffix of their lines in `x_pricing`: none, `_above_200000`, `_hd`. */
 export function pricingOf(
   list: readonly (readonly [suffix: string, ListPrices])[],
   eliteDiscountBps: number,

@@ -2,57 +2,69 @@ import { z } from "zod";
 
 const fieldName = z.string().regex(/^\w{1,64}$/);
 
-/** How an OpenAI-compatible server differs from OpenAI. docs/upstreams.md has the source of each setting in the catalog. */
+/**
+ * Differences between an OpenAI-compatible server and OpenAI. docs/upstreams.md lists the source of each setting in the
+ * catalog.
+ */
 export const quirks = z.strictObject({
   /**
-   * Fields of a chat request that the server documents, OpenAI does not, and that cost nothing extra. Any others that OpenAI
-   * does not document are dropped: strict servers refuse them, and elsewhere one could buy something that has no price here.
-   * Dropped fields are named in `x-ignored-params`.
+   * Fields of a chat request that the server documents, that OpenAI does not, and that cost nothing extra. Other fields
+   * that OpenAI does not document are dropped: strict servers refuse them, and elsewhere callers could buy something
+   * that has no price here. Dropped fields are listed in `x-ignored-params`.
    */
   extra_fields: z.array(fieldName).default([]),
-  /** Documented hints that the server refuses. They are dropped and named, too. */
+  /** Documented hints that the server refuses. They are also dropped and listed. */
   refused_fields: z.array(fieldName).default([]),
-  /** Sent with every chat request, unless the caller sets them. */
+  /** Sent with every chat request unless the caller sets them. */
   added_fields: z.record(fieldName, z.json()).default({}),
-  /** `request`: a stream reports its usage if `stream_options` asks for it. `always`: that field is refused. */
+  /**
+   * `request`: a stream reports its usage if `stream_options` asks for it. `always`: the server refuses that field and
+   * always reports usage.
+   */
   stream_usage: z.enum(["request", "always"]).default("request"),
   /**
-   * The output cap of a call whose caller set none. `send`: what the model and the rest of its context allow, for servers
-   * whose own default is small. `omit`: none, for servers that count it against a limit of tokens per minute; the model's
-   * `max_output_tokens` must then be no less than the server's, because that is what is held.
+   * The output cap of a call whose caller set none. `send`: the limit of the model and of its remaining context, for
+   * servers with a small default. `omit`: no cap, for servers that count it against a limit of tokens per minute; the
+   * model's `max_output_tokens` must then be no less than the server's limit, because that amount is held.
    */
   default_cap: z.enum(["send", "omit"]).default("send"),
-  /** Chat calls with a larger output cap must be streamed. Their whole answer is put together from a stream. */
+  /** Chat calls with a larger output cap must be streamed. Their complete response is assembled from a stream. */
   whole_answer_cap: z.int().positive().optional(),
-  /** The smallest `max_output_tokens` of its Responses interface. Calls with a smaller cap are refused. */
+  /** The smallest `max_output_tokens` of the server's Responses API. Calls with a smaller cap are refused. */
   min_response_cap: z.int().positive().default(1),
   /** `false`: messages of the role `developer` are sent as `system`. */
   developer_role: z.boolean().default(true),
-  /** `first`: only one system message, at the start. Later ones are joined to it. */
+  /** `first`: only one system message is allowed, at the start. Later ones are joined to it. */
   system_messages: z.enum(["any", "first"]).default("any"),
-  /** `basic`: messages with nothing but role, content, and what calls of tools need. */
+  /** `basic`: messages contain only the role, the content and the fields that tool calls need. */
   message_fields: z.enum(["pass", "basic"]).default("pass"),
   /**
-   * `drop`: assistant messages without content and calls are refused, and so is empty text beside calls. `text`: the same, but
-   * beside calls empty text is what the server takes, and null is refused.
+   * `drop`: the server refuses assistant messages without content and calls, and empty text next to calls. `text`: the
+   * same, except that next to calls the server accepts empty text and refuses null.
    */
   empty_messages: z.enum(["pass", "drop", "text"]).default("pass"),
   /** `nine`: ids of tool calls are nine letters and digits. Others are replaced by a hash. */
   tool_call_ids: z.enum(["any", "nine"]).default("any"),
-  /** `bridge`: a user message may not follow a tool's; an assistant message is put between them. */
+  /** `bridge`: a user message must not follow a tool message, so an assistant message is inserted between them. */
   user_after_tool: z.enum(["pass", "bridge"]).default("pass"),
-  /** The field of assistant messages in which the server takes its own reasoning back; other fields are not sent. */
+  /**
+   * The field of assistant messages in which the server accepts its own reasoning; other reasoning fields are not sent.
+   */
   reasoning_field: z.enum(["none", "reasoning_content", "reasoning", "reasoning_details"]).default("none"),
-  /** `space`: assistant messages with tool calls need a reasoning, also if another model wrote them or the client dropped it. */
+  /**
+   * `space`: assistant messages with tool calls need reasoning, even if another model wrote them or the client dropped
+   * it.
+   */
   missing_reasoning: z.enum(["pass", "space"]).default("pass"),
   /**
-   * `thinking: {type: "disabled"}` turns thinking off. It is sent with an effort of `none`, and where the server refuses the
-   * request while it thinks: a `tool_choice` that forces a call, a conversation with calls that lacks reasoning.
+   * `thinking: {type: "disabled"}` turns thinking off. It is sent with an effort of `none`, and for requests that the
+   * server refuses while it thinks: a `tool_choice` that forces a call, and a conversation with calls that lacks
+   * reasoning.
    */
   thinking_switch: z.boolean().default(false),
 });
 
 export type Quirks = z.infer<typeof quirks>;
 
-/** Those of OpenAI itself, and of every provider that is not OpenAI-compatible. */
+/** The settings of OpenAI itself, and of every provider that is not OpenAI-compatible. */
 export const noQuirks: Quirks = quirks.parse({});

@@ -10,8 +10,8 @@ export type CatalogEntries = z.infer<typeof catalogFile>;
 const shippedFile = fileURLToPath(new URL("models.json", import.meta.url));
 
 /**
- * The checked entries of a file, by default the shipped one, with an overlay merged over them. Throws CatalogError with a
- * line for each fault; `overlay: ` begins those that the catalog does not have without the overlay.
+ * Reads and checks the entries of a file, the shipped one by default, merged with an overlay. Throws CatalogError with
+ * a line for each fault; the lines of faults that the overlay causes begin with `overlay: `.
  */
 export function readCatalog(file = shippedFile, overlay?: string): CatalogEntries {
   const content = readJson(file, "catalog");
@@ -39,7 +39,7 @@ function readOverlay(file: string): z.infer<typeof overlayFile> {
   throw invalid(`The catalog overlay ${file}`, lines);
 }
 
-/** `own`: the faults of the catalog without its overlay. */
+/** `own` returns the faults of the catalog without its overlay. */
 function entriesOf(
   subject: string,
   content: unknown,
@@ -49,7 +49,7 @@ function entriesOf(
   const parsed = catalogFile.safeParse(content);
   if (parsed.success && merge.faults.length === 0) return parsed.data;
   const found = (parsed.error?.issues ?? []).map((issue) => lineOf(issue, content));
-  // A typing error in an id looks like a new entry that has next to nothing.
+  // A misspelled id looks like a new entry that lacks almost every field.
   const incomplete = merge.added.filter((entry) => found.some((line) => line.startsWith(`${entry}: `)));
   const hints = incomplete.map(
     (entry) => `${entry}: is not in the catalog without the overlay, so it needs every field that is required`,
@@ -64,7 +64,7 @@ function entriesOf(
 
 const withIds = z.looseObject({ models: z.array(z.looseObject({ id: z.string() }).catch({ id: "" })) });
 
-/** `["models", 3, "pricing", "input"]` becomes "model openai/gpt-5: pricing.input". */
+/** Converts `["models", 3, "pricing", "input"]` to "model openai/gpt-5: pricing.input". */
 function lineOf({ path, message }: z.core.$ZodIssue, content: unknown): string {
   const [list, at, ...field] = path.map(String);
   if (list === undefined) return `the file: ${message}`;

@@ -16,7 +16,7 @@ import {
 } from "./types.ts";
 import { checkCost, checkServing, checkUpstream, servingEntry, upstreamEntry } from "./upstream-schema.ts";
 
-/** The path of the main interface for each type. */
+/** The path of the main endpoint for each type. */
 const endpoints = {
   text: "/v1/chat/completions",
   image: "/v1/images/generations",
@@ -54,13 +54,13 @@ const keysOf = {
   other: { all: [], one: ["image", "second", "character", "minute", "request"], may: ["input_image"] },
 } as const satisfies Record<ModelType, PriceKeys>;
 
-/** In place of those of the type. */
+/** Override the keys of the type. */
 const keysOfTask = {
   moderation: { all: ["request"], one: [], may: [] },
   rerank: { all: [], one: ["input", "search"], may: [] },
 } as const satisfies Record<JsonTask, PriceKeys>;
 
-/** Without `service_tier`, because no price key covers its cost. */
+/** `service_tier` is missing, because no price key covers its cost. */
 const features = [
   "tools",
   "json",
@@ -96,7 +96,7 @@ const pricing = z.strictObject(
 );
 
 const day = z.iso.date("must be YYYY-MM-DD");
-/** Less than the whole price. */
+/** Basis points, less than 100 percent. */
 const discount = z.int().min(0).max(9_999);
 const unique = (values: readonly unknown[]) => new Set(values).size === values.length;
 
@@ -108,29 +108,32 @@ const modelEntry = z.strictObject({
   owned_by: z.string().min(1),
   type: z.enum(modelTypes),
   endpoint: z.string().optional(),
-  /** The day, or the month if the day is unknown, of its release. */
+  /** The day of its release, or the month if the day is unknown. */
   released: z.union([z.iso.date(), z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/)], "must be YYYY-MM-DD or YYYY-MM"),
   /** The day from which its provider calls it deprecated. It is still served. */
   deprecated_at: day.optional(),
   context_length: tokens.optional(),
   max_output_tokens: tokens.optional(),
   output_cap_field: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
-  /** The model bills reasoning that its stream does not fully contain; on Responses it is asked for the state of it. */
+  /** The model bills reasoning that its stream does not fully contain. Responses calls request the reasoning state. */
   hidden_reasoning: z.boolean().optional(),
-  /** Present if the model reasons: the efforts that a caller can choose, and the provider's default. */
+  /** Set if the model reasons: the efforts that a caller can choose, and the provider's default. */
   reasoning: z
     .strictObject({
       efforts: z.array(z.enum(efforts)).refine(unique, "names an effort twice").default([]),
       default: z.enum(efforts).optional(),
     })
     .optional(),
-  /** What the model refuses or ignores of the parameters that its upstreams and features promise. */
+  /** Parameters that the model refuses or ignores although its upstreams and features promise them. */
   unsupported_parameters: z.array(z.enum(parameters)).refine(unique, "names a parameter twice").default([]),
   features: z.array(z.enum(features)).refine(unique, "names a feature twice").default([]),
   max_part_tokens: z
     .strictObject({ image: tokens.optional(), audio: tokens.optional(), file: tokens.optional() })
     .default({}),
-  /** Maximum tokens of 28 by 28 pixels, of the image of a page, of a second: tighter bounds of parts. */
+  /**
+   * Maximum tokens of a patch of 28 by 28 pixels, of the image of a page, and of a second of audio. They bound parts
+   * more tightly.
+   */
   media_tokens: z
     .strictObject({
       image_patch: z.number().positive().max(100).optional(),
@@ -239,18 +242,18 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   });
 }
 
-/** Without the keys whose value is undefined. */
+/** Removes the keys whose value is undefined. */
 const definedPrices = (prices: ListPrices): ListPrices =>
   Object.fromEntries(Object.entries(prices).filter(([, price]) => price !== undefined));
 
-/** A price of each key that the model or one of its variants has. */
+/** Returns a price for each key that the model or one of its variants has. */
 const pricedOf = ({ pricing, variants }: ModelEntry): ListPrices =>
   Object.assign({}, ...[...variants.map((variant) => variant.pricing), pricing].map(definedPrices));
 
 /** The catalog file. The path of every issue starts with the model or upstream at fault. */
 export const catalogFile = z
   .strictObject({
-    /** The default for models without their own. */
+    /** The default for models that set none. */
     elite_discount_bps: discount,
     upstreams: z.record(z.string().regex(/^[a-z0-9][a-z0-9-]*$/, "must be a short lower-case name"), upstreamEntry),
     models: z.array(modelEntry).min(1),

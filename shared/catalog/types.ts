@@ -1,13 +1,13 @@
 import { z } from "zod";
 
-/** Whose prices: `list_usd` or `elite_usd`. */
+/** Selects `list_usd` or `elite_usd`. */
 export type Tier = "standard" | "elite";
 
-/** Price keys that count input tokens, and those that count output tokens: unit `1M_tokens`. */
+/** Price keys that count input tokens and output tokens, in the unit `1M_tokens`. */
 export const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h", "audio_input"] as const;
 export const outputKeys = ["output", "audio_output"] as const;
 export const tokenKeys = [...inputKeys, ...outputKeys] as const;
-/** Price keys that count pieces: units of the same names, except that the unit of `input_image` is `image`. */
+/** Price keys that count pieces. Their units have the same names, except that the unit of `input_image` is `image`. */
 export const pieceKeys = ["image", "input_image", "second", "character", "minute", "request", "search"] as const;
 export const priceKeys = [...inputKeys, ...outputKeys, ...pieceKeys] as const;
 export type PriceKey = (typeof priceKeys)[number];
@@ -18,19 +18,21 @@ export type Usage = Readonly<Partial<Record<PriceKey, number>>>;
 export const modelTypes = ["text", "image", "video", "audio", "embeddings", "other"] as const;
 export type ModelType = (typeof modelTypes)[number];
 
-/** Tasks of models of type `other` that have an endpoint of their own, with JSON in and out. */
+/** Tasks of models of type `other` that have their own endpoint, with JSON in and out. */
 export const jsonTasks = ["moderation", "rerank"] as const;
 export type JsonTask = (typeof jsonTasks)[number];
-/** The kind of call that a model serves, if it is not text or embeddings; selects the provider's route. */
+/** The kind of call that a model serves, if it is not text or embeddings. It selects the provider's route. */
 export const tasks = ["images", "speech", "transcription", "video", "music", ...jsonTasks] as const;
 export type Task = (typeof tasks)[number];
 export const isJsonTask = (task: Task | undefined): task is JsonTask => jsonTasks.some((each) => each === task);
 
-/** In the names and the order of OpenRouter's `input_modalities` and `output_modalities`. */
+/** The names and order are those of OpenRouter's `input_modalities` and `output_modalities`. */
 export const modalities = ["text", "image", "file", "audio", "video", "embeddings", "moderation", "rerank"] as const;
 export type Modality = (typeof modalities)[number];
 
-/** Parameters of a chat request that a model may support, in the names of OpenRouter's `supported_parameters`. */
+/**
+ * Parameters of a chat request that a model may support. The names are those of OpenRouter's `supported_parameters`.
+ */
 export const parameters = [
   "max_tokens",
   "max_completion_tokens",
@@ -52,20 +54,19 @@ export const parameters = [
 ] as const;
 export type Parameter = (typeof parameters)[number];
 
-/** Values of `reasoning_effort`. */
 export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof efforts)[number];
 
 export const providers = ["openai", "anthropic", "gemini", "replicate", "fal", "local"] as const;
 
-/** In 10^-10 nano-USD per token, image, second and so on; keys without a price of their own have that of their fallback. */
+/** In 10^-10 nano-USD per token, image, second and so on. Keys without their own price have that of their fallback. */
 export type Prices = Readonly<Partial<Record<PriceKey, bigint>>>;
 
-/** Prices for prompts of more than `aboveInputTokens`, parsed once, at load. */
+/** Prices for prompts of more than `aboveInputTokens`, parsed once at load. */
 export interface Band {
   readonly aboveInputTokens: number;
   readonly prices: Prices;
-  /** The highest price of one token in this band or in a lower one; `input` is of uncached and cached input. */
+  /** The highest price of one token in this band or a lower one. `input` covers uncached and cached input. */
   readonly dearest: Readonly<
     Record<"input" | "cacheWrite" | "cacheWriteLong" | "audioInput" | "output" | "request" | "search", bigint>
   >;
@@ -73,22 +74,24 @@ export interface Band {
 
 const field = z.string().min(1);
 
-/** Rules for the number of units of a price key that an input makes, or can make at most. Fields are those of the input. */
+/**
+ * Rules for the number of units of a price key that an input makes, or can make at most. Fields are those of the input.
+ */
 export const unitRules = {
-  /** The field's number, or string of digits. */
+  /** The value of the field, a number or a string of digits. */
   field: z.strictObject({ field }),
   /** A fixed number for each call. */
   count: z.strictObject({ count: z.int().positive().max(1_000) }),
   /** Unicode code points of a text. */
   characters: z.strictObject({ characters_of: field }),
   /**
-   * The number of values in the fields: a list counts its items, a single value is one. With `per`, for each unit of that key
-   * (providers that bill the input of every image).
+   * The number of values in the fields: a list counts its items, a single value counts as one. With `per`, the number
+   * is multiplied by the units of that key (for providers that bill the input of every image).
    */
   items: z.strictObject({ items_of: z.array(field).min(1), per: z.literal("image").optional() }),
-  /** A length in milliseconds, each started minute as one. */
+  /** A length in milliseconds; each started minute counts as one. */
   startedMinutes: z.strictObject({ started_minutes_of: field }),
-  /** The length of a recording; `bytes_per_second` is that of the strongest compression. Billed as at least `min`. */
+  /** The length of a recording. `bytes_per_second` is that of the strongest compression. At least `min` is billed. */
   minutes: z.strictObject({
     minutes_of: field,
     bytes_per_second: z.int().positive(),
@@ -98,14 +101,14 @@ export const unitRules = {
 } as const;
 export type UnitRule = { [Name in keyof typeof unitRules]: z.infer<(typeof unitRules)[Name]> }[keyof typeof unitRules];
 
-/** One of these values, or whether the field is present. */
+/** A list of values, or a condition on the presence of the field. */
 export const condition = z.union([
   z.array(z.union([z.string(), z.number(), z.boolean()])).min(1),
   z.strictObject({ present: z.boolean() }),
 ]);
 export type Condition = z.infer<typeof condition>;
 
-/** In ascending order; the first applies to every prompt. */
+/** In ascending order. The first band applies to every prompt. */
 export type Bands = readonly [Band, ...Band[]];
 export type PriceBook = Readonly<Record<Tier, Bands>>;
 
@@ -116,19 +119,19 @@ export interface PriceLine {
   readonly elite_usd: string;
 }
 
-/** The most that a call can cost, computed before it runs. */
+/** The maximum cost of a call, computed before it runs. */
 export interface Bound {
   /** Covers the worst case of `inputTokens` and of `outputCap` tokens for each choice. */
   readonly maxNanoUsd: bigint;
-  /** The smallest useful hold: all of it if the caller set a cap, else one output token for each choice. */
+  /** The smallest useful hold: the maximum if the caller set a cap, otherwise one output token for each choice. */
   readonly minNanoUsd: bigint;
-  /** The part of `maxNanoUsd` that is for the input. */
+  /** The part of `maxNanoUsd` that covers the input. */
   readonly inputNanoUsd: bigint;
   readonly inputTokens: number;
-  /** For each choice: the smallest of the caller's cap, the model's cap and the context length. */
+  /** Per choice: the smallest of the caller's cap, the model's cap and the context length. */
   readonly outputCap: number;
   readonly isCapNamed: boolean;
-  /** The output tokens for each choice that a smaller hold pays for: 0 to `outputCap`. */
+  /** Returns the output tokens per choice that a smaller hold pays for, from 0 to `outputCap`. */
   capFor(grantedNanoUsd: bigint): number;
 }
 

@@ -26,20 +26,20 @@ const servedBy = {
   local: ["text", "embeddings", ...media],
 } as const satisfies Record<(typeof providers)[number], readonly ModelType[]>;
 
-/** Those that serve tasks with an endpoint of their own. */
+/** The providers that serve tasks with their own endpoint. */
 const taskServers: Readonly<Record<JsonTask, readonly (typeof providers)[number][]>> = {
   moderation: ["openai", "local"],
   rerank: ["openai", "local"],
 };
 
-/** OpenAI-compatible servers differ in their formats; every other provider has one fixed set. */
+/** OpenAI-compatible servers differ in their formats; every other provider has a fixed set. */
 const openaiFormats: readonly Format[] = ["chat", "responses"];
 
 const formatList = z
   .array(z.enum(formats))
   .min(1)
   .refine((list) => new Set(list).size === list.length, "names a format twice");
-/** Compared by identity, to tell the default from a list in the file. */
+/** Compared by identity, to distinguish the default from a list in the file. */
 const defaultFormats: Format[] = ["chat"];
 
 /** The required suffixes prevent any other secret, such as the admin token, from being sent to an upstream. */
@@ -56,7 +56,9 @@ const milliseconds = z.int().positive().max(dayMs);
 
 export const upstreamEntry = z.strictObject({
   provider: z.enum(providers),
-  /** For `openai`: the formats that the server supports. Calls in other formats are converted to the first. */
+  /**
+   * The formats that the server of an `openai` upstream supports. Calls in other formats are converted to the first.
+   */
   formats: formatList.default(() => defaultFormats),
   base_url: z
     .url({ protocol: /^https?$/ })
@@ -64,10 +66,10 @@ export const upstreamEntry = z.strictObject({
     .optional(),
   base_url_env: addressVariable.optional(),
   key_env: keyVariable.optional(),
-  /** The provider stores chat answers by default, so `store: false` is always sent. */
+  /** The provider stores chat responses by default, so `store: false` is always sent. */
   stores_answers: z.boolean().default(false),
   quirks: quirks.optional(),
-  /** Parameters of chat requests that the server refuses or ignores, beside those that `quirks` drop. */
+  /** Parameters of chat requests that the server refuses or ignores, in addition to those that `quirks` drop. */
   unsupported_parameters: z.array(z.enum(parameters)).default([]),
   concurrency: z.int().positive().max(100_000).default(512),
   /** Long, because reasoning models send nothing for minutes. */
@@ -97,7 +99,7 @@ export function checkUpstream(entry: UpstreamEntry, complain: Complain) {
     if (entry[field] > entry.total_timeout_ms) complain([field], "is longer than total_timeout_ms");
 }
 
-/** Who serves a model, under which name. `pricing`: the schema of the model's own prices. */
+/** An upstream that serves a model, and the model's name there. `pricing` is the schema of the model's own prices. */
 export const servingEntry = <Pricing extends z.ZodType>(pricing: Pricing) =>
   z.strictObject({
     upstream: z.string(),
@@ -105,11 +107,11 @@ export const servingEntry = <Pricing extends z.ZodType>(pricing: Pricing) =>
     /** Set if the upstream serves this model in fewer formats than it supports. */
     formats: formatList.optional(),
     /**
-     * Its share of the calls: among upstreams with weights the first is drawn by them. One without a weight is then tried
-     * after those that have one.
+     * The upstream's share of the calls: among upstreams with weights, the first is drawn by weight. Upstreams without
+     * a weight are then tried after the others.
      */
     weight: z.int().positive().max(1_000_000).optional(),
-    /** What the operator pays for it, by the price keys of the model. */
+    /** The operator's cost, by the price keys of the model. */
     cost: pricing.optional(),
   });
 
@@ -119,7 +121,7 @@ interface Served {
   readonly cost?: ListPrices | undefined;
 }
 
-/** Usage in any unit that the model bills has a cost. */
+/** Checks that usage in every unit that the model bills has a cost. */
 export function checkCost(given: ListPrices, cost: ListPrices, complain: Complain) {
   for (const key of priceKeys) {
     if (cost[key] !== undefined && given[key] === undefined) complain(["cost", key], "is not a price key of the model");

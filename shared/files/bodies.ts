@@ -14,7 +14,7 @@ const prefixes = ["bodies/", "answers/"] as const;
 const bodyKey = (requestId: string) => `bodies/${requestId}`;
 const answerKey = (requestId: string) => `answers/${requestId}`;
 
-/** Request bodies too large for a job, and stored answers too large for a MongoDB document. */
+/** Request bodies too large for a job, and stored responses too large for a MongoDB document. */
 export function createBodies(deps: Uses<"clock"> & { s3: S3Client; bucket: string }) {
   const { s3, bucket, clock } = deps;
 
@@ -63,7 +63,7 @@ export function createBodies(deps: Uses<"clock"> & { s3: S3Client; bucket: strin
     putAnswer: (requestId: string, bytes: Uint8Array) => put(answerKey(requestId), bytes),
     getAnswer: (requestId: string) => get(answerKey(requestId)),
     deleteAnswer: (requestId: string) => remove(answerKey(requestId)),
-    /** Deletes bodies and answers older than 24 hours; returns how many. */
+    /** Deletes bodies and responses older than 24 hours. Returns the number deleted. */
     async expireBodies(): Promise<number> {
       let removed = 0;
       for (const prefix of prefixes) removed += await expire(prefix);

@@ -11,7 +11,7 @@ import {
 import type { Uses } from "#platform/uses";
 import { isErrorNamed } from "./transfer.ts";
 
-/** Expiry deletes everything sooner; this rule catches what it missed. */
+/** Expiry deletes everything sooner; this rule removes leftovers. */
 const days = 2;
 const ruleName = "inference-service";
 
@@ -35,7 +35,7 @@ const corsRules: readonly CORSRule[] = [
   },
 ];
 
-/** Sets lifecycle rules, a second line behind expiry, and CORS. Leaves the rules of others as they are. */
+/** Sets the lifecycle rules, a fallback for expiry, and CORS. Leaves unrelated rules unchanged. */
 export async function prepareBucket(deps: Uses<"log"> & { s3: S3Client; bucket: string }): Promise<void> {
   const { s3, bucket: Bucket, log } = deps;
 
@@ -44,7 +44,7 @@ export async function prepareBucket(deps: Uses<"log"> & { s3: S3Client; bucket: 
       await work();
     } catch (error) {
       const { name, message } = error as Error;
-      // Servers such as versitygw have no lifecycle rules, which is no fault.
+      // Servers such as versitygw have no lifecycle rules; that is not an error.
       const level = name === "NotImplemented" ? "debug" : "info";
       log[level]({ bucket: Bucket, err: `${name}: ${message}` }, `the ${setting} of the bucket could not be set`);
     }
@@ -75,7 +75,7 @@ export async function prepareBucket(deps: Uses<"log"> & { s3: S3Client; bucket: 
   });
 }
 
-/** Returns undefined if the bucket has these rules already. */
+/** Returns undefined if the bucket already has these rules. */
 export function mergeById<Rule extends { ID?: string | undefined }>(
   existing: readonly Rule[],
   wanted: readonly Rule[],
@@ -85,7 +85,7 @@ export function mergeById<Rule extends { ID?: string | undefined }>(
   return [...existing.filter(({ ID }) => !ids.has(ID)), ...wanted];
 }
 
-/** Servers may add fields to a rule. */
+/** Ignores additional fields, because servers may add them to a rule. */
 function contains(existing: unknown, wanted: unknown): boolean {
   if (typeof wanted !== "object" || wanted === null) return existing === wanted;
   if (typeof existing !== "object" || existing === null) return false;

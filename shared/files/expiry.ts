@@ -18,11 +18,11 @@ const maxBatches = 50;
 const retryDelayMs = 60_000;
 const ended = { $in: ["expired" as const, "deleted" as const] };
 
-/** The expiry of one collection: uploads or generated files. */
+/** Creates the expiry of one collection: uploads or generated files. */
 export function createExpiry({ collection, keyOf, settle, storage, clock, log }: Deps) {
   /**
-   * Cleans up records that have ended: first their money, then their objects, then the record or its `dueAt`. Idempotent.
-   * What fails is due again in a minute. Returns the number of records that are done.
+   * Cleans up records that have ended: first their money, then their objects, then the record or its `dueAt`.
+   * Idempotent. Failed records are due again in a minute. Returns the number of completed records.
    */
   async function cleanUp(ids: readonly string[]): Promise<number> {
     if (ids.length === 0) return 0;
@@ -51,8 +51,8 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
   }
 
   /**
-   * Expires what is due and cleans it up, in a bounded number of batches. Safe in many processes at once. Returns how many
-   * records were marked expired, and of how many the objects were deleted.
+   * Expires due records and cleans them up, in a bounded number of batches. Safe in many processes at once. Returns the
+   * number of records marked expired and the number of records whose objects were deleted.
    */
   async function run() {
     let expired = 0;
@@ -61,19 +61,19 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
       const now = new Date(clock.now());
       const ids = await findDue({}, now);
       const inBatch = { _id: { $in: ids } };
-      // A record that became active meanwhile is no longer due and does not match.
+      // A record that has since become active is no longer due and does not match.
       const overdue = { ...inBatch, status: { $in: ["pending" as const, "active" as const] }, dueAt: { $lte: now } };
       const { modifiedCount } = await fromMongo(collection.updateMany(overdue, { $set: { status: "expired" } }));
       expired += modifiedCount;
       const cleaned = await cleanUp(await findDue({ ...inBatch, status: ended }, now));
       removed += cleaned;
-      // A full batch without progress: storage is unavailable.
+      // A full batch without progress means that storage is unavailable.
       if (ids.length < batchSize || cleaned === 0) break;
     }
     return { expired, removed };
   }
 
-  /** Since when the record has been due that is due first; undefined if none is. */
+  /** Returns the time at which the oldest due record became due, or undefined if none is due. */
   async function dueSince(): Promise<number | undefined> {
     const options = { sort: { dueAt: 1 }, projection: { _id: 0, dueAt: 1 }, ...scatter("metrics") } as const;
     const first = await fromMongo(collection.findOne({ dueAt: { $lte: new Date(clock.now()) } }, options));
@@ -83,7 +83,7 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
   return { cleanUp, run, dueSince };
 }
 
-/** Aborts multipart uploads that can no longer be completed, one page of storage's list per call. */
+/** Aborts multipart uploads that can no longer be completed. Each call processes one page of storage's list. */
 export function createMultipartCleanup({
   storage,
   clock,
@@ -94,7 +94,7 @@ export function createMultipartCleanup({
   return async function abortAbandoned(): Promise<void> {
     const { uploads, next } = await storage.multipart.list(prefix, marker);
     marker = next;
-    // No upload is pending for a day.
+    // No upload stays pending for a day.
     const oldest = clock.now() - dayMs;
     const abandoned = new Set(
       uploads.filter(({ Initiated }) => (Initiated?.getTime() ?? 0) < oldest).map(({ Key = "" }) => Key),

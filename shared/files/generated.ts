@@ -36,13 +36,13 @@ interface NewFile {
   readonly signal: AbortSignal;
 }
 
-/** Longer than storing one file takes: a record that is still pending after it belongs to a crashed process. */
+/** Longer than storing one file takes: a record that is still pending afterwards belongs to a crashed process. */
 const storeTimeoutMs = 2 * 3_600_000;
 const fileKey = (id: string) => `files/${id}`;
 
 /**
- * The collections `files` and `generations`: files made by models, and the provider jobs that make them. The record of a file
- * is written before its object, so that expiry knows of every object.
+ * The collections `files` and `generations`: files made by models, and the provider jobs that make them. The record of
+ * a file is written before its object, so that expiry knows of every object.
  */
 export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storage: Storage }) {
   const { mongo, storage, clock, log } = deps;
@@ -50,7 +50,10 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
   const jobs = openCollection<StoredJob>(mongo, "generations", jobFields);
   const expiry = createExpiry({ ...deps, collection: files.collection, keyOf: fileKey });
 
-  /** `recheck`: storage may still create the objects after this, so expiry looks again when it cannot any more. */
+  /**
+   * Set `recheck` if storage may still create the objects afterwards. Expiry then checks again when that is no longer
+   * possible.
+   */
   async function remove(ids: readonly string[], recheck: boolean): Promise<void> {
     try {
       const dueAt = new Date(clock.now() + (recheck ? expiryGraceMs : 0));
@@ -71,7 +74,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
       const contentType = await typeOf(body.subarray(0, headBytes));
       return { contentType, bytes: body.length, etag: await storage.put(key, contentType, body, signal) };
     }
-    // Spooled, because storage requires the length first.
+    // Spooled to disk, because storage requires the length first.
     return withSpool(noDisk, async (spool) => {
       const bytes = await fill(spool, body, limitBytes, signal);
       if (bytes === 0) throw empty();
@@ -81,7 +84,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
     });
   }
 
-  /** Files made by models. Their ids cannot be guessed; whoever has one may read the file. */
+  /** Files made by models. Their ids cannot be guessed; anyone who has an id may read the file. */
   const generated = {
     /** Detects the type from the bytes. Rejects with the signal's reason, `noCapacity`, or 502 over the limit. */
     async store(file: NewFile) {
@@ -113,7 +116,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
         throw error;
       }
     },
-    /** Never rejects: what cannot be removed now expires. */
+    /** Never rejects: files that cannot be removed now will expire. */
     delete: (ids: readonly string[]) => remove(ids, false),
     /** Returns undefined if there never was such a file. */
     async find(id: string) {
@@ -124,7 +127,10 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
       if (!contentType || bytes == null || !etag) throw new Error(`the record of ${id} is incomplete`);
       return { id, contentType, bytes, etag, expiresAt: expiresAt.getTime() };
     },
-    /** Files of an account that have not expired, newest first, after the file with the id `after`. Throws 400 for an unknown one. */
+    /**
+     * Lists files of an account that have not expired, newest first, starting after the file with the id `after`.
+     * Throws 400 if that id is unknown.
+     */
     async list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
       const last = after === undefined ? undefined : await fromMongo(files.collection.findOne({ _id: after, account }));
       if (last === null) throw invalidValue("after", `after: this account has no file '${after}'.`);
@@ -182,7 +188,7 @@ async function fill(spool: Spool, body: AsyncIterable<Buffer>, limitBytes: numbe
       await spool.write(value);
     }
   } finally {
-    // Not awaited: it may wait for a chunk that never comes.
+    // Not awaited, because it may wait for a chunk that never comes.
     source.return?.().catch(() => undefined);
   }
 }

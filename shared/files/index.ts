@@ -1,21 +1,24 @@
 /**
- * Objects in S3: uploads, generated files, and the bodies and answers of calls that are too large for a job or a MongoDB
- * document. Owns the collections `uploads`, `files` and `generations` and the bucket's prefixes `uploads/`, `files/`, `bodies/`
- * and `answers/`. Sources: docs/api/inference.md ("Upload"), docs/api/wire-details.md ("Uploads and long calls").
+ * Objects in S3: uploads, generated files, and call bodies and responses that are too large for a job or a MongoDB
+ * document. Owns the collections `uploads`, `files` and `generations` and the bucket's prefixes `uploads/`, `files/`,
+ * `bodies/` and `answers/`. Sources: docs/api/inference.md ("Upload"), docs/api/wire-details.md ("Uploads and long
+ * calls").
  *
- * An upload is pending -> active -> expired | deleted, or pending -> expired | deleted. Each step is a compare-and-set of its
- * record, and reads are exact whether or not expiry has run. The order is: hold the cost, insert a pending record, stream to
- * storage, detect the type from the bytes, decide the charge, activate, apply the charge. So no file is active without a charge,
- * and a charge without an active file is finished by the next completion or refunded by expiry. The record precedes the object,
- * so every object in storage is known; an upload that no caller knows of leaves no trace.
+ * An upload is pending -> active -> expired | deleted, or pending -> expired | deleted. Each step is a compare-and-set
+ * of its record, and reads are exact even if expiry has not run yet. The order is: hold the cost, insert a pending
+ * record, stream to storage, detect the type from the bytes, capture the charge, activate, settle the charge. Therefore
+ * no file is active without a charge, and a charge without an active file is either completed by the next completion or
+ * refunded by expiry. The record precedes the object, so every object in storage is known; an upload whose id no caller
+ * received leaves no trace.
  *
- * A temporary file is an upload of one call: active and free from the start, in no list, and deleted when the call has ended.
+ * A temporary file is an upload of one call: active and free from the start, in no list, and deleted when the call has
+ * ended.
  *
- * Records of uploads and generated files are stored forever: 410, not 404, after their 24 hours.
+ * Records of uploads and generated files are stored forever, so that they return 410 rather than 404 after 24 hours.
  *
- * Sizes in bytes, times in unix milliseconds, money in nano-USD. Throws the service errors that each function names, and 503
- * (`noCapacity`) while storage or MongoDB is unavailable; `putBody`, `getBody`, `putAnswer` and `getAnswer` reject with the
- * error of the S3 client.
+ * Sizes are in bytes, times in unix milliseconds, money in nano-USD. Throws the service errors that each function
+ * names, and 503 (`noCapacity`) while storage or MongoDB is unavailable; `putBody`, `getBody`, `putAnswer` and
+ * `getAnswer` reject with the error of the S3 client.
  */
 import type { Money } from "#money";
 import { isPublicHost } from "#platform/addresses";
@@ -71,15 +74,20 @@ export function createFiles(
   const abortAbandoned = createMultipartCleanup({ storage, clock, prefix: uploadKey("") });
 
   return {
-    /** Sets lifecycle rules and CORS of the bucket, where the server supports them. Logs what it does not. Never throws. */
+    /**
+     * Sets the lifecycle rules and CORS of the bucket where the server supports them. Logs unsupported settings. Never
+     * throws.
+     */
     prepareBucket: () => prepareBucket({ s3, bucket, log }),
     ...createBodies({ s3, bucket, clock }),
     uploads: createUploads({ records, storage, lifecycle, links, providersReachLinks, toUpload, clock, log }),
     temporary: createTemporary({ records, storage, lifecycle, links, toUpload, clock }),
     generated,
-    /** Resolves once no upload is being ended in the background: wait for it before MongoDB closes. At most two minutes. */
+    /**
+     * Resolves once no upload is being ended in the background, within two minutes. MongoDB must stay open until then.
+     */
     settled: () => background.settled(),
-    /** For metrics: uploads by state, and since when the file that is due first has been due. */
+    /** Counts uploads by state for the metrics, and finds the time at which the oldest due file became due. */
     async counts() {
       const [uploads, ...due] = await Promise.all([
         records.count(),
@@ -89,9 +97,9 @@ export function createFiles(
       const since = due.flatMap((at) => at ?? []);
       return { uploads, dueSince: since.length > 0 ? Math.min(...since) : undefined };
     },
-    /** One run of expiry, of bounded length. Safe in many workers at once. */
+    /** Runs expiry once, for a bounded time. Safe in many workers at once. */
     async expire() {
-      // All three run to their end, whichever fails.
+      // All three run to completion even if one fails.
       const runs = await Promise.allSettled([abortAbandoned(), lifecycle.expiry.run(), files.expiry.run()]);
       const failed = runs.find((run) => run.status === "rejected");
       if (failed) throw failed.reason;

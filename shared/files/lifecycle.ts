@@ -14,7 +14,7 @@ export type Lifecycle = ReturnType<typeof createLifecycle>;
 /** A completion waits this long for MongoDB. */
 const activateTimeoutMs = 60_000;
 const releaseTimeoutMs = 10_000;
-/** An end that failed is repeated for this long. Then expiry and the sweeper of holds finish it. */
+/** A failed attempt to end an upload is retried for this long. Afterwards expiry and the sweeper of holds finish it. */
 const endTimeoutMs = 120_000;
 const backoff = { firstMs: 200, maxMs: 200 };
 const endBackoff = { firstMs: 500, maxMs: 5_000 };
@@ -32,9 +32,9 @@ export function storagePrice(usdPerGbDay: string): (bytes: number) => bigint {
 }
 
 /**
- * How a pending upload ends: active and charged, or neither. The charge is decided first. A crash after it leaves a charge
- * without an active file, which the next completion finishes or expiry refunds; never an active file without a charge.
- * The cost is held before the first byte.
+ * A pending upload ends either active and charged, or neither. The charge is captured first. A crash afterwards leaves
+ * a charge without an active file, which the next completion finishes or expiry refunds, but never an active file
+ * without a charge. The cost is held before the first byte.
  */
 export function createLifecycle(
   deps: Uses<"clock" | "log"> & {
@@ -84,19 +84,22 @@ export function createLifecycle(
     return heldNanoUsd;
   }
 
-  /** For an upload that was never active: ends the hold and refunds what a completion may have charged. */
+  /** Ends the hold of an upload that was never active and refunds a charge that a completion may have made. */
   async function releaseCharge(record: StoredUpload, reason: ReleaseReason, signal: AbortSignal): Promise<void> {
     const { entry } = await money.release({ ...callOf(record), signal }, reason);
     if (entry.costNanoUsd === 0n) return;
-    // `money` retries the refund by itself; only the wait for it ends with the signal.
+    // `money` retries the refund itself; the signal only ends the wait for it.
     await unlessAborted(signal, () => money.refund(record.account, record.requestId));
   }
 
-  /** The whole file is in storage. Null: the upload has ended meanwhile or its time is over, so the caller must `fail` it. */
+  /**
+   * Called when the whole file is in storage. Returns null if the upload has since ended or expired, in which case the
+   * caller must `fail` it.
+   */
   async function activate(record: StoredUpload, type: MediaType, bytes: number): Promise<StoredUpload | null> {
     const signal = AbortSignal.timeout(activateTimeoutMs);
     const { _id: id } = record;
-    // One in parts may have been started an hour ago.
+    // A multipart upload may have been started an hour ago.
     const expiresAt = record.multipart ? new Date(clock.now() + fileLifetimeMs) : record.expiresAt;
     try {
       const { entry } = await money.decide({
@@ -108,7 +111,7 @@ export function createLifecycle(
         estimated: false,
         signal,
       });
-      // It was decided elsewhere that this upload is not charged.
+      // Another process has already captured a cost of zero for this upload.
       if (entry.request?.status !== "succeeded") return null;
       const { costNanoUsd: cost } = entry;
       const active = await markActive(id, { ...type, bytes, cost, expiresAt }, signal);
@@ -117,7 +120,7 @@ export function createLifecycle(
       const applySignal = AbortSignal.timeout(endTimeoutMs);
       const applied = money.apply({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal: applySignal });
       background.run("a storage charge has to be applied by the sweeper", applied, { upload: id });
-      // It stands already.
+      // The charge is already captured.
       await unlessAborted(signal, () => applied).catch(() => undefined);
       return active;
     } catch (error) {
@@ -125,7 +128,7 @@ export function createLifecycle(
     }
   }
 
-  /** After a write of unknown outcome the next attempt reads the record. */
+  /** If the outcome of a write is unknown, the next attempt reads the record. */
   function markActive(id: string, found: Parameters<Records["activate"]>[1], signal: AbortSignal) {
     const retryIf = (error: unknown) => {
       log.warn({ err: error, upload: id }, "an upload could not be marked active; retrying");
@@ -140,8 +143,8 @@ export function createLifecycle(
   }
 
   /**
-   * Ends a pending upload without a trace. Never rejects: what fails is tried again in the background, and then by expiry.
-   * `recheckAt`: storage may still create the object after this, so expiry looks again at that time.
+   * Ends a pending upload without a trace. Never rejects: a failure is retried in the background and then by expiry.
+   * Set `recheckAt` if storage may still create the object afterwards; expiry then checks again at that time.
    */
   async function fail(record: StoredUpload, reason: ReleaseReason, recheckAt?: Date): Promise<void> {
     const { _id: id } = record;
@@ -160,14 +163,14 @@ export function createLifecycle(
   async function end(record: StoredUpload, reason: ReleaseReason, recheckAt: Date | undefined): Promise<void> {
     const { _id: id } = record;
     const ended = (await records.fail(id, recheckAt ?? new Date(clock.now()))) ?? (await records.find(id));
-    // It became active elsewhere: its charge stands, whatever happened to it since.
+    // Another process has activated the upload, so its charge remains valid even if the upload has ended since.
     if (ended?.activatedAt) return;
     await releaseCharge(record, reason, AbortSignal.timeout(releaseTimeoutMs));
     if (recheckAt) await storage.remove([uploadKey(id)]);
     else await expiry.cleanUp([id]);
   }
 
-  /** For ended uploads that were never active: releases their holds and aborts their multipart uploads. */
+  /** Releases the holds of ended uploads that were never active, and aborts their multipart uploads. */
   async function settle(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const unsettled = new Set<string>();
     const neverActive = (await records.findAll(ids)).filter(({ activatedAt }) => !activatedAt);
@@ -190,7 +193,7 @@ export function createLifecycle(
         ? { status: "failed", error: "upload_expired" }
         : { status: "cancelled", error: "upload_deleted" };
     await releaseCharge(record, reason, signal);
-    // By key: the record may lack storage's id of the multipart upload.
+    // Aborts by key, because the record may lack storage's id of the multipart upload.
     if (record.multipart) await storage.multipart.abort(uploadKey(record._id));
   }
 

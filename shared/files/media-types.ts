@@ -11,7 +11,7 @@ export interface MediaType {
 export const unsupportedFile = (param?: string) =>
   unsupportedMediaType("The file is not an image, video or audio file of an accepted type.", param);
 
-/** Accepted types, by the name that most providers use, with the aliases of `file-type` and of callers. */
+/** Accepted types by the name that most providers use, with the aliases of `file-type` and of callers. */
 const accepted: Readonly<Record<string, readonly string[]>> = {
   "image/png": ["image/x-png", "image/apng"],
   "image/jpeg": ["image/jpg", "image/pjpeg"],
@@ -48,14 +48,14 @@ const byName = new Map<string, MediaType>(
   }),
 );
 
-/** By name or alias, in any letter case, with or without parameters. */
+/** Finds a type by name or alias, ignoring letter case and parameters. */
 export const mediaType = (mime: string): MediaType | undefined =>
   byName.get((mime.split(";")[0] ?? "").trim().toLowerCase());
 
-/** The type is detected from this many first bytes. */
+/** Number of leading bytes from which the type is detected. */
 export const headBytes = 64 * 1024;
 
-/** From the first bytes of a file, or from all of a small one. Undefined: not an accepted type. */
+/** Detects the type from the first bytes of a file. Returns undefined if the type is not accepted. */
 export async function detect(head: Buffer): Promise<MediaType | undefined> {
   const found = await fileTypeFromBuffer(head);
   const type = found && mediaType(found.mime);
@@ -63,20 +63,20 @@ export async function detect(head: Buffer): Promise<MediaType | undefined> {
   return audio?.isAudio(head) ? mediaType(audio.mime) : type;
 }
 
-/** Video containers that often hold only audio, such as recordings of browsers. */
+/** Video containers that often contain only audio, such as browser recordings. */
 const audioOnly: Readonly<Record<string, { readonly mime: string; isAudio(head: Buffer): boolean }>> = {
   "video/webm": { mime: "audio/webm", isAudio: hasOnlyAudioTracks },
   "video/x-matroska": { mime: "audio/x-matroska", isAudio: hasOnlyAudioTracks },
   "video/mp4": { mime: "audio/mp4", isAudio: hasOnlyAudioHandlers },
 };
 
-/** Matroska: a CodecID is the element 0x86, its length in one byte, then `A_OPUS`, `V_VP9`... */
+/** In Matroska, a CodecID is the element 0x86, its length in one byte, then `A_OPUS`, `V_VP9`... */
 function hasOnlyAudioTracks(head: Buffer): boolean {
   const text = head.toString("latin1");
   return /\x86[\x81-\xff]A_/.test(text) && !/\x86[\x81-\xff]V_/.test(text);
 }
 
-/** MP4, if the head holds the whole index: each track's handler is `soun` or `vide`. */
+/** In MP4, each track's handler is `soun` or `vide`. Decided only if the head contains the whole index. */
 function hasOnlyAudioHandlers(head: Buffer): boolean {
   const at = head.indexOf("moov");
   if (at < 4 || at - 4 + head.readUInt32BE(at - 4) > head.length) return false;

@@ -15,10 +15,13 @@ import { partsOf, type Upload, type UploadDeps } from "./upload-view.ts";
 
 const limitBytes = 200 * 1024 * 1024;
 const partSize = 16 * 1024 * 1024;
-/** After the links expire, an upload can still be completed for ten minutes. */
+/** An upload can still be completed for ten minutes after its links have expired. */
 const linkLifetimeMs = partsPendingMs - 600_000;
 const pollMs = 200;
-/** Of one API key. A slot is taken until the upload is completed, deleted or, minutes after its time, expired. */
+/**
+ * Slots of one API key. A slot is taken until the upload is completed, deleted, or expired a few minutes after its
+ * deadline.
+ */
 const slots = Array.from({ length: 20 }, (_, slot) => slot);
 
 /** Uploads whose parts callers send to storage themselves. */
@@ -30,7 +33,7 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     if (bytes > limitBytes) throw requestTooLarge(limitBytes, "bytes");
     const type = mediaType(mime);
     if (!type) throw unsupportedMediaType(`mime: '${mime}' is not an accepted type.`, "mime");
-    // Checked before money is held, so that the 429 comes before any 402.
+    // Checked before money is held, so that 429 takes precedence over 402.
     await freeSlot(request.keyId);
     const now = clock.now();
     const held = await lifecycle.hold(request, bytes, now + partsPendingMs);
@@ -54,7 +57,7 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
   async function freeSlot(keyId: string): Promise<number> {
     const taken = await records.takenSlots(keyId);
     const free = slots.filter((slot) => !taken.has(slot));
-    // A random one, so that concurrent requests seldom collide.
+    // Chosen at random, so that concurrent requests rarely collide.
     const slot = free[Math.floor(Math.random() * free.length)];
     if (slot === undefined)
       throw rateLimited(
@@ -89,7 +92,7 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     const object = await findObject(id);
     if (!object) {
       const current = await records.findOwned(account, id);
-      // Neither parts nor a file: the upload was ended, here or in storage.
+      // Storage has neither parts nor a file, so the upload was ended here or in storage.
       return current.status === "active" ? toUpload(current) : abandon(record, "upload_deleted");
     }
     if (object.size !== record.bytes)
@@ -100,7 +103,7 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     return active ? toUpload(active) : abandon(record, "upload_expired");
   }
 
-  /** Checks the parts that storage lists and has it join them. Does nothing if that was done before. */
+  /** Checks the parts that storage lists and has storage join them. Does nothing if they have already been joined. */
   async function assemble({ _id: id, bytes, multipart }: StoredUpload): Promise<void> {
     const { uploadId } = multipart ?? {};
     if (!multipart || !uploadId) throw new Error(`${id} has no parts`);
@@ -123,7 +126,10 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
       throw invalidValue("parts", "A part was sent again meanwhile. Complete the upload again.");
   }
 
-  /** The size and first bytes of the file. Polls while another completion runs, when storage may have neither file nor parts. */
+  /**
+   * Returns the size and first bytes of the file. Polls while another completion runs, during which storage may have
+   * neither file nor parts.
+   */
   async function findObject(id: string) {
     for (;;) {
       const object = await storage.head(uploadKey(id), headBytes);
@@ -135,7 +141,7 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     }
   }
 
-  /** Fails the upload. Throws `error`, or the 410 of an upload that its owner or the time has ended. */
+  /** Fails the upload. Throws `error`, or 410 for an upload that its owner ended or that expired. */
   async function abandon(record: StoredUpload, code: string, error?: Error): Promise<never> {
     await lifecycle.fail(record, { status: "failed", error: code });
     if (error) throw error;

@@ -6,9 +6,11 @@ import type { Upload, UploadDeps } from "./upload-view.ts";
 
 type Deps = UploadDeps & Uses<"log">;
 
-/** From the start of a raw or form upload to its last byte. */
+/** Maximum time from the start of a raw or form upload to its last byte. */
 const receiveTimeoutMs = 20 * 60_000;
-/** While an upload arrives, its process postpones its expiry. One whose process died expires after this time. */
+/**
+ * While an upload arrives, its process postpones its expiry. If that process dies, the upload expires after this time.
+ */
 const silentMs = 120_000;
 const postponeEveryMs = 30_000;
 
@@ -24,8 +26,9 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock, 
     const stopPostponing = clock.every(postponeEveryMs, () => void postpone());
 
     /**
-     * Detects the type, streams to storage at its pace, then charges and activates. A failure leaves no object, record or
-     * hold, and ends the body (`return`) at once. Throws 400 for a body of another length than `bytes`, 413, 415, 503.
+     * Detects the type, streams to storage at its pace, then charges and activates. A failure leaves no object, record
+     * or hold, and ends the body (`return`) immediately. Throws 400 if the body's length differs from `bytes`, 413,
+     * 415, 503.
      */
     async function store({ bytes, body }: { bytes: number; body: AsyncIterable<Buffer> }): Promise<Upload> {
       if (ended) throw new Error(`${id} was received already`);
@@ -63,8 +66,8 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock, 
 
   return {
     /**
-     * Holds the cost of `maxBytes` and writes a pending record, before a byte is read. Throws 402, 403, 429, 503. The caller
-     * must end the upload by `store` or `cancel`.
+     * Holds the cost of `maxBytes` and writes a pending record before a byte is read. Throws 402, 403, 429, 503. The
+     * caller must end the upload with `store` or `cancel`.
      */
     async begin({ maxBytes, ...request }: UploadRequest & { maxBytes: number }) {
       const now = clock.now();
@@ -83,7 +86,10 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock, 
   };
 }
 
-/** A body as it arrives: its first bytes, then all of it. Throws 400 if it breaks off, misses the deadline or has another length. */
+/**
+ * Reads an incoming body: its first bytes, then all of it. Throws 400 if it breaks off, misses the deadline or has
+ * another length.
+ */
 function createIncoming(
   body: AsyncIterable<Buffer>,
   { bytes, deadline, clock }: Uses<"clock"> & { bytes: number; deadline: number },
@@ -108,7 +114,7 @@ function createIncoming(
   }
 
   return {
-    /** The first `wanted` bytes, or all there are. */
+    /** Returns the first `wanted` bytes, or all bytes if there are fewer. */
     async head(wanted: number): Promise<Buffer> {
       while (first.length < Math.min(wanted, bytes)) {
         const chunk = await next();
@@ -118,8 +124,8 @@ function createIncoming(
       return first;
     },
     /**
-     * Everything, head included. Holds each chunk until the next one or the end has come, so that storage can never complete
-     * an object from a body of another length.
+     * Yields everything, including the head. Each chunk is held until the next one or the end has arrived, so that
+     * storage can never complete an object from a body of another length.
      */
     async *all(): AsyncGenerator<Buffer> {
       let last = first;
@@ -131,10 +137,10 @@ function createIncoming(
       passedOn += last.length;
       yield last;
     },
-    /** Every byte was passed on, so storage may have the object. */
+    /** Returns true if every byte was passed on, so that storage may have the object. */
     isPassedOn: () => bytes > 0 && passedOn === bytes,
     stop() {
-      // Not awaited: it may wait for a chunk that never comes.
+      // Not awaited, because it may wait for a chunk that never comes.
       source.return?.().catch(() => undefined);
     },
   };

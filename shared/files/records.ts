@@ -10,64 +10,67 @@ import { mediaKinds } from "./media-types.ts";
 const statuses = ["pending", "active", "expired", "deleted"] as const;
 type UploadStatus = (typeof statuses)[number];
 
-/** The fields that uploads and generated files share, which expiry reads. */
+/** The fields that uploads and generated files share and that expiry reads. */
 export const objectFields = {
   _id: { type: String, required: true },
   account: { type: String, required: true },
   requestId: { type: String, required: true },
   status: { type: String, enum: statuses, required: true },
-  /** A caller has its id, so the record is stored forever. Any other record is deleted together with its object. */
+  /**
+   * A caller has received the id, so the record is stored forever. Any other record is deleted together with its
+   * object.
+   */
   announced: { type: Boolean, required: true },
   createdAt: { type: Date, required: true },
   expiresAt: { type: Date, required: true },
-  /** When expiry checks it next. Absent: its object is deleted and its money is settled. */
+  /** The time at which expiry next checks the record. Unset once its object is deleted and its money is settled. */
   dueAt: { type: Date },
 } as const;
 
 const multipart = {
-  /** Unique among the pending multipart uploads of a key: bounds how many there are. */
+  /** Unique among the pending multipart uploads of a key, which bounds their number. */
   slot: { type: Number },
   /** Written after storage has created the multipart upload. */
   uploadId: { type: String },
   partSize: { type: Number, required: true },
   linksExpireAt: { type: Date, required: true },
-  /** Storage is assembling the parts. Until then it may have neither the parts nor the file. */
+  /** Storage assembles the parts until this time and may have neither the parts nor the file. */
   completingUntil: { type: Date },
 } as const;
 const definition = {
   ...objectFields,
   /** The id of the API key. */
   key: { type: String, required: true },
-  /** The mint that the buyback of its charge buys. */
+  /** The mint of the token that the buyback of the charge purchases. */
   buybackToken: { type: String },
   mime: { type: String },
   kind: { type: String, enum: mediaKinds },
   bytes: { type: Number, required: true },
   held: { type: BigInt, required: true },
-  /** Held while it is pending, charged once it is active. */
+  /** The amount held while the upload is pending, and charged once it is active. */
   cost: { type: BigInt, required: true },
-  /** The end of an upload that was never active; `expiresAt` is that of one that was. */
+  /** The deadline of an upload that was never active; `expiresAt` is that of an active one. */
   pendingUntil: { type: Date, required: true },
-  /** It was active: its charge stands. */
+  /** Set if the upload was active, in which case its charge remains valid. */
   activatedAt: { type: Date },
   multipart: { type: multipart, _id: false },
 } as const;
 
-/** Small: only of those that are being sent. */
+/** Small, because it contains only pending uploads. */
 export const pendingIndex = { status: 1, dueAt: 1 } as const;
 const countLimit = 100_000;
 
 export type StoredUpload = DocumentOf<typeof definition>;
 export type StoredObject = DocumentOf<typeof objectFields>;
 
-/** Uploads, generated files and stored answers are deleted after this time. */
+/** Uploads, generated files and stored responses are deleted after this time. */
 export const fileLifetimeMs = dayMs;
-/** An upload in parts can be completed for this long after its start. */
+/** A multipart upload can be completed for this long after its start. */
 export const partsPendingMs = 70 * 60_000;
 /** Operations that start before an upload's `pendingUntil` end within this time; expiry waits for them. */
 export const expiryGraceMs = 120_000;
 
-/** The status at a moment, whether or not expiry has run. */
+/** Returns the status at a moment, even if expiry has not run yet. */
 export function statusAt({ status, pendingUntil, expiresAt }: StoredUpload, now: number): UploadStatus {
   const end = status === "pending" ? pendingUntil : status === "active" ? expiresAt : undefined;
   return end !== undefined && end.getTime() <= now ? "expired" : status;
@@ -79,13 +82,13 @@ export interface UploadRequest {
   readonly account: string;
   readonly keyId: string;
   readonly requestId: string;
-  /** The account's choice; null is the service's own token. */
+  /** The account's choice; null selects the service's own token. */
   readonly buybackToken?: string | null | undefined;
-  /** Its cost is held. What this throws refuses the upload, and the hold is released. */
+  /** Called once the cost is held. If it throws, the upload is refused and the hold is released. */
   readonly onHeld?: ((heldNanoUsd: bigint) => Promise<void>) | undefined;
 }
 
-/** A record of an upload that starts now and fails unless it is active within `pendingMs`. */
+/** Creates the record of an upload that starts now and fails unless it is active within `pendingMs`. */
 export const newRecord = (
   { account, keyId, requestId, buybackToken }: UploadRequest,
   { now, pendingMs, bytes, held }: { now: number; pendingMs: number; bytes: number; held: bigint },
@@ -111,7 +114,7 @@ const isSlotTaken = (error: unknown): boolean =>
   error.code === duplicateKey &&
   Object.hasOwn((error["keyPattern"] ?? {}) as object, "multipart.slot");
 
-/** MongoDB's answer within seconds, or `noCapacity`. */
+/** Converts a failure of MongoDB to `noCapacity`. */
 export async function fromMongo<T>(operation: Promise<T>): Promise<T> {
   try {
     return await operation;
@@ -120,7 +123,6 @@ export async function fromMongo<T>(operation: Promise<T>): Promise<T> {
   }
 }
 
-/** The 410 of an upload that has ended. */
 export const uploadEnded = ({ _id }: { _id: string }, status: UploadStatus, param?: string): ServiceError =>
   status === "deleted" ? uploadDeleted(_id, param) : uploadExpired(_id, param);
 
@@ -135,7 +137,7 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
     await fromMongo(model.create([record]));
   }
 
-  /** False: another upload of the key has this slot. */
+  /** Returns false if another upload of the key has this slot. */
   async function insertInSlot(record: StoredUpload): Promise<boolean> {
     try {
       await insert(record);
@@ -146,7 +148,6 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
     }
   }
 
-  /** The slots of the key's pending multipart uploads. */
   async function takenSlots(key: string): Promise<ReadonlySet<number>> {
     const pending = { key, status: "pending", "multipart.slot": { $exists: true } } as const;
     const found = await fromMongo(collection.find(pending, { projection: { "multipart.slot": 1 } }).toArray());
@@ -158,7 +159,7 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
 
   const find = (id: string) => findOne({ _id: id });
 
-  /** An upload that its owner knows. Throws 404. */
+  /** Finds an upload whose id its owner has received. Throws 404. */
   async function findOwned(account: string, id: string): Promise<StoredUpload> {
     const record = await findOne({ _id: id, account, announced: true });
     if (!record) throw uploadNotFound(id);
@@ -168,28 +169,28 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
   const change = (filter: QueryFilter<StoredUpload>, set: Partial<StoredUpload>): Promise<StoredUpload | null> =>
     fromMongo(model.findOneAndUpdate(filter, { $set: set }, { returnDocument: "after" }).lean<StoredUpload>().exec());
 
-  /** Null: it is no longer pending. */
+  /** Returns null if the upload is no longer pending. */
   function update(id: string, set: Partial<Omit<StoredUpload, "status">>): Promise<StoredUpload | null> {
     return change({ _id: id, status: "pending" }, set);
   }
 
-  /** Expiry looks at a pending upload at this time, not before. */
+  /** Postpones the next check of a pending upload by expiry to this time. */
   async function postpone(id: string, dueAt: Date): Promise<void> {
     await fromMongo(collection.updateOne({ _id: id, status: "pending" }, { $set: { dueAt } }));
   }
 
-  /** A request's upload may still become active. */
+  /** Returns true if the request's upload may still become active. */
   const isPending = async (account: string, requestId: string): Promise<boolean> =>
     (await findOne({ account, requestId, status: "pending" })) !== null;
 
-  /** Null: it was not pending, or its time was over. */
+  /** Returns null if the upload was not pending or had expired. */
   function activate(id: string, found: Pick<StoredUpload, "mime" | "kind" | "bytes" | "cost" | "expiresAt">) {
     const now = new Date(clock.now());
     const set = { ...found, announced: true, activatedAt: now, dueAt: found.expiresAt };
     return change({ _id: id, status: "pending", pendingUntil: { $gt: now } }, { ...set, status: "active" });
   }
 
-  /** Null: it has already ended. */
+  /** Returns null if the upload has already ended. */
   function remove(id: string): Promise<StoredUpload | null> {
     const now = new Date(clock.now());
     const pending = { status: "pending", pendingUntil: { $gt: now } } as const;
@@ -198,8 +199,8 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
   }
 
   /**
-   * Ends a pending upload as deleted, or as expired if its time was over. `dueAt`: when expiry cleans up what this caller
-   * cannot. Null: it was not pending.
+   * Ends a pending upload as deleted, or as expired if its deadline has passed. `dueAt` is the time at which expiry
+   * cleans up what the caller cannot. Returns null if the upload was not pending.
    */
   async function fail(id: string, dueAt: Date): Promise<StoredUpload | null> {
     const now = new Date(clock.now());
@@ -210,13 +211,13 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
     );
   }
 
-  /** Uploads of the last 24 hours, and those that still live, newest first; one more than `limit` if there are more. */
+  /** Lists unexpired uploads, newest first; one more than `limit` if there are more. */
   async function list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
     const last = after === undefined ? undefined : await findOne({ account, announced: true, _id: after });
     if (last === null) throw invalidValue("after", `after: this account has no upload '${after}'.`);
     const older = last && olderThan(last._id, last.createdAt);
     const now = clock.now();
-    // Bounds what the index reads; one in parts expires up to this much later than others.
+    // Bounds the index range; a multipart upload expires up to this much later than others.
     const createdAt = { $gt: new Date(now - fileLifetimeMs - partsPendingMs) };
     const expiresAt = { $gt: new Date(now) };
     const page = model.find({ account, announced: true, createdAt, expiresAt, ...(older && { $and: [older] }) });
@@ -226,7 +227,7 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
 
   const findByRequest = (account: string, requestId: string) => findOne({ requestId, account, announced: true });
 
-  /** Up to `countLimit` each, from indexes: a record of an upload stays forever. */
+  /** Counts up to `countLimit` of each state from indexes, because records of uploads are stored forever. */
   async function count() {
     const now = new Date(clock.now());
     const counted = (filter: object, hint: object) =>

@@ -20,7 +20,7 @@ export interface Part {
   readonly bytes: number;
   readonly etag: string;
 }
-/** The place in storage's list at which its next page starts. */
+/** The position in storage's list at which the next page starts. */
 export type MultipartMarker = Pick<ListMultipartUploadsCommandInput, "KeyMarker" | "UploadIdMarker">;
 
 const createTimeoutMs = 10_000;
@@ -34,7 +34,7 @@ const fromStorage = <T>(operation: Promise<T>): Promise<T> =>
     throw storageUnavailable(error);
   });
 
-/** Objects in the bucket. A failure of storage is `noCapacity`. */
+/** Objects in the bucket. Failures of storage throw `noCapacity`. */
 export function createStorage(
   deps: Uses<"clock" | "log"> & { commands: S3Client; transfers: S3Client; bucket: string },
 ) {
@@ -56,7 +56,9 @@ export function createStorage(
     }
   }
 
-  /** One page of the open multipart uploads under a prefix, after the marker that the last page returned. */
+  /**
+   * Returns one page of the open multipart uploads under a prefix, after the marker that the previous page returned.
+   */
   async function listMultipart(Prefix: string, after?: MultipartMarker) {
     const page = await fromStorage(commands.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...after })));
     const next = page.IsTruncated
@@ -85,12 +87,12 @@ export function createStorage(
         throw storageUnavailable(error);
       }
     },
-    /** The first bytes, and the size of the whole object. */
+    /** Returns the first bytes, and the size of the whole object. */
     async head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined> {
       const opened = await open(key, { start: 0, end: bytes - 1 });
       return opened && { size: opened.size, head: Buffer.concat(await Array.fromAsync(opened.body)) };
     },
-    /** Never rejects: returns the keys of objects that may still exist. */
+    /** Never rejects. Returns the keys of objects that may still exist. */
     async remove(keys: readonly string[]): Promise<ReadonlySet<string>> {
       const remaining: string[] = [];
       for (let from = 0; from < keys.length; from += maxKeys)
@@ -98,7 +100,7 @@ export function createStorage(
       return new Set(remaining);
     },
     multipart: {
-      // Not retried: the first attempt may have created an upload whose id is lost.
+      // Not retried, because the first attempt may have created an upload whose id is lost.
       async create(Key: string, ContentType: string): Promise<string> {
         const create = new CreateMultipartUploadCommand({ Bucket, Key, ContentType });
         const { UploadId } = await fromStorage(
@@ -107,7 +109,7 @@ export function createStorage(
         if (UploadId === undefined) throw storageUnavailable(new Error("a multipart upload without an id"));
         return UploadId;
       },
-      /** By part number. Undefined: no such upload, so it was completed or aborted. */
+      /** Returns parts by number, or undefined if the upload was completed or aborted. */
       async parts(Key: string, UploadId: string): Promise<ReadonlyMap<number, Part> | undefined> {
         try {
           const { Parts = [] } = await commands.send(new ListPartsCommand({ Bucket, Key, UploadId }));
@@ -122,7 +124,7 @@ export function createStorage(
           throw storageUnavailable(error);
         }
       },
-      /** `not_found`: no such upload. `changed`: a part was sent again meanwhile. */
+      /** Returns `not_found` if the upload does not exist, and `changed` if a part was sent again in the meantime. */
       async complete(Key: string, UploadId: string, parts: readonly Part[]) {
         const Parts = parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: etag }));
         const complete = new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } });
@@ -135,7 +137,7 @@ export function createStorage(
           throw storageUnavailable(error);
         }
       },
-      /** Aborts every multipart upload to this key, whatever its id. */
+      /** Aborts every multipart upload to this key, regardless of its id. */
       async abort(key: string): Promise<void> {
         const { uploads } = await listMultipart(key);
         for (const each of uploads) if (each.Key === key) await fromStorage(abortOne(each));

@@ -8,15 +8,15 @@ export interface TemporaryFile {
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** By id, of uploads and of files that are not stored yet. */
+/** Sizes by id, of uploads and of files that are not stored yet. */
 export type FileSizes = ReadonlyMap<string, Pick<MediaType, "kind"> & Pick<TemporaryFile, "bytes">>;
 
 /**
- * Files of one call each: uploads that cost nothing and that no caller knows of. They are deleted when their call has ended,
- * or by expiry if the process dies.
+ * Files that belong to one call each: free uploads whose ids no caller receives. They are deleted when their call has
+ * ended, or by expiry if the process dies.
  */
 export const createTemporary = ({ records, storage, lifecycle, clock }: UploadDeps) => {
-  /** What a rejection leaves behind is deleted by expiry. */
+  /** If this rejects, expiry deletes the remaining files. */
   async function remove(ids: readonly string[]): Promise<void> {
     const removed: string[] = [];
     for (const id of ids) if (await records.remove(id)) removed.push(id);
@@ -45,11 +45,11 @@ export const createTemporary = ({ records, storage, lifecycle, clock }: UploadDe
   }
 
   return {
-    /** The ids of the files in their order. Throws 503, and then stores none. */
+    /** Returns the ids of the files in order. Throws 503 and stores none of them if one fails. */
     async store(request: UploadRequest, files: readonly TemporaryFile[]): Promise<readonly string[]> {
       const ids: string[] = [];
       try {
-        // Records have different request ids.
+        // Records need different request ids.
         for (const file of files)
           ids.push(await storeOne({ ...request, requestId: `${request.requestId}.${ids.length}` }, file));
         return ids;

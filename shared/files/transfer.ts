@@ -37,11 +37,11 @@ function createIdleTimer(clock: Clock, signal: AbortSignal | undefined) {
   };
 }
 
-/** `s3`: a client without timeouts, which the idle timer replaces. */
+/** `s3` is a client without timeouts, which the idle timer replaces. */
 export function createTransfers({ s3, bucket: Bucket, clock }: Uses<"clock"> & { s3: S3Client; bucket: string }) {
   /**
-   * Streams an object of known size at the pace of storage, so that no object is ever whole in memory. Throws what `chunks`
-   * throws. Resolves with the ETag.
+   * Streams an object of known size at the pace of storage, so that an object is never completely in memory. Throws
+   * what `chunks` throws. Resolves to the ETag.
    */
   async function send({ key: Key, contentType: ContentType, bytes, chunks, signal }: SentObject): Promise<string> {
     const idle = createIdleTimer(clock, signal);
@@ -74,8 +74,8 @@ export function createTransfers({ s3, bucket: Bucket, clock }: Uses<"clock"> & {
   }
 
   /**
-   * The size of the whole object, and the bytes of the range. The body must be read to its end, or `signal` aborted: otherwise
-   * the connection stays open. Undefined: there is no such object.
+   * Returns the size of the whole object and the bytes of the range, or undefined if there is no such object. The body
+   * must be read to its end or `signal` aborted, or the connection stays open.
    */
   async function open(Key: string, range: { start: number; end: number } | undefined, signal?: AbortSignal) {
     const idle = createIdleTimer(clock, signal);

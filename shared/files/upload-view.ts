@@ -12,8 +12,8 @@ interface Life {
 }
 
 /**
- * Presigned path-style URLs. The presigner is called directly, without the client's middleware: that takes a fifth of the
- * time, and a list of uploads in parts has up to 13 links for each.
+ * Presigned path-style URLs. The presigner is called directly, without the client's middleware, which takes a fifth of
+ * the time; a list of multipart uploads has up to 13 links for each.
  */
 export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: string; bucket: string }) {
   const presigner = new S3RequestPresigner({ ...s3.config });
@@ -43,10 +43,10 @@ export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: 
   }
 
   return {
-    /** A link that reads an object. The response has the detected type, whatever the upload declared. */
+    /** A link that reads an object. The response has the detected type, regardless of the declared one. */
     get: (key: string, mime: string, life: Life) =>
       sign({ method: "GET", key, query: { "response-content-type": mime } }, life),
-    /** A link that takes one part. Its length is signed, because storage would accept any otherwise. */
+    /** A link that accepts one part. Its length is signed, because storage would otherwise accept any length. */
     part(key: string, part: { uploadId: string; partNumber: number; bytes: number }, life: Life) {
       const query = { partNumber: String(part.partNumber), uploadId: part.uploadId };
       return sign({ method: "PUT", key, query, headers: { "content-length": String(part.bytes) } }, life);
@@ -54,7 +54,7 @@ export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: 
   };
 }
 
-/** Signatures require every character but the unreserved ones to be escaped. */
+/** Signatures require every character except the unreserved ones to be escaped. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 
@@ -70,17 +70,17 @@ export interface UploadDeps extends Uses<"clock"> {
   readonly toUpload: ToUpload;
 }
 
-/** A link to an active upload lives this long, or for the rest of the upload's life. */
+/** A link to an active upload is valid for this long, but no longer than the upload. */
 const linkLifetimeMs = 15 * 60_000;
 
-/** Every part has `partSize` bytes but the last, which is smaller. */
+/** Every part except the last has `partSize` bytes. */
 export const partsOf = (bytes: number, partSize: number): readonly { partNumber: number; bytes: number }[] =>
   Array.from({ length: Math.ceil(bytes / partSize) }, (_, at) => ({
     partNumber: at + 1,
     bytes: Math.min(partSize, bytes - at * partSize),
   }));
 
-/** The current public view of an upload's record. Times are unix milliseconds. */
+/** Returns the current public view of an upload's record. Times are unix milliseconds. */
 export function createToUpload({ links, clock }: Uses<"clock"> & { links: Links }) {
   async function multipartLinks(record: StoredUpload) {
     const { uploadId, partSize, linksExpireAt } = record.multipart ?? {};
@@ -113,11 +113,11 @@ export function createToUpload({ links, clock }: Uses<"clock"> & { links: Links 
       createdAt: record.createdAt.getTime(),
       expiresAt,
       status,
-      /** Held while pending, charged once it is active, 0 if it never was. */
+      /** Held while pending, charged once active, 0 if it never was. */
       costNanoUsd: activatedAt || status === "pending" ? cost : 0n,
       /** Signed anew on every read; null unless active. */
       url: status === "active" ? await links.get(uploadKey(id), mime, { from: now, until }) : null,
-      /** Only for a pending upload in parts. */
+      /** Set only for a pending multipart upload. */
       ...(multipart && { multipart }),
     };
   };
