@@ -12,10 +12,13 @@ import type { Upload, UploadDeps } from "./upload-view.ts";
 /** Providers with queues fetch a file only when its job starts. */
 const linkLifetimeMs = 3_600_000;
 
-/** Base64 text is held by the request object, by its JSON and by the socket's copy: 3 times 4/3 of the file. */
+/**
+ * Base64 text is in memory three times (in the request object, its JSON and the socket's copy), each 4/3 the size of
+ * the file.
+ */
 const base64Copies = 4;
 const retryAfterSeconds = 2;
-/** Signing their links takes about 10 ms of the event loop. */
+/** Signing this many uploads' links takes about 10 ms of the event loop. */
 const signedAtOnce = 50;
 
 interface Usable extends MediaType {
@@ -27,7 +30,7 @@ interface Usable extends MediaType {
 
 type Deps = UploadDeps &
   Uses<"log"> & {
-    /** Storage has an address on the internet. */
+    /** True if storage has a public address. */
     readonly providersReachLinks: boolean;
   };
 
@@ -51,8 +54,8 @@ export function createUploads(deps: Deps) {
   }
 
   /**
-   * Checks owner, state and kind of every upload that a request refers to. Errors name the field of `refs`. Returns each
-   * upload once, under the first field that refers to it.
+   * Checks owner, state and kind of every upload that a request refers to. Errors name the field of `refs`. Returns
+   * each upload once, under the first field that refers to it.
    */
   async function check(account: string, refs: readonly UploadRef[]): Promise<Map<string, Usable>> {
     const found = refs.length === 0 ? [] : await records.findAll([...new Set(refs.map(({ id }) => id))]);
@@ -98,17 +101,22 @@ export function createUploads(deps: Deps) {
       }
     }
     return {
-      /** Throws 400 that names the field if the file has more than `limitBytes`, 503 if there is no memory for it now. */
+      /**
+       * Throws 400 that names the field if the file has more than `limitBytes`, and 503 if there is not enough memory
+       * for it now.
+       */
       read: (limitBytes: number) => readWithin(limitBytes, bytes, (content) => content),
-      /** The same in base64, which the request will contain `times` times. */
+      /** Like `read`, but returns base64, which the request will contain `times` times. */
       base64: (limitBytes: number, times = 1) =>
         readWithin(limitBytes, base64Copies * times * bytes, (content) => content.toString("base64")),
-      /** Returns the memory of what was read before the call ends. */
+      /** Releases the memory of the content before the call ends. */
       release: () => returnBytes(takenBytes),
     };
   }
 
-  /** Checks again, in the worker, and returns files that a provider may use. Reading them takes bytes of `memory`. */
+  /**
+   * Repeats the check in the worker and returns files that a provider may use. Reading them takes bytes of `memory`.
+   */
   async function resolve(account: string, refs: readonly UploadRef[], signal: AbortSignal, memory?: ByteShare) {
     const files = [...(await check(account, refs)).values()].map(async (file) => {
       const { id, param, mime, kind, bytes, expiresAt } = file;
@@ -133,7 +141,7 @@ export function createUploads(deps: Deps) {
       if (status === "expired" || status === "deleted") throw uploadEnded(record, status);
       return toUpload(record);
     },
-    /** Uploads of the last 24 hours, in every state, newest first. Throws 400 for an unknown `after`. */
+    /** Lists unexpired uploads, newest first. Throws 400 for an unknown `after`. */
     async list(account: string, page: { limit: number; after?: string | undefined }) {
       const found = await records.list(account, page);
       const listed = found.slice(0, page.limit);
@@ -155,7 +163,7 @@ export function createUploads(deps: Deps) {
         log.warn({ err: error, upload: id }, "a deleted upload will be cleaned up by expiry");
       });
     },
-    /** The upload that a request created, in any state: for idempotency. */
+    /** Finds the upload that a request created, in any state. Used for idempotency. */
     async findByRequest(account: string, requestId: string): Promise<Upload | undefined> {
       const record = await records.findByRequest(account, requestId);
       return record ? toUpload(record) : undefined;

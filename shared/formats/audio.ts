@@ -8,7 +8,7 @@ import { providerField } from "./routing.ts";
 import type { Codec } from "./types.ts";
 import { checkShape } from "./uploads.ts";
 
-/** OpenAI's `POST /v1/audio/speech`; the model's own parameters are further top-level fields. */
+/** OpenAI's `POST /v1/audio/speech`; the model's own parameters are additional top-level fields. */
 export const speechRequest = z
   .looseObject({
     model: z.string().min(1).describe("provider/model"),
@@ -26,21 +26,27 @@ export const speechRequest = z
   })
   .meta({ id: "SpeechRequest" });
 
-/** A call of an audio route as the job takes it: the body of `POST /v1/media/generations`, and the format of the answer. */
+/**
+ * A call of an audio route in the form that the job takes: the body of `POST /v1/media/generations` plus the response
+ * format.
+ */
 export interface AudioCall {
   readonly model: string;
   readonly input: JsonObject;
   readonly response_format?: string;
-  /** Of speech that is sent while it is generated. */
+  /** Set for speech that is sent while it is generated. */
   readonly stream?: SpeechStream;
-  /** Routing fields, parsed as those of every call. */
+  /** Routing fields, parsed like those of every call. */
   readonly provider?: unknown;
   readonly models?: unknown;
 }
 
 export type SpeechStream = "audio" | "sse";
 
-/** `isStored`: the answer is stored to be sent again, so that it has to be whole. Events cannot be sent again. */
+/**
+ * Converts a speech request. If the response is stored for replay (`isStored`), it must be complete, so bytes are not
+ * streamed; events cannot be replayed.
+ */
 export function speechCall(body: unknown, isStored: boolean): AudioCall {
   checkShape(body);
   const request = validate(speechRequest, body);
@@ -61,19 +67,19 @@ export function speechCall(body: unknown, isStored: boolean): AudioCall {
   };
 }
 
-/** Formats without a signature in their bytes. */
+/** Formats whose bytes have no signature. */
 const unsignedTypes: ReadonlyMap<unknown, string> = new Map([
   ["pcm", "audio/pcm"],
   ["mulaw", "audio/basic"],
 ]);
 
-/** `detected`: the type by the first bytes, if they have one. */
+/** `detected` is the type by the first bytes, if they have a signature. */
 export const audioType = (detected: string | undefined, format: unknown): string =>
   detected ?? unsignedTypes.get(format) ?? "application/octet-stream";
 
 const transcriptFormats = ["json", "text", "srt", "verbose_json", "vtt"] as const;
 
-/** The fields of the form of `POST /v1/audio/transcriptions`, beside its file. */
+/** The fields of the form of `POST /v1/audio/transcriptions`, except its file. */
 export const transcriptionRequest = z
   .looseObject({
     model: z.string().min(1).describe("provider/model"),
@@ -86,11 +92,11 @@ export const transcriptionRequest = z
   })
   .meta({ id: "TranscriptionRequest" });
 
-/** Without its file. `own`: the fields that the route adds. */
+/** Converts the form without its file. `own` contains the fields that the route adds. */
 export function transcriptionCall(fields: FormFields, own: JsonObject = {}): AudioCall {
   const { model, response_format = "json", stream, ...input } = validate(transcriptionRequest, ofForm(fields));
   if (stream === "true") refuse("stream", "transcripts are not streamed");
-  // Every model's text can be answered in these.
+  // Every model's text can be returned in these formats.
   const isPlain = response_format === "json" || response_format === "text";
   const format = isPlain ? undefined : response_format;
   return { model, input: omitNullish({ ...input, format, ...own }), response_format };
@@ -99,7 +105,7 @@ export function transcriptionCall(fields: FormFields, own: JsonObject = {}): Aud
 /** Fields of the job's input that have another name on the audio routes. */
 const routeNames: Readonly<Record<string, string>> = { text: "input", format: "response_format" };
 
-/** The job names fields of its input, and the caller knows them as fields of the body. */
+/** Renames the job's input fields in errors to the body fields that the caller knows. */
 function inRouteNames(error: ServiceError): ServiceError {
   const [, field] = /^input\.([^.[]+)/.exec(error.param ?? "") ?? [];
   if (field === undefined) return error;
@@ -109,7 +115,6 @@ function inRouteNames(error: ServiceError): ServiceError {
   return new ServiceError({ ...error.fields(), param: name + rest, message }, error);
 }
 
-/** Parses an `AudioCall`. */
 export const audioCodec: Codec = {
   ...mediaCodec,
   parse(body, bodyBytes) {

@@ -8,7 +8,7 @@ import type { Codec } from "./types.ts";
 const { model, stream, max_tokens, temperature, top_p, n, stop, seed, stream_options } = chatRequest.shape;
 const prompt = z.string().min(1, "must not be empty");
 
-/** OpenAI's legacy completions; unknown fields pass through, as in chat. */
+/** OpenAI's legacy completions. Unknown fields pass through, as in chat. */
 export const completionsRequest = z
   .looseObject({
     model,
@@ -31,12 +31,12 @@ export const completionsRequest = z
     override: modelOrModels,
   });
 
-/** What a chat model cannot do with a prompt, and what an answer in plain text cannot hold. */
+/** Fields that a chat model cannot honor for a prompt, or that a plain-text response cannot represent. */
 const refused: readonly string[] = ["suffix", "logprobs", "messages", "tools", "functions", "modalities"];
 
 const ownFields: readonly string[] = ["prompt", "best_of", "echo", "suffix", "logprobs"];
 
-/** The same call for `/v1/chat/completions`. */
+/** Converts the call to one for `/v1/chat/completions`. */
 export function completionsToChat(request: JsonObject): JsonObject {
   const fields = Object.entries(request).filter(([name]) => !ownFields.includes(name));
   const [prompt] = [request["prompt"]].flat();

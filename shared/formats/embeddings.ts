@@ -12,9 +12,9 @@ const tooMany = `must have at most ${maxInputs} inputs: lower the batch size of 
 const input = z.string().min(1, "must not be empty");
 const texts = z.union([input, z.array(input).min(1).max(maxInputs, tooMany)]);
 
-/** For one input, as many as OpenAI's models take. */
+/** The maximum for one input in OpenAI's models. */
 const maxTokens = 8_192;
-/** Zod takes a second for two million numbers. */
+/** Checked by hand, because zod takes a second for two million numbers. */
 const isTokens = (value: unknown): value is readonly number[] =>
   Array.isArray(value) &&
   value.length > 0 &&
@@ -25,7 +25,7 @@ const tokens = z.custom<readonly number[]>(isTokens, `must be 1 to ${maxTokens} 
 });
 const tokenLists = z.array(tokens).min(1).max(maxInputs, tooMany);
 
-/** docs/api/inference.md, "EmbeddingsRequest"; unknown fields pass through. */
+/** The request of docs/api/inference.md, "EmbeddingsRequest". Unknown fields pass through. */
 export const embeddingsRequest = z
   .looseObject({
     model: z.string().min(1),
@@ -36,7 +36,7 @@ export const embeddingsRequest = z
   })
   .meta({ id: "EmbeddingsRequest", override: modelOrModels });
 
-/** Each has one kind of input, so that errors are about that kind. */
+/** Each accepts one kind of input, so that errors are about that kind. */
 const textRequest = embeddingsRequest.extend({ input: texts });
 const tokenRequest = embeddingsRequest.extend({ input: tokens.transform((one) => [one]) });
 const tokenListRequest = embeddingsRequest.extend({ input: tokenLists });

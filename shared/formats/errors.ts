@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { invalidValue, type ServiceError } from "#errors";
 import type { JsonObject } from "#json";
 
-/** `["messages", 0, "role"]` as `messages[0].role`. */
+/** Formats `["messages", 0, "role"]` as `messages[0].role`. */
 const pathText = (path: readonly PropertyKey[]): string =>
   path.reduce<string>(
     (text, step) => (typeof step === "number" ? `${text}[${step}]` : text ? `${text}.${String(step)}` : String(step)),
@@ -10,8 +10,8 @@ const pathText = (path: readonly PropertyKey[]): string =>
   );
 
 /**
- * The issue of the union's best matching alternative: the deepest, else one that is not about the type itself (a list that
- * is too long rather than "expected string"). Undefined if no alternative is close.
+ * Returns the issue of the union's best matching alternative: the deepest one, or one that is not about the type itself
+ * (a list that is too long rather than "expected string"). Returns undefined if no alternative is close.
  */
 function closest(union: z.core.$ZodIssueInvalidUnion): z.core.$ZodIssue | undefined {
   const inner = union.errors.flat().sort((a, b) => b.path.length - a.path.length);
@@ -24,7 +24,7 @@ const expectedOf = (union: z.core.$ZodIssueInvalidUnion): string =>
     .flatMap((issue) => (issue.code === "invalid_type" ? [issue.expected] : []))
     .join(" or ");
 
-/** The first issue of a schema as a 400 that names the field. */
+/** Converts the first issue of a schema to a 400 that names the field. */
 export function invalidFrom(error: z.ZodError): ServiceError {
   let issue = error.issues[0] as z.core.$ZodIssue;
   let path = issue.path;
@@ -70,8 +70,8 @@ export function needText(value: unknown, param: string): string {
 }
 
 /**
- * Tenants share the operator's provider key, so data stored at the provider may belong to another tenant.
- * `instead` says what to send.
+ * Tenants share the operator's provider key, so data stored at the provider may belong to another tenant. `instead`
+ * says what to send.
  */
 export const storedAtProvider = (param: string, instead = "send the content itself"): ServiceError =>
   invalidValue(param, `${param} refers to data stored at the provider, which is not available here; ${instead}.`);

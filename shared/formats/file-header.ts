@@ -1,12 +1,12 @@
 import type { Content, Dimensions } from "./types.ts";
 
-/** Base64 characters of the header: the signature of a PDF may be anywhere in its first kilobyte. */
+/** Base64 characters of the header. The signature of a PDF may be anywhere in its first kilobyte. */
 const headerCharacters = 1_368;
 
 const imageBrands = /^(avif|avis|heic|heix|heim|heis|hevc|hevx|mif1|msf1)$/;
 const audioBrands = /^(M4A |M4B |M4P )$/;
 
-/** ISO base media files: the brand of the first box. */
+/** Determines the content of an ISO base media file from the brand of its first box. */
 function brandContent(head: Buffer): Content {
   const brand = head.toString("latin1", 8, 12);
   if (imageBrands.test(brand)) return "image";
@@ -19,7 +19,7 @@ const riffContents: ReadonlyMap<string, Content> = new Map([
   ["AVI ", "video"],
 ]);
 
-/** A frame of MPEG audio (layers 2 and 3) or AAC: eleven set bits, then a valid version and layer. */
+/** Detects a frame of MPEG audio (layers 2 and 3) or AAC: eleven set bits, then a valid version and layer. */
 function isAudioFrame(head: Buffer): boolean {
   const [first = 0, second = 0, third = 0] = head;
   if (first !== 0xff || (second & 0xe0) !== 0xe0 || (second & 0x18) === 0x08) return false;
@@ -36,7 +36,7 @@ const signatures = {
 } as const;
 const signedContents = ["image", "audio", "video", "other"] as const;
 
-/** The kind of a file by its signature; undefined for text and all else without one. */
+/** Determines the kind of a file by its signature. Returns undefined for text and other files without one. */
 export function detectContent(head: Buffer): Content | undefined {
   const beginning = head.toString("latin1", 0, 16);
   const signed = signedContents.find((content) => signatures[content].some((each) => beginning.startsWith(each)));
@@ -55,7 +55,7 @@ export const headerOf = (base64: string): Buffer => Buffer.from(base64.slice(0, 
 /** The lowest bit rate of MPEG audio is 8 kbit/s. */
 const minMp3BytesPerSecond = 1_000;
 
-/** From the `fmt ` chunk of an uncompressed WAV: PCM, floating point, or extensible. */
+/** Reads the duration from the `fmt ` chunk of an uncompressed WAV: PCM, floating point, or extensible. */
 function wavSeconds(head: Buffer, bytes: number): number | undefined {
   const at = head.indexOf("fmt ") + 8;
   if (at < 8 || at + 16 > head.length || ![1, 3, 0xfffe].includes(head.readUInt16LE(at))) return undefined;
@@ -71,7 +71,7 @@ function flacSeconds(head: Buffer): number | undefined {
   return rate > 0 && samples > 0 ? samples / rate : undefined;
 }
 
-/** Upper bound of a recording's duration; undefined if its header does not give one. */
+/** Upper bound of a recording's duration. Undefined if its header does not contain one. */
 export function maxSeconds(head: Buffer, bytes: number): number | undefined {
   const signature = head.toString("latin1", 0, 4);
   if (signature === "RIFF") return wavSeconds(head, bytes);
@@ -80,7 +80,7 @@ export function maxSeconds(head: Buffer, bytes: number): number | undefined {
   return isMp3 ? bytes / minMp3BytesPerSecond : undefined;
 }
 
-/** In a JPEG the dimensions follow the metadata of the camera. */
+/** In a JPEG the dimensions follow the camera metadata. */
 const dimensionBytes = 96 * 1024;
 
 function jpegDimensions(bytes: Buffer): Dimensions | undefined {
@@ -112,7 +112,7 @@ function readDimensions(bytes: Buffer): Dimensions | undefined {
   if (bytes.length < 30) return undefined;
   const signature = bytes.toString("latin1", 0, 4);
   if (signature === "\x89PNG") {
-    // Readers disagree on a PNG with another chunk before its header.
+    // Readers disagree about a PNG with another chunk before its header.
     if (bytes.toString("latin1", 12, 16) !== "IHDR") return undefined;
     return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
   }
@@ -122,7 +122,7 @@ function readDimensions(bytes: Buffer): Dimensions | undefined {
   return undefined;
 }
 
-/** Dimensions of a PNG, JPEG, GIF or WebP in base64; undefined if they cannot be read. */
+/** Dimensions of a PNG, JPEG, GIF or WebP in base64. Undefined if they cannot be read. */
 export function dimensionsOf(base64: string): Dimensions | undefined {
   const found = readDimensions(Buffer.from(base64.slice(0, (dimensionBytes / 3) * 4), "base64"));
   return found && found.width > 0 && found.height > 0 ? found : undefined;

@@ -1,10 +1,13 @@
 import { invalidValue } from "#errors";
 import type { JsonObject } from "#json";
 
-/** The text fields of a form, in their order. */
+/** The text fields of a form, in order. */
 export type FormFields = readonly (readonly [name: string, value: string])[];
 
-/** Lists come as `include[]`, one field for each item. Throws 400 for another field that comes twice. */
+/**
+ * Converts fields to an object. Lists arrive as `include[]`, one field per item. Throws 400 if any other field occurs
+ * twice.
+ */
 export function ofForm(fields: FormFields): JsonObject {
   const value = new Map<string, string | string[]>();
   for (const [name, each] of fields) {

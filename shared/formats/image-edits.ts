@@ -7,7 +7,7 @@ import { isBase64 } from "./media-part.ts";
 import { inlineOf } from "./media-types.ts";
 import { checkShape } from "./uploads.ts";
 
-/** As OpenAI's own API takes at most. */
+/** OpenAI's own limit. */
 export const maxImages = 16;
 
 const address = z.string().min(1);
@@ -21,7 +21,7 @@ type ImageRef = z.infer<typeof imageRef>;
 
 const imageRefs = z.array(imageRef).min(1).max(maxImages);
 
-/** The JSON of `POST /v1/images/edits`: OpenAI's, whose `images` may also be named `image`, as in its form. */
+/** The JSON of `POST /v1/images/edits`: OpenAI's, except that `images` may also be called `image`, as in its form. */
 export const imageEditRequest = imageRequest
   .omit({ buyback_token: true })
   .extend({
@@ -41,7 +41,7 @@ export const imageVariationRequest = variedImageRequest
   .extend({ image: imageRef })
   .meta({ id: "ImageVariationRequest" });
 
-/** In a form every value is text. Numbers other than these are of no model that takes images. */
+/** Every form value is text. No model that accepts images has other numeric fields. */
 const textFields = {
   n: z.coerce.number().int().min(1).max(4).optional(),
   output_compression: z.coerce.number().optional(),
@@ -52,17 +52,17 @@ const textFields = {
     .describe("Only `false`"),
 };
 
-/** The fields of the forms, beside their files. */
+/** The fields of the forms, except their files. */
 export const imageEditForm = imageRequest.omit({ buyback_token: true }).extend(textFields);
 export const imageVariationForm = variedImageRequest.omit({ buyback_token: true, variation: true }).extend(textFields);
 
-/** An image of a request, by the field of the job and by its path in the body, which errors name. */
+/** An image of a request: its field in the job, and its path in the body for errors. */
 export interface NamedImage {
   readonly field: string;
   readonly param: string;
 }
 
-/** The call as `POST /v1/images/generations` takes it, without its images. */
+/** The call as `POST /v1/images/generations` takes it, with its images separate. */
 interface ImageCall {
   readonly call: JsonObject;
   readonly images: readonly (NamedImage & { readonly address: string })[];
@@ -103,7 +103,7 @@ export const imageVariationFields = (fields: FormFields): JsonObject => ({
   variation: true,
 });
 
-/** The call with the addresses of its images: a list of one remains a list. */
+/** Inserts the addresses of the images into the call. A list of one remains a list. */
 export function withImages(call: JsonObject, images: readonly NamedImage[], addresses: readonly string[]): JsonObject {
   const edited = addresses.filter((_, index) => images[index]?.field === "image");
   const isList = edited.length > 1 || images.some(({ field, param }) => field === "image" && param.includes("["));
@@ -111,10 +111,12 @@ export function withImages(call: JsonObject, images: readonly NamedImage[], addr
   return { ...call, image: isList ? edited : edited[0], ...(mask !== undefined && { mask }) };
 }
 
-/** A multiple of 4, so that every piece is whole. */
+/** A multiple of 4, so that every piece decodes to complete bytes. */
 const pieceCharacters = 64 * 1024;
 
-/** The file in a data URL, which is decoded in pieces as it is read. Undefined: not a data URL with base64. */
+/**
+ * Decodes the file in a data URL in pieces as it is read. Returns undefined if the address is not a base64 data URL.
+ */
 export function fileInAddress(address: string) {
   const { data } = inlineOf(address) ?? {};
   if (data === undefined || !isBase64(data)) return undefined;

@@ -14,7 +14,7 @@ const buybackToken = z
     "Callers by x402 only: the eligible token mint that receives the buyback. Any other, or one with a key, is 400",
   );
 
-/** docs/api/inference.md, "ImageRequest"; the model's own parameters are further top-level fields. */
+/** The request of docs/api/inference.md, "ImageRequest". The model's own parameters are additional top-level fields. */
 export const imageRequest = z
   .looseObject({
     model: z.string().min(1).describe("provider/model"),
@@ -36,13 +36,13 @@ export const imageRequest = z
   })
   .meta({ id: "ImageRequest" });
 
-/** Of the models that make variations of an image without a prompt. */
+/** For models that make variations of an image without a prompt. */
 export const variedImageRequest = imageRequest.extend({
   prompt: imageRequest.shape.prompt.nullish(),
   variation: z.literal(true),
 });
 
-/** docs/api/inference.md, "MediaRequest". */
+/** The request of docs/api/inference.md, "MediaRequest". */
 export const mediaRequest = z
   .looseObject({
     model: z.string().min(1).describe("provider/model"),
@@ -70,17 +70,23 @@ const media = (input: MediaInput, model: string, token: string | null | undefine
   features: new Map(),
 });
 
-/** Fields that never hold the id of an upload. */
+/** Fields that never contain the id of an upload. */
 const plainFields = ["model", "prompt", "n", "size", "response_format", "stream", "user", "buyback_token"];
 
-/** The parameters of a call for images, which the API has validated. Throws `invalidValue` if they have too many values. */
+/**
+ * Returns the parameters of an image call that the API has validated. Throws `invalidValue` if they have too many
+ * values.
+ */
 export function imageInput(request: JsonObject): MediaInput {
   const uploads = findUploads(request, "", "image", plainFields);
   const { model: _, buyback_token: __, response_format: ___, stream: ____, user: _____, ...input } = request;
   return { input: { value: omitNullish(input), at: "" }, uploads };
 }
 
-/** The parameters of a media call, which the API has validated. Throws `invalidValue` if they have too many values. */
+/**
+ * Returns the parameters of a media call that the API has validated. Throws `invalidValue` if they have too many
+ * values.
+ */
 export const mediaInput = ({ input }: JsonObject): MediaInput => ({
   uploads: findUploads(input, "input"),
   input: { value: omitNullish(object(input)), at: "input" },
@@ -89,7 +95,7 @@ export const mediaInput = ({ input }: JsonObject): MediaInput => ({
 export const imagesCodec: Codec = {
   ...chatCodec,
   parse(body) {
-    // Before validation, which is slow on a million fields.
+    // Precedes validation, which is slow on a million fields.
     const input = imageInput(object(body));
     const schema = object(body)["variation"] === true ? variedImageRequest : imageRequest;
     const { model, buyback_token, stream } = validate(schema, body);

@@ -6,7 +6,7 @@ import { valuesIn } from "./scan-json.ts";
 import type { CallSize, Feature, MediaPart, ParsedCall, UploadRef } from "./types.ts";
 import { addUpload } from "./uploads.ts";
 
-/** What walking the content of a request collects. */
+/** The measurements collected while walking the content of a request. */
 export const newMeasure = (features: Map<Feature, string>) => ({
   features,
   parts: [] as MediaPart[],
@@ -14,9 +14,9 @@ export const newMeasure = (features: Map<Feature, string>) => ({
   cacheWrites: undefined as CallSize["cacheWrites"],
   mediaBytes: 0,
   textBytes: 0,
-  /** In the arguments of tool calls. */
+  /** JSON values in the arguments of tool calls. */
   argumentValues: 0,
-  /** The prompt repeats tools, their calls and results much as they are in the body. */
+  /** Set if the prompt repeats tools, their calls and results much as they are in the body. */
   framed: false,
 });
 
@@ -38,7 +38,7 @@ export function measureMedia(source: MediaSource, at: string, measure: Measure):
   if (part.bytes !== undefined) measure.mediaBytes += characters;
 }
 
-/** What the measure says of a call. `toolTokens`: prompt tokens that its tools cost beyond their bytes. */
+/** Converts the measure of a call. `toolTokens` are prompt tokens that its tools cost beyond their bytes. */
 export function measuredCall(
   { parts, uploads, features, cacheWrites, mediaBytes, textBytes, framed }: Measure,
   bodyBytes: number,
@@ -60,10 +60,10 @@ export function measuredCall(
   };
 }
 
-/** Beside the values of the body itself. */
+/** The limit in addition to the values of the body itself. */
 const maxArgumentValues = 100_000;
 
-/** Counts the values of a tool call's arguments, which are JSON in a text: converting the request parses it. */
+/** Counts the values in a tool call's arguments. They are JSON in a string, which conversion parses. */
 export function measureArguments(json: unknown, param: string, measure: Measure): void {
   if (typeof json !== "string") return;
   try {
@@ -74,8 +74,8 @@ export function measureArguments(json: unknown, param: string, measure: Measure)
 }
 
 /**
- * The values of a cache breakpoint's `ttl`. The longer lifetime has a price of its own. `isHint`: for a model without that
- * price it is dropped, else refused.
+ * The values of a cache breakpoint's `ttl`. The longer lifetime has its own price. For a model without that price a
+ * hint (`isHint`) is dropped, and any other request is refused.
  */
 export const anthropicLifetimes = { short: "5m", long: "1h", isHint: true };
 export const openaiLifetimes = { short: "30m", long: "12h", isHint: false };
@@ -95,7 +95,10 @@ export function noteCacheWrite(
   measure.cacheWrites = ttl === long ? "long" : (measure.cacheWrites ?? "short");
 }
 
-/** Details of reasoning that an OpenAI-compatible server sent itself; those of other formats are signed or encrypted. */
+/**
+ * Returns reasoning details that an OpenAI-compatible server sent itself; those of other formats are signed or
+ * encrypted.
+ */
 export const ownDetails = (details: unknown): readonly JsonObject[] =>
   Array.isArray(details)
     ? list(details).filter(
@@ -103,7 +106,7 @@ export const ownDetails = (details: unknown): readonly JsonObject[] =>
       )
     : [];
 
-/** UTF-8 bytes of the text, reasoning, refusal and tool calls of a chat message or delta. */
+/** Counts the UTF-8 bytes of the text, reasoning, refusal and tool calls in a chat message or delta. */
 export function outputBytes(delta: JsonObject): number {
   let bytes = byteLength(delta["content"]) + byteLength(delta["refusal"]);
   const reasoning = delta["reasoning_content"] ?? delta["reasoning"];
@@ -117,8 +120,8 @@ export function outputBytes(delta: JsonObject): number {
   return bytes;
 }
 
-/** As in English text. */
+/** Typical for English text. */
 export const estimatedBytesPerToken = 4;
 
-/** Rough token count where the provider gives none. */
+/** Estimates tokens where the provider reports none. */
 export const estimateTokens = (bytes: number): number => Math.ceil(bytes / estimatedBytesPerToken);

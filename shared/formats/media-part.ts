@@ -7,7 +7,10 @@ import type { Content, MediaPart, PartKind } from "./types.ts";
 const pieceCharacters = 64 * 1024;
 const scratch = Buffer.allocUnsafeSlow((pieceCharacters / 4) * 3);
 
-/** Checks base64 of either alphabet, with or without padding: Buffer skips invalid characters, so bytes are missing. */
+/**
+ * Checks base64 of either alphabet, with or without padding. Buffer skips invalid characters, so the decoded length is
+ * too short.
+ */
 export function isBase64(data: string): boolean {
   let end = data.length;
   while (end > data.length - 2 && data[end - 1] === "=") end--;
@@ -28,7 +31,7 @@ const rawAudio = /^audio\/(pcm|pcm16|l16|l8|basic|mulaw|alaw|g711|pcmu|pcma|x-mu
 
 const plainType = (mime: string): string => (mime.toLowerCase().split(";", 1)[0] ?? "").trim();
 
-/** The kind of a file by its media type; undefined if the type is empty or generic. */
+/** Determines the kind of a file by its media type. Returns undefined if the type is empty or generic. */
 function declaredContent(mime: string): Content | undefined {
   const type = plainType(mime);
   if (type === "" || type === "application/octet-stream") return undefined;
@@ -45,10 +48,10 @@ const shown = (mime: string): string => `'${mime.slice(0, 64)}'`;
 function matchingContent(declared: Content | undefined, found: Content | undefined, mime: string, at: string): Content {
   if (declared === undefined) return found ?? "other";
   if (found === declared) return found;
-  // Audio may come in a video container.
+  // Audio may be in a video container.
   if (declared === "audio" && found === "video") return found;
   if (declared === "audio" && found === undefined && rawAudio.test(plainType(mime))) return declared;
-  // A file with an audio brand may contain video, too.
+  // A file with an audio brand may also contain video.
   if (declared === "video" && found === "audio") return declared;
   // Text and most documents have no known signature.
   if (found === undefined && (declared === "text" || declared === "other")) return declared;
@@ -56,8 +59,8 @@ function matchingContent(declared: Content | undefined, found: Content | undefin
 }
 
 /**
- * A part whose bytes are in the request. Refuses what is not base64, and bytes whose signature contradicts the type or the
- * field, because a part is bounded and billed by its kind.
+ * Creates a part whose bytes are in the request. Refuses data that is not base64, and bytes whose signature contradicts
+ * the type or the field, because a part is bounded and billed by its kind.
  */
 export function inlinePart(kind: PartKind, mime: string, data: string, at: string): MediaPart {
   if (!isBase64(data)) refuse(at, "the data must be base64");
@@ -74,18 +77,18 @@ export function inlinePart(kind: PartKind, mime: string, data: string, at: strin
   return { kind, content, bytes, ...(dimensions && { dimensions }), ...(seconds !== undefined && { seconds }) };
 }
 
-/** Video sites: providers recognize them by their address, whatever the declared type. */
+/** Video sites. Providers recognize them by their address, regardless of the declared type. */
 const videoSites =
   /^https?:\/\/(?:[^/?#]*[.@])?(?:youtube\.com|youtube-nocookie\.com|youtu\.be)\.?(?::\d*)?(?:[/?#]|$)/i;
 
-/** Signed links are long, and parsing one of megabytes blocks the event loop. */
+/** Signed links are long, but parsing a link of several megabytes blocks the event loop. */
 const maxLinkLength = 8_192;
 
 export function checkLinkLength(link: string, at: string): void {
   if (link.length > maxLinkLength) refuse(at, `a link must have at most ${maxLinkLength} characters`);
 }
 
-/** A part that the provider fetches: only its address says what it is. */
+/** Creates a part that the provider fetches. Only its address indicates its kind. */
 export function linkedPart(kind: PartKind, mime: string, link: string, at: string): MediaPart {
   checkLinkLength(link, at);
   if (kind === "file") return { kind };

@@ -28,7 +28,7 @@ const message = z
   })
   .meta({ id: "Message" });
 
-/** docs/api/inference.md, "ChatRequest"; unknown fields pass through. */
+/** The request of docs/api/inference.md, "ChatRequest". Unknown fields pass through. */
 export const chatRequest = z
   .looseObject({
     model: z.string().min(1).describe("provider/model"),
@@ -57,7 +57,7 @@ export const chatRequest = z
 
 type ChatRequest = z.infer<typeof chatRequest>;
 
-/** Chat fields by which providers accept a web search. */
+/** Chat fields with which providers accept a web search. */
 export const searchFields: readonly string[] = ["web_search_options", "search_parameters", "enable_search", "plugins"];
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
@@ -67,7 +67,7 @@ export function noteSearch(request: JsonObject, features: Map<Feature, string>):
     if (request[field] && !isEmptyList(request[field])) features.set("web_search", field);
 }
 
-/** Some clients send the bare address of an image in place of `{url}`. */
+/** Some clients send the address of an image itself instead of `{url}`. */
 const imageOf = ({ image_url }: JsonObject): JsonObject =>
   typeof image_url === "string" ? { url: image_url } : object(image_url);
 
@@ -88,7 +88,7 @@ export function chatMedia(part: JsonObject, at: string): MediaSource | undefined
 
 const textParts: readonly string[] = ["text", "refusal", "thinking"];
 
-/** Cache breakpoints as Anthropic or OpenAI define them; conversion drops those that a model does not support. */
+/** Notes cache breakpoints in the form of Anthropic or OpenAI. Conversion drops those that a model does not support. */
 function noteBreakpoints(holder: JsonObject, at: string, measure: Measure): void {
   const path = at && `${at}.`;
   noteCacheWrite(holder["cache_control"], `${path}cache_control`, anthropicLifetimes, measure);

@@ -7,7 +7,7 @@ import { formedCount, formedRequest } from "./field-names.ts";
 import { featuresOf, measureRequest, refuseUnsupported } from "./measure.ts";
 import { type GeminiRequest, geminiCountRequest, geminiRequest } from "./request.ts";
 
-/** `path`: the prefix of field names in errors. */
+/** `path` is the prefix of field names in errors. */
 function parseRequest(request: GeminiRequest, path: string, bodyBytes: number): Omit<ParsedCall, "model" | "stream"> {
   refuseUnsupported(request, path);
   const measure = measureRequest(request, path, featuresOf(request, path));
@@ -17,7 +17,7 @@ function parseRequest(request: GeminiRequest, path: string, bodyBytes: number): 
   return measuredCall(measure, bodyBytes, size, { outputCap: maxOutputTokens });
 }
 
-/** docs/api/wire-details.md, "Error types by format". */
+/** The statuses of docs/api/wire-details.md, "Error types by format". */
 const statusNames: ReadonlyMap<number, string> = new Map([
   [401, "UNAUTHENTICATED"],
   [402, "FAILED_PRECONDITION"],
@@ -39,11 +39,11 @@ function errorBody({ status, message }: ServiceError): string {
 
 const serverSentEvents = {
   streamError: (error: ServiceError) => `data: ${errorBody(error)}\n\n`,
-  // An empty event: Google's clients for Python and Go fail on a comment, and the one for Go on a single newline, too.
+  // An empty event. Google's clients for Python and Go fail on a comment, and the Go client also on a single newline.
   ping: "\n\n",
 };
 
-/** Without `alt=sse` a stream is one JSON array, and an error its last element. */
+/** A stream without `alt=sse` is one JSON array, and an error is its last element. */
 const jsonArray = {
   streamType: "application/json; charset=utf-8",
   streamError: (error: ServiceError, _requestId: string, begun: boolean) =>
@@ -52,7 +52,7 @@ const jsonArray = {
   ping: "\n",
 };
 
-/** The path has the model and `stream`, the query `alt=sse`. */
+/** The model and `stream` come from the path, `alt=sse` from the query. */
 export const geminiCodec = (model: string, stream: boolean, sse: boolean): Codec => ({
   parse(body, bodyBytes) {
     refuseDeep(body);
@@ -80,7 +80,7 @@ export function geminiCountCodec(model: string): Codec {
   };
 }
 
-/** The request whose tokens a `countTokens` body asks to count. */
+/** Returns the request whose tokens a `countTokens` body asks to count. */
 export function countedRequest(body: unknown): Record<string, unknown> {
   const { generateContentRequest, ...contentsRequest } = object(formedCount(body));
   const { model: _, ...request } = isSet(generateContentRequest) ? object(generateContentRequest) : contentsRequest;

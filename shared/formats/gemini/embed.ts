@@ -9,7 +9,7 @@ import { formedBatchEmbed, formedEmbed } from "./field-names.ts";
 
 const embedPart = z.strictObject({ text: z.string().min(1, "must not be empty") });
 
-/** Fields in camelCase. Other fields, such as `taskType` and `title`, are ignored. */
+/** Fields are in camelCase. Other fields, such as `taskType` and `title`, are ignored. */
 const embedding = z.looseObject({
   content: z.looseObject({ parts: z.array(embedPart).min(1) }),
   outputDimensionality: z.int().positive().max(65_536).nullish(),
@@ -23,7 +23,7 @@ export const batchEmbedContentsRequest = z
 
 type EmbedVerb = "embedContent" | "batchEmbedContents";
 
-/** Of the models at `/v1/embeddings`. */
+/** Serves the models of `/v1/embeddings`. */
 export const geminiEmbedCodec = (model: string, verb: EmbedVerb): Codec => ({
   ...geminiCodec(model, false, false),
   parse(body, bodyBytes) {
@@ -52,7 +52,7 @@ export const geminiEmbedCodec = (model: string, verb: EmbedVerb): Codec => ({
 
 const usedFields: readonly string[] = ["model", "content", "outputDimensionality"];
 
-/** A checked request as one for `/v1/embeddings`, and the names of its other fields. */
+/** Converts a checked request to one for `/v1/embeddings`, and returns its remaining fields. */
 export function embeddingsRequestOf(body: unknown, isBatch: boolean) {
   const requests = isBatch ? list(object(formedBatchEmbed(body))["requests"]) : [object(formedEmbed(body))];
   const dimensions = requests[0]?.["outputDimensionality"] ?? undefined;

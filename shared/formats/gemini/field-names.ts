@@ -2,20 +2,20 @@ import { invalidValue } from "#errors";
 import { type JsonObject, object } from "#json";
 
 /**
- * The provider accepts two spellings of each field (`cachedContent`, `cached_content`), and one object in place of a list.
- * Requests are normalized before any check and stay so: the provider gets what was checked. Names that the caller chose
- * (arguments, results, properties of schemas) do not change.
+ * The provider accepts two spellings of each field (`cachedContent`, `cached_content`), and one object instead of a
+ * list. Requests are normalized before any check and remain so: the provider gets exactly what was checked. Names that
+ * the caller chose (arguments, results, properties of schemas) do not change.
  */
 interface Shape {
   readonly names: ReadonlySet<string>;
-  /** By the name in lower case without underscores. */
+  /** Keyed by the name in lower case without underscores. */
   readonly spellings: ReadonlyMap<string, string>;
   readonly inner: ReadonlyMap<string, Shape | readonly [Shape]>;
 }
 
 const spelling = (name: string): string => name.toLowerCase().replaceAll("_", "");
 
-/** `inner`: fields whose values have a shape; `[shape]` for lists. */
+/** `inner` contains the fields whose values have a shape; `[shape]` stands for lists. */
 function shape(names: string, inner: Readonly<Record<string, Shape | readonly [Shape]>> = {}): Shape {
   const all = [...names.split(" ").filter(Boolean), ...Object.keys(inner)];
   return {
@@ -73,7 +73,7 @@ const innerFields = {
   ),
 };
 const request = shape(fields, innerFields);
-/** The body of `countTokens`: contents, or a whole request. */
+/** The body of `countTokens`: contents, or a complete request. */
 const countRequest = shape(fields, { ...innerFields, generateContentRequest: request });
 const embedRequest = shape("model taskType title outputDimensionality autoTruncate", { content });
 const batchEmbedRequest = shape("", { requests: [embedRequest] });
@@ -83,7 +83,7 @@ const schema = shape(
     "additionalProperties prefixItems",
 );
 
-/** The same object if its fields have their names already, or names that nobody knows. */
+/** Returns the same object if all of its fields have their canonical or unknown names. */
 function rename(value: JsonObject, { names, spellings }: Shape, path: string): JsonObject {
   const nameOf = (field: string) => (names.has(field) ? field : (spellings.get(spelling(field)) ?? field));
   const fields = Object.keys(value);

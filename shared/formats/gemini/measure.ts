@@ -8,7 +8,7 @@ import { type Feature, type PartKind } from "../types.ts";
 import { type GeminiRequest } from "./request.ts";
 
 const storedDataFields = ["cachedContent", "generationOutputConfig"];
-/** Their cost has no bound: they select another model, or continue an earlier answer. */
+/** The cost of these fields has no bound: they select another model or continue an earlier response. */
 const unboundedFields = ["continuationToken", "routingConfig", "modelSelectionConfig"];
 
 export function refuseUnsupported(request: GeminiRequest, path: string): void {
@@ -65,10 +65,10 @@ export function kindOf(mime: string): PartKind {
 /** Excludes everything that URL parsers disagree on: backslashes, user info, white space. */
 const plainUrl = /^https?:\/\/[^\s\\@/?#\p{Cc}]+(?:[/?#][^\s\\\p{Cc}]*)?$/iu;
 const providerHosts = /(^|\.)(googleapis\.com|goog|google\.internal)$/;
-/** Google Cloud Storage, of which the provider reads only public objects. */
+/** Google Cloud Storage, where the provider reads only public objects. */
 const publicStorageHost = "storage.googleapis.com";
 
-/** Refuses links to the provider's own file store, which share a field with links to the web. */
+/** Refuses links to the provider's own file store, which share a field with web links. */
 export function checkLink(address: string, path: string): void {
   checkLinkLength(address, path);
   const host = plainUrl.test(address) && URL.canParse(address) && new URL(address).hostname.replace(/(?<!\.)\.+$/, "");
@@ -79,7 +79,7 @@ export function checkLink(address: string, path: string): void {
   } else if (providerHosts.test(host) && host !== publicStorageHost) throw storedAtProvider(path, "use an upload");
 }
 
-/** A part, or one of a tool's result, may have both kinds of media. */
+/** Returns the media of a part, or of a part of a tool result. A part may have both kinds. */
 export const geminiMedia = (holder: JsonObject, path: string): readonly (MediaSource & { readonly field: string })[] =>
   (["inlineData", "fileData"] as const).flatMap((field) => {
     const media = holder[field];
@@ -107,7 +107,7 @@ const partFields: ReadonlySet<string> = new Set([
 
 function measureMediaOf(holder: JsonObject, path: string, measure: Measure): void {
   const { mediaProcessing } = holder;
-  // With other values the model chooses how much of a video it reads.
+  // Other values let the model choose how much of a video it reads.
   if (isSet(mediaProcessing) && !/^(MEDIA_PROCESSING_UNSPECIFIED|STATIC)$/i.test(text(mediaProcessing)))
     throw invalidValue(`${path}.mediaProcessing`, `${path}.mediaProcessing must be STATIC.`);
   for (const media of geminiMedia(holder, path)) measureMedia(media, media.path, measure);

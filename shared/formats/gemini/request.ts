@@ -90,7 +90,7 @@ const fields = {
   ...routingFields,
 };
 
-/** A generateContent request with field names in camelCase; other fields pass through. */
+/** A generateContent request with field names in camelCase. Other fields pass through. */
 export const geminiRequest = z
   .looseObject({ contents: z.array(content).min(1), ...fields })
   .meta({ id: "GenerateContentRequest" });
