@@ -1,9 +1,9 @@
 import { invalidValue } from "#errors";
 
-/** Parsed JSON that nothing has checked yet. */
+/** Parsed JSON that has not been validated. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-// Lenient readers treat a value of another type as missing.
+// Lenient readers that treat a value of another type as missing.
 
 export const object = (value: unknown): JsonObject =>
   typeof value === "object" && value !== null ? (value as JsonObject) : {};
@@ -31,11 +31,10 @@ export const count = (value: unknown): number => (isCount(value) ? value : 0);
 export const isSet = (value: unknown): boolean =>
   value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
 
-/** The fields that are neither null nor undefined. */
 export const omitNullish = (fields: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 
-/** Those of the fields that are neither null nor undefined. */
+/** Returns the given fields that are neither null nor undefined. */
 export const pick = (from: JsonObject, fields: readonly string[]): JsonObject =>
   omitNullish(Object.fromEntries(fields.map((field) => [field, from[field]])));
 
@@ -57,8 +56,8 @@ const maxDepth = 128;
 const maxValues = 50_000;
 
 /**
- * Tells if JSON has more than `levels` levels. Allocates nothing, because every request is walked. A used-up budget ends the
- * walk.
+ * Returns true if JSON has more than `levels` levels. Allocates nothing, because every request is walked. An exhausted
+ * budget ends the walk.
  */
 export function isDeeper(value: object, levels: number, budget?: { values: number }): boolean {
   if (levels === 0) return true;
@@ -72,12 +71,12 @@ export function isDeeper(value: object, levels: number, budget?: { values: numbe
 }
 
 function isValueDeeper(value: unknown, levels: number, budget: { values: number } | undefined): boolean {
-  // Tokens are cheap, and a request may have two million.
+  // Numbers are not counted, because tokens are cheap and a request may have two million.
   if (budget && typeof value !== "number" && --budget.values < 0) return false;
   return typeof value === "object" && value !== null && isDeeper(value, levels, budget);
 }
 
-/** Refuses a body whose fields are nested too deep or hold too many values. */
+/** Refuses a body whose fields are nested too deep or contain too many values. */
 export function refuseDeep(body: unknown): void {
   const fields = object(body);
   const budget = { values: maxValues };
@@ -89,11 +88,11 @@ export function refuseDeep(body: unknown): void {
   }
 }
 
-/** A media input may have 64 levels, and the body stands around it. */
+/** A media input may have 64 levels, and the body adds further ones around it. */
 const maxCanonicalDepth = 68;
 const maxCanonicalValues = 100_000;
 
-/** JSON without white space, its fields sorted by name: equal values have equal texts. */
+/** Writes JSON without white space and with sorted fields, so that equal values have equal texts. */
 export function canonicalJson(body: unknown): string {
   let values = 0;
   const count = (more: number) => {

@@ -5,7 +5,10 @@ import { paymentsSchema } from "#payments";
 import type { ModuleSchema } from "#platform/migrations";
 import { responsesSchema } from "#stored-responses";
 
-/** What every process needs of MongoDB. The API needs the schema of `api/keys`, too; `npm run migrate` applies all. */
+/**
+ * The MongoDB schemas that every process needs. The API also needs the schema of `api/keys`; `npm run migrate` applies
+ * all.
+ */
 export const sharedSchemas: readonly ModuleSchema[] = [
   moneySchema,
   paymentsSchema,

@@ -5,15 +5,17 @@ import { audioMime } from "./media-types.ts";
 import type { MediaPart, PartKind, UploadRef } from "./types.ts";
 import { uploadIn } from "./uploads.ts";
 
-/** What a field may hold besides the id of an upload. `file`: base64 or an address. */
+/** The content that a field may hold other than the id of an upload. `file` is base64 or an address. */
 type ContentForm = "base64" | "address" | "link" | "file" | "nothing";
 
-/** Where a part has its media. Each format says it once: requests are measured by it, and uploads are replaced. */
+/**
+ * The location of a part's media. Each format defines it once; it is used to measure requests and to replace uploads.
+ */
 export interface MediaSource {
   readonly kind: PartKind;
   readonly holder: JsonObject;
   readonly path: string;
-  /** The fields of the holder that may have the content. Only one may be set, unless one names an upload. */
+  /** The fields of the holder that may contain the content. Only one may be set, unless one names an upload. */
   readonly fields: Readonly<Record<string, ContentForm>>;
   /** The declared type of base64 or of a link. */
   readonly mime?: string;
@@ -21,17 +23,17 @@ export interface MediaSource {
   readonly checkLink?: (link: string, path: string) => void;
 }
 
-/** The upload that a part names in place of its content. */
+/** Returns the upload that a part refers to instead of containing its content. */
 export const uploadOf = (source: MediaSource | undefined): UploadRef | undefined =>
   source &&
   uploadIn(source.holder, Object.keys(source.fields), source.path, source.kind === "file" ? undefined : source.kind);
 
-/** The content itself, for the bound of its cost, and the characters that its field has. */
+/** Returns the content itself, for the bound of its cost, and the length of its field. */
 export function mediaPartOf(source: MediaSource): { readonly part: MediaPart; readonly characters: number } {
   const { kind, holder, path, fields, checkLink } = source;
   const contents = Object.keys(fields).filter((field) => fields[field] !== "nothing");
   const [field = contents[0] ?? "", other] = contents.filter((each) => isSet(holder[each]));
-  // It is not known which of them the provider reads.
+  // It is unknown which of them the provider reads.
   if (other !== undefined) refuse(`${path}.${other}`, `use either ${other} or ${field}, not both`);
   const content = need(holder, field, path);
   const at = `${path}.${field}`;

@@ -9,10 +9,10 @@ export function checkMediaType(type: unknown, param: string): void {
 }
 
 const dataAddress = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
-/** The longest prefix before the data that is searched. */
+/** The longest prefix that may precede the data. */
 const maxPrefix = 256;
 
-/** The parts of `data:<mime>;base64,<data>`. */
+/** Splits `data:<mime>;base64,<data>` into its parts. */
 export function inlineOf(address: string): { mimeType: string; data: string } | undefined {
   const [head, mime = ""] = dataAddress.exec(address.slice(0, maxPrefix)) ?? [];
   return head === undefined ? undefined : { mimeType: mime, data: address.slice(head.length) };
@@ -64,7 +64,7 @@ export function mimeOfLink(link: string): string | undefined {
 
 const wavNames = new Set(["wav", "x-wav", "wave", "vnd.wave", "x-pn-wav"]);
 
-/** OpenAI's name of an audio format: `wav`, `mp3`. */
+/** Returns OpenAI's name of an audio format: `wav`, `mp3`. */
 export function audioFormat(mime: string): string {
   const [type = ""] = mime.replace(/^audio\//i, "").split(";", 1);
   const name = type.toLowerCase();
@@ -72,5 +72,5 @@ export function audioFormat(mime: string): string {
   return name === "mpeg" || name === "mpga" ? "mp3" : name.replace(/^x-/, "");
 }
 
-/** The media type of a format named as OpenAI does, or a media type unchanged. */
+/** Returns the media type of a format in OpenAI's notation. A media type is returned unchanged. */
 export const audioMime = (format: string): string => (format.includes("/") ? format : `audio/${format || "wav"}`);

@@ -6,7 +6,7 @@ import { validate } from "./errors.ts";
 import { routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
-/** A call is free, so its size is limited: images are sent as links, or as small data URLs. */
+/** Calls are free, so their size is limited: images are sent as links, or as small data URLs. */
 const limitBytes = 1024 * 1024;
 const maxInputs = 256;
 const maxParts = 32;
@@ -23,7 +23,7 @@ const part = z.discriminatedUnion("type", [
 const texts = z.array(z.string()).min(1).max(maxInputs);
 const parts = z.array(part).min(1).max(maxParts);
 
-/** docs/api/inference.md, "ModerationRequest". */
+/** The request of docs/api/inference.md, "ModerationRequest". */
 export const moderationRequest = z
   .looseObject({
     model: z.string().min(1).nullish().describe("The default is the first moderation model that can be called"),
@@ -32,21 +32,21 @@ export const moderationRequest = z
   })
   .meta({ id: "ModerationRequest" });
 
-/** Each has one kind of input, so that errors are about that kind. */
+/** Each accepts one kind of input, so that errors are about that kind. */
 const textRequest = moderationRequest.extend({ input: z.union([z.string(), texts]) });
 const partsRequest = moderationRequest.extend({ input: parts });
 
 export interface Moderation {
   readonly input: string | readonly string[] | readonly JsonObject[];
-  /** How many results it has: the parts of an input have one together. */
+  /** Number of results. The parts of an input share one result. */
   readonly results: number;
-  /** Fields that mean nothing here, by name. */
+  /** Fields without a meaning here, by name. */
   readonly others: readonly (readonly [name: string, value: unknown])[];
 }
 
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 
-/** A checked body. Throws `invalidValue` naming the field at fault. */
+/** Parses and checks a body. Throws `invalidValue` naming the field at fault. */
 export function moderationOf(body: unknown): Moderation & { readonly model: string | undefined } {
   const given: unknown = isSet(body) ? (body as JsonObject)["input"] : undefined;
   const hasParts = isList(given) && typeof given[0] === "object";

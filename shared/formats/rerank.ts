@@ -40,7 +40,7 @@ const known: ReadonlySet<string> = new Set(Object.keys(rerankRequest.shape));
 const imageFields = ["image", "image_url"];
 const isScalar = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
 
-/** The text of a document that is ranked. */
+/** Returns the text of a document to rank. */
 function textOf(document: string | JsonObject, at: string, fields: RerankRequest["rank_fields"]): string {
   if (typeof document === "string") return document;
   const named = new Set(fields ?? ["text"]);
@@ -55,18 +55,17 @@ function textOf(document: string | JsonObject, at: string, fields: RerankRequest
 
 export interface Rerank {
   readonly query: string;
-  /** The texts to rank. */
   readonly texts: readonly string[];
-  /** As the caller sent them. */
+  /** Unchanged, as the caller sent them. */
   readonly documents: readonly (string | JsonObject)[];
   readonly topN: number;
   readonly returnsDocuments: boolean;
   readonly maxTokensPerDoc: number | undefined;
-  /** Fields that mean nothing here, by name. */
+  /** Fields without a meaning here, by name. */
   readonly others: readonly (readonly [name: string, value: unknown])[];
 }
 
-/** A checked body. Throws `invalidValue` naming the field at fault. */
+/** Parses and checks a body. Throws `invalidValue` naming the field at fault. */
 export function rerankOf(body: unknown): Rerank & { readonly model: string } {
   refuseDeep(body);
   const request = validate(checkedRequest, body);
@@ -86,14 +85,16 @@ export function rerankOf(body: unknown): Rerank & { readonly model: string } {
   };
 }
 
-/** Cohere's unit (https://docs.cohere.com/docs/how-does-cohere-pricing-work): a query with up to so many documents, ... */
+/**
+ * Cohere's unit (https://docs.cohere.com/docs/how-does-cohere-pricing-work) is a query with up to this many documents.
+ */
 const searchDocuments = 100;
-/** ... where a document that has, with the query, more tokens than this counts as several. */
+/** A document that has, together with the query, more tokens than this counts as several. */
 const chunkTokens = 500;
 
 /**
- * What a call is read as: every chunk of a document together with the query. `tokensOf` is exact, an estimate or, for the
- * bound of a cost, the number of bytes.
+ * Computes the size of a call, in which every chunk of a document is read together with the query. `tokensOf` is exact,
+ * an estimate or, for the bound of a cost, the number of bytes.
  */
 export function rerankSize({ query, texts, maxTokensPerDoc }: Rerank, tokensOf: (text: string) => number) {
   const queryTokens = tokensOf(query);

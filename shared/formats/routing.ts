@@ -22,7 +22,9 @@ const preferenceFields = {
 };
 const supported = Object.keys(preferenceFields).join(", ");
 
-/** OpenRouter's `provider`. Its other fields would change what a call may cost or who may see it, so they are refused. */
+/**
+ * OpenRouter's `provider`. Its other fields would change what a call may cost or who may see it, so they are refused.
+ */
 const providerPreferences = z
   .strictObject(preferenceFields, {
     error: ({ code }) => (code === "unrecognized_keys" ? `is not supported here; there are ${supported}` : undefined),
@@ -37,7 +39,7 @@ const models = z
   .nullish()
   .describe("Models to try in this order, after `model`, which may then be absent; the one that answers is charged");
 
-/** Fields beside those of the formats. They are taken off before a request is parsed or sent on. */
+/** Fields in addition to those of the formats. They are removed before a request is parsed or sent on. */
 export const routingFields = { models, provider };
 export const providerField = { provider };
 
@@ -45,7 +47,7 @@ interface Described {
   readonly jsonSchema: { required?: string[]; anyOf?: object[] };
 }
 
-/** In the OpenAPI document: a request needs `model` only without `models`. */
+/** Makes the OpenAPI document require `model` or `models`. */
 export const modelOrModels = ({ jsonSchema }: Described): void => {
   jsonSchema.required = jsonSchema.required?.filter((name) => name !== "model") ?? [];
   jsonSchema.anyOf = [{ required: ["model"] }, { required: ["models"] }];
@@ -53,7 +55,7 @@ export const modelOrModels = ({ jsonSchema }: Described): void => {
 
 const routing = z.object(routingFields);
 
-/** More than any format has. Copying an object of a million fields takes seconds, and so does validating one. */
+/** More than any format has. Copying or validating an object of a million fields takes seconds. */
 const maxFields = 2_000;
 
 function refuseManyFields(body: object): void {
@@ -63,8 +65,8 @@ function refuseManyFields(body: object): void {
 }
 
 /**
- * Parses a request and its routing fields. `takesModels`: whether the endpoint tries other models; where it does, the first of
- * `models` stands in for a missing `model`.
+ * Parses a request and its routing fields. With `takesModels` the endpoint tries other models, and the first of
+ * `models` replaces a missing `model`.
  */
 export function parseRouted(codec: Codec, body: unknown, bodyBytes: number, takesModels: boolean): ParsedCall {
   refuseManyFields(object(body));

@@ -1,22 +1,22 @@
 import { invalidValue } from "#errors";
 
-/** What the JSON of one body may hold. docs/api/inference.md, part 8. */
+/** Limits of the JSON in one body. docs/api/inference.md, part 8. */
 export interface JsonLimits {
-  /** Elements of lists, and fields. Whole numbers of up to ten digits in lists, such as tokens, are counted apart. */
+  /** Elements of lists, and fields. Integers of up to ten digits in lists, such as tokens, are counted separately. */
   readonly values: number;
   readonly wholeNumbers: number;
-  /** Different names of fields, as they are written. */
+  /** Distinct field names in their escaped form. */
   readonly names: number;
-  /** Of the names of all fields. */
+  /** Total size of all field names. */
   readonly nameBytes: number;
   readonly levels: number;
-  /** Backslashes in texts. Each character that they stand for is escaped again where the text is written. */
+  /** Backslashes in strings. Each escaped character is escaped again when the string is written. */
   readonly escapes: number;
   /** Characters of one number. */
   readonly numberLength: number;
 }
 
-/** One body within them is parsed and checked in less than 100 ms. */
+/** One body within these limits is parsed and checked in less than 100 ms. */
 export const jsonLimits: JsonLimits = {
   values: 50_000,
   wholeNumbers: 200_000,
@@ -27,15 +27,18 @@ export const jsonLimits: JsonLimits = {
   numberLength: 100,
 };
 
-/** As many whole numbers as an embeddings request may have tokens. */
+/** Allows as many integers as an embeddings request may have tokens. */
 export const embeddingsJsonLimits: JsonLimits = { ...jsonLimits, wholeNumbers: 256 * 8_192 };
 
-/** For JSON whose values are counted only. */
+/** Used to count values only. */
 export const unlimitedJson = Object.fromEntries(
   Object.keys(jsonLimits).map((name) => [name, Number.POSITIVE_INFINITY]),
 ) as unknown as JsonLimits;
 
-/** Bytes in the heap beside the text of strings: the most that V8 takes on average, for objects of one field each. */
+/**
+ * Heap bytes per value, excluding the text of strings: the most that V8 takes on average, for objects of one field
+ * each.
+ */
 const heapBytesOf = { value: 128, name: 128, wholeNumber: 8 } as const;
 
 /** Most strings are shorter, and reading their bytes one by one is faster than two native calls. */
@@ -47,7 +50,7 @@ const [quote, backslash, comma, colon] = [code('"'), code("\\"), code(","), code
 const [openList, openObject] = [code("["), code("{")];
 const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39;
 const isWhiteSpace = (byte: number) => byte <= 0x20;
-/** Part of a number or a literal. */
+/** Bytes that are part of a number or a literal. */
 const isInWord = Uint8Array.from({ length: 256 }, (_, byte) =>
   isWhiteSpace(byte) || '"[]{},:'.includes(String.fromCharCode(byte)) ? 0 : 1,
 );
@@ -55,8 +58,9 @@ const isInWord = Uint8Array.from({ length: 256 }, (_, byte) =>
 export type JsonScan = ReturnType<typeof createJsonScan>;
 
 /**
- * Counts what a JSON text will become, as its bytes arrive and before anything is parsed. Text that is not JSON is counted
- * somehow: the parser refuses it later. `push` throws a 400 that names the limit, at the first byte beyond it.
+ * Counts the values that a JSON text will become, as its bytes arrive and before anything is parsed. The counts of
+ * invalid JSON are arbitrary, because the parser refuses it later. `push` throws a 400 that names the limit at the
+ * first byte beyond it.
  */
 export function createJsonScan(limits: JsonLimits = jsonLimits) {
   let [values, wholeNumbers, nameBytes, escapes, depth] = [0, 0, 0, 0, 0];
@@ -68,16 +72,19 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
   let isInString = false;
   let isInName = false;
   let isEscaped = false;
-  /** The beginning of a name, in an earlier chunk. */
+  /** The beginning of a name in an earlier chunk. */
   let nameStart = "";
   /** The last name of the outermost object. */
   let field = "";
-  /** Of a number or a literal; 0 outside. */
+  /** Length of the current number or literal, 0 outside one. */
   let length = 0;
   let isElement = false;
   let isNumber = false;
   let isWhole = false;
-  /** In the chunk. It is not searched again for each string: a text of 20 MB may have a hundred thousand and no backslash. */
+  /**
+   * Position in the chunk. Cached across strings, because a text of 20 MB may have a hundred thousand strings and no
+   * backslash.
+   */
   let nextBackslash = -1;
 
   function tooMany(limit: number, what: string): never {
@@ -148,7 +155,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
         return at + 1;
       }
       if (chunk[at] === backslash && ++escapes > limits.escapes) tooMany(limits.escapes, "escaped characters");
-      // A backslash, or the end of the chunk.
+      // This is a backslash or the end of the chunk.
       at += 2;
     }
     isEscaped = at === chunk.length + 1;
@@ -207,7 +214,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
     get counts() {
       return { values, wholeNumbers, names: names.size, nameBytes, escapes };
     },
-    /** What the values take in the heap, beside the text of their strings. */
+    /** Estimated heap size of the values, excluding the text of their strings. */
     get heapBytes(): number {
       const { value, name, wholeNumber } = heapBytesOf;
       return values * value + names.size * name + wholeNumbers * wholeNumber;
@@ -220,7 +227,7 @@ function indexOf(chunk: Buffer, byte: number, from: number): number {
   return at === -1 ? chunk.length : at;
 }
 
-/** How many values the JSON in a text holds. Throws at more than `most`. */
+/** Counts the values of the JSON in a string. Throws if there are more than `most`. */
 export function valuesIn(text: string, most: number): number {
   const scan = createJsonScan({ ...unlimitedJson, values: most, wholeNumbers: most });
   scan.push(Buffer.from(text));

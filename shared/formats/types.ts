@@ -3,7 +3,10 @@ import type { ServiceError } from "#errors";
 export const formats = ["chat", "messages", "responses", "gemini"] as const;
 export type Format = (typeof formats)[number];
 
-/** What costs extra or not every model supports: the catalog entry of a model must list each that a call requests. */
+/**
+ * Capabilities that cost extra or that not every model supports. A model's catalog entry must list each one that a call
+ * requests.
+ */
 export type Feature =
   | "tools"
   | "json"
@@ -16,9 +19,9 @@ export type Feature =
   | "service_tier"
   | "cache_retention";
 
-/** The kind of a media part by its field, which is also the feature that the model needs. */
+/** The kind of a media part according to its field. It is also the feature that the model needs. */
 export type PartKind = "image" | "audio" | "file";
-/** The kind of a file by its bytes. */
+/** The kind of a file according to its bytes. */
 export type Content = "image" | "audio" | "video" | "pdf" | "text" | "other";
 
 export interface Dimensions {
@@ -32,37 +35,36 @@ export interface MediaPart {
   /** Undefined for a link, which only the provider fetches. */
   readonly content?: Content;
   readonly bytes?: number;
-  /** Of an image, if its header has them. */
+  /** The dimensions of an image, if its header contains them. */
   readonly dimensions?: Dimensions;
-  /** Upper bound for a recording, if its header gives one. */
+  /** Upper bound of a recording's duration, if its header contains one. */
   readonly seconds?: number;
   /** The upload with the content: `upl_...` */
   readonly upload?: string;
 }
 
-/** What the bound of a call's cost is computed from. */
+/** The inputs to the bound of a call's cost. */
 export interface CallSize {
-  /** UTF-8 bytes of the body without its media parts' own bytes (data addresses, base64). */
+  /** UTF-8 bytes of the body, excluding the bytes of its media parts (data addresses, base64). */
   readonly inputBytes: number;
-  /** Messages, inputs of an embeddings call, documents of a rerank call: each adds an allowance to the bound. */
+  /** Messages, inputs of an embeddings call, or documents of a rerank call. Each adds an allowance to the bound. */
   readonly messages: number;
-  /** Of a rerank call: the most searches that it can be billed as. */
+  /** The most searches that a rerank call can be billed as. */
   readonly searches?: number;
   readonly parts: readonly MediaPart[];
-  /** Set if the request writes to the prompt cache: the longest lifetime that it names. */
+  /** Set if the request writes to the prompt cache: the longest lifetime that it requests. */
   readonly cacheWrites?: "short" | "long";
   /** Number of requested answers. */
   readonly choices: number;
-  /** The caller's own cap on output tokens, for each choice. */
+  /** The caller's own cap on output tokens, per choice. */
   readonly outputCap?: number;
 }
 
-/** An upload that a request names, and the field that names it. */
+/** An upload that a request refers to, and the field that does. */
 export interface UploadRef {
-  /** `upl_...` */
   readonly id: string;
   readonly param: string;
-  /** The kind that the field requires; undefined if only the provider checks it. */
+  /** The kind that the field requires. Undefined if only the provider checks it. */
   readonly kind?: "image" | "audio" | undefined;
 }
 
@@ -73,7 +75,7 @@ export interface ModelInput {
   readonly at: "" | "input";
 }
 
-/** Which upstreams the caller prefers, by their ids. */
+/** The caller's preferred upstreams, by id. */
 export interface ProviderPreferences {
   readonly order?: readonly string[] | null | undefined;
   readonly only?: readonly string[] | null | undefined;
@@ -82,17 +84,17 @@ export interface ProviderPreferences {
   readonly allow_fallbacks?: boolean | null | undefined;
 }
 
-/** A model as a request names it, and the field that does. */
+/** A model that a request refers to, and the field that does. */
 export interface NamedModel {
   readonly name: string;
   readonly param: string;
 }
 
-/** What admission needs to know of a call of any format. */
+/** The parsed form of a call in any format, as admission needs it. */
 export interface ParsedCall {
-  /** Empty if the caller named none: the first one of the endpoint. */
+  /** Empty if the caller named none, which selects the endpoint's first model. */
   readonly model: string;
-  /** Of a request with a list of models: all of them in order, `model` first. */
+  /** The models of a request with a list, in order, with `model` first. */
   readonly models?: readonly NamedModel[];
   readonly preferences?: ProviderPreferences;
   readonly stream: boolean;
@@ -102,11 +104,11 @@ export interface ParsedCall {
   /** Each requested feature with the field that requests it. */
   readonly features: ReadonlyMap<Feature, string>;
   readonly uploads: readonly UploadRef[];
-  /** Only of calls for images or media. */
+  /** Set only for image and media calls. */
   readonly input?: ModelInput;
-  /** Of an audio call: the format in which the caller wants the answer. */
+  /** The response format that the caller of an audio route requests. */
   readonly answerFormat?: string;
-  /** The stream is of bytes, not of events: workers write them in base64. */
+  /** Set for a stream of bytes rather than events. Workers write it in base64. */
   readonly isBinary?: true;
   /** The token mint that the caller chose, unchecked. */
   readonly buybackToken?: string;
@@ -114,11 +116,11 @@ export interface ParsedCall {
 
 /** The API's side of a format. */
 export interface Codec {
-  /** Throws `invalidValue` naming the first field at fault. `bodyBytes`: length of the body as received. */
+  /** Throws `invalidValue` naming the first field at fault. `bodyBytes` is the length of the body as received. */
   parse(body: unknown, bodyBytes: number): ParsedCall;
   /** The JSON body of an error. */
   error(error: ServiceError, requestId: string): string;
-  /** The events that end a stream with an error. `begun`: something other than pings was written before. */
+  /** The events that end a stream with an error. `begun` is true if something other than pings was written before. */
   streamError(error: ServiceError, requestId: string, begun: boolean): string;
   /** Content type of a stream, if it is not `text/event-stream`. */
   readonly streamType?: string;

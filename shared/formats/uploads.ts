@@ -8,7 +8,7 @@ const maxDepth = 64;
 
 export const isUploadId = (value: unknown): value is string => typeof value === "string" && uploadId.test(value);
 
-/** The upload that the first of the fields with one names. */
+/** Returns the upload named by the first field that names one. */
 export function uploadIn(
   holder: unknown,
   fields: readonly string[],
@@ -34,10 +34,13 @@ export function addUpload(to: UploadRef[], ref: UploadRef): void {
   to.push(ref);
 }
 
-/** Refuses a body that is nested too deep or has too many values, before validation, which is slow on a million of them. */
+/**
+ * Refuses a body that is nested too deep or has too many values. Runs before validation, which is slow on a million of
+ * them.
+ */
 export const checkShape = (body: unknown): void => void findUploads(body, "");
 
-/** Finds every string that is the id of an upload, with its path; top-level fields in `except` are skipped. */
+/** Finds every string that is the id of an upload, with its path. Skips the top-level fields in `except`. */
 export function findUploads(
   value: unknown,
   at: string,
@@ -53,7 +56,7 @@ export function findUploads(
     if (typeof each !== "object" || each === null) return;
     if (depth === maxDepth) throw invalidValue(param, `${param}: is nested too deep.`);
     if (Array.isArray(each)) return each.forEach((item, i) => visit(item, `${param}[${i}]`, depth + 1));
-    // Not Object.entries: there may be a million fields.
+    // Avoids Object.entries, because there may be a million fields.
     for (const field in each) {
       if (depth === 0 && except.includes(field)) continue;
       visit((each as JsonObject)[field], param ? `${param}.${field}` : field, depth + 1);

@@ -1,13 +1,14 @@
 /**
- * Counts that a maintenance worker has made in the stores, for the metrics of all API instances: one of the workers asks MongoDB,
- * not every process at every scrape. Owns the Redis hash `gathered`. Without Redis, or after it lost its data, the values
- * are absent until the next run. Times are Unix milliseconds, amounts decimal strings of nano-USD.
+ * Cluster-wide counts for the metrics of all API instances. One maintenance worker computes them, so that MongoDB is
+ * not queried by every process at every scrape. Owns the Redis hash `gathered`. While Redis is unavailable, or after it
+ * has lost its data, the values are missing until the next run. Times are Unix milliseconds, amounts decimal strings of
+ * nano-USD.
  */
 import { z } from "zod";
 import type { Uses } from "#platform/uses";
 
 const key = "gathered";
-/** Scrapes ask for one value after the other. */
+/** Cached briefly, because a scrape reads the values one after the other. */
 const freshMs = 500;
 
 const holds = z.object({ open: z.number(), oldestAt: z.number().optional() });
@@ -23,7 +24,7 @@ const shapes = {
     dueSince: z.number().optional(),
     buybacks: z.record(z.string(), z.number()),
   }),
-  /** The last check of the ledger over all accounts, and the one under way, which begins after the account `after`. */
+  /** The last complete check of the ledger, and the one in progress, which continues after the account `after`. */
   check: z.object({
     complete: found.extend({ at: z.number() }).optional(),
     current: found.extend({ after: z.string() }).optional(),

@@ -1,19 +1,19 @@
 /**
- * `Idempotency-Key`: the same key and body joins the running work or gets the stored answer, for 24 hours
- * (docs/api/wire-details.md, "Uploads and long calls"). Owns the collection `idempotency`: one document for each key of an
- * account, which names the request that has it.
+ * `Idempotency-Key`: the same key and body joins the running work or gets the stored response for 24 hours
+ * (docs/api/wire-details.md, "Uploads and long calls"). Owns the collection `idempotency`: one document for each key of
+ * an account, which names the request that holds it.
  *
- * An answer is stored before its call is decided, and counts once the ledger says that the call succeeded; so a crash
- * between the two loses neither the answer nor the charge. A call that failed frees its key, so that a corrected retry
- * succeeds. So does one that can no longer end, because the process and the job that would end it are gone: it is decided at zero
- * first, in case they are not.
+ * A response is stored before its call is captured, and becomes valid once the ledger says that the call succeeded; so
+ * a crash between the two loses neither the response nor the charge. A failed call frees its key, so that a corrected
+ * retry succeeds. So does a call that can no longer end because its process and its job are gone. It is first captured
+ * at zero, in case they are still alive.
  *
- * Answers are stored compressed: in the document up to 1 MB, larger ones in object storage.
+ * Responses are stored compressed: in the document up to 1 MB, larger ones in object storage.
  *
- * The answer of an upload is its id: it is shown in its current state when it is requested again.
+ * The response of an upload is its id, so that a repeated request returns its current state.
  *
- * Throws `invalidValue("idempotency-key")`, `conflict` for a key that came with another body, and `noCapacity` if a large
- * answer cannot be stored.
+ * Throws `invalidValue("idempotency-key")`, `conflict` for a key that was used with another body, and `noCapacity` if a
+ * large response cannot be stored.
  */
 import { createHash } from "node:crypto";
 import type { mongo as driver } from "mongoose";
@@ -33,26 +33,29 @@ export interface ClaimRequest extends Owner {
   readonly account: string;
   /** As the caller sent it: 1 to 255 characters. */
   readonly key: string;
-  /** The hash of the request; undefined if it is known only after the body was read. */
+  /** The hash of the request. Undefined until the body has been read, if the hash depends on it. */
   readonly hash: string | undefined;
 }
 
-/** Resolves with true if some process may still end the request that has a key. */
+/** Resolves to true if some process may still end the request that holds a key. */
 type IsAlive = (owner: Owner) => Promise<boolean>;
 
 export { idempotencySchema } from "./migrations.ts";
 
-/** The request that has a key. */
+/** The request that holds a key. */
 export interface Owner {
   readonly requestId: string;
   /** The API instance that received it. */
   readonly instance: string;
-  /** The queue that its job goes to, if it has one. */
+  /** The queue of its job, if it has one. */
   readonly pool?: string | undefined;
 }
 
 export type Claim =
-  /** `before`: the request that had the key. A call is decided; an upload may not have ended. */
+  /**
+   * `before` is the request that held the key previously. If it was a call, it is captured; an upload may not have
+   * ended.
+   */
   | { readonly kind: "new"; readonly id: string; readonly before?: string }
   | { readonly kind: "running" }
   | { readonly kind: "answered"; readonly requestId: string; readonly hash: string; readonly answer: Answer };
@@ -62,25 +65,25 @@ export interface StoredCall {
   readonly usage: Usage;
   readonly estimated: boolean;
   readonly costNanoUsd: bigint;
-  /** The model that answered, where there were several. */
+  /** The model that served the call, if there was a choice. */
   readonly model?: string;
-  /** Headers that the first answer had, such as `x-ignored-params`. */
+  /** Headers of the first response, such as `x-ignored-params`. */
   readonly headers?: Headers;
 }
 type Headers = Readonly<Record<string, string>>;
 export type StoredOutcome = StoredCall | { readonly upload: string };
 export type Answer = Pick<StoredCall, "text" | "costNanoUsd" | "headers"> | { readonly upload: string };
 
-/** Larger compressed answers go to object storage. */
+/** Larger compressed responses go to object storage. */
 const maxInlineBytes = 1024 * 1024;
 const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 const releaseTimeoutMs = 600_000;
 
-/** The cost if it was answered. `dead`: nobody is known who could end it, and it is not decided. */
+/** The cost if the call succeeded. A `dead` request is not captured, and no live process is known that could end it. */
 type State = { readonly costNanoUsd: bigint } | "running" | "free" | "dead" | "changed";
 const isFree = (state: State) => state === "free" || state === "dead";
 
-/** The compressed text is absent if it is in object storage. */
+/** The compressed text is missing if it is in object storage. */
 type StoredAnswer = Partial<Omit<StoredCall, "text"> & { readonly upload: string; readonly zstd: Buffer }>;
 
 const definition = {
@@ -119,7 +122,7 @@ export function createIdempotencyStore(
     expiresAt: new Date(clock.now() + dayMs),
   });
 
-  /** A write that succeeds only after it counted as failed is undone: its request was refused. */
+  /** A write that succeeds after it was treated as failed is undone, because its request was refused. */
   async function claiming<T>(id: string, { requestId }: ClaimRequest, write: Promise<T>): Promise<T> {
     try {
       return await write;
@@ -143,7 +146,7 @@ export function createIdempotencyStore(
     }
   }
 
-  /** False: another request was faster, or the answer of the one before has been stored meanwhile. */
+  /** Returns false if another request was faster, or if the previous request's response has been stored since. */
   async function takeOver(_id: string, { requestId, answer }: Stored, request: ClaimRequest): Promise<boolean> {
     const unchanged = { _id, requestId, ...(!answer && { answer: { $exists: false } }) };
     const replaced = await claiming(_id, request, collection.replaceOne(unchanged, newClaim(request) as Stored));
@@ -156,7 +159,6 @@ export function createIdempotencyStore(
   const textOf = async ({ requestId, answer }: Stored) =>
     decompress(answer?.zstd ?? (await files.getAnswer(requestId)));
 
-  /** The state of the request that has the key. */
   async function stateOf({ account, requestId, instance, pool, answer }: Stored, isAlive: IsAlive): Promise<State> {
     if (answer?.upload !== undefined) return { costNanoUsd: 0n };
     const entry = await money.entry(account, requestId);
@@ -175,7 +177,7 @@ export function createIdempotencyStore(
 
   async function claim(id: string, request: ClaimRequest, isAlive: IsAlive): Promise<Claim> {
     for (;;) {
-      // Read first: many requests may wait for one answer and poll for it.
+      // Read first, because many requests may wait and poll for one response.
       const stored = await find({ _id: id });
       if (!stored) {
         if (await insert(id, request)) return { kind: "new", id };
@@ -183,7 +185,7 @@ export function createIdempotencyStore(
       }
       const state = isExpired(stored) ? "free" : await stateOf(stored, isAlive);
       if (state === "changed") continue;
-      // Whoever seemed dead may still decide the call: it is decided before another one runs.
+      // A seemingly dead process may still capture the call, so it is captured here before another call runs.
       if (state === "dead" && stored.pool !== undefined) {
         await money.endUndecided(stored.account, stored.requestId);
         continue;
@@ -200,7 +202,7 @@ export function createIdempotencyStore(
     }
   }
 
-  /** Prepares an answer for its document; the text of a large one goes to object storage. */
+  /** Prepares a response for its document; the text of a large one goes to object storage. */
   async function storeText(requestId: string, { text, ...rest }: StoredCall): Promise<StoredAnswer> {
     const zstd = await compress(text);
     if (zstd.length <= maxInlineBytes) return { ...rest, zstd };
@@ -210,12 +212,15 @@ export function createIdempotencyStore(
     return rest;
   }
 
-  /** For a request that ended before anything was decided. */
+  /** Releases the key of a request that ended before its call was captured. */
   async function release(_id: string, requestId: string): Promise<void> {
     await collection.deleteOne({ _id, requestId, answer: { $exists: false } });
   }
 
-  /** A claim that MongoDB did not confirm may stand all the same, and counts as running while this process lives. */
+  /**
+   * A claim that MongoDB did not confirm may still have been written, and would count as running while this process
+   * lives.
+   */
   async function releaseLater(id: string, requestId: string): Promise<void> {
     const signal = AbortSignal.timeout(releaseTimeoutMs);
     await retry({ clock, signal, backoff: releaseBackoff }, () => release(id, requestId)).catch(() => undefined);
@@ -235,17 +240,20 @@ export function createIdempotencyStore(
       }
     },
 
-    /** True if there is running work or an answer under the key: `claim` would not find it free. */
+    /** Returns true if the key holds running work or a response, so that `claim` would not find it free. */
     async has({ account, key }: Pick<ClaimRequest, "account" | "key">, isAlive: IsAlive): Promise<boolean> {
       const stored = await find({ _id: idOf(account, key) });
       return stored !== null && !isExpired(stored) && !isFree(await stateOf(stored, isAlive));
     },
 
-    /** False: another answer is stored already, or another request has the key by now. `hash` if the claim did not know it. */
+    /**
+     * Returns false if another response is already stored, or if another request now holds the key. `hash` is set if
+     * the claim did not know it.
+     */
     async store(id: string, requestId: string, outcome: StoredOutcome, hash?: string): Promise<boolean> {
       const answer = "upload" in outcome ? outcome : await storeText(requestId, outcome);
       const change = { $set: { answer, ...(hash !== undefined && { hash }) } };
-      // No answer yet, or this very one by a write that was not confirmed.
+      // Matches no response, or this same one from a write that was not confirmed.
       const open = { _id: id, requestId, answer: { $in: [null, answer] } } as driver.Filter<Stored>;
       const { matchedCount } = await collection.updateOne(open, change);
       return matchedCount === 1;

@@ -5,13 +5,16 @@ import type { Uses } from "#platform/uses";
 import { cancelledKey, channelOf, isUnanswered, type Notice, type Pace, paces } from "./frames.ts";
 
 const backoff = { firstMs: 100, maxMs: 100 };
-/** Listeners by channel. */
+/** The notice or pace that each channel carries. */
 const noticeOf: ReadonlyMap<string, Notice | Pace> = new Map([
   ...Object.entries(channelOf).map(([notice, channel]) => [channel, notice as Notice] as const),
   ...paces.map((pace) => [pace, pace] as const),
 ]);
 
-/** The worker's end of cancellation: which of its running calls were cancelled or paused, and whose callers disconnected. */
+/**
+ * The worker's side of cancellation: tracks which running calls were cancelled or paused, and whose callers
+ * disconnected.
+ */
 export function createCancellations(deps: Uses<"clock" | "log"> & { subscriber: RedisClient; commands: RedisClient }) {
   const { subscriber, commands, clock, log } = deps;
   const watched = new Map<string, (notice: Notice | Pace) => void>();
@@ -25,19 +28,22 @@ export function createCancellations(deps: Uses<"clock" | "log"> & { subscriber: 
     asked = [];
     answers = undefined;
     const retrying = { clock, backoff, retryIf: (error: unknown) => isUnanswered(commands, error) };
-    // The channels have several hash slots. The connection sends them together.
+    // The channels have several hash slots. The connection sends the commands together.
     const stored = await retry(retrying, () => Promise.all(ids.map((id) => commands.get(cancelledKey(id)))));
     return new Map(ids.flatMap((id, at) => (stored[at] ? [[id, stored[at] as Notice]] : [])));
   }
 
-  /** A notice from before the call began. Calls that begin in the same turn of the event loop ask together. */
+  /**
+   * Reads a notice that was published before the call began. Calls that begin in the same turn of the event loop share
+   * one read.
+   */
   async function notice(requestId: string): Promise<Notice | undefined> {
     asked.push(requestId);
     answers ??= ask();
     return (await answers).get(requestId);
   }
 
-  /** Subscribes first: what was published before that is found by its key. */
+  /** Subscribes first, because notices published earlier are found by their key. */
   async function subscribe(): Promise<void> {
     await subscriber.subscribe(...noticeOf.keys());
     await Promise.all(
@@ -60,7 +66,7 @@ export function createCancellations(deps: Uses<"clock" | "log"> & { subscriber: 
         subscribe().catch((error: Error) => log.warn({ err: error.message }, "catching up with cancellations"));
       });
     },
-    /** Calls `onNotice` for a request that runs here. Returns how to stop listening. */
+    /** Calls `onNotice` for a request that runs here. Returns a function that stops listening. */
     watch(requestId: string, onNotice: (notice: Notice | Pace) => void): () => void {
       watched.set(requestId, onNotice);
       return () => void watched.delete(requestId);

@@ -1,37 +1,43 @@
 import { z } from "zod";
 import { formats } from "#formats";
 
-/** One queue each, so that operators scale them separately. */
+/** Each pool has its own queue, so that operators scale them separately. */
 export const pools = ["chat", "embeddings", "image", "media", "maintenance"] as const;
 export type Pool = (typeof pools)[number];
 export const isPool = (name: string | undefined): name is Pool => (pools as readonly string[]).includes(name ?? "");
 
-/** Their calls are short and many: they share jobs, and their holds come out of leases. */
+/** Pools whose calls are short and numerous: the calls share jobs, and their holds are drawn from leases. */
 export const textPools: readonly Pool[] = ["chat", "embeddings"];
 export const isTextPool = (pool: Pool): boolean => textPools.includes(pool);
 
-/** A model that a call may go to, and what the hold covers there. */
+/** A model that a call may go to, and the limits of the hold for it. */
 const target = z.object({
   model: z.string(),
-  /** The caller's name for it, which its answer has. Absent: the id. */
+  /** The caller's name for the model, which the response repeats. Defaults to the id. */
   name: z.string().optional(),
-  /** The upstreams that may serve it, in the order in which they are tried. Absent: those of the catalog, in its order. */
+  /**
+   * The upstreams that may serve the model, in the order in which they are tried. Defaults to those of the catalog, in
+   * its order.
+   */
   upstreams: z.array(z.string()).optional(),
-  /** Output tokens for each choice that the hold covers. */
+  /** Output tokens per choice that the hold covers. */
   outputCap: z.int().nonnegative(),
-  /** The caller set no cap, and `outputCap` is all that the model can write. */
+  /** Set if the caller set no cap, so that `outputCap` is the model's own maximum. */
   isCapDefault: z.literal(true).optional(),
-  /** For a call with files, whose content is known only when they are read: input tokens that the hold covers, and the field of a file. */
+  /**
+   * Set for a call with files, whose content is known only when they are read: the input tokens that the hold covers,
+   * and the field of a file.
+   */
   fileBound: z.object({ tokens: z.int().nonnegative(), param: z.string() }).optional(),
 });
 export type CallTarget = z.infer<typeof target>;
 
-/** The payload of a paid call. The caller's body is opaque here: checked in the API, parsed in the worker. */
+/** The payload of a paid call. The caller's body is opaque here: it is checked in the API and parsed in the worker. */
 export const paidCall = z.object({
   v: z.literal(1),
   /** The first model. */
   ...target.shape,
-  /** The models after it. */
+  /** The models to try after it. */
   fallbacks: z.array(target).optional(),
   requestId: z.string(),
   account: z.string(),
@@ -39,38 +45,41 @@ export const paidCall = z.object({
   tier: z.enum(["standard", "elite"]),
   endpoint: z.string(),
   stream: z.boolean(),
-  /** The caller's format, of a call that is answered in text. */
+  /** The caller's format. Set for calls with a text response. */
   format: z.enum(formats).optional(),
-  /** A stream in Gemini's format is one JSON array; or chat takes a prompt, and its answer is plain text. */
+  /**
+   * `array`: a stream in Gemini's format is one JSON array. `completions`: the chat request came from a prompt, and its
+   * response is plain text.
+   */
   framing: z.enum(["array", "completions"]).optional(),
   /** The caller's headers that providers of the format read. */
   headers: z.record(z.string(), z.string()).optional(),
-  /** The body names uploads. */
+  /** Set if the body refers to uploads. */
   uploads: z.literal(true).optional(),
-  /** Whatever it does, it costs nothing: there is no hold, and no entry in the ledger. */
+  /** Set if the call is free in any case: there is no hold and no ledger entry. */
   isFree: z.literal(true).optional(),
   /** Nano-USD, as a decimal string. */
   held: z.string().regex(/^\d+$/),
-  /** The lease that the hold was given out of. Absent: the call has a hold of its own. */
+  /** The lease from which the hold was drawn. Undefined if the call has its own hold. */
   lease: z.string().optional(),
-  /** Input tokens, for a provider that reports no usage. */
+  /** Input tokens, used for a provider that reports no usage. */
   inputEstimate: z.int().nonnegative(),
-  /** The API instance that gets the frames. */
+  /** The API instance that receives the frames. */
   replyTo: z.string(),
-  /** The call's number at that instance. Absent: the answer is a stream, is stored, or costs nothing. */
+  /** The call's number at that instance. Undefined if the response is a stream, is stored, or costs nothing. */
   replyNumber: z.int().nonnegative().optional(),
   /** Unix milliseconds. */
   acceptedAt: z.number(),
   deadlineAt: z.number(),
   /** The base address of links to generated files. */
   publicUrl: z.string().optional(),
-  /** The `Idempotency-Key` under which the answer is stored. Such a call goes on when its caller disconnects. */
+  /** The `Idempotency-Key` under which the response is stored. Such a call continues when its caller disconnects. */
   idempotencyKeyId: z.string().optional(),
   /** The stored response that the body's input continues, as the caller named it. */
   previousResponseId: z.string().optional(),
-  /** W3C Trace Context of the call in the API. Absent where nothing is traced. */
+  /** W3C Trace Context of the call in the API. Undefined if the call is not traced. */
   traceparent: z.string().optional(),
-  /** The mint for the buyback of its charge: the account's, or the caller's choice. */
+  /** The mint for the buyback of its charge, chosen by the account or the caller. */
   buybackToken: z.string().optional(),
   body: z.union([
     z.object({ json: z.string() }),
@@ -81,18 +90,21 @@ export type PaidCall = z.infer<typeof paidCall>;
 
 const batch = z.object({ v: z.literal(1), calls: z.array(z.unknown()) });
 
-/** The payloads that a job carries, not parsed yet: what is wrong with one of a batch does not concern the others. */
+/** Returns the unparsed payloads of a job, so that an invalid call does not affect the others of its group. */
 export function payloadsOf(data: unknown): readonly unknown[] {
   const { data: parsed } = batch.safeParse(data);
   return parsed ? parsed.calls : [data];
 }
 
-/** The least that is needed to answer a call whose payload cannot be parsed. */
+/** The minimum that is needed to respond to a call whose payload cannot be parsed. */
 export const replyAddress = paidCall.pick({ requestId: true, replyTo: true });
 
 const noPayload = z.object({ v: z.literal(1) });
 
-/** Every job; those with `everyMs` are scheduled. `handlers` in the workers is typed from it: a job without one does not compile. */
+/**
+ * All jobs; those with `everyMs` are scheduled. The workers' `handlers` map is typed from it, so that a missing handler
+ * does not compile.
+ */
 export const jobCatalog = {
   chat: { pool: "chat", payload: paidCall },
   count: { pool: "chat", payload: paidCall },

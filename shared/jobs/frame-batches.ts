@@ -9,22 +9,25 @@ export interface Unsent {
   readonly mark: number;
 }
 
-/** The API instance is gone, or Redis refused a frame. */
+/** The API instance is dead (`gone`), or Redis refused a frame. */
 export type Failure = "gone" | { readonly error: unknown };
 
-/** One call's frames, in their order, and what becomes of them. */
+/** The ordered frames of one call, and the callbacks for their outcome. */
 export interface Outbox {
   readonly unsent: Unsent[];
-  /** It is skipped until it is sent again. */
+  /** A paused outbox is skipped until it is sent again. */
   isPaused(): boolean;
   written(frame: Unsent): void;
-  /** A frame was not written, and no later one is. Called once for each frame of the write. */
+  /** Called once for each frame of a failed write. Neither the frame nor any later one is written. */
   failed(reason: Failure): void;
 }
 
 const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** In turn one frame of each call, so that a large answer does not hold up the others. A longer frame goes by itself. */
+/**
+ * Takes one frame of each call in turn, so that a large response does not delay the others. A longer frame is sent
+ * alone.
+ */
 function takeBatch(outboxes: Set<Outbox>): { outbox: Outbox; frame: Unsent }[] {
   const batch: { outbox: Outbox; frame: Unsent }[] = [];
   let units = 0;
@@ -39,16 +42,16 @@ function takeBatch(outboxes: Set<Outbox>): { outbox: Outbox; frame: Unsent }[] {
     batch.push({ outbox, frame });
     outbox.unsent.shift();
     outboxes.delete(outbox);
-    // The loop comes to it again, after the others.
+    // Re-added at the end of the set, so that the loop returns to it after the others.
     if (outbox.unsent.length > 0) outboxes.add(outbox);
   }
   return batch;
 }
 
 /**
- * Gathers what all calls have for an API instance at the end of a turn of the event loop into one entry of its reply stream.
- * One write to an instance is in progress at a time, so that the order of a call's frames holds with repeated writes; what
- * comes meanwhile joins the next. `write` resolves with false when the instance is gone.
+ * Combines the frames of all calls for an API instance at the end of a turn of the event loop into one entry of its
+ * reply stream. Only one write per instance is in progress at a time, so that a call's frames stay in order across
+ * retries; frames that arrive during a write join the next one. `write` resolves to false when the instance is dead.
  */
 export function createFrameBatches(
   write: (replyTo: string, fields: readonly string[]) => Promise<boolean>,
@@ -80,7 +83,7 @@ export function createFrameBatches(
     waiting.delete(replyTo);
   }
 
-  /** The call has something in `unsent`. */
+  /** The outbox must have something in `unsent`. */
   return (replyTo: string, outbox: Outbox): void => {
     const outboxes = waiting.get(replyTo);
     if (outboxes) return void outboxes.add(outbox);

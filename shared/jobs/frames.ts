@@ -2,22 +2,24 @@ import { Cluster } from "ioredis";
 import type { RedisClient } from "#platform/redis";
 
 /**
- * The reply protocol: what a worker writes to the reply stream of the API instance that waits. `data` is text in the
- * caller's own format: of a `chunk` one or more whole events (or a part of a long JSON body), of `final` the last of it,
- * of `error` the JSON of `ErrorFields`.
+ * The reply protocol: frames that a worker writes to the reply stream of the waiting API instance. `data` is text in
+ * the caller's own format: one or more complete events (or a part of a long JSON body) in a `chunk`, the last of them
+ * in a `final`, and the JSON of `ErrorFields` in an `error`.
  */
 export interface Frame {
   readonly requestId: string;
-  /** Counts from 0 without a gap. -1 is unnumbered: a later delivery says how the call ended. */
+  /**
+   * Counts from 0 without a gap. -1 marks an unnumbered frame, in which a later delivery reports how the call ended.
+   */
   readonly seq: number;
   readonly kind: "chunk" | "final" | "error";
   readonly data: string;
-  /** Which delivery wrote it, by a random id. Absent in an unnumbered frame. */
+  /** A random id of the delivery that wrote the frame. Undefined in an unnumbered frame. */
   readonly attempt?: string;
   readonly outcome?: Outcome;
 }
 
-/** The API learns this in addition to the text. All but `headers` comes with the last frame. */
+/** Information for the API in addition to the text. All fields except `headers` come with the last frame. */
 export interface Outcome {
   /** Nano-USD charged, as a decimal string. */
   readonly cost?: string;
@@ -25,24 +27,24 @@ export interface Outcome {
   readonly tokens?: number;
   /** The total time of attempts at upstreams. */
   readonly providerMs?: number;
-  /** The call was charged, but its answer was lost with its worker: the API refunds it. */
+  /** The call was charged, but its response was lost with its worker, so the API refunds it. */
   readonly answerLost?: true;
-  /** The worker could not read the call: the API decides it. */
+  /** The worker could not read the call, so the API captures its cost. */
   readonly undecided?: true;
-  /** Closes a stream that failed, where that takes more than the error itself. */
+  /** The text that closes a failed stream, if more than the error itself is needed. */
   readonly ending?: string;
-  /** With the first frame: headers for the caller. */
+  /** Headers for the caller, sent with the first frame. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export const limitBytes = 256 * 1024;
 /**
- * In UTF-16 units: none takes more than 3 bytes of UTF-8, so text of this length stays under the limit. A multiple of 4: base64
- * is split between its groups.
+ * In UTF-16 units, none of which takes more than 3 bytes of UTF-8, so that text of this length stays under the limit. A
+ * multiple of 4, so that base64 is split between its groups.
  */
 export const limitUnits = Math.floor(limitBytes / 12) * 4;
 
-/** Long text in parts that fit a frame, never through the middle of a surrogate pair. */
+/** Splits long text into parts that fit a frame, never inside a surrogate pair. */
 export function splitText(text: string): string[] {
   if (text.length <= limitUnits) return [text];
   const parts: string[] = [];
@@ -56,7 +58,10 @@ export function splitText(text: string): string[] {
   return parts;
 }
 
-/** A field of a stream entry: an entry holds the frames of any number of calls. Only `outcome` may hold spaces. */
+/**
+ * Encodes a frame as a field of a stream entry, which holds the frames of any number of calls. Only `outcome` may
+ * contain spaces.
+ */
 export function toField({ kind, requestId, seq, attempt, outcome, data }: Frame): [name: string, value: string] {
   const name = `${kind} ${requestId} ${seq} ${attempt ?? ""} ${outcome ? JSON.stringify(outcome) : ""}`;
   return [name, data];
@@ -77,27 +82,36 @@ export function fromField(name: string, data: string): Frame | undefined {
   };
 }
 
-/** An instance renews its reply stream each second: without a renewal for this long it is dead, and the stream is gone. */
+/**
+ * An instance renews its reply stream every second. If it has not for this long, it is dead and the stream has expired.
+ */
 export const registrationMs = 30_000;
-/** Without a renewal for this long nothing is run for it any more. Longer than versions that renew every 5 s let it wait. */
+/**
+ * If an instance has not renewed for this long, no more calls are run for it. Longer than the renewal interval of
+ * versions that renew every 5 s.
+ */
 export const silentMs = 6_000;
 
 export const replyKey = (instance: string) => `reply:${instance}`;
 export const cancelledKey = (requestId: string) => `cancelled:${requestId}`;
-/** A notice is also stored under `cancelledKey`, for a worker that does not listen yet. */
+/** A notice is also stored under `cancelledKey`, for a worker that is not listening yet. */
 export const channelOf = { cancelled: "cancel", disconnected: "disconnect" } as const;
-/** `cancelled`: the API has ended the call. `disconnected`: its caller is gone, and the worker decides how it ends. */
+/**
+ * `cancelled`: the API has ended the call. `disconnected`: its caller has disconnected, and the worker decides how the
+ * call ends.
+ */
 export type Notice = keyof typeof channelOf;
 
-/** Channels by which an API instance slows down the reply to a caller who reads more slowly than it is written. */
+/** Channels through which an API instance throttles the reply to a caller who reads more slowly than it is written. */
 export const paces = ["pause", "resume"] as const;
 export type Pace = (typeof paces)[number];
-/** A pause that is not repeated ends by itself: the message that ends it may be lost. */
+/** A pause that is not repeated ends automatically, because the message that ends it may be lost. */
 export const pauseMs = 5_000;
 
 /**
- * True if a lost connection may have dropped the answer to a command. ioredis repeats such commands itself, but it
- * rejects the rest of a pipeline that was answered in part, and what was under way when the last node of a cluster was lost.
+ * Returns true if a lost connection may have dropped the response to a command. ioredis repeats such commands itself,
+ * but it rejects the rest of a partially answered pipeline and the pending commands when the last node of a cluster is
+ * lost.
  */
 export function isUnanswered(redis: RedisClient, error: unknown): boolean {
   const { name, message } = error as Error;
@@ -105,5 +119,5 @@ export function isUnanswered(redis: RedisClient, error: unknown): boolean {
   return redis instanceof Cluster && message === "Connection is closed." && !hasEnded(redis);
 }
 
-/** This process ended the connection. */
+/** True if this process ended the connection. */
 const hasEnded = ({ status }: Cluster) => status === "end" || status === "disconnecting";

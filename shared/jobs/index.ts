@@ -1,9 +1,9 @@
 /**
  * The job catalog, the queues, both ends of the reply protocol, cancellation, and the worker registry. Owns the Redis
- * prefixes `{<queue>}:`, `reply:`, `cancelled:` and `{worker}:`, and the channels `cancel`, `disconnect`,
- * `pause` and `resume`.
+ * prefixes `{<queue>}:`, `reply:`, `cancelled:` and `{worker}:`, and the channels `cancel`, `disconnect`, `pause` and
+ * `resume`.
  *
- * A queue only delivers: a job may be lost, doubled or late without harm to money or results. Frames reach an API
+ * A queue only delivers: jobs may be lost, duplicated or delayed without harm to money or results. Frames reach an API
  * instance through one Redis stream; a gap in their numbers ends the call with an error.
  */
 export { type Cancellations, createCancellations } from "./cancellations.ts";

@@ -7,18 +7,18 @@ import { createShards, prefixOf, shardOf, sharedKey } from "./shards.ts";
 
 const maxBatchCalls = 16;
 const maxBatchBytes = 256 * 1024;
-/** The caller's other calls in flight from which each further class of priority counts. */
+/** Numbers of the caller's other calls in flight at which each further priority class begins. */
 const priorityClasses = [1, 4, 16, 64];
 
 const priorityOf = (inFlight: number) => 1 + priorityClasses.filter((from) => inFlight >= from).length;
 
-/** The job that carries a call. */
+/** The queue job that carries a call. */
 export interface QueuedJob {
   readonly pool: Pool;
-  /** The name of the pool's queue that it is in. */
+  /** The name of the queue that holds the job. */
   readonly queue: string;
   readonly id: string;
-  /** The number of calls that it carries. */
+  /** The number of calls that the job carries. */
   readonly calls: number;
 }
 
@@ -28,18 +28,17 @@ interface Batch {
   readonly job: Promise<QueuedJob>;
 }
 
-/** A batch's id ends in the number of its calls; other jobs carry one. */
+/** All BullMQ priorities in use. */
 const priorities = Array.from({ length: priorityClasses.length + 1 }, (_, i) => i + 1);
-/** BullMQ's scores are a priority times this, and a counter. */
+/** BullMQ's scores are the priority times this, plus a counter. */
 const priorityStep = 2 ** 32;
-/** A run of a scheduled job, with the time at which it was due. */
+/** The id of a scheduled job's run, with the time at which it was due. */
 const scheduledRun = /^repeat:.*:(\d+)$/;
 
 const earliest = (times: readonly number[]) => (times.length > 0 ? Math.min(...times) : undefined);
 
 const callsOf = (id: string) => Number(/-(\d+)$/.exec(id)?.[1] ?? 1);
 
-/** `chatShards`: of this process, see `shards.ts`. */
 const scheduled = Object.entries(jobCatalog).flatMap(([name, job]) =>
   "everyMs" in job ? [{ name, pool: job.pool, everyMs: job.everyMs }] : [],
 );
@@ -47,7 +46,7 @@ const schedulingPools = [...new Set(scheduled.map(({ pool }) => pool))];
 
 export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWrite; chatShards?: number }) {
   const { redis, observe, log, chatShards = 1 } = deps;
-  /** Groups that still take calls. */
+  /** Groups that still accept calls. */
   const batches = new Map<string, Batch>();
   let batchesMade = 0;
   const shards = createShards({ redis, own: chatShards });
@@ -61,7 +60,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       prefix: prefixOf(name),
       skipWaitingForReady: true,
       skipVersionCheck: true,
-      // Nobody reads BullMQ's events.
+      // BullMQ's events are not used.
       streams: { events: { maxLen: 0 } },
       defaultJobOptions: {
         attempts: 1,
@@ -95,7 +94,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     return { pool: jobCatalog[name].pool, queue, id, calls };
   }
 
-  /** Its id begins with the API instance's, so that ids alone tell whether an instance has jobs. */
+  /** The job's id begins with the API instance's, so that ids alone show whether an instance has jobs. */
   function addBatch(
     name: PaidJobName,
     queue: string,
@@ -107,7 +106,10 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     return add(name, queue, { id, calls: calls.length }, { v: 1, calls }, priority);
   }
 
-  /** Calls that are admitted in one turn of the event loop go together. BullMQ's cost of a job is half of that of a call. */
+  /**
+   * Groups calls that are admitted in one turn of the event loop. A job costs BullMQ half as much as a call costs in
+   * total.
+   */
   function joinBatch(
     name: PaidJobName,
     queue: string,
@@ -132,11 +134,13 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     return batch.job;
   }
 
-  /** Unix milliseconds since when the job that has waited longest in a queue does; undefined if none waits. */
+  /**
+   * Returns the unix milliseconds since which the oldest waiting job of a queue has waited, or undefined if none waits.
+   */
   async function oldestIn(name: string): Promise<number | undefined> {
     const queue = queueOf(name);
     const key = queue.toKey("prioritized");
-    // Within a priority they are in the order in which they came. Jobs without one, the scheduled ones, are in a list.
+    // Jobs of one priority are in order of arrival. Jobs without a priority, the scheduled ones, are in a list.
     const heads = await Promise.all([
       redis.lindex(queue.toKey("wait"), -1),
       ...priorities.map(async (priority) => {
@@ -151,17 +155,20 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
         return scheduledRun.exec(id)?.[1] ?? (await redis.hget(queue.toKey(id), "timestamp"));
       }),
     );
-    // A job that a worker took meanwhile, and ended, has no time.
+    // A job that a worker has since taken and ended has no time.
     return earliest(since.flatMap((time) => (time === null ? [] : [Number(time)])));
   }
 
   return {
-    /** The queues of a pool, as far as is known now. */
+    /** The queues of a pool, as far as they are known now. */
     namesOf: shards.namesOf,
-    /** Learns which shards other processes use. An API instance announces its own, once a second. */
+    /** Learns which shards other processes use. An API instance announces its own once a second. */
     readShards: shards.read,
     announceShards: shards.announce,
-    /** `inFlight`: the caller's other calls. They lower the priority, so that a burst does not starve other callers. */
+    /**
+     * `inFlight` counts the caller's other calls. They lower the priority, so that a burst does not starve other
+     * callers.
+     */
     enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<QueuedJob> {
       const { requestId, replyTo, body, idempotencyKeyId } = payload;
       const priority = priorityOf(inFlight);
@@ -174,15 +181,18 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
         ? joinBatch(name, queue, payload, Buffer.byteLength(body.json), priority)
         : addBatch(name, queue, [payload], replyTo, priority);
     },
-    /** False: a worker has the job, or it carries other calls too. True: no worker has it or will get it; it may have just ended. */
+    /**
+     * Returns true if no worker has the job or will get it; the job may also have just ended. Returns false if a worker
+     * has the job, or if it also carries other calls.
+     */
     remove: async ({ queue, id, calls }: Omit<QueuedJob, "pool">): Promise<boolean> =>
       calls === 1 && (await queueOf(queue).remove(id)) === 1,
-    /** True if a worker has the job or may still get it. */
+    /** Returns true if a worker has the job or may still get it. */
     async isPending(pool: Pool, id: string): Promise<boolean> {
       const states = await Promise.all(queuesOf(pool).map((queue) => queue.getJobState(id)));
       return states.some((state) => state !== "completed" && state !== "failed" && state !== "unknown");
     },
-    /** Where the job of one call is: its place among those that wait, from 1. Undefined: it has ended. */
+    /** Returns the position of a call's job among the waiting jobs, counting from 1, or undefined if it has ended. */
     async placeOf(pool: Pool, id: string): Promise<number | "running" | undefined> {
       const queue = queueOf(pool);
       const before = await redis.zrank(queue.toKey("prioritized"), id);
@@ -191,7 +201,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       if (state === "prioritized" || state === "waiting") return 1;
       return state === "completed" || state === "failed" || state === "unknown" ? undefined : "running";
     },
-    /** True if a job that carries calls of this API instance without an `Idempotency-Key` is in a text pool. */
+    /** Returns true if a text pool has a job with calls of this API instance that have no `Idempotency-Key`. */
     async hasJobsOf(instance: string): Promise<boolean> {
       const ids = await Promise.all(
         textPools
@@ -200,21 +210,24 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       );
       return ids.flat().some((id) => id.startsWith(`${instance}-`));
     },
-    /** Calls that wait. */
+    /** Counts the waiting calls. */
     async backlog(pool: Pool): Promise<number> {
       const ids = await Promise.all(queuesOf(pool).map((queue) => queue.getRanges(["wait", "prioritized"], 0, -1)));
       return ids.flat().reduce((calls, id) => calls + callsOf(id), 0);
     },
-    /** Unix milliseconds since when the job that has waited longest does; undefined if none waits. */
+    /**
+     * Returns the unix milliseconds since which the oldest waiting job of the pool has waited, or undefined if none
+     * waits.
+     */
     async oldestWaiting(pool: Pool): Promise<number | undefined> {
       const times = await Promise.all(shards.namesOf(pool).map(oldestIn));
       return earliest(times.filter((time) => time !== undefined));
     },
-    /** The same for one queue of a pool. */
+    /** Like `oldestWaiting`, but for one queue of a pool. */
     oldestIn,
     /**
-     * Unix milliseconds: jobs that were added before it may be lost, because Redis, or the node of a cluster that has a queue,
-     * began without data then.
+     * Returns unix milliseconds. Jobs added before that time may be lost, because Redis, or the cluster node that holds
+     * a queue, started without data then.
      */
     async emptySince(): Promise<number> {
       const since = shards.all().map(async (name) => {
@@ -225,7 +238,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       return Math.max(...(await Promise.all(since)));
     },
     schedule,
-    /** Registers them again if Redis has lost them. */
+    /** Registers the scheduled jobs again if Redis has lost them. */
     async keepScheduled(): Promise<void> {
       const counts = await Promise.all(schedulingPools.map((pool) => queueOf(pool).getJobSchedulersCount()));
       if (counts.includes(0)) await schedule();

@@ -12,20 +12,20 @@ import {
   replyKey,
 } from "./frames.ts";
 
-/** Every worker looks once a second. */
+/** Longer than the second between two checks by a worker. */
 const leavingSeconds = 3;
 const renewMs = 1_000;
 const readCount = 64;
 const blockMs = 5_000;
 const trimMs = 250;
 const retryDelayMs = 100;
-/** Shorter than the registration by enough for a call to reach its queue. */
+/** Shorter than the registration by enough time for a call to reach its queue. */
 const longestGapMs = 20_000;
 
 /**
- * Renews the registration, or creates the stream again when it is missing. Its ids continue after the last one read, whatever
- * the clock of a server that took over says. A server that took over with an older stream may have assigned ids before
- * that one: XREAD would never return their entries, so the script does. It also says whether the stream was missing.
+ * Renews the registration, or recreates a missing stream. The stream's ids continue after the last one read, regardless
+ * of the clock of a server that took over. A server that took over with an older stream may have assigned smaller ids,
+ * whose entries XREAD would never return, so the script returns them. It also reports whether the stream was missing.
  */
 const renewScript = `
 local key, seconds, last, following = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
@@ -40,7 +40,7 @@ elseif last ~= "0-0" and type(redis.pcall("XADD", key, last, "lease", "1")) == "
 end
 return {missing, missed}`;
 
-/** The next possible id. */
+/** Returns the next possible id. */
 function after(id: string): string {
   const [ms, count] = id.split("-");
   return `${ms}-${Number(count) + 1}`;
@@ -51,7 +51,7 @@ export function createReplyReader(
   deps: Uses<"clock" | "log"> & {
     /** Random at each start. */
     instance: string;
-    /** Reads, and may block. */
+    /** A separate connection, because blocking reads occupy it. */
     reader: RedisClient;
     commands: RedisClient;
   },
@@ -69,12 +69,15 @@ export function createReplyReader(
   let trimmedAt = 0;
   let loop: Promise<void> | undefined;
   let renewing: Promise<boolean> | undefined;
-  /** The stream has been renewed on the server that the reader is connected to. */
+  /** True once the stream has been renewed on the server that the reader is connected to. */
   let isSettled = false;
   let stopRenewing = () => {};
   let onDataLoss = () => {};
   let unfollow: (() => void)[] = [];
-  /** The last renewal, and since when no gap was longer than `longestGapMs`, by the monotonic clock. */
+  /**
+   * The time of the last renewal, and the start of the period without a gap longer than `longestGapMs`, both on the
+   * monotonic clock.
+   */
   let renewedAt = Number.NEGATIVE_INFINITY;
   let renewedSince = 0;
 
@@ -83,7 +86,7 @@ export function createReplyReader(
     const sentAt = performance.now();
     const answer = await commands.eval(renewScript, 1, key, ...args);
     const [missing, missed] = answer as [0 | 1, [id: string, fields: string[]][]];
-    // While the stream was missing others took this instance for dead, however short that was.
+    // While the stream was missing, others considered this instance dead, however briefly.
     if (missing || sentAt - renewedAt > longestGapMs) renewedSince = sentAt;
     renewedAt = Math.max(renewedAt, sentAt);
     for (const [, fields] of missed) handOverAll(fields);
@@ -101,7 +104,7 @@ export function createReplyReader(
     return renewing;
   }
 
-  /** After an outage the registration may have expired already: do not wait for the next renewal. */
+  /** The registration may have expired during the outage, so it is renewed immediately. */
   const onCommandsReady = () => {
     isSettled = false;
     void renewSoon();
@@ -113,16 +116,20 @@ export function createReplyReader(
     });
   };
 
-  /** Notifies the workers of the end of a call or of its caller. A job that begins within `ttlMs` still learns of it. */
+  /**
+   * Notifies the workers that a call has ended or that its caller has disconnected. A job that begins within `ttlMs`
+   * still sees the notice.
+   */
   const notify = async (notice: Notice, requestId: string, ttlMs: number): Promise<void> => {
-    // The key first: a worker that subscribes between the two finds it. No pipeline: it would resolve even when commands fail.
+    // The key is set first, so that a worker that subscribes between the two commands finds it. No pipeline, because it
+    // would resolve even when commands fail.
     await Promise.all([
       commands.set(cancelledKey(requestId), notice, "PX", Math.max(1_000, Math.ceil(ttlMs))),
       commands.publish(channelOf[notice], requestId),
     ]);
   };
 
-  /** A worker runs a call that no longer waits here: cancel it, once a second. */
+  /** Cancels, at most once a second, a call that a worker still runs although nothing here waits for it. */
   function cancelStray(requestId: string): void {
     const now = clock.now();
     if (now - (strays.get(requestId) ?? 0) < 1_000) return;
@@ -137,7 +144,7 @@ export function createReplyReader(
     for (let at = 0; at + 1 < fields.length; at += 2) handOver(fields[at] as string, fields[at + 1] as string);
   }
 
-  /** Earlier frames were handed over, or lost with Redis's data: nobody waits for them any longer. */
+  /** Earlier frames were handed over or lost with Redis's data, so nothing waits for them any longer. */
   function reachMarker(reached: number): void {
     for (const [marker, onReached] of markers) {
       if (marker > reached) return;
@@ -158,7 +165,10 @@ export function createReplyReader(
     }
   }
 
-  /** Trims only what was handed over. Not before the stream is settled: a server that took over may have older, unread ids. */
+  /**
+   * Trims only entries that were handed over, and only once the stream is settled, because a server that took over may
+   * have older, unread ids.
+   */
   function trim(): void {
     const now = clock.now();
     if (!isSettled || lastId === trimmedTo || now - trimmedAt < trimMs) return;
@@ -173,7 +183,7 @@ export function createReplyReader(
     while (!stopped) {
       try {
         const answer = await reader.xread("COUNT", readCount, "BLOCK", blockMs, "STREAMS", key, lastId);
-        // The entries that a renewal finds were written before these.
+        // Entries found by a renewal were written before these.
         await renewing;
         for (const [, entries] of answer ?? [])
           for (const [id, fields] of entries) {
@@ -191,17 +201,20 @@ export function createReplyReader(
 
   return {
     instance,
-    /** This instance's registration: without a renewal for `registrationMs` it counts as dead. Monotonic milliseconds. */
+    /**
+     * This instance's registration. It counts as dead if it has not been renewed for `registrationMs`. Times are
+     * monotonic milliseconds.
+     */
     registration: {
       instance,
       since: () => (performance.now() - renewedAt <= longestGapMs ? renewedSince : undefined),
       renew,
     },
-    /** Calls back when Redis has lost the reply stream, and so perhaps all that it had. */
+    /** Registers a callback for when Redis has lost the reply stream, and possibly all of its other data. */
     onDataLoss(listener: () => void): void {
       onDataLoss = listener;
     },
-    /** Creates the reply stream and starts to read it. */
+    /** Creates the reply stream and starts reading it. */
     async start(): Promise<void> {
       await renew();
       isSettled = true;
@@ -213,7 +226,10 @@ export function createReplyReader(
       ];
       loop = read();
     },
-    /** Registers the receiver of a request's frames. Call it before the job is enqueued. Returns how to stop. */
+    /**
+     * Registers the receiver of a request's frames. Must be called before the job is enqueued. Returns a function that
+     * stops it.
+     */
     expect(requestId: string, onFrame: (frame: Frame) => void): () => void {
       waiting.set(requestId, onFrame);
       return () => {
@@ -221,13 +237,13 @@ export function createReplyReader(
       };
     },
     notify,
-    /** Asks the worker of a call to write no frames for now, or to go on. A pause has to be repeated within `pauseMs`. */
+    /** Asks the worker of a call to pause or resume writing frames. A pause must be repeated within `pauseMs`. */
     pace: async (requestId: string, pace: Pace): Promise<void> => {
       await commands.publish(pace, requestId);
     },
     /**
-     * Resolves when all that was written before this call has been handed over, as far as Redis has it. Rejects while Redis
-     * cannot be written.
+     * Resolves when everything written before this call has been handed over, as far as Redis has it. Rejects while
+     * Redis cannot be written.
      */
     async caughtUp(): Promise<void> {
       const marker = markersWritten++;
@@ -240,16 +256,16 @@ export function createReplyReader(
         markers.delete(marker);
       }
     },
-    /** This instance or another one is still registered. */
+    /** Returns true if this or another instance is still registered. */
     instanceLives: async (other: string): Promise<boolean> => (await commands.exists(replyKey(other))) === 1,
     async stop(): Promise<void> {
       stopped = true;
       stopRenewing();
       for (const stop of unfollow) stop();
-      // An empty stream tells the workers that everything was read; a missing one would not.
+      // An empty stream shows the workers that everything was read; a missing one would not.
       const leave = commands.multi().xtrim(key, "MAXLEN", 0).expire(key, leavingSeconds).exec();
       await leave.catch(() => undefined);
-      // While it waits to reconnect, ioredis never rejects the commands that wait for the connection.
+      // While it waits to reconnect, ioredis never rejects commands that wait for the connection.
       const endsByItself = reader.status !== "reconnecting";
       reader.disconnect();
       if (endsByItself) await loop;

@@ -19,20 +19,20 @@ import {
 } from "./frames.ts";
 
 const batchMs = 25;
-/** When this many streams had text at once: a frame then carries more of it, which halves what a chunk costs. */
+/** Above this number of streams with text at once, frames carry more text, which halves the cost per chunk. */
 const manyStreams = 32;
 const manyBatchMs = 50;
-/** A call with more text that Redis does not have yet waits before it writes more. */
+/** A call with more text that Redis has not confirmed waits before it writes more. */
 const maxUnsentUnits = 4 * limitUnits;
-/** After an outage of Redis, an instance gets this long to make its reply key again before it counts as gone. */
+/** After an outage of Redis, an instance has this long to recreate its reply key before it counts as dead. */
 const settlingMs = 10_000;
 const retryDelayMs = 100;
 /** Less than the second after which it is checked again. */
 const freshMs = 900;
-/** Redis that takes longer to answer has stood still: instances could not renew their streams. */
+/** If Redis takes longer to respond, it was stalled, and instances could not renew their streams. */
 const stalledMs = 1_000;
 
-/** The reply key is missing, but Redis has not been back for long. */
+/** The reply key is missing, but Redis has only recently recovered. */
 class KeyMissing extends Error {}
 
 export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: ObserveWrite }) {
@@ -42,7 +42,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
     reconnectedAt = clock.now();
   });
   const isSettled = () => clock.now() - reconnectedAt > settlingMs;
-  /** When each API instance was last seen. */
+  /** The time at which each API instance was last seen. */
   const seenAt = new Map<string, number>();
 
   const retrying = {
@@ -52,8 +52,8 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
   };
 
   /**
-   * False: the instance is gone. If the answer to the first write was lost the entry may be in the stream twice: the
-   * reader recognizes its frames by their numbers.
+   * Returns false if the instance is dead. If the response to the first write was lost, the entry may be in the stream
+   * twice; the reader recognizes duplicate frames by their numbers.
    */
   function add(replyTo: string, fields: readonly string[]): Promise<boolean> {
     return retry(retrying, async () => {
@@ -65,7 +65,9 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
 
   const send = createFrameBatches(add, deps.observe);
 
-  /** Sends the text of each call that has some. One timer for all, so that their frames go together. */
+  /**
+   * Callbacks that send the pending text of each call. They share one timer, so that their frames are written together.
+   */
   const waiting = new Set<() => void>();
   let lastCount = 0;
   let stopTimer: (() => void) | undefined;
@@ -87,8 +89,8 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
 
   return {
     /**
-     * True if the API instance has renewed its reply stream within `withinMs`, as of the last second. After an outage that is
-     * unknown, and it counts as alive.
+     * Returns true if the API instance has renewed its reply stream within `withinMs`, as of the last second. After an
+     * outage this is unknown, and the instance counts as alive.
      */
     async instanceLives(replyTo: string, withinMs = silentMs): Promise<boolean> {
       const askedAt = clock.now();
@@ -101,15 +103,15 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
       return silenceMs < withinMs || !isSettled();
     },
 
-    /** The end of a call, from a delivery that did not run it: an unnumbered frame. */
+    /** Reports the end of a call from a delivery that did not run it, in an unnumbered frame. */
     async late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {
       const data = JSON.stringify(error.fields());
       return add(replyTo, toField({ requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) }));
     },
 
     /**
-     * The worker's end of one call's reply. Rejects when Redis refuses a frame: what comes after it is not written. `onGone`
-     * is called once when the instance that waits is found to be gone; resolving with false says so too.
+     * The worker's end of one call's reply. Rejects when Redis refuses a frame; later frames are not written. `onGone`
+     * is called once when the waiting instance is found to be dead, which is also reported by resolving to false.
      */
     open(replyTo: string, requestId: string, onGone: () => void) {
       const attempt = randomBase62(8);
@@ -121,7 +123,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
       let firstWriteAt: number | undefined;
       let headersToSend: Readonly<Record<string, string>> | undefined;
       let failure: Failure | undefined;
-      /** Frames that Redis does not have yet, and who waits until it has them. */
+      /** Frames that Redis has not confirmed yet, and the waiter for their confirmation. */
       let pending = 0;
       let pendingUnits = 0;
       let stopPause: (() => void) | undefined;
@@ -160,7 +162,10 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
         send(replyTo, outbox);
       }
 
-      /** All parts but the last are chunks, and their mark is the one before: only with the last part the text is whole. */
+      /**
+       * All parts except the last are chunks with the previous mark, because the text is complete only with the last
+       * part.
+       */
       function sendParts(kind: Frame["kind"], text: string, outcome?: Outcome): void {
         const parts = splitText(text);
         const last = parts.pop() ?? "";
@@ -192,8 +197,8 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
 
       return {
         /**
-         * Whole events of a stream. The first is sent at once, later ones wait for a batch. `mark` is what has been written so far
-         * in a unit of the caller's choice. Resolves when more may be written.
+         * Writes complete events of a stream. The first is sent immediately, later ones wait for a batch. `mark` is the
+         * amount written so far in a unit of the caller's choice. Resolves when more may be written.
          */
         async write(text: string, mark: number): Promise<void> {
           firstWriteAt ??= clock.now();
@@ -209,29 +214,32 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
           stopPause = clock.after(pauseMs, resume);
         },
         resume,
-        /** The mark of the last text that Redis has whole. */
+        /** The mark of the last text that Redis has completely. */
         delivered: () => deliveredMark,
-        /** When `write` was first called. Unix milliseconds. */
+        /** Unix milliseconds of the first call of `write`. */
         firstWriteAt: () => firstWriteAt,
-        /** Headers for the caller: sent with the first frame, ignored after it. The latest call counts. */
+        /**
+         * Sets headers for the caller. They are sent with the first frame and ignored afterwards. The latest call
+         * counts.
+         */
         announce(headers: Readonly<Record<string, string>>): void {
           headersToSend = headers;
         },
-        /** Sends what waits, and resolves when Redis has all that was written. */
+        /** Sends pending text, and resolves when Redis has everything that was written. */
         flush(): Promise<boolean> {
           sendText();
           return allSent();
         },
         final(text: string, outcome: Outcome): Promise<boolean> {
           stopWaiting(sendText);
-          // Text that waits is sent with the end, which saves a frame.
+          // Pending text is sent with the final frame, which saves a frame.
           sendParts("final", unsentText + text, outcome);
           unsentText = "";
           return allSent();
         },
         error(error: ServiceError, outcome?: Outcome): Promise<boolean> {
           sendText();
-          // Never in parts: the reader could not tell the first of them from the answer.
+          // Never split, because the reader could not distinguish the first parts from the response.
           sendFrame("error", JSON.stringify(error.fields()), unsentMark, outcome);
           return allSent();
         },

@@ -3,16 +3,16 @@ import type { Uses } from "#platform/uses";
 import { type Pool, pools } from "./catalog.ts";
 
 /**
- * The queues of the pools. A pool has one, of its own name; the chat pool may have several, `chat`, `chat-1` and so on, each
- * with the calls of some accounts, so that several threads of Redis, or nodes of a cluster, share its work.
+ * The queues of the pools. A pool has one queue with its own name. The chat pool may have several, `chat`, `chat-1` and
+ * so on, each with the calls of some accounts, so that several threads of Redis, or nodes of a cluster, share the work.
  *
- * Each API instance chooses their number (`CHAT_SHARDS`) and announces it under `{chat}:shards`: the highest
- * number of all instances, for a day. Workers serve as many as that, whatever their own number is, so instances with another
- * number may come and go in any order.
+ * Each API instance chooses their number (`CHAT_SHARDS`) and announces it under `{chat}:shards`, which holds the
+ * highest number of all instances for a day. Workers serve that many queues, regardless of their own setting, so
+ * instances with different numbers may start and stop in any order.
  */
 const announcedSeconds = 86_400;
 
-/** All keys of a queue, and what belongs to it, have one hash tag. */
+/** All keys of a queue, and everything that belongs to it, share one hash tag. */
 export const prefixOf = (queue: string): string => `{${queue}}`;
 export const sharedKey = (queue: string, name: string): string => `${prefixOf(queue)}:${name}`;
 
@@ -28,7 +28,7 @@ export function shardOf(account: string, count: number): string {
 const shardsKey = sharedKey("chat", "shards");
 
 export function createShards({ redis, own }: Uses<"redis"> & { own: number }) {
-  /** Never fewer than before: there may be jobs in all of them. */
+  /** Never decreases, because there may be jobs in all of them. */
   let known = own;
 
   async function read(): Promise<number> {

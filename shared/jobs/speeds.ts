@@ -1,18 +1,20 @@
 import { z } from "zod";
 
-/** How fast an upstream serves a model, as one worker measured it lately. Moving averages. */
+/**
+ * The speed at which an upstream serves a model, as recently measured by one worker. The values are moving averages.
+ */
 const speed = z.object({
-  /** Calls that were measured: the weight of this worker's averages. */
+  /** The number of measured calls, which is the weight of this worker's averages. */
   calls: z.int().positive(),
-  /** From the request to the first event of a stream, and to all of an answer that is not streamed. */
+  /** The time from the request to the first event of a stream, and to the end of a response that is not streamed. */
   streamMs: z.number().nonnegative().optional(),
   answerMs: z.number().nonnegative().optional(),
-  /** Output tokens in a second, from the request to the end of the answer. */
+  /** Output tokens per second, from the request to the end of the response. */
   tokensPerSecond: z.number().nonnegative().optional(),
 });
 export type Speed = z.infer<typeof speed>;
 
-/** By upstream, and by its own name for the model. */
+/** Keyed by upstream, and by the upstream's name for the model. */
 export const speeds = z.record(z.string(), z.record(z.string(), speed));
 export type Speeds = z.infer<typeof speeds>;
 
@@ -20,7 +22,7 @@ const averages = ["streamMs", "answerMs", "tokensPerSecond"] as const;
 
 export const speedKey = (upstream: string, model: string): string => `${upstream} ${model}`;
 
-/** The averages over all workers, by `speedKey`. */
+/** Merges the averages of all workers, keyed by `speedKey`. */
 export function mergeSpeeds(all: readonly (Speeds | undefined)[]): ReadonlyMap<string, Speed> {
   const lists = new Map<string, Speed[]>();
   for (const each of all)

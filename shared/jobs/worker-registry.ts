@@ -5,10 +5,10 @@ import { type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
 import { mergeSpeeds, type Speed, speedKey, speeds } from "./speeds.ts";
 
-// A worker of a newer version may know other states: none of them is known to be ready.
+// A worker of a newer version may have other states, none of which counts as ready.
 const upstreamState = z.enum(["ready", "open", "no key"]).catch("open");
 type UpstreamState = z.infer<typeof upstreamState>;
-// The name of a pool is any string: a worker of a newer version may serve pools that are unknown here.
+// The name of a pool is any string, because a worker of a newer version may serve pools that are unknown here.
 const workerRecord = z.object({
   /** The version of the service. Older workers lack this field and the next. */
   version: z.string().optional(),
@@ -16,25 +16,25 @@ const workerRecord = z.object({
   startedAt: z.number().optional(),
   pools: z.record(z.string(), z.object({ free: z.int(), running: z.int() })),
   upstreams: z.record(z.string(), upstreamState),
-  /** The hash of its catalog. Workers from before this field have none. */
+  /** The hash of the worker's catalog. Older workers lack this field. */
   catalog: z.string().default("unknown"),
   // A worker of another version may measure something else.
   speeds: speeds.optional().catch(undefined),
 });
 
-/** A worker process writes this about itself every second. */
+/** Written by every worker process about itself, once a second. */
 export type WorkerRecord = z.infer<typeof workerRecord>;
 type KnownWorker = WorkerRecord & { readonly id: string };
 
-// One hash tag: all records are read together.
+// All records share one hash tag, so that they can be read together.
 const indexKey = "{worker}:index";
 const recordKey = (worker: string) => `{worker}:${worker}`;
 const recordSeconds = 5;
 const intervalMs = 1_000;
-/** Workers without a record for so long are removed from the index. */
+/** Workers without a record for this long are removed from the index. */
 const forgetMs = 60_000;
 
-/** Writes this worker's record every second until stopped, which removes it at once. */
+/** Writes this worker's record every second. Stopping removes the record immediately. */
 export function registerWorker(deps: Uses<"redis" | "clock" | "log"> & { worker: string; record: () => WorkerRecord }) {
   const { worker, redis, clock, log } = deps;
   const write = oneAtATime(log, "writing the worker record", () =>
@@ -48,7 +48,7 @@ export function registerWorker(deps: Uses<"redis" | "clock" | "log"> & { worker:
     write,
     async stop() {
       stop();
-      // Without Redis the record expires by itself.
+      // If Redis is unavailable, the record expires.
       if (redis.status === "ready") await Promise.all([redis.del(recordKey(worker)), redis.zrem(indexKey, worker)]);
     },
   };
@@ -56,7 +56,7 @@ export function registerWorker(deps: Uses<"redis" | "clock" | "log"> & { worker:
 
 const rank = { "no key": 0, open: 1, ready: 2 } as const;
 
-/** All workers' records and the pools' backlogs, as this API instance last read them. */
+/** The records of all workers and the backlogs of the pools, as this API instance last read them. */
 export function createWorkerRegistry({
   redis,
   queues,
@@ -96,7 +96,7 @@ export function createWorkerRegistry({
     workers = records;
     compareCatalogs();
     measured = mergeSpeeds(records.map((record) => record.speeds));
-    // Without workers the last known upstreams stay, so that models stay listed while workers are replaced.
+    // If there are no workers, the last known upstreams remain, so that models stay listed while workers are replaced.
     if (records.length === 0) return;
     upstreams = new Map();
     for (const record of records)
@@ -119,7 +119,8 @@ export function createWorkerRegistry({
   const read = oneAtATime(log, "reading the worker registry", async () => {
     const [records] = await Promise.all([readWorkers(), queues.announceShards()]);
     const counts = await Promise.all(pools.map((pool) => queues.backlog(pool)));
-    // Workers and backlogs together: a worker whose free slots are unknown would make every call a backlog.
+    // Workers and backlogs are updated together, because without the number of free slots every call would count as
+    // backlog.
     show(records);
     for (const [i, pool] of pools.entries()) {
       const free = workers.reduce((sum, worker) => sum + (worker.pools[pool]?.free ?? 0), 0);
@@ -139,16 +140,21 @@ export function createWorkerRegistry({
       stop = clock.every(intervalMs, () => void read());
     },
     stop: () => stop(),
-    /** Worker processes that serve the pool. */
+    /** Counts the worker processes that serve the pool. */
     serving: (pool: Pool): number => workers.filter((worker) => worker.pools[pool] !== undefined).length,
-    /** Calls that wait in the pool: as last read, and those added here since for which no slot was free. */
+    /**
+     * Counts the calls that wait in the pool: those last read, plus those added here since for which no slot was free.
+     */
     backlog(pool: Pool): number {
       const { waiting, free, added } = backlogs.get(pool) ?? { waiting: 0, free: 0, added: 0 };
       return waiting + Math.max(0, added - free);
     },
-    /** All live workers, for an operator. Undefined if they were last read too long ago. */
+    /** Returns all live workers for an operator, or undefined if they were last read too long ago. */
     workers: () => (clock.now() - readAt > recordSeconds * 1_000 ? undefined : workers),
-    /** The workers of each pool, for metrics; undefined if that was last read too long ago, as without Redis. */
+    /**
+     * Returns the workers of each pool for metrics, or undefined if they were last read too long ago, for example
+     * during an outage of Redis.
+     */
     loads() {
       if (clock.now() - readAt > recordSeconds * 1_000) return undefined;
       return pools.map((pool) => {
@@ -158,14 +164,17 @@ export function createWorkerRegistry({
         return { pool, workers: loads.length, running, free, waiting: backlogs.get(pool)?.waiting ?? 0 };
       });
     },
-    /** This instance's catalog, how many workers have which, and whether one has another. */
+    /** This instance's catalog, the number of workers by catalog, and whether any of them differs. */
     catalog: () => ({ hash: catalog, workers: workersByCatalog, differs: differs(workersByCatalog) }),
     added: (pool: Pool) => countAdded(pool, 1),
-    /** A call that was added has ended, so its slot is free. */
+    /** Call it when an added call has ended, so that its slot is free again. */
     ended: (pool: Pool) => countAdded(pool, -1),
     /** The upstream's best state among the workers. */
     upstream: (id: string): UpstreamState => upstreams.get(id) ?? "no key",
-    /** The speed at which the upstream serves the model, by its own name for it, over all workers; undefined if no call was measured lately. */
+    /**
+     * The speed at which the upstream serves the model, by its own name for it, over all workers. Undefined if no call
+     * was measured recently.
+     */
     speed: (id: string, model: string): Speed | undefined => measured.get(speedKey(id, model)),
     /** True once any worker was seen. */
     known: () => upstreams.size > 0,

@@ -11,7 +11,7 @@ export type AccountPatch = {
 
 export interface Page {
   readonly limit: number;
-  /** The id of the last item of the page before. */
+  /** The id of the last item of the previous page. */
   readonly after?: string | undefined;
 }
 
@@ -19,18 +19,18 @@ const tiers = ["standard", "elite"] as const satisfies readonly Tier[];
 const hold = {
   amount: { type: BigInt, required: true },
   heldAt: { type: Date, required: true },
-  /** From then on the sweeper looks at it. */
+  /** The sweeper checks the hold from this time on. */
   expiresAt: { type: Date, required: true },
-  /** A call's key. */
+  /** The API key of the call. */
   key: { type: String },
-  /** The API instance that made the job, if the job carries other calls too. */
+  /** The API instance that created the job, if the job also carries other calls. */
   instance: { type: String },
-  /** Only of a lease: no hold of its calls expires later. */
+  /** Set for a lease: no hold of its calls expires later. */
   callsEndAt: { type: Date },
-  /** Only of a lease: the amount that its last growth took. */
+  /** Set for a lease: the amount that its last growth took. */
   granted: { type: BigInt },
 } as const;
-/** Typed as its definition, which is cheaper to infer from. */
+/** Cast to its definition, because that is cheaper to infer from. */
 const holdSchema = new Schema(hold, { _id: false, strict: "throw" }) as unknown as typeof hold;
 const definition = {
   _id: { type: String, required: true },
@@ -44,18 +44,18 @@ const definition = {
   holds: { type: Map, of: holdSchema, required: true },
   /** The size of `holds`, which MongoDB cannot compare in a filter. */
   openHolds: { type: Number, required: true },
-  /** No open hold expires before this. A hold lowers it, and the sweeper raises it once it has passed. */
+  /** No open hold expires before this time. A hold lowers it, and the sweeper raises it once it has passed. */
   holdsExpireAt: { type: Date },
-  /** The owner is alerted when `available` is below it. */
+  /** The owner is alerted when `available` falls below it. */
   alertBelow: { type: BigInt },
-  /** Since when that has been so. */
+  /** The time since which `available` has been below the threshold. */
   alertSince: { type: Date },
   createdAt: { type: Date, required: true },
 } as const;
-/** The filter of the sweeper's index, which has only accounts with open holds. */
+/** The filter of the sweeper's index, which contains only accounts with open holds. */
 export const withOpenHolds = { openHolds: { $gt: 0 } };
 
-/** The index of names has no payment accounts, and ignores case. */
+/** The index of names excludes payment accounts and ignores case. */
 export const named = { _id: { $gte: "acct_", $lt: "acct`" } };
 export const nameCollation = { locale: "en", strength: 2 };
 
@@ -69,7 +69,7 @@ export const toAccount = (stored: Omit<StoredAccount, "holds">) => ({
   name: stored.name,
   tier: stored.tier,
   frozen: stored.frozen,
-  /** The mint that its calls buy back; null: the service's own. */
+  /** The mint that the account's calls buy back; null selects the service's own. */
   buybackToken: stored.buybackToken ?? null,
   availableNanoUsd: stored.available,
   heldNanoUsd: stored.held,
@@ -84,7 +84,7 @@ export type Accounts = ReturnType<typeof createAccounts>;
 /** The collection `accounts`. The operations of every call use `collection`, which does not cast. */
 export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { model, collection } = openCollection<StoredAccount>(mongo, "accounts", definition);
-  // An account may have thousands of holds.
+  // Holds are excluded, because an account may have thousands.
   const summary = { holds: 0 } as const;
 
   async function find(id: string): Promise<Account | undefined> {
@@ -92,7 +92,7 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return stored ? toAccount(stored) : undefined;
   }
 
-  /** The fields of an account that is opened now, except for its id and balance. */
+  /** Returns the fields of a newly opened account, except its id and balance. */
   const opened = ({ name, tier = "standard", buybackToken }: AccountPatch & { readonly name: string }) => ({
     name,
     tier,
@@ -123,7 +123,10 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return stored.map(toAccount);
   }
 
-  /** Lists accounts whose name begins so, in any case, ordered by name. Throws 400 for an unknown `after`. */
+  /**
+   * Lists accounts whose name begins with the prefix, ignoring case, ordered by name. Throws 400 for an unknown
+   * `after`.
+   */
   async function search(prefix: string, { limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
@@ -136,7 +139,7 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return (await found.toArray()).map(toAccount);
   }
 
-  /** Reads what balances are made of. */
+  /** Reads the components of balances. */
   const holdsOf = (ids: readonly string[]) =>
     collection.find({ _id: { $in: [...ids] } }, { projection: { available: 1, held: 1, holds: 1 } }).toArray();
 

@@ -3,7 +3,10 @@ import { scatter } from "#platform/collection";
 import type { MoneyDeps } from "./deps.ts";
 import type { StoredEntry } from "./ledger.ts";
 
-/** The share of charges that buys back, and the token where neither the account nor the caller chose an eligible one. */
+/**
+ * The share of charges used for buybacks, and the default token if neither the account nor the caller chose an eligible
+ * one.
+ */
 export interface BuybackTerms {
   /** 0 to 10000. */
   readonly bps: number;
@@ -22,7 +25,7 @@ export interface Claimable {
   readonly nanoUsd: bigint;
 }
 
-/** Rounded half up to a nano-USD. */
+/** Rounds half up to a nano-USD. */
 export function accrualOf(
   terms: BuybackTerms | undefined,
   chargedNanoUsd: bigint,
@@ -34,14 +37,14 @@ export function accrualOf(
   return nanoUsd > 0n ? { buyback: { token, nanoUsd, batch: null } } : {};
 }
 
-// The filter of the partial index: `null` alone would match the entries that have no accrual.
+// The filter of the partial index. `null` alone would match the entries that have no accrual.
 const unclaimed = { "buyback.batch": { $type: "null" } } as mongo.Filter<StoredEntry>;
-// The index begins with the token: without a bound on it the whole ledger would be scanned.
+// The index begins with the token, so the whole ledger would be scanned without a bound on it.
 const unclaimedOfAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mongo.Filter<StoredEntry>;
 
 /** The buybacks that ledger entries carry. */
 export function createAccruals({ ledger: { collection } }: MoneyDeps) {
-  /** Sums the accruals that are in no batch, by token. */
+  /** Sums the unclaimed accruals by token. */
   async function accrued(): Promise<Accrued[]> {
     const sums = collection.aggregate<Accrued>(
       [
@@ -55,7 +58,7 @@ export function createAccruals({ ledger: { collection } }: MoneyDeps) {
     return (await sums.toArray()).map((sum) => ({ ...sum, entries: Number(sum.entries) }));
   }
 
-  /** Some entries of a token that are in no batch, and that no failover can roll back. */
+  /** Returns some entries of a token that no batch has claimed and that no failover can roll back. */
   async function claimable(token: string, limit: number): Promise<Claimable> {
     const found = collection.find(
       { ...unclaimed, "buyback.token": token },
@@ -68,7 +71,7 @@ export function createAccruals({ ledger: { collection } }: MoneyDeps) {
     };
   }
 
-  /** Puts entries that are in no batch into this one; a second claim changes nothing. */
+  /** Assigns unclaimed entries to this batch; a second claim changes nothing. */
   async function claim(ids: readonly string[], batch: string): Promise<void> {
     const these = { ...unclaimed, _id: { $in: [...ids] } } as mongo.Filter<StoredEntry>;
     await collection.updateMany(these, { $set: { "buyback.batch": batch } }, scatter("buyback"));

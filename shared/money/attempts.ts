@@ -1,32 +1,32 @@
 /**
- * The attempts of a call at upstreams, as the ledger stores them. Names are short, and what the entry itself says is not
- * repeated, because most entries have one attempt that succeeded: it takes 30 bytes more than the bare number.
+ * The attempts of a call at upstreams, as the ledger stores them. Names are short and fields that equal the entry's are
+ * omitted, because most entries have one successful attempt: it takes 30 bytes more than a bare number.
  */
 
 export const attemptOutcomes = ["succeeded", "failed", "refused", "busy", "timeout", "cancelled"] as const;
 export type AttemptOutcome = (typeof attemptOutcomes)[number];
 
 export interface Attempt {
-  /** Undefined only of entries that were written before attempts were recorded, as are the two times. */
+  /** Undefined only in entries written before attempts were recorded, like the two times. */
   readonly upstream: string | undefined;
-  /** If it is not the entry's. */
+  /** Set if it differs from the entry's model. */
   readonly model?: string | undefined;
   /** Milliseconds since the call was accepted. */
   readonly startedMs: number | undefined;
   readonly durationMs: number | undefined;
   readonly outcome: AttemptOutcome;
-  /** The HTTP status of an upstream that failed, and the code of a refusal. */
+  /** The HTTP status of a failed upstream, and the code of a refusal. */
   readonly status?: number | undefined;
   readonly code?: string | undefined;
 }
 
 interface StoredAttempt {
-  /** Upstream and model, if they are not the entry's. Null: unknown. */
+  /** Upstream and model, if they differ from the entry's. Null if unknown. */
   readonly u?: string | null | undefined;
   readonly m?: string | undefined;
   readonly s?: number | undefined;
   readonly d?: number | undefined;
-  /** Absent: succeeded. */
+  /** Omitted for a successful attempt. */
   readonly o?: AttemptOutcome | undefined;
   readonly h?: number | undefined;
   readonly c?: string | undefined;

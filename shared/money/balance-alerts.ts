@@ -7,9 +7,10 @@ export const withAlert = { alertBelow: { $exists: true } };
 export const alertIndex = { alertBelow: 1 } as const;
 
 /**
- * Balance alerts. An account whose `available` is below its threshold gets `alertSince`, once, and loses it when a later look
- * finds it at the threshold or above. Each is one write of one document by its own state, so any number of processes may
- * look at once. Between two looks a balance may fall and rise unnoticed, as by the hold of a short call.
+ * Balance alerts. An account whose `available` is below its threshold gets `alertSince` once, and loses it when a later
+ * check finds the balance at or above the threshold. Each change is one conditional write of one document, so any
+ * number of processes may check at once. A balance that falls and rises between two checks, for example because of a
+ * short call's hold, triggers no alert.
  */
 export function createBalanceAlerts({ accounts, clock }: MoneyDeps) {
   const { collection } = accounts;
@@ -24,7 +25,7 @@ export function createBalanceAlerts({ accounts, clock }: MoneyDeps) {
     await collection.updateMany(ends as object, { $unset: { alertSince: "" } }, options);
   }
 
-  /** Null removes the threshold, undefined changes nothing. An alert that goes on has begun when it did. */
+  /** Null removes the threshold, undefined changes nothing. An ongoing alert keeps its start time. */
   async function setAlert(id: string, belowNanoUsd: bigint | null | undefined): Promise<Account> {
     const isBelow = { $lt: ["$available", belowNanoUsd] };
     const since = { $cond: [isBelow, { $ifNull: ["$alertSince", now()] }, "$$REMOVE"] };

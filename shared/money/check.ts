@@ -7,22 +7,27 @@ import type { MoneyDeps } from "./deps.ts";
 import { isLease } from "./leases/closing.ts";
 import { pendingCosts } from "./pending-costs.ts";
 
-/** The accounts and entries that are read from one snapshot, which MongoDB retains for five minutes. */
+/** Limits on what is read from one snapshot, which MongoDB retains for five minutes. */
 const pageAccounts = 1_000;
 const pageEntries = 100_000;
 
 /**
- * Checks for every account that the sum of its entries = available + held, once the decided holds are applied; that `held`
- * and `openHolds` agree with the holds; and that nothing is negative. Each page of accounts is read from one snapshot.
+ * Checks for every account that the sum of its entries equals available + held once captured holds are settled, that
+ * `held` and `openHolds` agree with the holds, and that nothing is negative. Each page of accounts is read from one
+ * snapshot.
  *
- * The sum is the account's checkpoint and the entries since. So an entry that was wrong when the checkpoint counted it is
- * found by every later check, but one that was changed or removed afterwards only by a full check, which reads every entry
- * again, adds the sums of those that were archived, and compares the checkpoints with them.
+ * The sum consists of the account's checkpoint and the entries since. An entry that was wrong when the checkpoint
+ * counted it is therefore found by every later check. An entry that was changed or removed afterwards is found only by
+ * a full check, which reads every entry again, adds the sums of archived entries, and compares the checkpoints with
+ * them.
  */
 export function createCheck(deps: MoneyDeps & { checkpoints: Checkpoints; archivedSums: ArchivedSums }) {
   const { mongo, accounts, ledger, checkpoints, archivedSums, clock, log } = deps;
 
-  /** Goes on after an account, for at most so many pages. `next`: where the following run begins; undefined at the end. */
+  /**
+   * Continues after an account, for at most `maxPages` pages. `next` is the start of the following run, undefined at
+   * the end.
+   */
   async function check({
     full = false,
     after: from = "",
@@ -38,15 +43,18 @@ export function createCheck(deps: MoneyDeps & { checkpoints: Checkpoints; archiv
       /** The sum of all accounts' absolute differences between ledger and balance. */
       differenceNanoUsd: 0n,
       openHolds: 0,
-      /** Expired, and not yet ended by the sweeper. */
+      /** Holds that have expired and that the sweeper has not ended yet. */
       overdueHolds: 0,
-      /** Open holds without an entry: of running calls, or for the sweeper to end. Leases do not count. */
+      /**
+       * Open holds without an entry, excluding leases. Their calls are still running, or the sweeper has yet to end
+       * them.
+       */
       undecided: 0,
     };
     let oldestHeldAt = now;
     let faults = 0;
 
-    /** The last account whose entries are read from this snapshot. Undefined: there is no last one. */
+    /** Returns the last account whose entries are read from this snapshot, or undefined if the page is unbounded. */
     async function endOfPage(range: Range, session: ClientSession): Promise<string | undefined> {
       const ends = [await checkpoints.accountAfter(pageEntries, range, full, session), range.$lte];
       if (full) ends.push(await archivedSums.accountAfter(pageEntries, range, session));

@@ -19,7 +19,7 @@ const definition = {
 } as const;
 type StoredCheckpoint = DocumentOf<typeof definition>;
 
-/** Which entries to sum, and an index that begins with the account. */
+/** The entries to sum, and an index that begins with the account. */
 interface Source {
   readonly filter: driver.Filter<StoredEntry>;
   readonly hint: driver.IndexSpecification;
@@ -36,13 +36,13 @@ const maxBatches = 300;
 export type Checkpoints = ReturnType<typeof createCheckpoints>;
 
 /**
- * The collection `checkpoints`: for each account the sum of its entries that are marked `checkpointed`. No checkpoint
+ * The collection `checkpoints`: the sum of each account's entries that are marked `checkpointed`. A missing checkpoint
  * means zero.
  *
- * One transaction marks entries and adds them to the checkpoints. So in any snapshot each entry is counted once: in its
- * account's checkpoint, or among the entries without the mark. This depends neither on clocks nor on the order of inserts:
- * an entry that is inserted late has no mark either. A crash in between changes nothing; of two processes that count the
- * same entry, one has its transaction aborted.
+ * One transaction marks entries and adds them to the checkpoints. In any snapshot each entry is therefore counted once:
+ * in its account's checkpoint, or among the unmarked entries. This depends neither on clocks nor on the order of
+ * inserts, because an entry inserted late is not marked either. A crash in between changes nothing. If two processes
+ * count the same entry, the transaction of one is aborted.
  */
 export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
   const { collection } = openCollection<StoredCheckpoint>(mongo, "checkpoints", definition);
@@ -76,12 +76,12 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
       updateOne: { filter: { _id }, update: { $inc: { amount } }, upsert: true },
     }));
     await collection.bulkWrite(changes, { session, ordered: false, ...longRunning });
-    // Payment accounts are removed when they are spent, and their checkpoints with them.
+    // Spent payment accounts are removed, so their checkpoints are removed as well.
     await collection.deleteMany({ _id: { $in: [...sums.keys()] }, amount: 0n }, { session });
     return entries.length;
   }
 
-  /** Returns how many entries were counted. Any number of processes may do it at once. */
+  /** Returns the number of counted entries. Safe in any number of concurrent processes. */
   async function checkpoint(signal?: AbortSignal): Promise<number> {
     let counted = 0;
     for (let batches = 0; batches < maxBatches && !signal?.aborted; batches++) {
@@ -104,7 +104,7 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
     return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, amount]));
   }
 
-  /** The checkpoints plus the entries since. */
+  /** Sums the checkpoints and the entries since. */
   async function sumCheckpoints(range: Range, session: ClientSession): Promise<Sums> {
     const sums = await sumEntries(sinceCheckpoint, range, session);
     for await (const { _id, amount } of collection.find(
@@ -120,7 +120,7 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
     sumCheckpoints,
     sumEveryEntry: (range: Range, session: ClientSession) => sumEntries(everyEntry, range, session),
 
-    /** The account of the first entry after so many entries of a range. */
+    /** Returns the account of the first entry after `skip` entries of a range. */
     async accountAfter(
       skip: number,
       account: Range,

@@ -4,19 +4,19 @@ import type { Uses } from "#platform/uses";
 import type { Accounts } from "./accounts.ts";
 import type { Ledger } from "./ledger.ts";
 
-/** Learns what happens to the money, for metrics. */
+/** Receives money events, for metrics. */
 export interface MoneyObserver {
-  /** This process made the entry. The model is that of the decision. */
+  /** Called when this process made the entry. The model is that of the capture. */
   decided(
     call: { model?: string | null | undefined; usage: Usage },
     amounts: { chargedNanoUsd: bigint; shortfallNanoUsd: bigint },
   ): void;
-  /** This many leases had calls that were decided after they were closed. */
+  /** Called with the number of leases that had calls captured after they were closed. */
   late(leases: number): void;
   readonly writes: Readonly<Record<"ledger" | "holds" | "applications" | "leases", ObserveWrite>>;
 }
 
-/** The parts of this module share these. */
+/** The dependencies that the parts of this module share. */
 export interface MoneyDeps extends Uses<"mongo" | "clock" | "log"> {
   readonly accounts: Accounts;
   readonly ledger: Ledger;

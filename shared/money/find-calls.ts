@@ -22,7 +22,7 @@ import {
 export interface CallQuery extends Page {
   /** Defaults to all accounts, for operators. */
   readonly account?: string | undefined;
-  /** Only with an account. */
+  /** Requires an account. */
   readonly key?: string | undefined;
   readonly status?: RequestRecord["status"] | undefined;
   readonly model?: string | undefined;
@@ -30,12 +30,12 @@ export interface CallQuery extends Page {
   /** The code of the error in the response. */
   readonly code?: string | undefined;
   readonly upstream?: string | undefined;
-  /** When the call ended: from the first, before the second. */
+  /** The time at which the call ended: `from` is inclusive, `to` exclusive. */
   readonly from?: Date | undefined;
   readonly to?: Date | undefined;
 }
 
-/** Some calls, newest first. There may be more after `next`, also if this page is not full. */
+/** Calls, newest first. If `next` is set there may be more after it, even if this page is not full. */
 export interface CallPage {
   readonly calls: readonly LedgerEntry[];
   readonly next: string | undefined;
@@ -48,7 +48,7 @@ const windowEntries = 2_000;
 const newestFirst = { createdAt: -1, _id: -1 } as const;
 const isCall = { $in: ["usage", "storage"] };
 
-/** The index that leaves the fewest calls to compare. Calls that did not succeed are few. */
+/** Chooses the index that leaves the fewest calls to compare. Unsuccessful calls are rare. */
 function indexFor({ account, key, status, model, code }: CallQuery) {
   const unsuccessful = status === undefined || status === "succeeded" ? undefined : status;
   if (account === undefined) {
@@ -67,7 +67,10 @@ const notOlderThan = ({ _id, createdAt }: Pick<StoredEntry, "_id" | "createdAt">
   $or: [{ createdAt: { $gt: createdAt } }, { _id: { $gte: _id } }],
 });
 
-/** Every filter has an index, alone; of several one has, and the others are compared within a bounded window. */
+/**
+ * Every filter has an index of its own. If several are given, one uses its index and the others are compared within a
+ * bounded window.
+ */
 export const createFindCalls =
   ({ ledger: { collection } }: MoneyDeps) =>
   async (query: CallQuery): Promise<CallPage> => {
@@ -94,7 +97,7 @@ export const createFindCalls =
     const given = { key, status, model, endpoint, upstream, error: code };
     const compared = Object.entries(given).filter(([, value]) => value !== undefined);
     const options = { hint, sort: newestFirst, ...ofAll } as const;
-    // Read first: what is inserted between the two reads is newer, and changes neither this end nor what follows it.
+    // Read first: entries inserted between the two reads are newer, and affect neither this end nor what follows it.
     const oldest = await collection.findOne({ ...filter, $and: range } as Filter, {
       ...options,
       skip: windowEntries - 1,
@@ -116,10 +119,13 @@ export const createFindCalls =
     return { calls, next: found.length > limit ? calls.at(-1)?.id : oldest?._id };
   };
 
-/** Ids of answers that the service makes itself end with this, after a prefix of their format. */
+/** Response ids made by the service end in this random part, after a prefix of their format. */
 const randomPart = /(?:^|[_-])([0-9A-Za-z]{24})$/;
 
-/** Finds a call by its request id, or by the id of its answer: of several answers with one id the newest. */
+/**
+ * Finds a call by its request id or by the id of its response. If several responses share the id, the newest is
+ * returned.
+ */
 export const createFindAnswer =
   ({ ledger }: MoneyDeps) =>
   async (account: string, id: string, key: string | undefined): Promise<LedgerEntry | undefined> => {

@@ -13,19 +13,19 @@ import { assertAmount } from "./usd.ts";
 export interface Hold {
   readonly account: string;
   readonly requestId: string;
-  /** Held if the balance covers it. */
+  /** The amount that is held if the balance covers it. */
   readonly maxNanoUsd: bigint;
-  /** Else all that is available is held, but not less than this. */
+  /** If the balance is lower, all that is available is held, but no less than this. */
   readonly minNanoUsd: bigint;
-  /** Unix milliseconds: from then on the sweeper may end it. */
+  /** Unix milliseconds after which the sweeper may end the hold. */
   readonly expiresAt: number;
   /** The id of the API key. */
   readonly key?: string;
-  /** The API instance, if the call's job carries other calls too and cannot be found by the request's id. */
+  /** The API instance, if the call's job also carries other calls and cannot be found by the request's id. */
   readonly instance?: string;
 }
 
-/** An amount to hold, and its call: the entry is written at once if the hold has to be released. */
+/** A hold and its call. If the hold has to be released, the entry is written immediately. */
 export interface CallHold extends Omit<Hold, "key">, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
   /** The message of the 402. */
   insufficientText(availableNanoUsd: bigint): string;
@@ -37,16 +37,16 @@ export type HoldResult =
       readonly ok: false;
       readonly reason: Refusal;
       readonly availableNanoUsd: bigint;
-      /** The sum of open holds: what they do not use becomes available again. */
+      /** The sum of open holds. The part that they do not use becomes available again. */
       readonly heldNanoUsd: bigint;
     };
 
-/** `full`: the account has `maxOpenHolds`. */
+/** `full` means that the account has `maxOpenHolds`. */
 type Refusal = "frozen" | "insufficient" | "full";
 
 /**
- * The write of a hold ended in an error, so it may have taken effect or not. It is never retried; the caller releases
- * the call with `heldNanoUsd`, the amount that the write was to hold.
+ * The write of a hold ended in an error, so it may or may not have taken effect. It is never retried; the caller
+ * releases the call with `heldNanoUsd`, the amount that the write was to hold.
  */
 export class HoldUnknown extends Error {
   override readonly name = "HoldUnknown";
@@ -60,15 +60,15 @@ export class HoldUnknown extends Error {
 
 /** Bounds an account's document to 200 KB, so that it can be written for 10,000 calls a second. */
 export const maxOpenHolds = 2_000;
-/** 500 holds make an update of about 60 KB. */
+/** An update with 500 holds takes about 60 KB. */
 const groupLimit = 500;
 
 /**
- * A call is answered before its cost is applied, so what it held and did not use is available a moment later. A caller
- * who calls again at once must not be refused for that.
+ * The response to a call precedes the settling of its cost, so the unused part of its hold becomes available a moment
+ * later. A caller who immediately makes another call must not be refused because of that.
  */
 const applyDelayMs = 50;
-/** After this the sweeper ends a hold whose outcome is unknown. It also bounds `settled`. */
+/** Afterwards the sweeper ends a hold whose outcome is unknown. This also bounds `settled`. */
 const releaseTimeoutMs = 120_000;
 
 /** A hold with the amount to write. */
@@ -81,7 +81,7 @@ type AccountState = Pick<StoredAccount, "frozen" | "available" | "held" | "openH
   readonly holds: Readonly<Record<string, unknown>>;
 };
 
-/** The holds of a group that the account can take, in order, and the results of the others. */
+/** Returns the holds of a group that the account can take, in order, and the results of the others. */
 export function fitHolds(state: AccountState | null, group: readonly Hold[]) {
   const fitting: SizedHold[] = [];
   const refused = new Map<Hold, HoldResult | Error>();
@@ -185,13 +185,16 @@ export function createHold(
     write: writeGroup,
   });
 
-  /** Throws `HoldUnknown` if the write may or may not have taken effect; 503, with nothing held, while MongoDB is unavailable. */
+  /**
+   * Throws `HoldUnknown` if the write may or may not have taken effect, and 503 with nothing held while MongoDB is
+   * unavailable.
+   */
   async function hold(request: Hold): Promise<HoldResult> {
     assertRequestId(request.requestId);
     assertAmount(request.maxNanoUsd, "maxNanoUsd");
     assertAmount(request.minNanoUsd, "minNanoUsd");
     if (!Number.isSafeInteger(request.expiresAt)) throw new RangeError("expiresAt must be unix milliseconds");
-    // While MongoDB is unavailable no hold is sent: then none is unknown, and nothing has to be released.
+    // No hold is sent while MongoDB is unavailable, so that no outcome is unknown and nothing has to be released.
     if (mongo.upSince() === undefined) await mongo.ping().catch(unavailable);
     return commit(request.account, request.requestId, request);
   }
@@ -213,8 +216,8 @@ export function createHold(
   }
 
   /**
-   * `hold` for a waiting caller: resolves with the amount held, or throws the error to answer (402, 403, 429, 503). A hold
-   * whose outcome is unknown is released in the background.
+   * Makes a hold for a waiting caller. Resolves to the amount held, or throws the error to respond with (402, 403, 429,
+   * 503). A hold whose outcome is unknown is released in the background.
    */
   async function holdForCall(call: CallHold): Promise<bigint> {
     const result = await holdTwice(call).catch((error: unknown) => {
@@ -231,7 +234,7 @@ export function createHold(
         throw rateLimited(`This account has ${max} calls in flight, which is the maximum.`, 1);
       }
       case "insufficient":
-        // A caller who has paid need not top up: another call of the payment holds all of it, or has just ended.
+        // A caller who has paid need not top up: another call of the same payment holds all of it, or has just ended.
         if (isPaymentAccount(call.account) && result.availableNanoUsd < unitNanoUsd)
           throw noCapacity("This payment is in use by another call of the same request. Repeat it as it is.", 1);
         throw insufficientBalance(call.insufficientText(result.availableNanoUsd));

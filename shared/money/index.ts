@@ -1,14 +1,15 @@
 /**
  * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger`, `checkpoints`,
- * `sweptLeases`, `apiInstances`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`, `usageHourStates`,
- * `usageDays`, `usageDayStates` and `keyMonths`, and the prefix `ledger/` of object storage.
+ * `sweptLeases`, `apiInstances`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`,
+ * `usageHourStates`, `usageDays`, `usageDayStates` and `keyMonths`, and the prefix `ledger/` of object storage.
  *
- * A text call takes its hold out of a **lease**, a hold that many calls of an account share (`leases`), and is one write:
- * its decision. Any other paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
- * (the insert into the ledger is the decision: the first wins), **apply** that to the balance (once, by its filter). A
- * process may die between any two of them: the sweeper ends what remains. Writes that arrive together are grouped.
- * Credits, adjustments, refunds and payouts are transactions. A payment on chain opens an account of its own,
- * `x402:<memo>`, whose credit has the hash of the payment's message as its id; its balance may be paid back to the payer.
+ * A text call draws its hold from a **lease**, a hold that many calls of an account share (`leases`), and needs one
+ * write: its capture. Any other paid call needs three writes of one document each: **hold** the maximum cost,
+ * **capture** the final cost (`decide`: an insert into the ledger, of which the first wins), **settle** it on the
+ * balance (`apply`: at most once, by its filter). A process may die between any two of them; the sweeper ends what
+ * remains. Concurrent writes are grouped. Credits, adjustments, refunds and payouts are transactions. An on-chain
+ * payment opens its own account, `x402:<memo>`, whose credit has the hash of the payment's message as its id; its
+ * balance may be paid back to the payer.
  *
  * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
  */
@@ -89,7 +90,7 @@ export type Archive = ReturnType<Money["createArchive"]>;
 
 interface ArchiveSettings {
   readonly objects: ArchiveObjects;
-  /** Without retention nothing is archived. */
+  /** Nothing is archived if this is undefined. */
   readonly retentionDays: number | undefined;
   readonly sizes?: ArchiveSizes | undefined;
 }
@@ -99,7 +100,7 @@ export function createMoney({
   observer,
   ...platform
 }: Uses<"mongo" | "clock" | "log"> & {
-  /** Without terms nothing accrues. */
+  /** Nothing accrues if this is undefined. */
   buyback?: BuybackTerms | undefined;
   observer?: MoneyObserver | undefined;
 }) {
@@ -117,17 +118,17 @@ export function createMoney({
   const { closeLease, closeOwnLease, applyLateCosts, findSwept } = createLeaseClosing(deps);
   const movements = createMovements(deps);
 
-  /** Decides, then applies the entry that counts. */
+  /** Captures the cost, then settles the entry that counts. */
   async function settle(decision: Decision): Promise<Decided> {
     const decided = await decide(decision);
     const { account, requestId, heldNanoUsd, lease, signal } = decision;
     const { costNanoUsd } = decided.entry;
-    // The costs of a lease are applied when it is closed.
+    // The costs of a lease are settled when it is closed.
     if (lease === undefined) await apply({ account, requestId, heldNanoUsd, costNanoUsd, signal });
     return decided;
   }
 
-  /** Settles at zero a call that is not charged. An earlier entry keeps its cost. */
+  /** Settles an uncharged call at zero. An earlier entry keeps its cost. */
   const release = (call: ReleasedCall, reason: ReleaseReason) => settle(releaseDecision(call, reason));
 
   return {
@@ -150,21 +151,21 @@ export function createMoney({
     ledger: ledger.list,
     entry: ledger.entry,
     findEntry: ledger.findEntry,
-    /** Calls by what they were; one that still runs has no entry yet. */
+    /** Finds calls by their properties. A call that is still running has no entry yet. */
     findCalls: createFindCalls(deps),
     ...createSweep({ ...deps, applyOnce, decideOnce, closeLease }),
     applyLateCosts,
     findAnswer: createFindAnswer(deps),
     ...createBalanceAlerts(deps),
-    /** For a worker: makes the usage of the last days. */
+    /** Computes the usage of the last days. Used by workers. */
     sumUsage: usageDays.sumUsage,
     /** Usage by day, at most a minute old. */
     usage: usageDays.usage,
     usageOfKey: usageDays.totals.usageOfKey,
-    /** For an API instance: the holds of its text calls. */
+    /** The holds of an API instance's text calls. */
     createLeases: (instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) =>
       createLeases({ ...deps, ...instance, closeOwnLease }),
-    /** Credits less decided costs, by account. */
+    /** Returns credits minus captured costs, by account. */
     balances: async (ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> => {
       const found = await accounts.holdsOf(ids);
       const costs = await pendingCosts(ledger, found);
@@ -177,7 +178,7 @@ export function createMoney({
     /** An estimate from metadata, including payment accounts. */
     countAccounts: () => accounts.collection.estimatedDocumentCount(scatter("check")),
     checkpoint: checkpoints.checkpoint,
-    /** The archive, and what of it is restored. */
+    /** The archive and its restored months. */
     archives: {
       list: parts.listMonths,
       find: parts.sumMonth,
@@ -187,14 +188,14 @@ export function createMoney({
       restoredEntry: restored.entry,
       restoredEntries: restored.list,
     },
-    /** For a worker: moves old entries to storage, and restores them. */
+    /** Moves old entries to storage and restores them. Used by workers. */
     createArchive({ objects, retentionDays, sizes }: ArchiveSettings) {
       const { sumUsage } = usageDays;
       const archive = { parts, sums: archivedSums, findSwept, objects, sumUsage, retentionDays, sizes };
       const { run, read } = createArchive({ ...deps, ...archive });
       return { run, restore: (signal?: AbortSignal) => restored.work(read, signal) };
     },
-    /** Resolves once no release is running in the background: wait for it before MongoDB closes. At most two minutes. */
+    /** Resolves once no release is running in the background, within two minutes. MongoDB must stay open until then. */
     settled: () => background.settled(),
   };
 }

@@ -8,10 +8,10 @@ import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./
 
 /** Tools that the provider defines and the caller runs. All other typed tools run at the provider. */
 const clientTool = /^(bash|text_editor|memory|computer|(computer|browser)_toolset)_\d{8}$/;
-/** Upper bounds of the prompt tokens that the provider adds: before any tools, and for each tool that it defines. */
+/** Upper bounds of the prompt tokens that the provider adds: once for any tools, and for each tool that it defines. */
 const maxPreambleTokens = 512;
 const maxClientToolTokens = 1024;
-/** A toolset is one tool with some thirty members. */
+/** A toolset is one tool with about thirty members. */
 const maxToolsetTokens = 8192;
 
 const stored = ["container", "thread", "fallback_credit_token", "user_profile_id"];
@@ -36,7 +36,7 @@ function refuseUnpriced(request: JsonObject): void {
   });
 }
 
-/** Notes the tools, and returns the prompt tokens that they add beyond their bytes. */
+/** Notes the tools and returns the prompt tokens that they add beyond their bytes. */
 function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
   if (!tools?.length) return 0;
   measure.features.set("tools", "tools");
@@ -54,7 +54,7 @@ function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
   return tokens;
 }
 
-/** Bytes of the tools that `tool_reference` blocks repeat in the prompt. */
+/** Counts the bytes of the tools that `tool_reference` blocks repeat in the prompt. */
 function referencedBytes({ messages, tools }: CountTokensRequest): number {
   let sizes: Map<unknown, number> | undefined;
   let bytes = 0;
@@ -95,7 +95,7 @@ function parsedCall(
   return { model: request.model, stream: stream ?? false, ...call };
 }
 
-/** docs/api/wire-details.md, "Error types by format". */
+/** The types of docs/api/wire-details.md, "Error types by format". */
 const errorTypes = new Map([
   [401, "authentication_error"],
   [402, "billing_error"],
@@ -108,7 +108,7 @@ const errorTypes = new Map([
   [504, "timeout_error"],
 ]);
 
-/** Makes the provider's clients send the whole conversation in place of a thread id. */
+/** Makes the provider's clients send the whole conversation instead of a thread id. */
 const unthreaded = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
 
 function errorBody(error: ServiceError, requestId: string): string {
@@ -121,7 +121,7 @@ function errorBody(error: ServiceError, requestId: string): string {
   });
 }
 
-/** Request headers passed on to the provider. They select only its own behavior. */
+/** Request headers passed on to the provider. They affect only its own behavior. */
 export const messagesHeaders: readonly string[] = ["anthropic-version", "anthropic-beta"];
 
 export const messagesCodec: Codec = {

@@ -35,7 +35,7 @@ export function messagesMedia(block: JsonObject, at: string): MediaSource {
   };
 }
 
-/** The blocks that each content may have; the cost of all others has no bound. */
+/** The blocks that each kind of content may have. The cost of all others has no bound. */
 const blocksOf = {
   system: ["text"],
   user: ["text", "image", "document", "search_result", "tool_result"],
@@ -97,7 +97,7 @@ function measureBlock(block: JsonObject, at: string, measure: Measure): void {
     case "browser_state": {
       const { cache_control: _, ...state } = block;
       const json = JSON.stringify(state);
-      // Their cost is unknown.
+      // The cost of nested media and breakpoints is unknown.
       if (/"(source|cache_control)":/.test(json)) refuse(at, "media and cache breakpoints are not supported inside it");
       measure.textBytes += byteLength(json);
       return;

@@ -35,7 +35,7 @@ export const messagesRequest = z
   })
   .meta({ id: "MessagesRequest", override: modelOrModels });
 
-/** To count tokens: without an output cap. */
+/** Token counting has no output cap. */
 export const countTokensRequest = z.looseObject(fields).meta({ id: "CountTokensRequest", override: modelOrModels });
 
 export type CountTokensRequest = z.infer<typeof countTokensRequest>;

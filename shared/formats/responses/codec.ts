@@ -16,8 +16,8 @@ export const errorEvent = ({ code, message, param }: ServiceError, sequenceNumbe
   eventText({ type: "error", code, message, param: param ?? null, sequence_number: sequenceNumber });
 
 /**
- * The API does not know how many events a stream had: its error event has the highest possible number. Failures in a worker
- * are numbered by the stream's writer.
+ * The API does not know how many events a stream had, so its error event has the highest possible number. Failures in a
+ * worker are numbered by the stream's writer.
  */
 const maxSequenceNumber = 2 ** 31 - 1;
 
@@ -36,7 +36,7 @@ function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   return features;
 }
 
-/** A count is never a stream. */
+/** A count is never streamed. */
 export const inputTokensCodec: Codec = {
   ...chatCodec,
   parse: (body, bodyBytes) => ({ ...responsesCodec.parse(body, bodyBytes), stream: false }),

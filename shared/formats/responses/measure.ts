@@ -6,7 +6,7 @@ import { inputAudio, type MediaSource } from "../media-source.ts";
 import { isUploadId } from "../uploads.ts";
 import { type ResponsesRequest } from "./request.ts";
 
-/** Refuses stored data, and work whose cost has no bound. */
+/** Refuses references to stored data, and work whose cost has no bound. */
 export function refuseUnsupported(request: ResponsesRequest): void {
   for (const field of ["previous_response_id", "conversation", "container"])
     if (isSet(request[field])) throw storedAtProvider(field);
@@ -49,7 +49,10 @@ const partTypes = {
 
 const inputRoles: readonly unknown[] = ["user", "system", "developer"];
 
-/** Calls of tools that the provider defines and the caller runs, and their results; earlier searches of the provider's. */
+/**
+ * Calls of tools that the provider defines and the caller runs, with their results, and earlier searches by the
+ * provider.
+ */
 const callerToolItems: ReadonlySet<unknown> = new Set([
   "tool_search_call",
   "tool_search_output",
@@ -132,7 +135,7 @@ function measureItem(item: JsonObject, path: string, measure: Measure): void {
     case "item_reference":
       throw storedAtProvider(`${path}.type`);
   }
-  // A reference may leave out its type.
+  // A reference may omit its type.
   if (!isSet(type) && isSet(item["id"])) throw storedAtProvider(`${path}.id`);
   if (!callerToolItems.has(type)) refuse(`${path}.type`, "items of this type are not supported");
   if (type === "tool_search_call" || type === "tool_search_output") {

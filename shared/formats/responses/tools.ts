@@ -9,7 +9,7 @@ const describedTools: readonly string[] = ["apply_patch", "local_shell", "shell"
 const maxDescriptionTokens = 1024;
 /** A custom tool may become a function with one parameter. */
 const customToolTokens = 64;
-/** Of a function in chat, where the name of a namespace stands before those of its functions. */
+/** The longest function name in chat, where the name of a namespace precedes those of its functions. */
 const maxFunctionName = 64;
 
 const hostedTools = "tools that run at the provider are not supported";
@@ -28,8 +28,9 @@ const hostedTypes: readonly unknown[] = [
 ];
 
 /**
- * The tools that are omitted before any provider sees them, and named: a web search without access to the web, which Codex
- * sends by default, and beside tools that the caller runs every tool that runs at the provider. Alone those are refused.
+ * Returns which tools are omitted before any provider sees them, and reported: a web search without access to the web,
+ * which Codex sends by default, and every tool that runs at the provider if the caller also offers tools of its own.
+ * Without such tools, provider tools are refused.
  */
 export function omittedTools(request: JsonObject): (tool: JsonObject) => boolean {
   const hasOwn = toolLists(request).some(([tools]) => tools.some(({ type }) => callerTools.includes(type as string)));
@@ -38,11 +39,11 @@ export function omittedTools(request: JsonObject): (tool: JsonObject) => boolean
     (webSearch.includes(tool["type"]) && tool["external_web_access"] === false);
 }
 
-/** Input items that give the model tools: from the caller at once, or found by a search that the caller ran. */
+/** Input items that give the model tools: directly from the caller, or found by a search that the caller ran. */
 export const isToolsItem = ({ type }: JsonObject): boolean =>
   type === "additional_tools" || type === "tool_search_output";
 
-/** Refuses tools that run at the provider. Returns the prompt tokens that the tool costs beside its bytes. */
+/** Refuses tools that run at the provider. Returns the prompt tokens that the tool costs in addition to its bytes. */
 function checkTool(
   tool: JsonObject,
   path: string,
@@ -64,14 +65,14 @@ function checkTool(
   if (describedTools.includes(type)) return maxDescriptionTokens;
   const nameBytes = Math.min(maxFunctionName, byteLength(needText(name, `${path}.name`)));
   if (type !== "namespace") return type === "custom" ? customToolTokens : 0;
-  // Once in its definition, and once in the result of a search.
+  // Counted twice: once in the definition, and once in the result of a search.
   return list(tools).reduce(
     (sum, each, t) => sum + 2 * nameBytes + checkTool(each, `${path}.tools[${t}]`, isOmitted, ["function", "custom"]),
     0,
   );
 }
 
-/** Every list of tools in a request, with its path. */
+/** Returns every list of tools in a request, with its path. */
 export function toolLists({ tools, input }: JsonObject): (readonly [tools: readonly JsonObject[], path: string])[] {
   const items = list(input).flatMap((item, i) =>
     isToolsItem(item) ? [[list(item["tools"]), `input[${i}].tools`] as const] : [],
@@ -79,7 +80,7 @@ export function toolLists({ tools, input }: JsonObject): (readonly [tools: reado
   return [[list(tools), "tools"], ...items];
 }
 
-/** Refuses tools that run at the provider. Returns the prompt tokens that tools cost beside their bytes. */
+/** Refuses tools that run at the provider. Returns the prompt tokens that tools cost in addition to their bytes. */
 export function checkTools(request: ResponsesRequest): number {
   const isOmitted = omittedTools(request);
   let tokens = 0;

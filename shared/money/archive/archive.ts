@@ -16,7 +16,7 @@ import type { ArchiveObjects } from "./objects.ts";
 import { type ArchiveParts, isWritten, type Part, type WrittenPart } from "./parts.ts";
 import type { ArchivedSums } from "./sums.ts";
 
-/** Bounds of the memory of a run. */
+/** Bounds on the memory of a run. */
 export interface ArchiveSizes {
   readonly partEntries: number;
   readonly partBytes: number;
@@ -24,28 +24,31 @@ export interface ArchiveSizes {
 }
 const defaultSizes: ArchiveSizes = { partEntries: 25_000, partBytes: 32 * 1024 * 1024, batchEntries: 1_000 };
 
-/** Transactions at once: of different accounts, so that none waits for another. */
+/** Number of concurrent transactions. Each handles different accounts, so that none waits for another. */
 const deletedAtOnce = 4;
 
-/** No entry is archived sooner. Calls are not decided so late, so none can be decided a second time after its entry went. */
+/**
+ * No entry is archived sooner. Calls are never captured this late, so no call can be captured a second time after its
+ * entry was moved.
+ */
 export const archivableMs = 30 * dayMs;
 
-/** An accrual that no batch has claimed. */
+/** Matches an accrual that no batch has claimed. */
 const unclaimed = { "buyback.batch": { $type: "null" } };
 
-/** Entries of a closed month, and the first moment after it. */
+/** A range of entries within closed months; `before` is exclusive. */
 interface Span {
   readonly from: Date;
   readonly before: Date;
 }
 
 /**
- * Moves old entries of calls and uploads to storage: write a file -> read it back -> record it -> delete its entries from the
- * ledger, in transactions that add them to the accounts' archived sums. A crash at any point leaves each entry in the
- * ledger, in a verified file, or both; one part is in work at a time, and any run finishes it.
+ * Moves old entries of calls and uploads to storage: write a file -> read it back -> record it -> delete its entries
+ * from the ledger, in transactions that add them to the accounts' archived sums. A crash at any point leaves each entry
+ * in the ledger, in a verified file, or both. Only one part is in progress at a time, and any run finishes it.
  *
- * An entry is moved when its month has been over for the retention, a checkpoint counts it, a batch has claimed its accrual,
- * and no open hold or lease, nor a lease that was swept lately, needs it. Others stay until then.
+ * An entry is moved once its month has been over for the retention period, a checkpoint counts it, a batch has claimed
+ * its accrual, and no open hold, open lease or recently swept lease needs it.
  */
 export function createArchive(
   deps: MoneyDeps & {
@@ -74,7 +77,7 @@ export function createArchive(
     return (await ledger.collection.findOne(inSpan(span), options))?.createdAt;
   }
 
-  /** Leaves out the entries of open holds and leases, and of leases that may still have late costs. */
+  /** Omits the entries of open holds and leases, and of leases that may still have late costs. */
   async function withoutOpen(entries: readonly ExactEntry[]): Promise<readonly ExactEntry[]> {
     const _id = { $in: [...new Set(entries.map(({ account }) => account))] };
     const open = accounts.collection.aggregate<{ ids: string[] }>([
@@ -88,7 +91,7 @@ export function createArchive(
     return entries.filter(({ _id: id, lease }) => !needed.has(id) && !(lease !== undefined && needed.has(lease)));
   }
 
-  /** The file of the next part. Undefined if every entry of the span is still needed. */
+  /** Builds the file of the next part. Returns undefined if every entry of the span is still needed. */
   async function gather(span: Span, session: ClientSession) {
     const file = createArchiveFile();
     const options = {
@@ -119,14 +122,14 @@ export function createArchive(
 
   const load = async ({ _id }: Part, contents: Contents) => readArchiveFile(_id, await objects.get(_id), contents);
 
-  /** Deletes what the file has. Any number of runs may do it at once. */
+  /** Deletes the ledger entries that the file contains. Safe in any number of concurrent runs. */
   async function deleteEntries(part: Part, lines: readonly ArchivedLine[], signal: AbortSignal | undefined) {
     async function move(range: readonly ArchivedLine[]): Promise<void> {
       for (let at = 0; at < range.length && !signal?.aborted; at += batchEntries)
         await sums.move(range.slice(at, at + batchEntries));
     }
     await Promise.all(byAccounts(lines, deletedAtOnce).map(move));
-    // Another run goes on with it.
+    // After an abort, another run continues the work.
     if (!signal?.aborted) await parts.markArchived(part);
   }
 
@@ -137,7 +140,7 @@ export function createArchive(
     }
   }
 
-  /** Ends a part that another run began. False: that run may live. */
+  /** Ends a part that another run began. Returns false if that run may still be alive. */
   async function endOpen(open: Part, signal: AbortSignal | undefined): Promise<boolean> {
     const part = await parts.takeOver(open);
     if (!part) return false;
@@ -146,9 +149,9 @@ export function createArchive(
     return true;
   }
 
-  /** Returns undefined if another run has the work. */
+  /** Returns undefined if another run is doing the work. */
   const archivePart = (month: string, span: Span, signal: AbortSignal | undefined) =>
-    // The session sees what the run before has deleted, on whichever server it reads.
+    // The session sees the deletions of the previous run, on whichever server it reads.
     mongo.inSession(async (session) => {
       const part = await parts.begin(month, session);
       if (!part) return undefined;
@@ -169,11 +172,14 @@ export function createArchive(
       return contents;
     });
 
-  /** Archives what is due, until nothing is or the signal aborts. Returns how many entries were archived. */
+  /**
+   * Archives everything that is due, until nothing is left or the signal aborts. Returns the number of archived
+   * entries.
+   */
   async function run(signal?: AbortSignal): Promise<number> {
     if (retentionDays === undefined) return 0;
     await objects.assertNotExpired();
-    // Usage by day is made from the entries: what is archived is in it.
+    // Daily usage is computed from the entries, so it must include them before they are archived.
     await sumUsage(signal);
     const before = monthStart(new Date(clock.now() - retentionDays * dayMs));
     let archived = 0;
@@ -190,24 +196,27 @@ export function createArchive(
       const done = await archivePart(monthOf(first), { from: first, before: next }, signal);
       if (!done) break;
       archived += done.entries;
-      // Entries that are still needed are not looked at again.
+      // Entries that are still needed are not read again.
       from = "to" in done ? done.to : next;
     }
     return archived;
   }
 
-  /** The lines of a part of the archive. */
+  /** Reads the lines of a part of the archive. */
   const read = (part: WrittenPart): Promise<ArchivedLine[]> => load(part, part);
 
   return { run, read };
 }
 
-/** Months are those of UTC. */
+/** Months are in UTC. */
 const monthOf = (date: Date): string => date.toISOString().slice(0, 7);
 const monthStart = (date: Date, later = 0): Date =>
   new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later));
 
-/** Some lists of about the same length. All lines of an account are in one, and beside one another: each sum is written seldom. */
+/**
+ * Splits the lines into lists of similar length. All lines of an account are adjacent and in one list, so that its sum
+ * is written rarely.
+ */
 function byAccounts(lines: readonly ArchivedLine[], count: number): ArchivedLine[][] {
   const sorted = lines.toSorted(
     (one, other) => Number(one.account > other.account) - Number(one.account < other.account),

@@ -8,10 +8,10 @@ const toZstd = promisify(zstdCompress);
 const fromZstd = promisify(zstdDecompress);
 const { EJSON } = mongo.BSON;
 
-/** Reads the types of BSON as they are: a Double that is whole stays one. */
+/** Preserves BSON types, so that a Double with an integral value stays a Double. */
 export const exactTypes = { promoteValues: false, useBigInt64: false } as const;
 
-/** A file is checked against this. */
+/** The values that a file is verified against. */
 export interface Contents {
   readonly entries: number;
   /** The sum of the entries' amounts. */
@@ -24,22 +24,22 @@ export interface Contents {
   readonly to: Date;
 }
 
-/** An entry of a file: its line, and the fields by which it is found. */
+/** An entry of a file: its line, and the fields that identify it. */
 export interface ArchivedLine {
   readonly id: string;
   readonly account: string;
   readonly text: string;
 }
 
-/** Entries as they are read with `exactTypes`. */
+/** An entry as read with `exactTypes`. */
 export type ExactEntry = Pick<StoredEntry, "_id" | "account" | "createdAt"> & {
   readonly lease?: string;
   readonly amount: mongo.Long;
 };
 
 /**
- * JSON lines in MongoDB's canonical Extended JSON, which is exact for every type and the same for the same entries, as
- * one zstd frame.
+ * JSON lines in MongoDB's canonical Extended JSON, compressed to one zstd frame. The format is exact for every type,
+ * and identical entries produce identical lines.
  */
 export function createArchiveFile() {
   const lines: Buffer[] = [];
@@ -66,7 +66,7 @@ export function createArchiveFile() {
   };
 }
 
-/** Throws if the file is not what was written. */
+/** Throws if the file differs from what was written. */
 export async function readArchiveFile(part: string, file: Buffer, written: Contents): Promise<ArchivedLine[]> {
   if (sha256Of(file) !== written.sha256) throw new Error(`the archive ${part} is damaged: its SHA-256 differs`);
   const lines: ArchivedLine[] = [];
@@ -82,7 +82,7 @@ export async function readArchiveFile(part: string, file: Buffer, written: Conte
   return lines;
 }
 
-/** The entry as it was, for the driver. */
+/** Restores the original entry, for the driver. */
 export const entryOf = ({ text }: ArchivedLine) => EJSON.parse(text, { relaxed: false }) as StoredEntry;
 
 const sha256Of = (file: Buffer) => createHash("sha256").update(file).digest("hex");

@@ -8,7 +8,7 @@ import {
 import type { Config } from "#platform/config";
 import { connectS3, type S3Config } from "#platform/s3";
 
-/** Outside the prefixes that the bucket's lifecycle rules of `shared/files` expire. */
+/** Not covered by the lifecycle rules of `shared/files`. */
 const prefix = "ledger/";
 const timeoutMs = 120_000;
 
@@ -41,7 +41,7 @@ export function createArchiveObjects(config: S3Config & Pick<Config, "S3_BUCKET"
       await s3.send(new DeleteObjectCommand({ Bucket, Key: keyOf(part) }), options());
     },
 
-    /** Throws if a lifecycle rule of the bucket would delete archives, or the rules cannot be read. */
+    /** Throws if a lifecycle rule of the bucket would delete archives, or if the rules cannot be read. */
     async assertNotExpired(): Promise<void> {
       const { Rules = [] } = await s3
         .send(new GetBucketLifecycleConfigurationCommand({ Bucket }), options())

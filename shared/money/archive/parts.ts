@@ -9,22 +9,22 @@ import type { Contents } from "./file.ts";
 const states = ["writing", "deleting", "archived", "abandoned"] as const;
 
 const definition = {
-  /** The month and a random name: `2026-01/4fT...`. It names the file in storage. */
+  /** The month and a random name, such as `2026-01/4fT...`. It is also the name of the file in storage. */
   _id: { type: String, required: true },
   month: { type: String, required: true },
   /**
-   * Writing: nothing is known of the file. Deleting: the file was read back and has these entries; they are deleted from the
-   * ledger. Archived: they are. Abandoned: the file is removed.
+   * Writing: the state of the file is unknown. Deleting: the file was read back and has these entries, which are being
+   * deleted from the ledger. Archived: they have been deleted. Abandoned: the file is to be removed.
    */
   state: { type: String, enum: states, required: true },
-  /** True for the part in work, writing or deleting: there is one at most. */
+  /** Set for the part in progress (writing or deleting), of which there is at most one. */
   open: { type: Boolean },
-  /** The run that works on it, and until when no other takes over. */
+  /** The run that works on the part, and the time until which no other run takes it over. */
   claim: { type: String, required: true },
   claimedUntil: { type: Date, required: true },
   startedAt: { type: Date, required: true },
   archivedAt: { type: Date },
-  /** The version of the file's form. */
+  /** The version of the file format. */
   version: { type: Number, required: true },
   entries: { type: Number },
   amount: { type: BigInt },
@@ -41,14 +41,14 @@ export type WrittenPart = Part & Contents;
 export const isWritten = (part: Part): part is WrittenPart => part.state === "deleting" || part.state === "archived";
 
 const version = 1;
-/** Many times what a part takes. A run that takes longer is taken over, and notices it. */
+/** Many times the duration of a part. A run that takes longer is taken over and notices that. */
 const claimMs = 600_000;
 
 export type ArchiveParts = ReturnType<typeof createArchiveParts>;
 
 /**
- * The collection `archives`: the files of archived entries. Every change is a compare-and-set of one document, so a run that
- * was taken over changes nothing.
+ * The collection `archives`: the files of archived entries. Every change is a compare-and-set of one document, so that
+ * a run that was taken over changes nothing.
  */
 export function createArchiveParts({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { collection } = openCollection<Part>(mongo, "archives", definition);
@@ -92,7 +92,7 @@ export function createArchiveParts({ mongo, clock }: Uses<"mongo" | "clock">) {
   const sumMonth = async (month: string): Promise<ArchivedMonth | undefined> => (await sumMonths(month, 1))[0];
 
   return {
-    /** Returns undefined if another part is in work. */
+    /** Returns undefined if another part is in progress. */
     async begin(month: string, session: ClientSession): Promise<Part | undefined> {
       const claim = randomBase62(16);
       const times = { startedAt: after(0), claimedUntil: after(claimMs) };
@@ -115,18 +115,18 @@ export function createArchiveParts({ mongo, clock }: Uses<"mongo" | "clock">) {
 
     findOpen: async (): Promise<Part | undefined> => (await collection.findOne({ open: true })) ?? undefined,
 
-    /** Takes over a part whose run has ended without finishing it. */
+    /** Takes over a part whose run ended without finishing it. */
     async takeOver({ _id, claim, state }: Part): Promise<Part | undefined> {
       const set = { $set: { claim: randomBase62(16), claimedUntil: after(claimMs) } };
       const free = { _id, claim, state, claimedUntil: { $lte: after(0) } };
       return (await collection.findOneAndUpdate(free, set, { returnDocument: "after" })) ?? undefined;
     },
 
-    /** The file was read back. False: the part was taken over. */
+    /** Marks a file that was read back as verified. Returns false if the part was taken over. */
     markVerified: (part: Part, contents: Contents) =>
       change(own(part, "writing"), { $set: { state: "deleting", ...contents } }),
 
-    /** The entries are no longer in the ledger. */
+    /** Marks the entries as deleted from the ledger. */
     markArchived: (part: Part) =>
       change(
         { _id: part._id, state: "deleting" },
@@ -141,7 +141,7 @@ export function createArchiveParts({ mongo, clock }: Uses<"mongo" | "clock">) {
       await collection.deleteOne({ _id, state: "abandoned" });
     },
 
-    /** The verified files of a month, in an order that does not change when one is added. */
+    /** Returns the verified files of a month, in an order that is stable when one is added. */
     async findMonth(month: string): Promise<WrittenPart[]> {
       const verified = { month, state: { $in: ["deleting" as const, "archived" as const] } };
       const found = await collection.find(verified, { sort: { startedAt: 1, _id: 1 } }).toArray();
@@ -158,7 +158,7 @@ export interface ArchivedMonth {
   readonly id: string;
   readonly parts: number;
   readonly entries: number;
-  /** The sum of the entries' amounts: negative, because they are costs. */
+  /** The sum of the entries' amounts, which is negative because they are costs. */
   readonly nanoUsd: bigint;
   readonly bytes: number;
   /** The time of the last part; null while its entries are deleted. */

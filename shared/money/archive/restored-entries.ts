@@ -12,28 +12,29 @@ const definition = {
   /** The month. */
   _id: { type: String, required: true },
   state: { type: String, enum: states, required: true },
-  /** Only its entries. */
+  /** Restricts the restore to the entries of this account. */
   account: { type: String },
-  /** The number of parts of the month that are done. */
+  /** The number of completed parts of the month. */
   parts: { type: Number, required: true },
   requestedAt: { type: Date, required: true },
 } as const;
 type Restore = DocumentOf<typeof definition>;
 
-/** The progress of the restore of a month. */
+/** The progress of a month's restore. */
 export type RestoreState = Pick<Restore, "state" | "account" | "parts">;
 
 const batchSize = 1_000;
 
 /**
- * Archived entries for an investigation. They are in a collection of their own, `restoredEntries`, that no balance, check or
- * decision reads; so they can be put there and removed at any time. `restores` says what is wanted, and a scheduled job does it.
+ * Archived entries restored for an investigation. They are in a separate collection, `restoredEntries`, that no
+ * balance, check or capture reads, so they can be inserted and removed at any time. `restores` records the requests,
+ * which a scheduled job executes.
  */
 export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "clock"> & { parts: ArchiveParts }) {
   const { model, collection } = openCollection<StoredEntry>(mongo, "restoredEntries", entryDefinition);
   const { collection: wanted } = openCollection<Restore>(mongo, "restores", definition);
 
-  /** Throws 404 for a month without an archive, and 409 while something else of it is restored. */
+  /** Throws 404 for a month without an archive, and 409 while another restore of the month exists. */
   async function request(month: string, account?: string): Promise<void> {
     if ((await parts.findMonth(month)).length === 0) throw notFound("archive");
     const restore = { state: "restoring" as const, parts: 0, requestedAt: new Date(clock.now()) };
@@ -92,14 +93,14 @@ export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "c
       const lines = await read(part);
       await insert(account === undefined ? lines : lines.filter((line) => line.account === account));
       if (await change({ parts: at + 1 })) continue;
-      // Its removal was requested meanwhile, and may have ended.
+      // Removal was requested in the meantime and may already have ended.
       if (!(await wanted.findOne({ _id }))) await remove(_id);
       return;
     }
     await change({ state: "restored" });
   }
 
-  /** Does what is requested. Any number of processes may do it at once. */
+  /** Executes the requests. Safe in any number of concurrent processes. */
   async function work(read: (part: WrittenPart) => Promise<ArchivedLine[]>, signal?: AbortSignal): Promise<void> {
     const todo = wanted.find({ state: { $in: ["restoring", "removing"] } }, { sort: { requestedAt: 1 } });
     for (const month of await todo.toArray()) {

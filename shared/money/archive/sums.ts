@@ -14,14 +14,14 @@ type StoredSum = DocumentOf<typeof definition>;
 export type ArchivedSums = ReturnType<typeof createArchivedSums>;
 
 /**
- * The collection `archivedSums`: for each account the sum of its entries that are in the archive and no longer in the ledger.
+ * The collection `archivedSums`: the sum of each account's entries that are in the archive and no longer in the ledger.
  * One transaction deletes entries and adds them to the sums, so in any snapshot each entry is counted once.
  */
 export function createArchivedSums({ mongo, ledger }: MoneyDeps) {
   const { collection } = openCollection<StoredSum>(mongo, "archivedSums", definition);
 
   async function moveSome(ids: readonly string[], accounts: readonly string[], session: ClientSession) {
-    // The accounts let a sharded cluster ask only the shards that have them.
+    // The accounts let a sharded cluster query only the shards that hold them.
     const these = { _id: { $in: [...ids] }, account: { $in: [...accounts] }, ...archivable } as object;
     const entries = await ledger.collection
       .find(these, { session, projection: { account: 1, amount: 1 }, ...longRunning })
@@ -38,14 +38,14 @@ export function createArchivedSums({ mongo, ledger }: MoneyDeps) {
   }
 
   return {
-    /** Deletes archived entries, as far as the ledger still has them, and counts those. */
+    /** Deletes archived entries that are still in the ledger, and adds them to the sums. */
     async move(lines: readonly { readonly id: string; readonly account: string }[]): Promise<void> {
       const ids = lines.map(({ id }) => id);
       const accounts = [...new Set(lines.map(({ account }) => account))];
       await mongo.inTransaction((session) => moveSome(ids, accounts, session));
     },
 
-    /** Adds the sums of a range of accounts to those of the ledger, without zeros. */
+    /** Adds the sums of a range of accounts to those of the ledger. Removes zeros. */
     async addTo(sums: Sums, range: Range, session: ClientSession): Promise<void> {
       for await (const { _id, amount } of collection.find(
         { _id: range },
@@ -57,7 +57,7 @@ export function createArchivedSums({ mongo, ledger }: MoneyDeps) {
       }
     },
 
-    /** The account of the first sum after so many of a range. */
+    /** Returns the account of the first sum after the skipped ones of a range. */
     async accountAfter(skip: number, _id: Range, session: ClientSession): Promise<string | undefined> {
       return (
         await collection.findOne({ _id }, { session, skip, sort: { _id: 1 }, ...longRunning, ...scatter("check") })

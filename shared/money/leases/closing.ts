@@ -8,7 +8,7 @@ const definition = {
   /** The id of the lease. */
   _id: { type: String, required: true },
   account: { type: String, required: true },
-  /** The costs that were applied. */
+  /** The costs that were settled. */
   cost: { type: BigInt, required: true },
   closedAt: { type: Date, required: true },
 } as const;
@@ -17,22 +17,24 @@ type StoredLease = DocumentOf<typeof definition>;
 
 const prefix = "lease:";
 export const isLease = (holdId: string): boolean => holdId.startsWith(prefix);
-/** The instance that took a lease. */
+/** Returns the instance that took a lease. */
 export const instanceOf = (lease: string): string => lease.split(":")[1] ?? "";
 
-/** The calls of a lease are decided until this long after their deadlines, or never: so it can be closed at last. */
+/**
+ * The calls of a lease are captured within this time after their deadlines or never, so that the lease can be closed.
+ */
 export const decidableMs = 60_000;
 
 const batchSize = 500;
 
 export type LeaseClosing = ReturnType<typeof createLeaseClosing>;
 
-/** The end of leases. Owns the collection `sweptLeases`: those that the sweeper closed in the last two days. */
+/** Closes leases. Owns the collection `sweptLeases`: those that the sweeper closed in the last two days. */
 export function createLeaseClosing(deps: MoneyDeps) {
   const { mongo, accounts, ledger, observer, clock, log } = deps;
   const { collection: swept } = openCollection<StoredLease>(mongo, "sweptLeases", definition);
 
-  /** Applies the costs of a lease, and returns the rest of it. */
+  /** Returns the update that settles the costs of a lease and gives back the rest of it. */
   function endOf(lease: string, cost: bigint) {
     const amount = `$holds.${lease}.amount`;
     const available = { $add: ["$available", { $subtract: [amount, cost] }] };
@@ -40,8 +42,9 @@ export function createLeaseClosing(deps: MoneyDeps) {
   }
 
   /**
-   * Closes a lease of this instance, whose calls are all decided, at the sum of their entries: with one read and one write, if
-   * the ledger agrees with the costs that this instance knows. False: it was closed before.
+   * Closes a lease of this instance, whose calls are all captured, at the sum of their entries. If the ledger agrees
+   * with the costs that this instance knows, this takes one read and one write. Returns false if the lease was already
+   * closed.
    */
   async function closeOwnLease(account: string, lease: string, knownNanoUsd: bigint): Promise<boolean> {
     const cost = (await ledger.sumLeases([{ _id: lease, account }])).get(lease) ?? 0n;
@@ -52,14 +55,14 @@ export function createLeaseClosing(deps: MoneyDeps) {
   }
 
   /**
-   * Closes a lease at the sum of what is decided by then: its end is in the same transaction as the sum. `sweptAt`: its expiry
-   * when the sweeper read it. False: it was closed before, or its instance has relied on it since then.
+   * Closes a lease at the sum of its captured costs, in one transaction with that sum. `sweptAt` is its expiry as the
+   * sweeper read it. Returns false if the lease was already closed, or if its instance has extended it since.
    */
   const closeLease = (account: string, lease: string, sweptAt?: Date): Promise<boolean> =>
     mongo.inTransaction(async (session) => {
       const open = sweptAt ? { [`holds.${lease}.expiresAt`]: sweptAt } : { [`holds.${lease}`]: { $exists: true } };
       const filter = { _id: account, ...open };
-      // The account is written first: in the other order the transaction starves alongside running calls.
+      // The account is written first, because in the reverse order the transaction starves alongside running calls.
       const { matchedCount } = await accounts.collection.updateOne(filter, { $inc: { openHolds: -1 } }, { session });
       if (matchedCount === 0) return false;
       const cost = (await ledger.sumLeases([{ _id: lease, account }], session)).get(lease) ?? 0n;
@@ -69,7 +72,10 @@ export function createLeaseClosing(deps: MoneyDeps) {
       return true;
     });
 
-  /** Writes off what the account has spent in the meantime: it is our fault, and a balance is never negative. */
+  /**
+   * Writes off what the account has spent in the meantime. The service bears the loss, because a balance is never
+   * negative.
+   */
   const writeOff = (lease: string, account: string, amount: bigint, session: ClientSession) =>
     ledger.collection.insertOne(
       {
@@ -85,8 +91,8 @@ export function createLeaseClosing(deps: MoneyDeps) {
     );
 
   /**
-   * An instance was taken for dead, its lease was closed, and then a worker decided a call of it: such costs are applied
-   * now. Resolves with how many leases had some.
+   * Settles costs that were captured late: an instance was considered dead and its lease was closed before a worker
+   * captured one of its calls. Returns the number of leases with late costs.
    */
   async function applyLateCosts(): Promise<number> {
     let late = 0;
@@ -124,7 +130,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
     return late;
   }
 
-  /** Filters leases whose entries `applyLateCosts` may still sum. */
+  /** Returns the leases whose entries `applyLateCosts` may still sum. */
   async function findSwept(leases: readonly string[]): Promise<readonly string[]> {
     if (leases.length === 0) return [];
     const found = swept.find({ _id: { $in: [...leases] } }, { projection: { _id: 1 } });
