@@ -37,6 +37,7 @@ const scheduledRun = /^repeat:.*:(\d+)$/;
 
 const earliest = (times: readonly number[]) => (times.length > 0 ? Math.min(...times) : undefined);
 
+/** The id of a group's job ends in the number of its calls; other jobs carry one. */
 const callsOf = (id: string) => Number(/-(\d+)$/.exec(id)?.[1] ?? 1);
 
 const scheduled = Object.entries(jobCatalog).flatMap(([name, job]) =>

@@ -8,7 +8,7 @@ import { type Attempt, attemptsOf, type StoredAttempts } from "./attempts.ts";
 
 const requestId = /^req_[0-9A-Za-z]{1,64}$/;
 
-/** A request id becomes part of a path in an update, so a dot or a dollar in it would address another field. */
+/** A request id becomes part of a path in an update, so a dot or a dollar sign in it would address another field. */
 export function assertRequestId(id: string): void {
   if (!requestId.test(id)) throw new TypeError(`not a request id: ${JSON.stringify(id)}`);
 }
@@ -17,7 +17,7 @@ export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund",
 export type EntryKind = (typeof entryKinds)[number];
 
 export const refundPrefix = "refund:";
-/** The id of the entry that gives back the cost of a call. */
+/** The id of the entry that refunds the cost of a call. */
 export const refundOf = (requestId: string): string => `${refundPrefix}${requestId}`;
 
 export const statuses = ["succeeded", "failed", "cancelled"] as const;
@@ -25,28 +25,28 @@ export const statuses = ["succeeded", "failed", "cancelled"] as const;
 const request = {
   key: { type: String },
   endpoint: { type: String },
-  /** The id of its answer, where it does not follow from the request's. */
+  /** The id of the response, unless it can be derived from the request's. */
   answerId: { type: String },
-  /** Absent if no worker took the call, and in older entries; the same holds for the next field. */
+  /** Missing if no worker took the call, and in older entries, as is the next field. */
   streamed: { type: Boolean },
-  /** Why the model stopped, in chat's words. */
+  /** The reason why the model stopped, in the terms of the chat format. */
   finishReason: { type: String },
   model: { type: String },
   upstream: { type: String },
-  /** `StoredAttempts`. */
+  /** Typed as `StoredAttempts`. */
   attempts: { type: Schema.Types.Mixed, required: true },
   status: { type: String, enum: statuses, required: true },
-  /** The code of the error that was answered. */
+  /** The code of the error in the response. */
   error: { type: String },
   usage: { type: Map, of: Number, required: true },
-  /** The provider reported no usage. */
+  /** True if the provider reported no usage. */
   estimated: { type: Boolean, required: true },
   queueMs: { type: Number },
   firstTokenMs: { type: Number },
   totalMs: { type: Number, required: true },
   /** The part of the cost above the hold. It is not charged. */
   shortfall: { type: BigInt, required: true },
-  /** Our cost of the upstream that answered, where the catalog says it. */
+  /** The operator's cost of the upstream that served the call, if the catalog contains it. */
   upstreamCost: { type: BigInt },
 } as const;
 const accrual = {
@@ -60,53 +60,56 @@ export const entryDefinition = {
   kind: { type: String, enum: entryKinds, required: true },
   amount: { type: BigInt, required: true },
   createdAt: { type: Date, required: true },
-  /** Random for each decision: says which one made the entry, even when the answer to the insert was lost. */
+  /** Random for each capture. It shows which capture made the entry, even if the response to the insert was lost. */
   decider: { type: String, required: true },
   idempotencyKey: { type: String },
-  /** The lease that the call's hold was given out of. */
+  /** The lease from which the call's hold was drawn. */
   lease: { type: String },
   /**
-   * Set if the answer of a charged call is neither streamed nor stored: the API instance that has to deliver it, and the call's
-   * number there (`undelivered.ts`).
+   * Set if the response of a charged call is neither streamed nor stored: the API instance that has to deliver it, and
+   * the call's number there (`undelivered.ts`).
    */
   reply: { type: { instance: { type: String, required: true }, number: { type: Number, required: true } }, _id: false },
   reason: { type: String },
   transaction: { type: String },
   buyback: { type: accrual, _id: false },
   request: { type: request, _id: false },
-  /** The account's checkpoint counts this entry. Absent before. */
+  /** Set once the account's checkpoint counts this entry. */
   checkpointed: { type: Boolean },
 } as const;
 export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
-/** All accounts: the usage of a day, and an operator's search. */
+/** Covers all accounts, for the usage of a day and an operator's search. */
 export const timeIndex = { createdAt: -1, _id: -1 } as const;
-/** The calls of a key, newest first. Has their costs, so that their sums read no entry. */
+/** The calls of a key, newest first. Includes their costs, so that sums do not read entries. */
 export const keyIndex = { account: 1, "request.key": 1, createdAt: -1, _id: -1, amount: 1 } as const;
 export const ofKeys = { "request.key": { $exists: true } };
 export const modelIndex = { account: 1, "request.model": 1, createdAt: -1, _id: -1 } as const;
 export const ofModels = { "request.model": { $exists: true } };
 export const withAnswerId = { "request.answerId": { $exists: true } };
 export const answerIndex = { account: 1, "request.answerId": 1 } as const;
-/** Calls that did not succeed are few. */
+/** Unsuccessful calls are rare. */
 export const unsuccessful = { "request.status": { $in: ["failed", "cancelled"] } };
 export const statusIndex = { account: 1, "request.status": 1, createdAt: -1, _id: -1 } as const;
 export const anyStatusIndex = { "request.status": 1, createdAt: -1, _id: -1 } as const;
 /** Calls that ended with an error. */
 export const withError = { "request.error": { $exists: true } };
 export const errorIndex = { "request.error": 1, createdAt: -1, _id: -1 } as const;
-/** Has the costs of leases, so that their sums read no entry. */
+/** Includes the costs of leases, so that sums do not read entries. */
 export const leaseIndex = { lease: 1, account: 1, amount: 1 } as const;
 /** The entries that no checkpoint counts. */
 export const uncounted = { checkpointed: null };
 export const uncountedIndex = { account: 1 } as const;
 
-/** Calls and uploads that a checkpoint counts: what may go to the archive. Every other kind stays, because its id must stay used. */
+/**
+ * Checkpointed calls and uploads, which may be archived. Other kinds stay in the ledger, because their ids must remain
+ * taken.
+ */
 export const archivable = { kind: { $in: ["usage", "storage"] }, checkpointed: true };
 export const archiveIndex = { createdAt: 1 } as const;
 
 export type StoredEntry = DocumentOf<typeof entryDefinition>;
 type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "attempts" | "usage" | "shortfall" | "upstreamCost">;
-/** Optional fields are absent in the database, never null. */
+/** Optional fields are missing in the database, never null. */
 type Absent<Value> = null extends Value ? Exclude<Value, null> | undefined : Value;
 
 export type RequestRecord = { readonly [Name in keyof StoredRequest]: Absent<StoredRequest[Name]> } & {
@@ -116,15 +119,17 @@ export type RequestRecord = { readonly [Name in keyof StoredRequest]: Absent<Sto
   readonly upstreamCostNanoUsd?: bigint | undefined;
 };
 
-/** One decided movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it. */
+/**
+ * One captured movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it.
+ */
 export type LedgerEntry = ReturnType<typeof toEntry>;
 
 export function toEntry(stored: StoredEntry) {
   const { account, kind, amount, createdAt, idempotencyKey, reason, transaction, buyback, request } = stored;
   return {
     /**
-     * The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`; for a payment on chain the hash of its
-     * message, for one that was paid back `payout:<account>:<signature>`, for a top-up `topup:<signature>`.
+     * The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`. For an on-chain payment, the hash
+     * of its message; for a payout, `payout:<account>:<signature>`; for a top-up, `topup:<signature>`.
      */
     id: stored._id,
     account,
@@ -138,7 +143,7 @@ export function toEntry(stored: StoredEntry) {
     ...(reason != null && { reason }),
     /** The signature of its transaction on chain. */
     ...(transaction != null && { transaction }),
-    /** The part of a charge that buys back a token; negative in the entry of a refund. */
+    /** The part of a charge that buys back a token. Negative in the entry of a refund. */
     ...(buyback && { buyback: { token: buyback.token, nanoUsd: buyback.nanoUsd, batch: buyback.batch ?? null } }),
     ...(request && { request: toRecord(request) }),
   };
@@ -170,23 +175,23 @@ interface InsertAnswer {
   readonly writeConcernError?: { readonly errmsg: string };
 }
 
-/** An entry, and the account that says which shard has it. */
+/** An entry's id, and the account that determines its shard. */
 export type EntryKey = Pick<StoredEntry, "_id" | "account">;
-/** The same of a lease. */
+/** The same for a lease. */
 type LeaseKey = EntryKey;
 
-/** No index that begins with the account is better for an id. */
+/** Prevents the planner from choosing an index that begins with the account. */
 export const byId = { _id: 1 } as const;
 
 export type Ledger = ReturnType<typeof createLedger>;
 
-/** The collection `ledger`: append-only. `insert` and `collection` do not cast. */
+/** The collection `ledger`, which is append-only. `insert` and `collection` do not cast. */
 export function createLedger({ mongo }: Uses<"mongo">) {
   const { model, collection } = openCollection<StoredEntry>(mongo, "ledger", entryDefinition);
 
   /**
-   * Inserts what can be inserted, and returns the refusals by their index. Throws when nothing is known of any entry. A
-   * command, because the driver's `insertMany` goes through each entry three times.
+   * Inserts as many entries as possible, and returns the refusals by index. Throws when the outcome of every entry is
+   * unknown. Uses a command, because the driver's `insertMany` iterates over each entry three times.
    */
   async function insert(entries: readonly StoredEntry[]): Promise<ReadonlyMap<number, Refusal>> {
     const command = {
@@ -201,13 +206,13 @@ export function createLedger({ mongo }: Uses<"mongo">) {
     return new Map(writeErrors.map((refusal) => [refusal.index, refusal]));
   }
 
-  /** The ids of one account or of several: the shards of these accounts are asked. */
+  /** Matches ids of one or several accounts. Only the shards of these accounts are queried. */
   const among = (keys: readonly EntryKey[]) => ({
     account: { $in: [...new Set(keys.map(({ account }) => account))] },
     _id: { $in: keys.map(({ _id }) => _id) },
   });
 
-  /** Reads entries by id: only those that no failover can roll back. */
+  /** Reads entries by id. Returns only entries that no failover can roll back. */
   async function readCommitted(keys: readonly EntryKey[]): Promise<Map<string, StoredEntry>> {
     const found = collection.find(among(keys), { hint: byId, readConcern: { level: "majority" } });
     return new Map((await found.toArray()).map((entry) => [entry._id, entry]));
@@ -217,13 +222,13 @@ export function createLedger({ mongo }: Uses<"mongo">) {
   const readIn = (keys: readonly EntryKey[], session: ClientSession | undefined) =>
     collection.find(among(keys), { hint: byId, ...(session && { session }) });
 
-  /** Sees also an entry that was committed just now, which a majority read may miss. */
+  /** Also sees an entry that was just committed, which a majority read may miss. */
   async function readLatest({ account, _id }: EntryKey): Promise<StoredEntry | undefined> {
     const found = collection.findOne({ account, _id }, { hint: byId, readConcern: { level: "linearizable" } });
     return (await found) ?? undefined;
   }
 
-  /** The costs decided so far, by lease. */
+  /** Sums the captured costs by lease. */
   async function sumLeases(leases: readonly LeaseKey[], session?: ClientSession): Promise<Map<string, bigint>> {
     const account = { $in: [...new Set(leases.map((lease) => lease.account))] };
     const lease = { $in: leases.map(({ _id }) => _id) };
@@ -234,14 +239,14 @@ export function createLedger({ mongo }: Uses<"mongo">) {
     return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, -amount]));
   }
 
-  /** The entry of one call, once it is decided. */
+  /** Returns the entry of one call once it is captured. */
   async function entry(account: string, id: string): Promise<LedgerEntry | undefined> {
     if (!requestId.test(id)) return undefined;
     const stored = await model.findOne({ account, _id: id }).hint(byId).lean();
     return stored ? toEntry(stored) : undefined;
   }
 
-  /** The same without the account, for operators. */
+  /** Like `entry`, but without the account, for operators. */
   async function findEntry(id: string): Promise<LedgerEntry | undefined> {
     if (!requestId.test(id)) return undefined;
     const stored = await model.findOne({ _id: id }, undefined, scatter("operator")).lean();

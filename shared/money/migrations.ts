@@ -27,7 +27,10 @@ import { spentIndex, unusedIndex, withoutUnused, withUnused } from "./payment-ac
 import { hourIndex, refunds } from "./usage/hours.ts";
 
 const attempts = "$request.attempts";
-/** As `StoredAttempts`: all but the last failed at an unknown upstream, and the last one ended as the call did. */
+/**
+ * Converts a number to `StoredAttempts`: all attempts except the last failed at an unknown upstream, and the last one
+ * ended as the call did.
+ */
 const attemptsFromNumber = {
   $map: {
     input: { $range: [0, { $toInt: attempts }] },
@@ -41,7 +44,10 @@ const attemptsFromNumber = {
   },
 };
 
-/** Ids of accounts are random, so ranges of them are as even as hashes, and the check of the ledger asks one shard for each. */
+/**
+ * Ids of accounts are random, so ranges of them are as even as hashes, and the ledger check queries one shard for each
+ * range.
+ */
 export const moneySchema = {
   module: "money",
   shardKeys: {

@@ -11,23 +11,23 @@ import { maxInt64 } from "./usd.ts";
 /** A credit, adjustment, refund or payout. */
 export interface Movement {
   readonly entry: LedgerEntry;
-  /** False if the entry existed before. */
+  /** False if the entry already existed. */
   readonly created: boolean;
 }
 
 export interface Credit {
   /** A negative amount is taken back. */
   readonly amountNanoUsd: bigint;
-  /** 1 to 255 characters. The same key again changes nothing. */
+  /** 1 to 255 characters. Repeating a key changes nothing. */
   readonly idempotencyKey: string;
   readonly reason?: string | undefined;
 }
 
-/** A settled payment: it opens an account of its own and is its credit. */
+/** A settled payment. It opens its own account and is its credit. */
 export interface Payment {
   /** Names the account. */
   readonly memo: string;
-  /** The hash of the transaction's message: the same payment never counts twice. */
+  /** The hash of the transaction's message, by which the same payment never counts twice. */
   readonly messageHash: string;
   readonly nanoUsd: bigint;
   /** The signature on chain. */
@@ -35,10 +35,12 @@ export interface Payment {
   readonly buybackToken?: string | undefined;
 }
 
-/** A payment on chain to an account that exists. */
+/** A payment on chain to an existing account. */
 export interface Receipt {
   readonly nanoUsd: bigint;
-  /** The signature: the transaction counts once for this account, and its caller sees to it that it counts for no other. */
+  /**
+   * The signature. The transaction counts once for this account; the caller must ensure that it counts for no other.
+   */
   readonly transaction: string;
 }
 
@@ -53,18 +55,18 @@ type NewMovement = Omit<StoredEntry, "createdAt" | "decider">;
 
 type NewAccount = ReturnType<Accounts["opened"]>;
 
-/** Matches a key that an index of the ledger refused. */
+/** Matches a duplicate key error of a ledger index. */
 const inLedger = /[.]ledger index/;
 const backoff = { firstMs: 20, maxMs: 1_000 };
 const refundable: ReadonlySet<EntryKind> = new Set(["usage", "storage"]);
 
-/** Movements that are rare: each is one transaction of an account and an entry. */
+/** Movements that are rare. Each is one transaction of an account and an entry. */
 export function createMovements(deps: MoneyDeps) {
   const { mongo, accounts, ledger, clock, log } = deps;
 
   /**
-   * The ledger tells if the transaction took effect, by the entry's id. So a lost answer to a commit cannot
-   * make a second movement.
+   * The entry's id in the ledger shows whether the transaction took effect, so a lost response to a commit cannot cause
+   * a second movement.
    */
   async function record(movement: NewMovement, opened?: NewAccount): Promise<Movement> {
     const entry = { ...movement, createdAt: new Date(clock.now()), decider: randomBase62(12) };
@@ -81,7 +83,7 @@ export function createMovements(deps: MoneyDeps) {
     }
   }
 
-  /** The account is updated first: in the other order the transaction starves alongside running calls. */
+  /** The account is updated first, because in the reverse order the transaction starves alongside running calls. */
   const transact = (entry: StoredEntry, opened: NewAccount | undefined): Promise<void> =>
     mongo.inTransaction(async (session) => {
       const { account, amount } = entry;
@@ -98,7 +100,10 @@ export function createMovements(deps: MoneyDeps) {
       await ledger.model.create([entry], { session });
     });
 
-  /** Throws 404 for an unknown account, 409 for a key used with another amount, or more than is available. */
+  /**
+   * Throws 404 for an unknown account, and 409 for a key used with another amount or if more would be taken back than
+   * is available.
+   */
   async function credit(account: string, { amountNanoUsd, idempotencyKey, reason }: Credit): Promise<Movement> {
     if (idempotencyKey.length < 1 || idempotencyKey.length > 255)
       throw invalidValue("idempotency_key", "idempotency_key must have 1 to 255 characters.");
@@ -118,8 +123,8 @@ export function createMovements(deps: MoneyDeps) {
   }
 
   /**
-   * Credits the whole cost of a decided call, once. Retries until it is done, because its callers do not ask again. Throws
-   * 404 for a request of another account.
+   * Credits the full cost of a captured call, once. Retries until it succeeds, because its callers do not repeat it.
+   * Throws 404 for a request of another account.
    */
   const refund = (account: string, requestId: string): Promise<LedgerEntry> =>
     retry({ clock, backoff, retryIf: (error) => mayRefund(error, { account, requestId }) }, async () => {
@@ -130,7 +135,7 @@ export function createMovements(deps: MoneyDeps) {
         kind: "refund",
         account,
         amount: -call.amount,
-        // Its accrual is reversed too, even if a batch has claimed it.
+        // Its accrual is also reversed, even if a batch has claimed it.
         ...(call.buyback && { buyback: { token: call.buyback.token, nanoUsd: -call.buyback.nanoUsd, batch: null } }),
       });
       return entry;
@@ -149,7 +154,10 @@ export function createMovements(deps: MoneyDeps) {
     return true;
   }
 
-  /** Opens the account of a payment with its credit, once. 409 if the same payment was credited to another. */
+  /**
+   * Opens the account of a payment with its credit, once. Throws 409 if the same payment was credited to another
+   * account.
+   */
   async function creditPayment(payment: Payment): Promise<Movement> {
     const { memo, messageHash, nanoUsd, transaction, buybackToken } = payment;
     const account = paymentAccount(memo);
@@ -161,7 +169,7 @@ export function createMovements(deps: MoneyDeps) {
   const creditReceipt = (account: string, { nanoUsd, transaction }: Receipt): Promise<Movement> =>
     record({ _id: `topup:${transaction}`, kind: "credit", account, amount: nanoUsd, transaction });
 
-  /** Records what was paid back on chain, once for each transaction. 404, 409 for more than is available. */
+  /** Records a payment back on chain, once for each transaction. Throws 404, and 409 for more than is available. */
   async function recordPayout(account: string, { nanoUsd, transaction, reason }: Payout): Promise<Movement> {
     if (!isPaymentAccount(account)) throw notFound("payment");
     const movement = await record({
@@ -176,7 +184,9 @@ export function createMovements(deps: MoneyDeps) {
     return movement;
   }
 
-  /** Writes off the rest of a spent account and removes it; its entries stay. False: it is in use. */
+  /**
+   * Writes off the rest of a spent account and removes it; its entries remain. Returns false if the account is in use.
+   */
   async function removeSpentAccount({ id, availableNanoUsd }: Account): Promise<boolean> {
     if (availableNanoUsd > 0n)
       await record({
@@ -194,7 +204,7 @@ export function createMovements(deps: MoneyDeps) {
   return {
     credit,
     refund,
-    /** The calls whose cost was given back. */
+    /** Returns the calls whose cost was refunded. */
     refundedAmong,
     creditPayment,
     creditReceipt,

@@ -5,7 +5,10 @@ import type { MoneyDeps } from "./deps.ts";
 import { isLease } from "./leases/closing.ts";
 import { findOverdue } from "./sweep.ts";
 
-/** Bounds what one count or page costs, however many accounts are active: it reads those whose holds expire first. */
+/**
+ * Bounds the cost of one count or page, regardless of how many accounts are active: it reads those whose holds expire
+ * first.
+ */
 const maxAccounts = 20_000;
 const maxOverdue = 1_000;
 const listMs = 10_000;
@@ -25,9 +28,9 @@ interface Found {
 }
 
 const toListed = ({ account, k, v }: Found) => ({
-  /** Its place in the list. */
+  /** Its position in the list. */
   id: `${v.heldAt.getTime()}/${account}/${k}`,
-  /** The request's id, or the lease's. */
+  /** The id of the request or the lease. */
   hold: k,
   account,
   isLease: isLease(k),
@@ -42,7 +45,7 @@ export function createOpenHolds({ accounts, ledger, clock }: MoneyDeps) {
   const activeAccounts = [{ $match: withOpenHolds }, { $limit: maxAccounts }];
   const hint = { holdsExpireAt: 1 } as const;
 
-  /** Counts holds that have expired without an entry of their call. */
+  /** Counts holds that have expired although their call has no entry. */
   async function countUndecided(): Promise<number> {
     const overdue = await findOverdue(accounts, new Date(clock.now()), maxOverdue).toArray();
     const calls = overdue
@@ -75,7 +78,7 @@ export function createOpenHolds({ accounts, ledger, clock }: MoneyDeps) {
     return { holds: of(false), leases: of(true), undecided };
   }
 
-  /** Holds and leases, oldest first. */
+  /** Lists holds and leases, oldest first. */
   async function listHolds({ limit, after }: Page): Promise<ListedHold[]> {
     const place = after === undefined ? undefined : /^(\d{1,15})\/([^/]+)\/(.+)$/.exec(after);
     if (place === null) throw invalidValue("after", "after is not the `next` of a page.");

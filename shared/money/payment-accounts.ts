@@ -5,25 +5,27 @@ import { type Account, type Accounts, type Page, type StoredAccount, toAccount }
 const prefix = "x402:";
 /** The range of the ids with the prefix. */
 const ids = { $gte: prefix, $lt: "x402;" };
-/** One unit of USDC, which has six decimals: the least that can be paid on chain. */
+/** One unit of USDC, which has six decimals: the smallest amount that can be paid on chain. */
 export const unitNanoUsd = 1_000n;
 
 export const paymentAccount = (memo: string): string => `${prefix}${memo}`;
 export const isPaymentAccount = (id: string): boolean => id.startsWith(prefix);
 
-/** Accounts that owe their payer something, and those that can be removed once they expire: each by a partial index. */
+/**
+ * Filters of two partial indexes: accounts that owe their payer something, and accounts that can be removed once they
+ * expire.
+ */
 export const withUnused = { _id: ids, available: { $gte: unitNanoUsd } };
 export const unusedIndex = { _id: 1, available: 1, createdAt: 1 } as const;
 export const withoutUnused = { _id: ids, available: { $lt: unitNanoUsd }, held: 0n, openHolds: 0 };
-/** A key of its own, so that a hint is clear. */
+/** Differs from the key of other indexes, so that a hint is unambiguous. */
 export const spentIndex = { createdAt: -1, _id: -1, available: 1 } as const;
 
 /** The number of index keys that a page of a sum reads. */
 const pageKeys = 100_000;
 
-/** Accounts of payments on chain. */
 export function createPaymentAccounts({ collection }: Accounts) {
-  /** The sum available on payment accounts, without amounts too small to be paid back. */
+  /** Sums the available amounts of payment accounts, except amounts too small to be paid back. */
   async function sumUnused(openedBefore: Date) {
     const total = { nanoUsd: 0n, payments: 0 };
     for (let after = prefix; ; ) {
@@ -51,14 +53,14 @@ export function createPaymentAccounts({ collection }: Accounts) {
     return (await found.toArray()).map(toAccount);
   }
 
-  /** The same accounts, in the order of their ids. */
+  /** Lists the same accounts, ordered by id. */
   const unusedAccounts = (openedBefore: Date, { limit, after = prefix }: Page): Promise<Account[]> =>
     list(
       { ...withUnused, _id: { ...ids, $gt: after }, createdAt: { $lt: openedBefore } },
       { sort: { _id: 1 }, hint: unusedIndex, limit },
     );
 
-  /** Payment accounts with nothing to pay back and no open hold, newest first. */
+  /** Lists payment accounts with nothing to pay back and no open hold, newest first. */
   const spentAccounts = (openedBefore: Date, { limit, after }: { limit: number; after?: Account | undefined }) =>
     list(
       {

@@ -5,7 +5,10 @@ import { type Ledger, toEntry } from "./ledger.ts";
 
 const pageHolds = 5_000;
 
-/** Costs that are decided and not yet applied, by the id of the hold. A lease without decided calls is absent, like an undecided call. */
+/**
+ * Returns captured costs that are not settled yet, by the id of the hold. Uncaptured calls and leases without captured
+ * calls are missing.
+ */
 export async function pendingCosts(
   ledger: Ledger,
   accounts: readonly Pick<StoredAccount, "_id" | "holds">[],

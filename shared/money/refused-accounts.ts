@@ -1,9 +1,10 @@
-/** Half a megabyte. */
+/** Takes about half a megabyte. */
 const maxAccounts = 10_000;
 
 /**
  * Accounts whose last group of calls did not fit. Their next group is read before it is written, so that a caller who
- * continues without a balance costs one read per call and no write. No hold is refused from memory: a credit counts at once.
+ * continues without a balance costs one read per call and no write. No hold is refused from memory, so that a credit
+ * takes effect immediately.
  */
 export function createRefusedAccounts() {
   const accounts = new Set<string>();

@@ -10,9 +10,9 @@ import type { MoneyDeps } from "./deps.ts";
 import { assertRequestId, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
 import { assertAmount } from "./usd.ts";
 
-/** The end of a call and its real cost. */
+/** The end of a call and its final cost. */
 export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
-  /** Default: `usage`, a model call. */
+  /** Defaults to `usage`, a model call. */
   readonly kind?: "usage" | "storage" | undefined;
   readonly account: string;
   readonly requestId: string;
@@ -20,20 +20,23 @@ export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
   readonly key: string;
   readonly endpoint: string;
   readonly heldNanoUsd: bigint;
-  /** The lease that the hold was given out of. Absent: the call has a hold of its own. */
+  /** The lease from which the hold was drawn. Undefined if the call has its own hold. */
   readonly lease?: string | undefined;
-  /** The API instance that has to deliver the answer, and the call's number there: without delivery it is refunded. */
+  /**
+   * The API instance that has to deliver the response, and the call's number there. Without delivery the call is
+   * refunded.
+   */
   readonly reply?: { readonly instance: string; readonly number: number } | undefined;
-  /** Unbounded: what exceeds the hold is not charged, but recorded as shortfall. */
+  /** Unbounded: the part above the hold is recorded as a shortfall instead of being charged. */
   readonly costNanoUsd: bigint;
-  /** The mint that its buyback goes to: the account's or the caller's choice. Default: the service's own. */
+  /** The mint for its buyback, chosen by the account or the caller. Defaults to the service's own. */
   readonly buybackToken?: string | null | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** From then on it is not tried any more. Unix milliseconds. */
+  /** Unix milliseconds after which the capture is no longer attempted. */
   readonly until?: number | undefined;
 }
 
-/** The sweeper decides calls of which only the hold is known. */
+/** The sweeper captures calls of which only the hold is known. */
 export type AnyDecision = Omit<Decision, "key" | "endpoint"> & Partial<Decision>;
 
 type OutcomeField = "costNanoUsd" | "status" | "error" | "attempts" | "usage" | "estimated";
@@ -41,15 +44,15 @@ type OutcomeField = "costNanoUsd" | "status" | "error" | "attempts" | "usage" | 
 /** A call whose hold is released. */
 export type ReleasedCall = Omit<Decision, OutcomeField>;
 
-/** Why a call is not charged. */
+/** The reason why a call is not charged. */
 export interface ReleaseReason {
   readonly status: "failed" | "cancelled";
-  /** The code of the error that is answered. */
+  /** The code of the error in the response. */
   readonly error?: string | undefined;
 }
 
 export interface Decided {
-  /** True if this decision made the entry. Exact, even when the answer to the insert was lost. */
+  /** True if this capture made the entry. Exact, even when the response to the insert was lost. */
   readonly won: boolean;
   /** The entry that counts. */
   readonly entry: LedgerEntry;
@@ -59,21 +62,21 @@ export interface Decided {
 export type Application = Pick<Decision, "account" | "requestId" | "heldNanoUsd" | "costNanoUsd" | "signal">;
 
 const groupLimit = 500;
-/** A usual entry has half a kilobyte. 500 of the largest stay far below MongoDB's 48 MB per message. */
+/** A typical entry has half a kilobyte. 500 of the largest stay far below MongoDB's 48 MB per message. */
 const entryLimitBytes = 16 * 1024;
 const backoff = { firstMs: 20, maxMs: 1_000 };
 
-/** The decision that a call costs nothing. */
+/** Makes the decision that a call costs nothing. */
 export const releaseDecision = <Call extends Omit<AnyDecision, OutcomeField>>(
   call: Call,
   { status, error }: ReleaseReason,
 ) => ({ ...call, costNanoUsd: 0n, status, error, attempts: [], usage: {}, estimated: false }) as const;
 
-/** The id of an answer, unless it follows from the request's. */
+/** Returns the id of a response, unless it can be derived from the request's. */
 const storedAnswerId = (answerId: string | undefined, requestId: string): string | undefined =>
   answerId?.endsWith(requestId.slice("req_".length)) || (answerId?.length ?? 0) > 200 ? undefined : answerId;
 
-/** Decides if the entry has to be measured: apart from its text it has a few hundred bytes. */
+/** Returns true if the entry has to be measured. Apart from its text it has a few hundred bytes. */
 function mayBeTooLarge(decision: AnyDecision): boolean {
   const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage, attempts, answerId } =
     decision;
@@ -86,12 +89,12 @@ function mayBeTooLarge(decision: AnyDecision): boolean {
   return characters > 1_000;
 }
 
-/** Decisions: the first insert into the ledger under a request id wins. */
+/** Captures: the first insert into the ledger under a request id wins. */
 export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefined }) {
   const { ledger, buyback, observer, clock, log } = deps;
   let shortfalls = 0;
 
-  /** For each entry the one that counts, or why there is none yet. */
+  /** Returns for each entry the one that counts, or why there is none yet. */
   async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
     const refusals = await ledger.insert(group);
     if (refusals.size === 0) return [...group];
@@ -109,7 +112,7 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
 
   const commit = groupCommit<StoredEntry, StoredEntry>({
     limit: groupLimit,
-    // An insert waits for the journal, which takes most of a quick call's time.
+    // An insert waits for the journal, which takes most of a short call's time.
     pacing: { many: 10, spacingMs: 4, writers: 2 },
     observe: observer?.writes.ledger,
     write: (_, group) =>
@@ -119,7 +122,7 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
       }),
   });
 
-  /** Throws for what can never be an entry. */
+  /** Throws for values that can never form an entry. */
   function encode(decision: AnyDecision): StoredEntry {
     const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd, lease, reply } = decision;
     assertRequestId(requestId);
@@ -159,7 +162,7 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
         totalMs,
         shortfall: costNanoUsd - chargedNanoUsd,
         upstreamCost: upstreamCostNanoUsd,
-        // Undefined fields are not stored: `ignoreUndefined`.
+        // Undefined fields are not stored, because of `ignoreUndefined`.
       } as NonNullable<StoredEntry["request"]>,
     };
     if (mayBeTooLarge(decision)) {
@@ -170,8 +173,8 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
   }
 
   /**
-   * The insert of a decision. It is the same one, however often it is tried, except for its time: sums of an hour that is over
-   * depend on entries that arrive soon after the time which they bear.
+   * Returns the insert of a capture. Retries repeat the same insert except for its time, because the sums of a past
+   * hour depend on entries that arrive soon after their own time.
    */
   function insertOf(decision: AnyDecision): () => Promise<Decided> {
     const inserted = encode(decision);
@@ -189,7 +192,7 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
     };
   }
 
-  /** Retries until there is a decision, this one or an earlier one. Rejects with the reason of `signal`. */
+  /** Retries until the call is captured, by this or an earlier capture. Rejects with the reason of `signal`. */
   async function decide(decision: AnyDecision): Promise<Decided> {
     const insertOnce = insertOf(decision);
     const { signal, until = Number.POSITIVE_INFINITY } = decision;
@@ -209,10 +212,10 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
   };
 }
 
-/** Applications: each ends one hold on its account, once, by its filter. */
+/** Settles captured costs. Each write ends one hold on its account, at most once because of its filter. */
 export function createApply(deps: MoneyDeps) {
   const { accounts, observer, clock, log } = deps;
-  /** Applies all of them or none. */
+  /** Settles all of them or none. */
   async function write(account: string, group: readonly Application[]): Promise<boolean> {
     const open: Record<`holds.${string}.amount`, bigint> = {};
     const ended: Record<`holds.${string}`, ""> = {};
@@ -237,7 +240,7 @@ export function createApply(deps: MoneyDeps) {
       throw error;
     }
     if (group.length === 1) return [false];
-    // Another process applied one of them: try each alone.
+    // Another process settled one of them, so each is tried alone.
     const outcomes: (boolean | Error)[] = [];
     for (const each of group) outcomes.push(await write(account, [each]).catch((error: Error) => error));
     return outcomes;
@@ -256,7 +259,7 @@ export function createApply(deps: MoneyDeps) {
     if (costNanoUsd > heldNanoUsd) throw new RangeError(`${requestId} cost more than was held`);
   }
 
-  /** Retries until it is applied. A hold that does not exist was ended before. */
+  /** Retries until the cost is settled. A missing hold was ended before. */
   async function apply(application: Application): Promise<void> {
     assertValid(application);
     const { account, requestId, signal } = application;
@@ -264,7 +267,7 @@ export function createApply(deps: MoneyDeps) {
     await retry({ clock, signal, backoff }, () => unlessAborted(signal, commitOnce));
   }
 
-  /** Does not retry. True if this ended the hold. */
+  /** Does not retry. Returns true if this call ended the hold. */
   async function applyOnce(application: Application): Promise<boolean> {
     assertValid(application);
     return commit(application.account, application.requestId, application);

@@ -6,15 +6,17 @@ import { instanceOf, isLease, type LeaseClosing } from "./leases/closing.ts";
 import { assertRequestId, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
 import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
-/** After this a hold is released even if it is still pending. */
+/** Afterwards a hold is released even if it is still pending. */
 const maxOverdueMs = 3_600_000;
-/** After MongoDB came back, processes that waited to write a decision go first. */
+/** After MongoDB has recovered, processes that waited to write a capture go first. */
 const recoveryMs = 60_000;
 const batchSize = 100;
 
-/** Resolves with true if a job that carries this call alone may still run, or its upload arrive. */
+/** Resolves to true if a job that carries only this call may still run, or if its upload may still arrive. */
 type IsPending = (requestId: string, account: string) => Promise<boolean>;
-/** Resolves with true if the instance lives or has jobs in a queue, or may have had some that Redis lost since then. */
+/**
+ * Resolves to true if the instance is alive or has jobs in a queue, or may have had jobs that Redis lost since then.
+ */
 type IsServing = (instance: string, since: Date) => Promise<boolean>;
 
 export interface OpenHold {
@@ -24,8 +26,8 @@ export interface OpenHold {
 }
 
 /**
- * Ends holds that have expired. Any number of processes may do it at once: the first insert decides, and the filter of
- * an application lets it happen once. Nothing is retried, because the next sweep follows anyway.
+ * Ends holds that have expired. Safe in any number of concurrent processes: the first insert captures, and the filter
+ * of a settling write makes it take effect once. Nothing is retried, because the next sweep follows anyway.
  */
 export function createSweep(
   deps: MoneyDeps & {
@@ -41,14 +43,14 @@ export function createSweep(
     const mayRun = () =>
       hold.instance == null ? isPending(requestId, account) : isServing(hold.instance, hold.heldAt);
     if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await mayRun())) return false;
-    // Checked last, right before the insert.
+    // Checked last, immediately before the insert.
     const upSince = mongo.upSince();
     return upSince !== undefined && clock.now() - upSince >= recoveryMs;
   }
 
   /**
-   * A job that is not decided yet is still in its queue, so that nobody has to be waited for. The answer is about a moment after
-   * the hold was read.
+   * The job of an uncaptured call is still in its queue, so there is no process to wait for. The result describes a
+   * moment after the hold was read.
    */
   const mayClose = async ({ requestId, hold: { callsEndAt, heldAt } }: OpenHold, isServing: IsServing) =>
     (callsEndAt != null && callsEndAt.getTime() <= clock.now()) || !(await isServing(instanceOf(requestId), heldAt));
@@ -62,7 +64,9 @@ export function createSweep(
   const applyCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
     applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
 
-  /** Settles at zero a call of which only the hold is known, unless it is decided. Resolves with the entry that stands. */
+  /**
+   * Settles at zero a call of which only the hold is known, unless it is captured. Resolves to the entry that counts.
+   */
   async function releaseHold(open: OpenHold): Promise<LedgerEntry> {
     const { entry } = await decideZero(open);
     await applyCost(open, entry.costNanoUsd);
@@ -70,9 +74,9 @@ export function createSweep(
   }
 
   /**
-   * The same of a call that may have no hold yet: from then on it costs what the entry says, whatever its processes still do. The
-   * sweeper ends a hold that comes later.
-   * Throws 503 while MongoDB is unavailable.
+   * Like `releaseHold`, but for a call that may have no hold yet. Afterwards the call costs what the entry says,
+   * regardless of what its processes still do. The sweeper ends a hold that is made later. Throws 503 while MongoDB is
+   * unavailable.
    */
   async function endUndecided(account: string, requestId: string): Promise<LedgerEntry> {
     assertRequestId(requestId);
@@ -97,9 +101,10 @@ export function createSweep(
   }
 
   /**
-   * Ends expired holds: applies what is decided; settles at zero what is not pending (or an hour overdue), but not in the
-   * first minute after MongoDB came back. Closes the leases of dead instances, and any other at its end. Resolves with how
-   * many holds, leases too, were `applied`, and calls `decided`.
+   * Ends expired holds: settles captured costs, and settles at zero the calls that are not pending (or an hour
+   * overdue), except in the first minute after MongoDB has recovered. Closes the leases of dead instances, and any
+   * other lease at its end. Resolves to the number of ended holds, including leases (`applied`), and of captured calls
+   * (`decided`).
    */
   async function sweep(isPending: IsPending, isServing: IsServing = async () => true) {
     let applied = 0;
@@ -145,10 +150,10 @@ export function createSweep(
   return { sweep, endUndecided, releaseAll };
 }
 
-/** Accounts whose `holdsExpireAt` has passed or is absent, by the partial index. */
+/** Matches accounts whose `holdsExpireAt` has passed or is missing, by the partial index. */
 const mayBeOverdue = (now: Date) => ({ ...withOpenHolds, holdsExpireAt: { $not: { $gte: now } } });
 
-/** The server sends only the holds that are overdue. */
+/** The server returns only the overdue holds. */
 export const findOverdue = ({ collection }: Accounts, now: Date, limit?: number) =>
   collection.aggregate<OpenHold>(
     [
@@ -163,8 +168,8 @@ export const findOverdue = ({ collection }: Accounts, now: Date, limit?: number)
   );
 
 /**
- * Sets a `holdsExpireAt` that has passed to the earliest expiry of the holds that are open now, so that an account is
- * not read again at each sweep. The update computes it from the document, so a hold made meanwhile is not missed.
+ * Sets a `holdsExpireAt` that has passed to the earliest expiry of the currently open holds, so that an account is not
+ * read again at each sweep. The update computes it from the document, so that concurrent holds are not missed.
  */
 const updateEarliestExpiry = ({ collection }: Accounts, now: Date) =>
   collection.updateMany(

@@ -2,18 +2,18 @@ import { type DocumentOf, longRunning, openCollection, scatter } from "#platform
 import type { MoneyDeps } from "./deps.ts";
 import { type EntryKey, refundOf, timeIndex } from "./ledger.ts";
 
-/** The note of an API instance about the JSON calls whose answers it has to deliver. */
+/** The note of an API instance about the JSON calls whose responses it has to deliver. */
 const definition = {
   _id: { type: String, required: true },
   /** The number that its next call gets. */
   next: { type: Number, required: true },
-  /** The calls with lower numbers that their callers have not received whole. */
+  /** The calls with lower numbers whose callers have not received the complete response. */
   open: { type: [{ _id: String, account: String }], required: true },
   /** The time of the note by MongoDB's clock. */
   notedAt: { type: Date, required: true },
-  /** Calls with the number `next` or a higher one are decided after this, by MongoDB's clock or a worker's. */
+  /** Calls numbered `next` or higher are captured after this time, by MongoDB's clock or a worker's. */
   scanFrom: { type: Date, required: true },
-  /** From here on none of its calls can be decided any more. */
+  /** None of its calls can be captured after this time. */
   endsAt: { type: Date, required: true },
 } as const;
 type StoredInstance = DocumentOf<typeof definition, { open: readonly EntryKey[] }>;
@@ -28,19 +28,20 @@ export interface DeliveryNote {
 
 /** Several times the interval of the notes. */
 const silentMs = 20_000;
-/** The clocks of MongoDB, API instances and workers may be this far apart. */
+/** The clocks of MongoDB, API instances and workers may differ by this much. */
 const skewMs = 120_000;
-/** After MongoDB came back, workers insert what they could not insert meanwhile. */
+/** After MongoDB has recovered, workers insert what they could not insert before. */
 const recoveryMs = 60_000;
-/** A lost note only makes the instance's last one older, so that more is refunded. */
+/** If a note is lost, the instance's last one is older, and more is refunded. */
 const quick = { writeConcern: { w: 1, journal: false } } as const;
 
 /**
- * Refunds answers that died with their API instance. Owns the collection `apiInstances`.
+ * Refunds responses that were lost with their API instance. Owns the collection `apiInstances`.
  *
- * Each instance numbers its JSON calls whose answers are not stored, and notes at short intervals which of them are not
- * delivered yet. When it is dead, these calls and those with later numbers are refunded if they were charged. Its note is
- * older than its last deliveries, never younger: what may have been delivered, but is not known to have been, is refunded.
+ * Each instance numbers its JSON calls whose responses are not stored, and notes at short intervals which of them are
+ * not delivered yet. When it is dead, these calls and those with later numbers are refunded if they were charged. Its
+ * note may be older than its last deliveries but never newer, so that every response that is not known to have been
+ * delivered is refunded.
  */
 export function createUndelivered(
   deps: MoneyDeps & { refund: (account: string, requestId: string) => Promise<unknown> },
@@ -56,12 +57,12 @@ export function createUndelivered(
     await collection.updateOne({ _id: instance }, update, { upsert: true, ...quick });
   }
 
-  /** The instance has delivered all its answers, and takes no more calls. */
+  /** Call it when the instance has delivered all its responses and takes no more calls. */
   async function endDeliveries(instance: string): Promise<void> {
     await collection.deleteOne({ _id: instance });
   }
 
-  /** Calls with the number `next` or a higher one that were charged. */
+  /** Finds charged calls numbered `next` or higher. */
   const findLater = ({ _id, next, scanFrom }: StoredInstance): Promise<EntryKey[]> =>
     ledger.collection
       .find(
@@ -83,7 +84,8 @@ export function createUndelivered(
     const refunded = await ledger.readCommitted(refundKeys);
     const owed = undelivered.filter(({ _id }) => !refunded.has(refundOf(_id)));
     for (const { account, _id } of owed) await refund(account, _id);
-    // A worker that was stopped for a while may still decide a call, and one that waited for MongoDB insert a decision.
+    // A worker that was stopped for a while may still capture a call, and a worker that waited for MongoDB may still
+    // insert a capture.
     const isRecovered = clock.now() - (mongo.upSince() ?? Number.POSITIVE_INFINITY) > recoveryMs;
     if (!isRecovered) return owed.length;
     const isSame = { _id: dead._id, notedAt: dead.notedAt };
@@ -94,8 +96,8 @@ export function createUndelivered(
   }
 
   /**
-   * Refunds the undelivered answers of dead instances; `isAlive` is asked for those that have noted nothing for a while. Any
-   * number of processes may do it at once. Resolves with how many calls were refunded.
+   * Refunds the undelivered responses of dead instances. `isAlive` is asked about those that have noted nothing for a
+   * while. Safe in any number of concurrent processes. Resolves to the number of refunded calls.
    */
   async function refundUndelivered(isAlive: (instance: string) => Promise<boolean>): Promise<number> {
     const isSilent = { $expr: { $lt: ["$notedAt", { $subtract: ["$$NOW", silentMs] }] } };
@@ -108,7 +110,7 @@ export function createUndelivered(
         if (count > 0) log.warn({ instance, count }, "answers that died with an API instance were refunded");
         refunded += count;
       } catch (error) {
-        // The next run tries again. The other instances do not wait for that.
+        // The next run retries this instance. The other instances do not wait for it.
         log.error({ err: error, instance }, "answers that died with an API instance are not refunded yet");
       }
     }

@@ -1,14 +1,17 @@
-/** The largest Int64: about 9.2 billion USD. */
+/** The largest Int64, about 9.2 billion USD. */
 export const maxInt64 = 2n ** 63n - 1n;
 
-/** `25000000000n` -> `"25.00"`: exact, with two decimals at least and nine at most. */
+/** Formats `25000000000n` as `"25.00"`: exact, with at least two and at most nine decimals. */
 export function formatUsd(nanoUsd: bigint): string {
   const digits = String(nanoUsd < 0n ? -nanoUsd : nanoUsd).padStart(10, "0");
   const decimals = digits.slice(-9).replace(/0{1,7}$/, "");
   return `${nanoUsd < 0n ? "-" : ""}${digits.slice(0, -9)}.${decimals}`;
 }
 
-/** `"25"`, `"25.00"`, `"-0.000000001"` -> nano-USD. Undefined for what is no such number or does not fit in an Int64. */
+/**
+ * Parses `"25"`, `"25.00"` or `"-0.000000001"` to nano-USD. Returns undefined for other text or if it does not fit in
+ * an Int64.
+ */
 export function parseUsd(text: string): bigint | undefined {
   const [, sign, whole, decimals = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   if (whole === undefined) return undefined;
@@ -17,7 +20,7 @@ export function parseUsd(text: string): bigint | undefined {
   return sign === "-" ? -nanoUsd : nanoUsd;
 }
 
-/** BSON silently wraps a larger bigint around. */
+/** BSON silently wraps larger bigints. */
 export function assertAmount(nanoUsd: bigint, name: string): void {
   if (typeof nanoUsd !== "bigint") throw new TypeError(`${name} must be a bigint`);
   if (nanoUsd < 0n || nanoUsd > maxInt64) throw new RangeError(`${name} is out of range: ${nanoUsd}`);

@@ -8,18 +8,18 @@ import type { Uses } from "#platform/uses";
 
 export interface SentTransaction {
   readonly signature: string;
-  /** Base64, signed: it may be sent again as it is. */
+  /** Signed, in base64. It may be sent again unchanged. */
   readonly transaction: string;
-  /** After this height, at finalized commitment, it can no longer land. */
+  /** The transaction can no longer land above this height at finalized commitment. */
   readonly lastValidBlockHeight: bigint;
 }
 
 export type Execution =
-  /** Nothing was bought: the operator buys. */
+  /** Nothing was bought, because the operator buys. */
   | { readonly kind: "recorded" }
   /** Bought on chain. Amounts are base units. */
   | { readonly kind: "bought"; readonly signature: string; readonly spent: bigint; readonly received: bigint }
-  /** Sent, but its outcome is not final. */
+  /** Sent, but the outcome is not final. */
   | { readonly kind: "pending" };
 
 const states = ["open", "due", "done"] as const;
@@ -32,14 +32,14 @@ const definition = {
   nanoUsd: { type: BigInt, required: true },
   entries: { type: Number, required: true },
   createdAt: { type: Date, required: true },
-  /** How many chunks of an open batch were counted, and the one that is being claimed. */
+  /** The number of counted chunks of an open batch, and the chunk that is being claimed. */
   chunks: { type: Number, required: true },
   chunk: { type: { ids: [String], nanoUsd: BigInt }, _id: false },
-  /** The execution that a due batch is taken by, and when the next one may begin. */
+  /** The execution that has taken a due batch, and the time at which the next one may begin. */
   lease: { type: String },
   lookAt: { type: Date },
   sent: { type: { signature: String, transaction: String, lastValidBlockHeight: BigInt }, _id: false },
-  /** Only when it is done. */
+  /** Set once it is done. */
   executor: { type: String },
   signature: { type: String },
   spent: { type: BigInt },
@@ -68,7 +68,7 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
     return matchedCount === 1;
   }
 
-  /** The open batch of a token, which is created if there is none. */
+  /** Returns the open batch of a token, and creates it if there is none. */
   async function openOf(token: string): Promise<StoredBatch> {
     for (;;) {
       const found = await collection.findOne({ token, state: "open" });
@@ -84,17 +84,17 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
     }
   }
 
-  /** All open batches. The partial index needs a bound on the token. */
+  /** The partial index needs a bound on the token. */
   const open = (): Promise<Pick<StoredBatch, "token" | "nanoUsd" | "entries">[]> => {
     const projection = { token: 1, nanoUsd: 1, entries: 1 };
     return collection.find({ state: "open", token: { $gt: "" } }, { projection }).toArray();
   };
 
-  /** Records the entries of the next chunk. False: another process did so, or the batch is closed. */
+  /** Records the entries of the next chunk. Returns false if another process did so, or if the batch is closed. */
   const beginChunk = ({ _id, chunks }: StoredBatch, { ids, nanoUsd }: Claimable) =>
     change({ _id, state: "open", chunks, chunk: { $exists: false } }, { $set: { chunk: { ids, nanoUsd } } });
 
-  /** Counts the chunk, once its entries are claimed. False: another process did so. */
+  /** Counts the chunk once its entries are claimed. Returns false if another process did so. */
   const endChunk = ({ _id, chunks, chunk }: StoredBatch) =>
     change(
       { _id, state: "open", chunks, chunk: { $exists: true } },
@@ -104,7 +104,7 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
   const close = ({ _id, chunks }: StoredBatch) =>
     change({ _id, state: "open", chunks, chunk: { $exists: false } }, { $set: { state: "due", lookAt: after(0) } });
 
-  /** A due batch that no process executes now. */
+  /** Takes a due batch that no process is executing. */
   async function takeDue(): Promise<(StoredBatch & { readonly lease: string }) | undefined> {
     const id = randomBase62(16);
     const free = { state: "due" as const, lookAt: { $lte: after(0) } };
@@ -140,7 +140,10 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
     return collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection }).toArray();
   }
 
-  /** Bounded, should an executor fail for long. `done` follows from the collection's size, which MongoDB knows without counting. */
+  /**
+   * The counts are bounded in case an executor fails for long. `done` is derived from the collection's size, which
+   * MongoDB knows without counting.
+   */
   async function countByState() {
     const count = (filter: driver.Filter<StoredBatch>) => collection.countDocuments(filter, { limit: countLimit });
     const [open, due, all] = await Promise.all([

@@ -5,16 +5,17 @@ import type { Batches, Execution, ListedBatch, SentTransaction, StoredBatch } fr
 import type { BuybackConfig } from "./config.ts";
 
 /**
- * Executes buybacks. `shared/payments` stores the batches and decides which is due; an executor turns the USDC of a batch
- * into its token, and does not use the ledger.
+ * Executes buybacks. `shared/payments` stores the batches and determines which are due; an executor converts the USDC
+ * of a batch into its token, and does not use the ledger.
  */
 export interface BuybackExecutor {
   /** Stored in the batches that it executed. */
   readonly name: string;
   /**
-   * Called until the outcome is final, in any process. So a transaction is sent only after `recordSent` resolved, and
-   * `batch.sent` is looked up on chain before another transaction is made. If `recordSent` rejects, another process has
-   * taken over the batch, and nothing may be sent. After a rejection of `execute` the batch is tried again later.
+   * Called until the outcome is final, in any process. A transaction may therefore be sent only after `recordSent` has
+   * resolved, and `batch.sent` must be looked up on chain before another transaction is made. If `recordSent` rejects,
+   * another process has taken over the batch, and nothing may be sent. If `execute` rejects, the batch is retried
+   * later.
    */
   execute(
     batch: DueBatch,
@@ -23,7 +24,10 @@ export interface BuybackExecutor {
   ): Promise<Execution>;
 }
 
-/** Its id is unique, and the same in every call: 1 to 64 of A-Za-z0-9_. `sent` is the last transaction that was recorded. */
+/**
+ * The id is unique and the same in every call: 1 to 64 characters of A-Za-z0-9_. `sent` is the last recorded
+ * transaction.
+ */
 export type DueBatch = Pick<StoredBatch, "token" | "nanoUsd" | "sent"> & { readonly id: string };
 
 const chunkSize = 1_000;
@@ -32,7 +36,7 @@ const maxBatches = 20;
 
 export type Batch = ReturnType<typeof toBatch>;
 
-/** Its signature is that of the last transaction, even if that may not land. */
+/** The signature is that of the last transaction, even if that transaction may not land. */
 const toBatch = ({ _id: id, sent, signature = sent?.signature, ...batch }: ListedBatch) => ({
   ...batch,
   id,
@@ -43,19 +47,20 @@ export function createBuyback(deps: Uses<"log"> & { config: BuybackConfig; batch
   const { config, batches, money, log } = deps;
   const minNanoUsd = config.minimumNanoUsd > 1n ? config.minimumNanoUsd : 1n;
 
-  /** The mint that an account or a caller chose. Throws 400 if it is not eligible. */
+  /** Checks the mint that an account or a caller chose. Throws 400 if it is not eligible. */
   function assertEligible(chosen: string): void {
     if (!config.eligible.has(chosen)) throw invalidValue("buyback_token", "buyback_token is not an eligible mint.");
   }
 
   /**
-   * Adds a token's entries to its open batch, chunk by chunk: the batch records the entries' ids, then the entries record
-   * the batch, then the batch counts them. A token has one open batch, and the next chunk is read only after the one
-   * before was counted. So an entry is counted once, after a crash at any point and with any number of processes.
+   * Adds a token's entries to its open batch, chunk by chunk: the batch records the entries' ids, then the entries
+   * record the batch, then the batch counts them. A token has one open batch, and the next chunk is read only after the
+   * previous one was counted. An entry is therefore counted exactly once, even after a crash at any point and with any
+   * number of processes.
    */
   async function gatherToken(token: string) {
     let entries = 0;
-    // The next run takes the entries that are added meanwhile, or this one might not end.
+    // Entries added in the meantime are left to the next run, or this one might not end.
     let isMore = true;
     for (let chunks = 0; ; ) {
       const batch = await batches.openOf(token);
@@ -71,7 +76,7 @@ export function createBuyback(deps: Uses<"log"> & { config: BuybackConfig; batch
     }
   }
 
-  /** Resolves with how many entries were gathered, and how many batches reached the minimum. */
+  /** Resolves to the number of gathered entries, and of batches that reached the minimum. */
   async function gather() {
     const waiting = [...(await money.accrued()), ...(await batches.open())];
     const gathered = { entries: 0, due: 0 };
@@ -83,7 +88,7 @@ export function createBuyback(deps: Uses<"log"> & { config: BuybackConfig; batch
     return gathered;
   }
 
-  /** False: the batch is tried again later. A failure does not affect other batches. */
+  /** Returns false if the batch is to be retried later. A failure does not affect other batches. */
   async function executeOne(executor: BuybackExecutor, batch: StoredBatch, signal: AbortSignal): Promise<boolean> {
     const { _id: id, token, nanoUsd, sent } = batch;
     try {
@@ -107,7 +112,7 @@ export function createBuyback(deps: Uses<"log"> & { config: BuybackConfig; batch
     return counts;
   }
 
-  /** Sums what is in no batch or in an open one, by token. */
+  /** Sums, by token, the accruals that are in no batch or in an open one. */
   async function accrued(): Promise<Accrued[]> {
     const sums = new Map((await money.accrued()).map((each) => [each.token, each]));
     for (const { token, ...open } of await batches.open()) {

@@ -36,12 +36,12 @@ const initialized = 1;
 
 const pageSize = 1_000;
 const maxPages = 50;
-/** The clocks of validators differ from this machine's. */
+/** The clocks of validators may differ from this machine's. */
 const slackSeconds = 600;
 
 export type Chain = ReturnType<typeof createChain>;
 
-/** Reads from the network. Rejects while it does not answer. */
+/** Reads from the network. Rejects while the network does not respond. */
 export function createChain(rpc: Rpc, { network, asset, payTo }: SolanaConfig) {
   const bytesOf = async (account: Address) => {
     const { value } = await rpc.getAccountInfo(account, { encoding: "base64", commitment: "confirmed" }).send();
@@ -49,7 +49,7 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: SolanaConfig) {
   };
   const addressAt = (data: Buffer, at: number) => getAddressDecoder().decode(data.subarray(at, at + 32));
 
-  /** Why payments cannot arrive, for the operator. Undefined: they can. */
+  /** Returns, for the operator, the reason why payments cannot arrive, or undefined if they can. */
   async function configFault(): Promise<string | undefined> {
     const genesis = await rpc.getGenesisHash().send();
     if (!beganWith(network, genesis))
@@ -77,12 +77,12 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: SolanaConfig) {
     const { context, value } = await request.send();
     const [status] = value;
     if (!status && context.slot < seenSlot) throw new Error(`the RPC node is behind, at slot ${context.slot}`);
-    // A fork may still drop what is only processed.
+    // A fork may still drop a transaction that is only processed.
     if (!status || status.confirmationStatus === "processed") return undefined;
     return { signature, failed: status.err !== null, finalized: status.confirmationStatus === "finalized" };
   }
 
-  /** Anyone may write this memo: only the message that claimed the quote counts. */
+  /** Anyone may write this memo, so only the message that claimed the quote counts. */
   async function isMessage(signature: Signature, messageHash: string): Promise<boolean> {
     const config = { encoding: "base64", commitment: "confirmed", maxSupportedTransactionVersion: 0 } as const;
     const found = await rpc.getTransaction(signature, config).send();
@@ -90,7 +90,10 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: SolanaConfig) {
     return messageHashOf(decodeTransaction(found.transaction[0]).messageBytes) === messageHash;
   }
 
-  /** Searches what the payer signed, so that no one else can hide it among other transactions. Rejects after `maxPages`. */
+  /**
+   * Searches the transactions that the payer signed, so that nobody else can hide the payment among other transactions.
+   * Rejects after `maxPages`.
+   */
   async function byMemo({ _id: memo, messageHash, payer, createdAt }: ClaimedQuote, minContextSlot: bigint) {
     const since = BigInt(Math.floor(createdAt.getTime() / 1_000) - slackSeconds);
     let before: Signature | undefined;
@@ -109,8 +112,8 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: SolanaConfig) {
   }
 
   /**
-   * The payment that claimed the quote, if it is in a block: nothing was transferred if its transaction failed. Its absence
-   * counts only from a node that has seen this slot.
+   * Finds the payment that claimed the quote, if it is in a block. Nothing was transferred if its transaction failed.
+   * Its absence is conclusive only from a node that has seen this slot.
    */
   const find = (quote: ClaimedQuote, seenSlot = 0n) =>
     quote.signature === undefined ? byMemo(quote, seenSlot) : bySignature(quote.signature, seenSlot);
@@ -118,8 +121,8 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: SolanaConfig) {
   const height = (commitment: "processed" | "finalized") => rpc.getBlockHeight({ commitment }).send();
 
   /**
-   * A finalized slot at which the payment's blockhash had expired. Undefined: it has not. The height is read first: a
-   * transaction that is not found after it was passed can never land.
+   * Returns a finalized slot at which the payment's blockhash had expired, or undefined if it has not. The height is
+   * read first: a transaction that is not found after the height was passed can never land.
    */
   async function expiredSince({ blockhash, overAtHeight }: ClaimedQuote): Promise<bigint | undefined> {
     if (overAtHeight === undefined || (await height("finalized")) <= overAtHeight) return undefined;

@@ -8,14 +8,14 @@ import {
 import { parseUsd } from "#money";
 import { type Config, configError } from "#platform/config";
 
-/** The networks with a short name. CAIP-2: `solana:` and the first 32 characters of the genesis block's hash. */
+/** The networks with a short name. A CAIP-2 id is `solana:` and the first 32 characters of the genesis block's hash. */
 const named = {
   mainnet: { id: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", usdc: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" },
   devnet: { id: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1", usdc: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" },
   testnet: { id: "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z", usdc: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" },
 } as const;
 
-/** Finds a network by a short name or a CAIP-2 id. `usdc` is its mint of USDC, undefined for a private network. */
+/** Finds a network by a short name or a CAIP-2 id. `usdc` is its USDC mint, undefined for a private network. */
 export function networkOf(name: string) {
   const known = Object.entries(named).find(([short, { id }]) => name === short || name === id);
   return known ? known[1] : { id: name as `solana:${string}`, usdc: undefined };
@@ -27,7 +27,7 @@ export const isSignature = (text: string): boolean => /^[1-9A-HJ-NP-Za-km-z]{64,
 export const beganWith = (network: string, genesisHash: string): boolean =>
   network === `solana:${genesisHash.slice(0, 32)}`;
 
-/** The fee payer's and the payer's. */
+/** One for the fee payer and one for the payer. */
 const maxRequiredSignatures = 2;
 
 function wallet(text: string, name: string): Address {
@@ -35,7 +35,7 @@ function wallet(text: string, name: string): Address {
   return text;
 }
 
-/** `fetch` refuses an address with a password, and its error would show it. */
+/** `fetch` refuses an address with a password, and its error would reveal it. */
 export function withoutPassword(url: string, name: string): string {
   const { username, password } = new URL(url);
   if (username !== "" || password !== "") throw configError(`${name}: must be without a user and a password`);
@@ -44,7 +44,7 @@ export function withoutPassword(url: string, name: string): string {
 
 export type SolanaConfig = NonNullable<ReturnType<typeof solanaConfig>>;
 
-/** Undefined if payments are switched off. Workers that do not settle, but only read the chain, have no facilitator. */
+/** Returns undefined if payments are switched off. Workers only read the chain and need no facilitator. */
 export function solanaConfig(config: Config) {
   const { X402_PAY_TO, SOLANA_RPC_URL, X402_FEE_PAYER_KEY, X402_FACILITATOR_URL } = config;
   if (X402_PAY_TO === undefined) return undefined;
@@ -63,7 +63,7 @@ export function solanaConfig(config: Config) {
     feePayerKey: X402_FEE_PAYER_KEY,
     facilitatorUrl: X402_FACILITATOR_URL,
     facilitatorToken: config.X402_FACILITATOR_TOKEN,
-    /** The most that a payment may cost its fee payer. */
+    /** The maximum that a payment may cost its fee payer. */
     caps: {
       maxComputeUnits: config.X402_MAX_COMPUTE_UNITS,
       maxPriorityFeeMicroLamports: config.X402_MAX_PRIORITY_FEE,
@@ -88,21 +88,23 @@ export function buybackConfig(config: Config) {
   };
 }
 
-/** Base58 of 64 bytes, or the JSON array of them that Solana's own tool writes. Throws `ConfigError` naming the variable. */
+/**
+ * Parses base58 of 64 bytes, or the JSON array that Solana's own tool writes. Throws `ConfigError` naming the variable.
+ */
 export async function walletOf(key: string, variable: string): Promise<KeyPairSigner> {
   try {
     const bytes = key.trimStart().startsWith("[") ? JSON.parse(key) : getBase58Encoder().encode(key.trim());
     return await createKeyPairSignerFromBytes(Uint8Array.from(bytes as Iterable<number>));
   } catch {
-    // The cause may show the key.
+    // The cause may contain the key.
     const form = "a secret key of 64 bytes, in base58 or as the JSON of a key file";
     throw configError(`${variable}: is not ${form}`);
   }
 }
 
 /**
- * The wallet that settles payments here, or the facilitator that does. Needed by processes that quote. Throws `ConfigError`
- * naming the variable.
+ * Returns the wallet that settles payments here, or the facilitator that does so remotely. Needed by processes that
+ * quote. Throws `ConfigError` naming the variable.
  */
 export async function settlerOf({ payTo, feePayerKey, facilitatorUrl }: SolanaConfig) {
   if (facilitatorUrl !== undefined) return { facilitatorUrl };

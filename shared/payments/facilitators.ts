@@ -12,12 +12,12 @@ export type Outcome =
   | { readonly kind: "settled"; readonly signature: string }
   /** Nothing was sent, and nothing will be. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** Nothing was sent: the network did not answer, the fee cannot be paid, or the claim was lost. */
+  /** Nothing was sent: the network did not respond, the fee cannot be paid, or the claim was lost. */
   | { readonly kind: "unsent" }
-  /** Only the chain knows. The reason is for the log. */
+  /** Only the chain shows the outcome. The reason is for the log. */
   | { readonly kind: "unknown"; readonly reason: unknown };
 
-/** Settles payments that are verified and claimed. It is called once for each. */
+/** Settles payments that are verified and claimed. `settle` is called once for each. */
 export interface Facilitator {
   readonly feePayer: string;
   /** Calls `recordSignature` before it sends, if it knows the signature. Sends nothing unless that resolves to true. */
@@ -28,21 +28,24 @@ export interface Facilitator {
   ): Promise<Outcome>;
 }
 
-/** Errors of the x402 packages' signer begin with this when a simulation failed. Other errors mean that the network did not answer. */
+/**
+ * Prefix of the errors of the x402 packages' signer when a simulation failed. Other errors mean that the network did
+ * not respond.
+ */
 const simulationFailed = "Simulation failed";
 /** Failures that only the account of the fee payer can cause. */
 const unfunded = /"(AccountNotFound|InsufficientFundsForFee)"|InsufficientFundsForRent/;
 
 const signatureLamports = 5_000;
-/** The least balance that a non-empty account may have. */
+/** The minimum balance of a non-empty account. */
 const rentExemptLamports = 890_880;
 const warnBelowPayments = 1_000;
 
-/** Rejects if the fee payer cannot pay for one payment; warns if it can pay for few. */
+/** Rejects if the fee payer cannot pay for a single payment, and warns if it can pay for only a few. */
 async function checkFunds(rpc: Rpc, feePayer: Address, { caps }: SolanaConfig, log: Logger): Promise<void> {
   const { value } = await rpc.getBalance(feePayer, { commitment: "confirmed" }).send();
   const priorityLamports = Math.ceil((caps.maxComputeUnits * caps.maxPriorityFeeMicroLamports) / 1e6);
-  // A payment that fails on chain costs it, too.
+  // A payment that fails on chain also costs this fee.
   const maxFeeLamports = signatureLamports * caps.maxRequiredSignatures + priorityLamports;
   const payments = Math.floor((Number(value) - rentExemptLamports) / maxFeeLamports);
   const found = { feePayer, lamports: String(value), payments: Math.max(0, payments) };
@@ -51,8 +54,8 @@ async function checkFunds(rpc: Rpc, feePayer: Address, { caps }: SolanaConfig, l
 }
 
 /**
- * Settles in this process. The x402 packages' own facilitator does not report whether a transaction was sent, so it is not
- * used. Rejects while the fee payer has no SOL.
+ * Settles in this process. The x402 packages' own facilitator is not used, because it does not report whether a
+ * transaction was sent. Rejects while the fee payer has no SOL.
  */
 export async function ownFacilitator(
   solana: SolanaConfig,
@@ -64,7 +67,7 @@ export async function ownFacilitator(
   await checkFunds(rpc, feePayer.address, solana, log);
   const signer = toFacilitatorSvmSigner(feePayer, { [network]: rpc } as unknown as FacilitatorRpcConfig);
 
-  /** Undefined if the simulation succeeded. */
+  /** Returns undefined if the simulation succeeded. */
   async function simulationFault(transaction: string): Promise<Outcome | undefined> {
     try {
       await signer.simulateTransaction(transaction, network);
@@ -103,11 +106,14 @@ export async function ownFacilitator(
 
 const requestMs = 45_000;
 
-/** Reasons of a failed verification. This one is none: the transaction was sent, but its outcome is unknown. */
+/**
+ * Reasons of failed verifications have the same prefix as this one, which means that the transaction was sent with an
+ * unknown outcome.
+ */
 const sentReason = "invalid_exact_svm_transaction_failed";
 const isVerificationFault = (reason: string) => /^invalid_[a-z0-9_]{1,120}$/.test(reason) && reason !== sentReason;
 
-/** Settles elsewhere and pays the fees. It is trusted only when it reports that a payment was settled. */
+/** Settles remotely; the facilitator pays the fees. It is trusted only when it reports that a payment was settled. */
 export async function remoteFacilitator(
   { network, facilitatorToken }: SolanaConfig,
   url: string,
@@ -135,7 +141,7 @@ export async function remoteFacilitator(
   };
 }
 
-/** An answer of 4xx may give a reason; after any other error the outcome is unknown. */
+/** A 4xx response may give a reason; after any other error the outcome is unknown. */
 function refusal(error: unknown) {
   if (!(error instanceof SettleError) || error.statusCode >= 500) return undefined;
   const { errorReason, transaction } = error;

@@ -1,26 +1,26 @@
 /**
- * Calls that are paid one by one, by x402 (version 2, scheme `exact` on Solana, flow `upfront`), and the buyback of every
- * charge. Owns the collections `quotes` and `buybacks`. Sources: docs/api/inference.md; the specification of the scheme,
- * github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md; docs.solanapay.com/spec.
+ * Calls that are paid individually by x402 (version 2, scheme `exact` on Solana, flow `upfront`), and the buyback of
+ * every charge. Owns the collections `quotes` and `buybacks`. Sources: docs/api/inference.md; the specification of the
+ * scheme, github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md; docs.solanapay.com/spec.
  *
  * A quote is a document with its memo as id: open -> settling -> settled | unknown, and back to open where nothing was
- * paid; each change is a compare-and-set. A payment is verified here against its quote before it claims the quote, also
- * when a remote facilitator settles it: that one is trusted only when it reports that a payment was settled. A settled
- * payment is a credit to an account of its own, and the call is then an ordinary one on that account. A payment of unknown
- * outcome is decided from the chain alone, by the next request with the same payment or by `reconcile`. So a process may
- * die at any point: nothing is taken twice, and nothing that was taken is lost.
+ * paid; each change is a compare-and-set. A payment is verified here against its quote before it claims the quote, even
+ * when a remote facilitator settles it: the facilitator is trusted only when it reports that a payment was settled. A
+ * settled payment is a credit to its own account, and the call is then an ordinary one on that account. A payment with
+ * an unknown outcome is resolved from the chain alone, by the next request with the same payment or by `reconcile`. A
+ * process may therefore die at any point: nothing is taken twice, and nothing that was taken is lost.
  *
- * What calls do not use of a payment can be paid back to its payer; for 24 hours the same request may use it. An operator
- * who pays it back earlier freezes the account first, so that no call uses it meanwhile.
+ * The part of a payment that calls do not use can be paid back to its payer; for 24 hours the same request may use it.
+ * An operator who pays it back earlier freezes the account first, so that no call uses it at the same time.
  *
- * A top-up of an account is a transfer request of Solana Pay with a reference made for it. A job reads from the chain what was
- * paid with that reference, and credits it. Owns the collections `topups` and `topupPayments`.
+ * A top-up of an account is a transfer request of Solana Pay with a reference created for it. A job reads from the
+ * chain what was paid with that reference, and credits it. Owns the collections `topups` and `topupPayments`.
  *
  * Accruals are fields of ledger entries. `gather` adds them to batches by token, each exactly once; `execute` passes
  * batches over the minimum to an executor.
  *
- * Prices and balances are nano-USD, bigint; amounts on chain are units of USDC, 10^6 to 1 USD. Throws the service errors
- * that each function names, and 503 (`noCapacity`) while MongoDB or the network is unavailable.
+ * Prices and balances are nano-USD, bigint; amounts on chain are units of USDC, 10^6 to 1 USD. Throws the service
+ * errors that each function names, and 503 (`noCapacity`) while MongoDB or the network is unavailable.
  */
 import { encodePaymentRequiredHeader } from "@x402/core/http";
 import type { PaymentRequired } from "@x402/core/types";
@@ -63,7 +63,6 @@ export function createPayments(deps: Uses<"mongo" | "clock" | "log"> & { config:
     /** Undefined without `X402_PAY_TO`. */
     topups: solana && createTopUps({ solana, mongo, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),
-    /** Batches by state. */
     countBuybacks: batches.countByState,
     buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),
   };
@@ -80,17 +79,17 @@ function createTopUps(deps: Uses<"mongo" | "clock" | "log"> & { solana: SolanaCo
   };
 }
 
-/** A request that is to be paid for by itself. */
+/** A request that is paid individually. */
 export interface PaidRequest {
   readonly requestHash: string;
-  /** The most that the request can cost, by list price. Positive. */
+  /** The maximum cost of the request, by list price. Positive. */
   readonly priceNanoUsd: bigint;
   readonly resource: { readonly url: string; readonly description: string; readonly mimeType: string };
-  /** One that `buyback.assertEligible` accepts. */
+  /** Must be accepted by `buyback.assertEligible`. */
   readonly buybackToken?: string | undefined;
 }
 
-/** Keys are changed, accounts closed, and SOL runs out. */
+/** Repeated, because keys are changed, accounts closed, and SOL runs out. */
 const checkEveryMs = 600_000;
 /** A payment may be sent this long after signing. A blockhash lives about as long. */
 const maxTimeoutSeconds = 60;
@@ -112,7 +111,7 @@ function createX402(deps: Uses<"clock" | "log"> & { solana: SolanaConfig; quotes
     return facilitator;
   }
 
-  /** The facilitator, once payments are known to arrive. Throws 503 until then. */
+  /** Returns the facilitator once payments are known to arrive. Throws 503 until then. */
   function facilitator(): Promise<Facilitator> {
     if (checked && clock.now() < checked.until) return checked.facilitator;
     const checking = check().catch((cause: unknown) => {
@@ -124,9 +123,10 @@ function createX402(deps: Uses<"clock" | "log"> & { solana: SolanaConfig; quotes
   }
 
   /**
-   * Checks that payments can be taken: facilitator, network, asset, the payee's token account, and whether the fee payer
-   * has SOL. For processes that quote. Throws `ConfigError` for what only the operator can change; faults that may pass (a
-   * network that is unavailable) are checked again by the first request, and everything every ten minutes.
+   * Checks that payments can be taken: facilitator, network, asset, the payee's token account, and whether the fee
+   * payer has SOL. Needed by processes that quote. Throws `ConfigError` for faults that only the operator can fix;
+   * transient faults (such as an unavailable network) are checked again by the first request, and everything every ten
+   * minutes.
    */
   async function start(): Promise<void> {
     await facilitator().catch((error: Error) => {
@@ -135,7 +135,7 @@ function createX402(deps: Uses<"clock" | "log"> & { solana: SolanaConfig; quotes
     });
   }
 
-  /** The body and headers of a 402. `PAYMENT-REQUIRED` repeats the body for x402 clients. */
+  /** Returns the body and headers of a 402. `PAYMENT-REQUIRED` repeats the body for x402 clients. */
   async function quote(request: PaidRequest, error = "PAYMENT-SIGNATURE header is required") {
     const { requestHash, priceNanoUsd, resource, buybackToken } = request;
     if (priceNanoUsd <= 0n) throw new RangeError(`a quote of ${priceNanoUsd}`);

@@ -1,21 +1,24 @@
 import type { Clock } from "#platform/clock";
 import type { CallHold } from "../holds.ts";
 
-/** The hold of one call, given out of a lease. */
+/** The hold of one call, drawn from a lease. */
 export interface Leased {
   /** The id of the lease. */
   readonly lease: string;
   readonly heldNanoUsd: bigint;
-  /** The call is decided at this cost, at most what it held: the rest may be given out again. Counts once. */
+  /**
+   * Reports that the call was captured at this cost, which is at most its hold. The rest may be reused. Only the first
+   * call counts.
+   */
   end(costNanoUsd: bigint): void;
 }
 
-/** Tells the sweeper that this instance lives. Without a renewal for 30 s it counts as dead. */
+/** Shows the sweeper that this instance is alive. Without a renewal for 30 s it counts as dead. */
 export interface Registration {
   readonly instance: string;
   /**
-   * Since when there was no gap of more than 20 s between renewals, by the monotonic clock. Undefined when the last one is
-   * longer ago.
+   * The start of the period without a gap of more than 20 s between renewals, on the monotonic clock. Undefined when
+   * the last renewal is older than that.
    */
   since(): number | undefined;
   /** Rejects while Redis is unavailable. */
@@ -28,39 +31,41 @@ export interface Lease {
   unusedNanoUsd: bigint;
   /** The cost of its ended calls. */
   spentNanoUsd: bigint;
-  /** Functions that end them, by request id. */
+  /** Functions that end the calls, by request id. */
   readonly openCalls: Map<string, (costNanoUsd: bigint) => void>;
   lastUsedAt: number;
-  /** The sweeper closes it from then on in any case: no hold of its calls expires later. Unix milliseconds. */
+  /** Unix milliseconds after which the sweeper closes the lease in any case. No hold of its calls expires later. */
   callsEndAt: number;
-  /** When its document was known to hold it, by the monotonic clock. Undefined: it is not taken yet. */
+  /**
+   * The time, on the monotonic clock, at which its document was known to hold it. Undefined until the lease is taken.
+   */
   stoodAt: number | undefined;
 }
 
 /** The leases of one account. */
 export interface AccountLeases {
   readonly account: string;
-  /** Gives out. */
+  /** The lease from which holds are drawn. */
   current: Lease | undefined;
-  /** Give out nothing more: they wait for their last call. */
+  /** Leases from which no more holds are drawn. They wait for their last call. */
   readonly draining: Set<Lease>;
-  /** Calls that wait for a write. */
+  /** Number of calls that wait for a write. */
   waiting: number;
   readonly spending: Spending;
 }
 
-/** An account that cannot take all that is asked of it. */
+/** The state of an account that cannot take everything requested of it. */
 export interface AccountState {
   readonly frozen: boolean;
   readonly available: bigint;
   readonly held: bigint;
-  /** The leases of other instances. */
+  /** Number of leases of other instances. */
   readonly otherLeases: number;
 }
 
 /**
- * The call may be served soon: by what other instances return, or, if the balance does not even cover its minimum, by the end
- * of calls that hold more than they cost.
+ * Returns true if the call may be served soon: from amounts that other instances return or, if the balance does not
+ * even cover its minimum, when calls end that hold more than they cost.
  */
 export function isWorthWaiting(
   { frozen, available, held, otherLeases }: AccountState,
@@ -70,19 +75,19 @@ export function isWorthWaiting(
   return otherLeases > 0 || available < minNanoUsd;
 }
 
-/** Counts the leases of other instances that the account has. */
+/** Counts the account's leases of other instances. */
 export const countOthers = (instance: string) => {
   const isOther = { $regexMatch: { input: "$$this.k", regex: `^lease:(?!${instance}:)` } };
   return { $size: { $filter: { input: { $objectToArray: "$holds" }, cond: isOther } } };
 };
 
 const aheadShare = 8;
-/** From then on the sweeper asks whether the instance lives. */
+/** Afterwards the sweeper checks whether the instance is alive. */
 const sweptAfterMs = 15_000;
 
 /**
- * An instance that relies on its lease writes another expiry, whatever its clock says. The sweeper closes a lease only if
- * its expiry is the one that it read before it asked whether the instance lives.
+ * An instance that relies on its lease changes the expiry, regardless of its clock. The sweeper closes a lease only if
+ * its expiry is still the one that it read before it checked whether the instance is alive.
  */
 export function movedExpiry(id: string, now: number) {
   const path = `holds.${id}.expiresAt`;
@@ -90,8 +95,8 @@ export function movedExpiry(id: string, now: number) {
 }
 
 /**
- * The update that takes or grows a lease. Computed from the document: what is needed, or all that is available if that is
- * less; and what is taken ahead, at most an eighth of what is available, if the account is rich enough.
+ * The update that takes or grows a lease, computed from the document: the needed amount, or all that is available if
+ * that is less, plus an advance of at most an eighth of the available amount if the balance is large enough.
  */
 export function growth(
   id: string,
@@ -131,7 +136,7 @@ const windowMs = 5_000;
 
 export type Spending = ReturnType<typeof createSpending>;
 
-/** The spending of an account in five seconds: the larger sum of this window and the previous one. */
+/** Measures the spending of an account in five seconds: the larger sum of this window and the previous one. */
 export function createSpending(clock: Clock) {
   let windowAt = clock.now();
   let current = 0n;

@@ -25,29 +25,30 @@ const groupLimit = 500;
 const longestLeaseMs = 60_000;
 const idleMs = 2_000;
 const tickMs = 500;
-/** Waits for what other instances return, and for calls that end in the meantime. */
+/** Pauses in which other instances return unused amounts and calls end. */
 const pausesMs = [50, 100];
 const backoff = { firstMs: 100, maxMs: 5_000 };
-/** While MongoDB is unavailable leases are not closed. */
+/** Limits how long `settleIdle` waits, because leases are not closed while MongoDB is unavailable. */
 const settleMs = 1_000;
-/** A write without an answer may still arrive. */
+/** A write without a response may still take effect within this time. */
 const lateWriteMs = 10_000;
 
-/** Nothing is taken ahead of need unless this many calls are affordable. */
+/** No advance is taken unless this many calls are affordable. */
 const affordableCalls = 20n;
 
-/** An id names its instance for the sweeper. */
+/** The id contains the instance, for the sweeper. */
 const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
 
 /**
- * A lease is a hold that the calls of one account share: an instance takes it with one write and gives its calls their
- * holds out of it in memory. It takes what waiting calls need, and for a busy account twice what it spent in five seconds.
+ * A lease is a hold that the calls of one account share: an instance takes it with one write and draws its calls' holds
+ * from it in memory. It takes the amount that waiting calls need, and for a busy account also twice what it spent in
+ * five seconds.
  *
- * A lease gives out for a minute, or until it has had no call for two seconds; while it only waits for calls that run, it
- * returns what they do not need. Once its last call is decided it is closed
- * by the ledger entries that name it. Its id is used once: the first write wants it absent, every later one present. So
- * after a write without an answer nothing has to be guessed: the lease gives out nothing more, and closing it returns
- * whatever the document holds for it. What a process that died has taken is closed by the sweeper.
+ * Holds are drawn from a lease for a minute, or until it has had no call for two seconds. While it only waits for
+ * running calls, it returns what they do not need. Once its last call is captured, it is closed with the ledger entries
+ * that name it. Its id is used once: the first write requires it to be absent, every later one to be present. The
+ * outcome of a write without a response therefore does not matter: no more holds are drawn from the lease, and closing
+ * it returns whatever the document holds for it. The sweeper closes the leases of a process that died.
  */
 export function createLeases(
   deps: MoneyDeps & {
@@ -79,7 +80,10 @@ export function createLeases(
     return leases;
   }
 
-  /** The lease may give out without asking MongoDB: MongoDB is reachable, and the sweeper cannot have closed the lease. */
+  /**
+   * Returns true if holds may be drawn from the lease without asking MongoDB: MongoDB is reachable, and the sweeper
+   * cannot have closed the lease.
+   */
   function stands({ stoodAt }: Lease): boolean {
     const since = registration.since();
     return stoodAt !== undefined && since !== undefined && stoodAt >= since && mongo.upSince() !== undefined;
@@ -100,7 +104,9 @@ export function createLeases(
     return { lease: lease.id, heldNanoUsd, end };
   }
 
-  /** Serves what the lease has enough for, in order; with `partly`, also less than the most that a call can cost. */
+  /**
+   * Serves the calls that the lease covers, in order. With `partly`, holds may be smaller than the call's maximum cost.
+   */
   function giveInOrder(
     leases: AccountLeases,
     group: readonly CallHold[],
@@ -119,8 +125,8 @@ export function createLeases(
   }
 
   /**
-   * Takes what the group needs, or as much of it as the account has, if that serves at least one of its calls. False: it does
-   * not. Throws 503 if the outcome is unknown.
+   * Takes what the group needs, or as much of it as the account has, if that serves at least one of its calls. Returns
+   * false if it does not. Throws 503 if the outcome is unknown.
    */
   async function grow(leases: AccountLeases, group: readonly CallHold[], partly: boolean): Promise<boolean> {
     const now = clock.now();
@@ -169,14 +175,16 @@ export function createLeases(
       if (isFirst) leases.current = undefined;
       return false;
     }
-    // The lease may have begun to drain meanwhile: then this goes back with the rest of it.
+    // The lease may have begun to drain in the meantime. The amount is then returned with the rest of it.
     lease.unusedNanoUsd += document.holds[lease.id]?.granted ?? 0n;
     lease.callsEndAt = callsEndAt;
     lease.stoodAt = sentAt;
     return true;
   }
 
-  /** A lease that is gone was closed by the sweeper, who took this process for dead. One that is there stays. */
+  /**
+   * Checks that the lease still exists. A missing lease was closed by the sweeper, which considered this process dead.
+   */
   async function confirm(leases: AccountLeases, lease: Lease): Promise<void> {
     const sentAt = performance.now();
     const filter = { _id: leases.account, [`holds.${lease.id}`]: { $exists: true } };
@@ -216,11 +224,11 @@ export function createLeases(
   ): Promise<(Leased | Error)[]> {
     const { account } = leases;
     const waiting = () => group.filter((request) => !given.has(request));
-    // While MongoDB is unavailable nothing is sent: then nothing is unknown.
+    // Nothing is sent while MongoDB is unavailable, so that no outcome is unknown.
     if (mongo.upSince() === undefined) await mongo.ping().catch(unavailable);
     if (registration.since() === undefined) await registration.renew().catch(unavailable);
     if (leases.current && !stands(leases.current)) await confirm(leases, leases.current);
-    // An account that was refused costs a read for each group, and no write.
+    // An account that was refused before costs one read per group and no write.
     let state = refusedBefore.has(account) ? await read(leases) : undefined;
 
     async function serve(partly: boolean): Promise<void> {
@@ -260,7 +268,7 @@ export function createLeases(
     write: holdGroup,
   });
 
-  /** Returns what the lease does not need. If the write is lost, closing the lease returns it. */
+  /** Returns the amount that the lease does not need. If the write is lost, closing the lease returns it. */
   function giveBack(account: string, lease: Lease): void {
     const amount = lease.unusedNanoUsd;
     if (amount === 0n) return;
@@ -274,7 +282,9 @@ export function createLeases(
       );
   }
 
-  /** The current lease gives out nothing more. `mayArrive`: it may be taken later than now. */
+  /**
+   * Stops drawing holds from the current lease. `mayArrive` means that the write that takes it may still take effect.
+   */
   function drain(leases: AccountLeases, { mayArrive = false } = {}): void {
     const lease = leases.current;
     if (!lease) return;
@@ -311,10 +321,10 @@ export function createLeases(
   }
   const stopTicks = clock.every(tickMs, tick);
 
-  /** Asked by another instance. */
+  /** Handles a request of another instance. */
   function returnUnused(leases: AccountLeases, from: string): void {
     const { current, waiting, account } = leases;
-    // If two instances both wait, one gets what the other does not use.
+    // If two instances both wait, one receives what the other does not use.
     if (!current || (waiting > 0 && instance < from)) return;
     if (current.openCalls.size === 0 && waiting === 0) drain(leases);
     else giveBack(account, current);
@@ -325,8 +335,8 @@ export function createLeases(
   });
 
   /**
-   * Holds for a call that waits: the most that it can cost, or, if the account has less, that. Throws 402 only after other
-   * instances were asked to return what they do not use; 403 for an account that is found frozen; 503.
+   * Holds the maximum cost of a waiting call, or all that the account has if that is less. Throws 402 only after other
+   * instances were asked to return unused amounts, 403 if the account is frozen, and 503.
    */
   async function hold(request: CallHold): Promise<Leased> {
     assertAmount(request.maxNanoUsd, "maxNanoUsd");
@@ -344,7 +354,7 @@ export function createLeases(
     }
   }
 
-  /** Closes the leases that have no undecided call, also where the news of a decision did not come yet. */
+  /** Closes the leases without uncaptured calls, even if the news of a capture has not arrived yet. */
   async function closeIdle(account?: string): Promise<void> {
     const asked = [...(account === undefined ? byAccount.values() : [byAccount.get(account)])].filter(
       (leases) => leases !== undefined,
@@ -365,12 +375,15 @@ export function createLeases(
 
   return {
     hold,
-    /** For who looks at an account, or at all: closes the leases without calls here, and asks the other instances to. */
+    /**
+     * Makes balances current for a reader: closes the leases that have no calls here, and asks the other instances to
+     * do the same. Applies to one account or to all.
+     */
     async settleIdle(account?: string): Promise<void> {
       returnRequests.ask(account);
       await atMost(clock, settleMs, closeIdle(account));
     },
-    /** After the last call. Leases of calls without a decision are for the sweeper. */
+    /** Call it after the last call. The sweeper closes leases whose calls are not captured. */
     async stop(): Promise<void> {
       stopTicks();
       await closeIdle();

@@ -3,17 +3,17 @@ import type { Uses } from "#platform/uses";
 
 const channel = "leases:recall";
 
-/** How instances ask each other to return what their leases do not use. */
+/** Requests between instances to return what their leases do not use. */
 export interface ReturnRequests {
-  /** Without an account: for all of them. */
+  /** Asks for the leases of one account, or of all accounts. */
   ask(account?: string): void;
-  /** `from`: the instance that asks. */
+  /** `from` is the instance that asks. */
   onAsked(giveBack: (request: { readonly account?: string | undefined; readonly from: string }) => void): void;
 }
 
 /**
- * Nobody waits for an answer: what comes back is in MongoDB. A message has the instance that asks and, unless it asks for all
- * of them, the account. `subscriber`: a connection for this alone.
+ * No response is awaited, because returned amounts appear in MongoDB. A message contains the instance that asks and,
+ * unless it asks for all accounts, the account. `subscriber` is a connection used only for this.
  */
 export async function createReturnRequests(
   deps: Uses<"log"> & { readonly instance: string; readonly subscriber: RedisClient; readonly commands: RedisClient },

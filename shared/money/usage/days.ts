@@ -11,7 +11,7 @@ const states = {
   /** The day. */
   _id: { type: String, required: true },
   version: { type: Number, required: true },
-  /** The rows stand. */
+  /** Set once the rows are final. */
   closed: { type: Boolean },
   closedAt: { type: Date },
 } as const;
@@ -22,9 +22,10 @@ type State = DocumentOf<typeof states>;
 const hoursRemainMs = hourMs;
 
 /**
- * The collection `usageDays`: what each account used in a day, by key, model and endpoint. The rows of a day are made from those of
- * its hours when the next day is over, and stand from then on, also when their entries are in the archive. Until then its hours are
- * what is shown. A run claims a day by a higher version, and replaces no row of a higher one.
+ * The collection `usageDays`: what each account used in a day, by key, model and endpoint. The rows of a day are
+ * computed from those of its hours when the next day is over. They are final from then on, even when their entries are
+ * archived. Until then the hours are shown. A run claims a day with a higher version, and replaces no row of a higher
+ * version.
  */
 export function createUsageDays(deps: MoneyDeps) {
   const { mongo, clock } = deps;
@@ -56,7 +57,7 @@ export function createUsageDays(deps: MoneyDeps) {
 
   const rowsOfDay = (day: string) => ({ _id: { $gte: { day }, $lt: { day: daysLater(day, 1) } } }) as object;
 
-  /** Its rows stand from now on: they go into the sums of their keys' month. */
+  /** Makes the rows of a day final and adds them to the sums of their keys' month. */
   async function closeDay(day: string): Promise<void> {
     const opened = { $setOnInsert: { version: 0 } };
     await stateOf.updateOne({ _id: day }, opened, { upsert: true }).catch((error: unknown) => {
@@ -77,7 +78,10 @@ export function createUsageDays(deps: MoneyDeps) {
     if (last) await hours.removeBefore(firstHourOf(daysLater(last._id, 1)));
   }
 
-  /** Makes what changed in the last two hours, and what no run has made since. Any number of processes may do it at once. */
+  /**
+   * Sums the usage of the last two hours and everything that no run has summed since. Safe in any number of concurrent
+   * processes.
+   */
   async function sumUsage(signal?: AbortSignal): Promise<void> {
     const yesterday = daysLater(dayOf(clock.now()), -1);
     const closed = await lastClosed();
@@ -86,7 +90,7 @@ export function createUsageDays(deps: MoneyDeps) {
       const day = (await hours.nextHour(firstHourOf(from)))?.slice(0, 10);
       if (day === undefined || day >= yesterday) break;
       from = daysLater(day, 1);
-      // Also hours that are made: an entry may have been late.
+      // Hours that were already summed are checked again, because an entry may have been late.
       await hours.makeBetween(firstHourOf(day), firstHourOf(from), signal);
       if (signal?.aborted) return;
       await closeDay(day);

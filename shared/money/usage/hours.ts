@@ -10,25 +10,28 @@ const states = {
   /** The hour. */
   _id: { type: String, required: true },
   version: { type: Number, required: true },
-  /** The number of ledger entries that the rows are made from. Absent if a run has begun and not ended. */
+  /** The number of ledger entries that the rows are computed from. Missing if a run has begun and not ended. */
   entries: { type: Number },
-  /** Entries decided before this time are all in `settled` of the rows. */
+  /** Entries captured before this time are all included in `settled` of the rows. */
   settledUntil: { type: Date },
-  /** The hour ended a while ago, and so have all before. */
+  /** True if the hour ended a while ago, like all hours before it. */
   closed: { type: Boolean },
 } as const;
 type State = DocumentOf<typeof states>;
 
-/** An entry is in the ledger this long after the time that it bears; only after an outage it may take longer. */
+/** An entry is in the ledger within this long after its own time, except after an outage. */
 const insertedMs = 120_000;
 
-/** The entries that usage is made of: with the refunds, all that calls and uploads change of a balance. */
+/**
+ * The entries from which usage is computed. Together with the refunds, they are all balance changes from calls and
+ * uploads.
+ */
 const charges = ["usage", "storage"] as const;
 export const refunds = { kind: "refund" } as const;
-/** The sums of a key, without reading other rows. */
+/** Sums a key without reading other rows. */
 export const hourIndex = { account: 1, key: 1, hour: 1, settled: 1 } as const;
 
-/** Looks the usage up once, which makes the job a tenth faster than a path from the entry for each key. */
+/** Resolves the usage once, which makes the job a tenth faster than a path from the entry for each key. */
 const counted = (keys: readonly string[]) => ({
   $sum: { $let: { vars: { usage: "$request.usage" }, in: { $sum: keys.map((key) => `$$usage.${key}`) } } },
 });
@@ -50,12 +53,13 @@ const sameGroup = Object.fromEntries(
 );
 
 /**
- * The collection `usageHours`: what each account used in an hour, by key, model and endpoint, for the days that do not stand yet.
- * An entry, a refund too, counts in the hour in which it was decided.
+ * The collection `usageHours`: what each account used in an hour, by key, model and endpoint, for the days that are not
+ * final yet. An entry counts in the hour in which it was captured, including refunds.
  *
- * A run claims an hour by a higher version, and replaces no row of a higher one. The last run that claimed an hour records how many
- * entries the ledger had before; the ledger only grows, so with as many entries nothing is to be done. A run after one that
- * did not end writes every row, so that nothing which that one still writes counts; any other writes the rows that changed.
+ * A run claims an hour with a higher version, and replaces no row of a higher version. The last run that claimed an
+ * hour records how many entries the ledger had before; the ledger only grows, so if the number is unchanged there is
+ * nothing to do. A run that follows an unfinished run writes every row, so that nothing which that run still writes
+ * takes effect; any other run writes only changed rows.
  */
 export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
   const { collection } = openCollection<StoredUsageHour>(mongo, "usageHours", hourDefinition);
@@ -64,11 +68,11 @@ export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
   const startsAt = (hour: string) => new Date(startOfHour(hour));
   const endsAt = (hour: string) => new Date(startOfHour(hour) + hourMs);
   const inHour = (hour: string) => ({ createdAt: { $gte: startsAt(hour), $lt: endsAt(hour) } });
-  /** The rows of the hours from the first one until before the second one. */
+  /** Matches the rows of a range of hours; `until` is exclusive. */
   const rowsBetween = (from: string, until: string) =>
     ({ _id: { $gte: { hour: from }, $lt: { hour: until } } }) as object;
 
-  /** Refunds name no key and model, but their call. */
+  /** Refunds have no key and model of their own, so they are taken from the call. */
   const refunded = (hour: string, sums: object) => [
     { $match: { ...refunds, ...inHour(hour) } },
     { $set: { call: { $substrBytes: ["$_id", refundPrefix.length, -1] } } },
@@ -84,7 +88,7 @@ export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
     return Number(n);
   }
 
-  /** Makes the rows of an hour, unless they are made from as many entries. */
+  /** Computes the rows of an hour, unless they are based on the same number of entries. */
   const make = (hour: string): Promise<void> =>
     mongo.inSession(async (session) => {
       const now = clock.now();
@@ -105,7 +109,7 @@ export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
         { $unionWith: { coll: "ledger", pipeline: refunded(hour, sums) } },
         ...replaceRows("usageHours", { hour }, rows, { version, all, amounts: ["cost", "settled"] }),
       ];
-      // In the same session: it sees at least what was counted.
+      // The same session sees at least the entries that were counted.
       const options = { session, hint: timeIndex, allowDiskUse: true, readConcern: { level: "majority" } } as const;
       await ledger.collection.aggregate(pipeline, { ...options, ...longRunning, ...scatter("usage days") }).toArray();
       await collection.deleteMany({ ...rows, entries: 0 }, { ...longRunning, ...scatter("usage days") });
@@ -115,14 +119,14 @@ export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
   const lastClosed = (session?: ClientSession) =>
     stateOf.findOne({ closed: true }, { sort: { _id: -1 }, ...(session && { session }) });
 
-  /** The first hour from this one on that has entries. */
+  /** Returns the first hour that has entries, starting from this one. */
   async function nextHour(from: string): Promise<string | undefined> {
     const options = { hint: timeIndex, sort: { createdAt: 1, _id: 1 }, ...scatter("usage days") } as const;
     const first = await ledger.collection.findOne({ createdAt: { $gte: startsAt(from) } }, options);
     return first ? hourOf(first.createdAt) : undefined;
   }
 
-  /** Makes the hours of a time that has passed, in their order. */
+  /** Computes the hours of a past period, in order. */
   async function makeBetween(from: string, until: string, signal?: AbortSignal): Promise<void> {
     for (let hour = await nextHour(from); hour !== undefined && hour < until && !signal?.aborted; ) {
       await make(hour);
@@ -131,18 +135,18 @@ export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
     }
   }
 
-  /** Makes the last two hours, and those since the last run. */
+  /** Computes the last two hours, and those since the last run. */
   async function makeOpen(since: string, signal?: AbortSignal): Promise<void> {
     const current = hourOf(clock.now());
     const previous = hoursLater(current, -1);
     const closed = await lastClosed();
     const from = closed && closed._id >= since ? hoursLater(closed._id, 1) : since;
     await makeBetween(from, previous, signal);
-    // One after the other: what a later hour has settled is settled in all before.
+    // One after the other, so that entries settled in a later hour are settled in all earlier ones.
     for (const hour of [previous, current]) if (hour >= from && !signal?.aborted) await make(hour);
   }
 
-  /** The charges of keys, each from its own hour, until a time up to which all is settled. */
+  /** Sums the charges of keys, each from its own hour, until a time up to which everything is settled. */
   async function settledSince(account: string, from: ReadonlyMap<string, number>, session: ClientSession) {
     const since = new Date(Math.min(...from.values()));
     const closed = await lastClosed(session);
@@ -166,7 +170,7 @@ export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
     return { nanoUsd, until };
   }
 
-  /** Removes what was made before an hour. */
+  /** Removes the rows and states before an hour. */
   async function removeBefore(hour: string): Promise<void> {
     const options = { ...longRunning, ...scatter("usage days") };
     await collection.deleteMany({ _id: { $lt: { hour } } } as object, options);

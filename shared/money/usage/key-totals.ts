@@ -4,7 +4,7 @@ import type { Uses } from "#platform/uses";
 import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./dates.ts";
 import type { StoredUsageDay, StoredUsageHour } from "./rows.ts";
 
-/** The charges of a key, refunds subtracted: on this day, in this month, ever. Days and months are UTC. */
+/** The charges of a key minus refunds: today, this month, and in total. Days and months are in UTC. */
 export interface KeyUsage {
   readonly dayNanoUsd: bigint;
   readonly monthNanoUsd: bigint;
@@ -23,15 +23,15 @@ const definition = {
   account: { type: String, required: true },
   key: { type: String, required: true },
   month: { type: String, required: true },
-  /** The last day that is counted. */
+  /** The last counted day. */
   through: { type: String, required: true },
   cost: { type: BigInt, required: true },
 } as const;
 type StoredMonth = DocumentOf<typeof definition>;
 
 /**
- * The collection `keyMonths`: the sums of a key's days that stand, by month, each with its last day. With the days after that
- * one a total is a few dozen documents, however old the key is. A sum is replaced, never added to.
+ * The collection `keyMonths`: the sums of a key's final days by month, each with its last day. Together with the days
+ * after that one, a total takes a few dozen documents, however old the key is. A sum is replaced, never added to.
  */
 export function createKeyTotals(
   deps: Uses<"mongo" | "clock"> & { days: Collection<StoredUsageDay>; hours: Collection<StoredUsageHour> },
@@ -39,7 +39,7 @@ export function createKeyTotals(
   const { mongo, days, hours, clock } = deps;
   const { collection } = openCollection<StoredMonth>(mongo, "keyMonths", definition);
 
-  /** Sums the month again through this day, which stands as those before. */
+  /** Sums the month again through this day, which is final like those before. */
   async function addDay(day: string): Promise<void> {
     const month = monthOfDay(day);
     const through = { $gte: { day: `${month}-01` }, $lt: { day: daysLater(day, 1) } };
@@ -63,7 +63,7 @@ export function createKeyTotals(
   async function usageOfKey(account: string, key: string): Promise<KeyUsage> {
     const today = dayOf(clock.now());
     const months = await collection.find({ account, key }).toArray();
-    // Read after the months: what a month counts meanwhile is after its day as it was read.
+    // Read after the months. Anything that a month counts in the meantime is after its day as it was read.
     const counted = months.reduce((last, { through }) => (through > last ? through : last), "");
     const monthStart = `${monthOfDay(today)}-01`;
     const since = counted < monthStart ? counted : daysLater(monthStart, -1);
@@ -87,7 +87,10 @@ export function createKeyTotals(
     return usage;
   }
 
-  /** What the days that stand say of keys since a time, the start of a day, and when the first day begins that they lack of each. */
+  /**
+   * Sums the final days of keys since a time, which must be the start of a day. Also returns for each key the start of
+   * the first day that is not included.
+   */
   async function closedSince(account: string, keys: readonly string[], since: Date): Promise<ClosedUsage> {
     const key = { $in: [...keys] };
     const months = await collection.find({ account, key }).toArray();
@@ -97,7 +100,7 @@ export function createKeyTotals(
     const untilOf = (through: string) =>
       through === "" ? since.getTime() : Math.max(since.getTime(), startOf(daysLater(through, 1)));
     const first = monthOfDay(dayOf(since.getTime()));
-    // Whole months by their sums, the rest of the first one by its days.
+    // Complete months use their sums, the rest of the first month its days.
     const from = since.getTime() === startOf(`${first}-01`) ? "" : dayOf(since.getTime());
     const whole = months.filter(({ month }) => (from === "" ? month >= first : month > first));
     const rows =

@@ -4,13 +4,13 @@ import { keyIndex, refundPrefix } from "../ledger.ts";
 import type { UsageHours } from "./hours.ts";
 import type { KeyTotals } from "./key-totals.ts";
 
-/** The charges of keys, refunds subtracted, and their undecided calls that have their own holds. */
+/** The charges of keys minus refunds, and their uncaptured calls that have their own holds. */
 export interface KeyCharges {
   readonly spentNanoUsd: bigint;
   readonly open: readonly { readonly id: string; readonly nanoUsd: bigint }[];
 }
 
-/** Some of it, at a time of its day. */
+/** A part of the charges, at a time within its day. */
 interface Charge {
   readonly key: string | null | undefined;
   readonly at: Date;
@@ -18,14 +18,16 @@ interface Charge {
 }
 
 const refundIndex = { createdAt: 1, account: 1 } as const;
-/** Ends in the server as well, so that counts that are tried again do not pile up. */
+/** The query also ends on the server, so that retried counts do not pile up. */
 const maxTimeMS = 3_000;
 const refundedId = (refund: string) => refund.slice(refundPrefix.length);
 
 export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: UsageHours }) {
   const { mongo, accounts, ledger, totals, hours } = deps;
 
-  /** Refunds name no key, but their call. They count on their own day, as in the days that stand. */
+  /**
+   * Refunds have no key of their own, so it is taken from the call. They count on their own day, as in the final days.
+   */
   async function refundsSince(account: string, since: Date, session: ClientSession): Promise<Charge[]> {
     const filter = { account, kind: "refund", createdAt: { $gte: since } } as const;
     const projection = { amount: 1, createdAt: 1 } as const;
@@ -39,7 +41,7 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
     });
   }
 
-  /** The sums of each day. */
+  /** Sums the entries of each day. */
   async function entriesSince(account: string, keys: readonly string[], since: Date, session: ClientSession) {
     const day = { $dateTrunc: { date: "$createdAt", unit: "day" } };
     const cursor = ledger.collection.aggregate<{ _id: { key: string; day: Date }; amount: bigint }>(
@@ -52,7 +54,7 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
     return (await cursor.toArray()).map(({ _id, amount }): Charge => ({ key: _id.key, at: _id.day, nanoUsd: -amount }));
   }
 
-  /** Adds the closed days, the hours since then, and the ledger since the last run that made them. */
+  /** Adds the closed days, the hours since then, and the ledger entries since the last run that summed hours. */
   async function spentSince(account: string, keys: readonly string[], since: Date, session: ClientSession) {
     const closed = await totals.closedSince(account, keys, since);
     const settled = await hours.settledSince(account, closed.until, session);
@@ -64,7 +66,7 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
     return closed.nanoUsd + settled.nanoUsd + after;
   }
 
-  /** The costs of those that are decided. */
+  /** Returns the costs of the captured calls. */
   async function costsOf(account: string, ids: readonly string[]): Promise<Map<string, bigint>> {
     if (ids.length === 0) return new Map();
     const entries = await ledger.readCommitted(ids.map((_id) => ({ _id, account })));
@@ -74,7 +76,7 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
   return {
     costsOf,
 
-    /** Reads one moment: a decided call is in the sum and not open, any other the reverse. */
+    /** Reads one snapshot: a captured call is in the sum and not open, an uncaptured one is open and not in the sum. */
     chargesOfKeys: (account: string, keys: readonly string[], since: Date): Promise<KeyCharges> =>
       mongo.inSnapshot(async (session) => {
         const projection = { holds: 1 } as const;

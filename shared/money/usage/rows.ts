@@ -1,14 +1,14 @@
 import { Schema } from "mongoose";
 import type { DocumentOf } from "#platform/collection";
 
-/** Absent for calls whose hold alone was known. */
+/** Missing for calls of which only the hold was known. */
 const group = { key: { type: String }, model: { type: String }, endpoint: { type: String } } as const;
-/** The rows of an hour or a day have one for each combination of these. */
+/** An hour or a day has one row for each combination of these fields. */
 export const groupFields = ["account", "key", "model", "endpoint"] as const;
 const row = {
   account: { type: String, required: true },
   ...group,
-  /** The number of ledger entries that it is made from. */
+  /** The number of ledger entries that the row is computed from. */
   entries: { type: Number, required: true },
   calls: { type: Number, required: true },
   failed: { type: Number, required: true },
@@ -25,7 +25,7 @@ const row = {
 export const counts = ["entries", "calls", "failed", "input", "output", "cached", "units"] as const;
 
 export const dayDefinition = {
-  /** Day, account, key, model and endpoint: the rows of a day are a range. */
+  /** Day, account, key, model and endpoint, so that the rows of a day are a range. */
   _id: { type: Schema.Types.Mixed, required: true },
   /** `2026-11-23`, in UTC. */
   day: { type: String, required: true },
@@ -38,7 +38,7 @@ export const hourDefinition = {
   /** `2026-11-23T05`, in UTC. */
   hour: { type: String, required: true },
   ...row,
-  /** The part of the cost of entries from before the `settledUntil` of the hour's state. */
+  /** The part of the cost from entries before the `settledUntil` of the hour's state. */
   settled: { type: BigInt, required: true },
 } as const;
 
@@ -47,8 +47,8 @@ export type StoredUsageDay = DocumentOf<typeof dayDefinition>;
 export type StoredUsageHour = DocumentOf<typeof hourDefinition>;
 
 /**
- * Replaces the rows of a period, in MongoDB, by those that come in with a group as `_id`: all of them or those that changed, and
- * none of a higher version. A row without entries is to be removed.
+ * Replaces the rows of a period, in MongoDB, with the incoming ones, whose `_id` is their group. Replaces either all
+ * rows or those that changed, and none of a higher version. The caller removes rows without entries.
  */
 export function replaceRows(
   into: string,

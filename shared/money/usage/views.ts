@@ -6,12 +6,11 @@ export const usageGroups = ["day", "model", "key", "endpoint"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
 export interface UsageQuery {
-  /** Days, both included. */
+  /** Days, both inclusive. */
   readonly from: string;
   readonly to: string;
   readonly key?: string | undefined;
   readonly groupBy: readonly UsageGroup[];
-  /** The maximum number of rows. */
   readonly limit: number;
 }
 
@@ -28,10 +27,13 @@ export type UsageRow = { readonly [Group in UsageGroup]?: string | null } & {
 
 type Sums = Record<"calls" | "failed" | "input" | "output" | "cached" | "units", number> & { readonly cost: bigint };
 
-/** Seconds and minutes have 6 decimals; sums of them are not to show more. */
+/** Seconds and minutes have 6 decimals, so their sums are rounded to as many. */
 const rounded = (units: number) => Math.round(units * 1e6) / 1e6;
 
-/** Sums over the rows of days and hours, which are as many as an account has keys, models and endpoints, not calls. */
+/**
+ * Sums the rows of days and hours, whose number depends on an account's keys, models and endpoints rather than on its
+ * calls.
+ */
 export const createUsageViews =
   ({ days, lastClosed }: { days: Collection<StoredUsageDay>; lastClosed: () => Promise<string> }) =>
   async (account: string, { from, to, key, groupBy, limit }: UsageQuery): Promise<UsageRow[]> => {
