@@ -7,11 +7,11 @@ import type { TrafficCounter } from "#traffic";
 
 type Writes = Readonly<Record<(typeof groups)[number], ObserveWrite>>;
 
-/** A model as the value of a label: calls and stored entries may name one that this process's catalog does not have. */
+/** The model as a label value. Calls and stored entries may name a model that this process's catalog does not have. */
 export const modelLabel = (catalog: Catalog, model: string | null | undefined): string =>
   model != null && catalog.find(model) ? model : "other";
 
-/** What API and worker measure alike, where they write and charge. */
+/** Observers of writes and charges, for both the API and the workers. */
 export function createProcessObservers(metrics: Metrics, catalog: Catalog, traffic: Pick<TrafficCounter, "charged">) {
   const observeSize = metrics.histogram("inference_group_size");
   const observeWrite = metrics.histogram("inference_group_write_seconds");
@@ -46,7 +46,7 @@ export function createProcessObservers(metrics: Metrics, catalog: Catalog, traff
   return { writes, money };
 }
 
-/** How much of the limits of large content is in use. */
+/** Reports the usage of the limits on large content. */
 export function observeBudgets(metrics: Metrics, budgets: Readonly<Record<string, ByteBudget>>): void {
   const of = Object.entries(budgets);
   metrics.gauge("inference_memory_budget_used_bytes", () =>

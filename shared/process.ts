@@ -1,4 +1,4 @@
-/** What the API process and the worker processes have in common. */
+/** The dependencies that the API process and the worker processes have in common. */
 import { CatalogError, loadCatalog } from "#catalog";
 import { createFiles } from "#files";
 import { createIdempotencyStore } from "#idempotency";
@@ -49,7 +49,7 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
   }
 }
 
-/** Connects to MongoDB, whose schema must fit, and makes everything that both kinds of process build on it. */
+/** Connects to MongoDB, checks its schema, and creates everything that both kinds of process build on it. */
 export async function createServices({ config, clock, log, metrics }: ProcessDeps) {
   const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY, { localModels: config.LOCAL_MODELS });
   metrics.gauge("inference_catalog_info", () => [[{ hash: catalog.hash }, 1]]);
@@ -63,7 +63,7 @@ export async function createServices({ config, clock, log, metrics }: ProcessDep
   const idempotency = createIdempotencyStore({ mongo, money, files, clock });
   const responses = createStoredResponses({ mongo, files, clock, log });
   const background = createBackground({ log });
-  /** Work that is under way; without MongoDB it may never end. */
+  /** Waits for work in progress. During an outage of MongoDB it may never end. */
   const settled = () => Promise.all([background.settled(), money.settled(), files.settled()]);
   return {
     catalog,

@@ -1,7 +1,10 @@
-/** How many typos a name may have. Different short names are too close to each other. */
+/** The number of typos that a name may have. Short names get none, because different ones are too similar. */
 export const maxTypos = ({ length }: string): number => (length < 8 ? 0 : length < 16 ? 1 : 2);
 
-/** Letters to insert, remove or replace (the Levenshtein distance); more than `limit` is Infinity. */
+/**
+ * Returns the number of letters to insert, remove or replace (the Levenshtein distance), or Infinity if it is over
+ * `limit`.
+ */
 export function typosBetween(one: string, other: string, limit: number): number {
   if (one === other) return 0;
   if (Math.abs(one.length - other.length) > limit || limit === 0) return Number.POSITIVE_INFINITY;

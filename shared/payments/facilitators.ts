@@ -107,8 +107,8 @@ export async function ownFacilitator(
 const requestMs = 45_000;
 
 /**
- * Reasons of failed verifications have the same prefix as this one, which means that the transaction was sent with an
- * unknown outcome.
+ * The reason of a transaction that was sent with an unknown outcome. It looks like a failed verification but is not
+ * one.
  */
 const sentReason = "invalid_exact_svm_transaction_failed";
 const isVerificationFault = (reason: string) => /^invalid_[a-z0-9_]{1,120}$/.test(reason) && reason !== sentReason;

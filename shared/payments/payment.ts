@@ -32,7 +32,7 @@ const shape = z.looseObject({
 const malformed = () =>
   invalidValue(param, "PAYMENT-SIGNATURE is not a payment of x402 version 2 that can be decoded.");
 
-/** Leaves out the signatures, like the x402 packages, so that it is the same however the payment is signed. */
+/** Excludes the signatures, like the x402 packages, so that the hash does not depend on how the payment is signed. */
 export const messageHashOf = (messageBytes: ArrayLike<number>): string =>
   createHash("sha256").update(Uint8Array.from(messageBytes)).digest("base64");
 
@@ -40,7 +40,7 @@ export const decodeTransaction = (base64: string) => getTransactionDecoder().dec
 
 export type Payment = ReturnType<typeof decodePayment>;
 
-/** A `PAYMENT-SIGNATURE`: well-formed, but not verified. Throws 400 for what cannot be decoded. */
+/** Decodes a `PAYMENT-SIGNATURE` without verifying it. Throws 400 if it cannot be decoded. */
 export function decodePayment(header: string) {
   if (header.length > limitBytes || !/^[A-Za-z0-9+/]+={0,2}$/.test(header)) throw malformed();
   try {
@@ -52,13 +52,13 @@ export function decodePayment(header: string) {
     return {
       payload: payload as unknown as PaymentPayload,
       transaction,
-      /** The memo of the quote that it claims to pay. */
+      /** The memo of the quote that the payment claims to pay. */
       memo: payload.accepted.extra.memo,
       messageHash: messageHashOf(transaction.messageBytes),
       /** The transaction can land only while the network accepts this blockhash. */
       blockhash: String(message.lifetimeToken),
       feePayer,
-      /** The owner of the tokens; empty if there is no transfer. */
+      /** The owner of the tokens. Empty if there is no transfer. */
       payer: getTokenPayerFromTransaction(transaction),
     };
   } catch {
@@ -66,21 +66,22 @@ export function decodePayment(header: string) {
   }
 }
 
-/** For how long a settled payment pays for its request. */
+/** The time for which a settled payment pays for its request. */
 export const paymentLifetimeMs = dayMs;
 
 const notUsed = () => Promise.reject(new Error("a payment is only verified here"));
 
 /**
- * Why this transaction does not pay exactly what was quoted. Undefined: it does, once it is on chain. Does not read the
- * network. It is checked before the quote is claimed, also for a remote facilitator: a transaction found on chain later is
- * identified by the hash of its message alone, and the payer may have had a facilitator settle it for less.
+ * Returns the reason why this transaction does not pay exactly what was quoted, or undefined if it will once it is on
+ * chain. Does not read the network. Called before the quote is claimed, even for a remote facilitator: a transaction
+ * found on chain later is identified only by the hash of its message, and the payer may have had a facilitator settle
+ * it for less.
  */
 export async function verify(payment: Payment, requirements: PaymentRequirements, caps: SolanaConfig["caps"]) {
   const feePayer = String(requirements.extra["feePayer"]);
   if (payment.feePayer !== feePayer) return "fee_payer_mismatch";
-  // The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not. Accounts
-  // in lookup tables cannot be checked, so those are refused, too.
+  // The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not.
+  // Accounts in lookup tables cannot be checked, so they are also refused.
   const isolated = assertFeePayerIsolated(payment.transaction, feePayer);
   if (!(await isolated.then(() => true).catch(() => false))) return "fee_payer_not_isolated";
   const signer = {
@@ -94,7 +95,7 @@ export async function verify(payment: Payment, requirements: PaymentRequirements
   return result.isValid ? undefined : (result.invalidReason ?? "invalid_payment");
 }
 
-/** Why the payment does not pay for this request, by the quote that it names. */
+/** Returns the reason why the payment does not pay for this request, according to the quote that it names. */
 export function quoteFault(
   payment: Payment,
   quote: Quote | undefined,

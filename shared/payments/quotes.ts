@@ -18,9 +18,9 @@ const definition = {
   requirements: { type: Schema.Types.Mixed, required: true },
   buybackToken: { type: String },
   createdAt: { type: Date, required: true },
-  /** Only of an open quote. */
+  /** Set for an open quote. */
   expiresAt: { type: Date },
-  /** The id of the claim, in state `settling`. */
+  /** The id of the claim. Set in state `settling`. */
   claim: { type: String },
   /** The payment that claimed the quote. */
   messageHash: { type: String },
@@ -28,11 +28,14 @@ const definition = {
   payer: { type: String },
   /** Written before the transaction is sent. */
   signature: { type: String },
-  /** While the outcome is unknown: when to look it up next, and the block height after which the payment cannot land. */
+  /**
+   * Set while the outcome is unknown: the time of the next look-up, and the block height after which the payment cannot
+   * land.
+   */
   lookAt: { type: Date },
   overAtHeight: { type: BigInt },
   settledAt: { type: Date },
-  /** The rest was paid back, so the payment pays for nothing more. */
+  /** Set once the rest was paid back, after which the payment pays for nothing more. */
   paidBackAt: { type: Date },
 } as const;
 
@@ -49,7 +52,7 @@ const memoLength = 24;
 export const newMemo = () => randomBase62(memoLength);
 export const isQuoteMemo = (text: string): boolean => text.length === memoLength && /^[0-9A-Za-z]+$/.test(text);
 
-/** If a claim has not ended by then, the next process that looks it up decides it from the chain. */
+/** If a claim has not ended within this time, the next process that looks it up resolves it from the chain. */
 const claimMs = 60_000;
 
 /** The fields that are removed when a quote opens again. */
@@ -73,13 +76,14 @@ function unavailable(error: unknown): never {
 
 const stored = <T>(operation: Promise<T>): Promise<T> => operation.catch(unavailable);
 
-/** A price in units of USDC, rounded up. */
+/** Converts a price to units of USDC, rounded up. */
 export const unitsOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNanoUsd - 1n) / unitNanoUsd;
 
-/** The price of a quote. */
 export const amountNanoUsd = ({ requirements }: Quote): bigint => BigInt(requirements.amount) * unitNanoUsd;
 
-/** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable. */
+/**
+ * The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable.
+ */
 export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> & { quoteMs: number }) {
   const { model, collection } = openCollection<Quote>(mongo, "quotes", definition);
 
@@ -106,7 +110,7 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
       return new Map(found.map((quote) => [quote._id, quote]));
     },
 
-    /** Used: the payment has claimed another quote. */
+    /** Returns "used" if the payment has claimed another quote. */
     async claim(memo: string, id: string, { messageHash, blockhash, payer }: ClaimingPayment) {
       const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer, lookAt: after(claimMs) };
       try {
@@ -119,24 +123,24 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
       }
     },
 
-    /** False: the claim was taken over or has expired, so nothing may be sent. */
+    /** Returns false if the claim was taken over or has expired, in which case nothing may be sent. */
     recordSignature: (memo: string, claim: string, signature: string) =>
       change({ _id: memo, state: "settling", claim, lookAt: { $gt: after(0) } }, { $set: { signature } }),
 
-    /** The holder of the claim does not know the outcome. */
+    /** Called when the holder of the claim does not know the outcome. */
     markUnknown: (memo: string, claim: string) =>
       change(
         { _id: memo, state: "settling", claim },
         { $set: { state: "unknown", lookAt: after(0) }, $unset: { claim: "" } },
       ),
 
-    /** The holder of the claim knows that nothing was sent. */
+    /** Called when the holder of the claim knows that nothing was sent. */
     release: (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, opening()),
 
-    /** When the chain shows that the payment did not land and never will. */
+    /** Called when the chain shows that the payment did not land and never will. */
     reopen: ({ _id, state, messageHash }: ClaimedQuote) => change({ _id, state, messageHash }, opening()),
 
-    /** Also if it was settled by the same payment before, or was reopened meanwhile. */
+    /** Also succeeds if the same payment already settled the quote, or if it was reopened in the meantime. */
     markSettled: ({ _id, messageHash, blockhash, payer }: ClaimedQuote, signature: string) =>
       change(
         { _id, $or: [{ messageHash }, { state: "open" }] },
@@ -146,7 +150,7 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
         },
       ),
 
-    /** Sets the next look-up of a payment that no process works on. */
+    /** Sets the next look-up of a payment that no process is working on. */
     postpone: ({ _id, state, messageHash }: ClaimedQuote, ms: number, overAtHeight?: bigint) =>
       change(
         { _id, state, messageHash, lookAt: { $lte: after(0) } },

@@ -10,10 +10,9 @@ import type { Facilitator, Outcome } from "./facilitators.ts";
 import { decodePayment, type Payment, quoteFault, verify } from "./payment.ts";
 import { amountNanoUsd, type ClaimedQuote, isClaimed, type Quote, type Quotes, unitsOf } from "./quotes.ts";
 
-/** Headers of the response. */
 type Headers = Readonly<Record<string, string>>;
 
-/** The request is paid for: it is an ordinary call on the account, with `key` as its idempotency key. */
+/** The request is paid: it is an ordinary call on the account, with `key` as its idempotency key. */
 interface Settled {
   readonly kind: "settled";
   readonly account: string;
@@ -29,19 +28,19 @@ interface Refused {
   readonly headers: Headers;
 }
 
-/** Settled more than a day ago: pays only for work that began before, and is refused for anything else. */
+/** Settled more than a day ago: the payment pays only for work that began before, and is refused for anything else. */
 interface Expired extends Omit<Refused, "kind"> {
   readonly kind: "expired";
   readonly settled: Settled;
 }
 
-/** Verified, and not settled yet. */
+/** Verified, but not settled yet. */
 interface Open {
   readonly kind: "open";
   readonly payment: Payment;
   readonly quote: Quote;
   readonly requestHash: string;
-  /** Unix milliseconds: how long the request waits for the settlement. */
+  /** Unix milliseconds until which the request waits for the settlement. */
   readonly until: number;
 }
 
@@ -53,7 +52,7 @@ const slack = 32n;
 const retryDelayMs = 2_000;
 const batchSize = 100;
 
-/** Settles payments, and decides those of unknown outcome from the chain alone. Any number of processes may do so at once. */
+/** Settles payments, and resolves unknown outcomes from the chain alone. Safe in any number of concurrent processes. */
 export function createSettle(
   deps: Uses<"clock" | "log"> & {
     solana: SolanaConfig;
@@ -83,7 +82,9 @@ export function createSettle(
     headers: receipt({ success: false, errorReason: reason, transaction: "", payer }),
   });
 
-  /** The credit is written first: after a crash in between, the quote is looked up again, and the credit counts once. */
+  /**
+   * The credit is written first: after a crash in between, the quote is looked up again, and the credit counts once.
+   */
   async function credit(quote: ClaimedQuote, signature: string): Promise<Settled> {
     const { _id: memo, messageHash, buybackToken } = quote;
     const nanoUsd = amountNanoUsd(quote);
@@ -92,7 +93,7 @@ export function createSettle(
     return settled({ ...quote, signature });
   }
 
-  /** A transaction that is on chain already fails its simulation, so a refusal is checked against the chain. */
+  /** A transaction that is already on chain fails its simulation, so a refusal is checked against the chain. */
   async function confirmRefusal(quote: ClaimedQuote, outcome: Outcome): Promise<Outcome> {
     if (outcome.kind !== "refused") return outcome;
     try {
@@ -103,13 +104,13 @@ export function createSettle(
     }
   }
 
-  /** Returns undefined if another request has claimed the quote, or only the chain knows the outcome. */
+  /** Returns undefined if another request has claimed the quote, or if only the chain knows the outcome. */
   async function claimAndSettle(
     { payment, quote }: Open,
     priceNanoUsd: bigint,
   ): Promise<Settled | Refused | undefined> {
     if (unitsOf(priceNanoUsd) > BigInt(quote.requirements.amount)) return refused("price_changed", payment);
-    // Before the claim: only this facilitator could end it.
+    // Must precede the claim, because only this facilitator could end it.
     const settler = await facilitator();
     const { _id: memo, requirements } = quote;
     const claim = randomBase62(16);
@@ -136,7 +137,7 @@ export function createSettle(
     }
   }
 
-  /** Follows a payment until it is known whether it is settled, refused, or still to be settled. */
+  /** Follows a payment until it is known to be settled, refused, or still to be settled. */
   async function look(
     sent: Pick<Open, "payment" | "requestHash" | "until">,
   ): Promise<Settled | Refused | Expired | Open> {
@@ -156,9 +157,9 @@ export function createSettle(
   }
 
   /**
-   * Looks up the payment of a request, and waits while another process settles it. Takes nothing, so that a request with a
-   * settled payment needs neither a check nor a price. Throws 400 for a header that cannot be decoded, and 503 while the
-   * outcome is unknown: the same request with the same payment finds out.
+   * Looks up the payment of a request, and waits while another process settles it. Takes nothing, so that a request
+   * with a settled payment needs neither a check nor a price. Throws 400 for a header that cannot be decoded, and 503
+   * while the outcome is unknown, which repeating the request with the same payment will resolve.
    */
   async function find({ header, requestHash }: { readonly header: string; readonly requestHash: string }) {
     const payment = decodePayment(header);
@@ -168,8 +169,8 @@ export function createSettle(
   }
 
   /**
-   * Settles what `find` found open. Call it only for requests that would be admitted. Throws 503 if nothing could be settled
-   * and nothing was taken, and while the outcome is unknown.
+   * Settles a payment that `find` found open. Call it only for requests that would be admitted. Throws 503 if nothing
+   * could be settled and nothing was taken, and while the outcome is unknown.
    */
   async function settle(open: Open, priceNanoUsd: bigint): Promise<Settled | Refused | Expired> {
     for (let found: Awaited<ReturnType<typeof look>> = open; ; ) {
@@ -178,7 +179,7 @@ export function createSettle(
     }
   }
 
-  /** Also `unknown` while the chain is unavailable. */
+  /** Also returns `unknown` while the chain is unavailable. */
   async function resolve(quote: ClaimedQuote): Promise<"settled" | "reopened" | "unknown"> {
     try {
       const expired = await chain.expiredSince(quote);
@@ -199,13 +200,13 @@ export function createSettle(
       return "unknown";
     } catch (error) {
       log.warn({ err: error, memo: quote._id }, "the outcome of a payment is not known yet");
-      // It goes behind the others that are due: it may be the only one that fails.
+      // Moved behind the other due payments, because it may be the only one that fails.
       await quotes.postpone(quote, retryDelayMs).catch(() => undefined);
       return "unknown";
     }
   }
 
-  /** Resolves with how many payments were decided; `unknown` ones are looked up again later. */
+  /** Resolves to the numbers of resolved payments; `unknown` ones are looked up again later. */
   async function reconcile() {
     const counts = { settled: 0, reopened: 0, unknown: 0 };
     for (const quote of await quotes.due(batchSize)) counts[await resolve(quote)] += 1;

@@ -8,18 +8,21 @@ const memoPrograms = new Set<string>([
   "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo",
 ]);
 
-/** How far the transactions of a reference were read, newest first. */
+/** The position up to which the transactions of a reference were read, newest first. */
 export interface Progress {
   /** Everything up to this transaction was read. */
   readonly until?: string | undefined;
-  /** While several pages are read: the first one of the newest page, and the last one of the page that was read last. */
+  /**
+   * Set while several pages are read: the first transaction of the newest page, and the last one of the page that was
+   * read last.
+   */
   readonly newest?: string | undefined;
   readonly before?: string | undefined;
-  /** Of the newest transaction that was seen. */
+  /** The slot of the newest known transaction. */
   readonly slot?: bigint | undefined;
 }
 
-/** What a top-up is paid with, and to whom. */
+/** The token of a top-up's payment, and its recipient. */
 export type Expected = Readonly<Record<"reference" | "recipient" | "asset", string>>;
 
 interface TokenBalance {
@@ -30,9 +33,12 @@ interface TokenBalance {
 
 export type TopupChain = ReturnType<typeof createTopupChain>;
 
-/** Reads payments of top-ups from the network, finalized ones only. Rejects while it does not answer. */
+/** Reads payments of top-ups from the network, finalized ones only. Rejects while the network does not respond. */
 export function createTopupChain(rpc: Rpc) {
-  /** One page of the transactions that name the reference and did not fail. A node that is behind what was seen is an error. */
+  /**
+   * Reads one page of the successful transactions that name the reference. Rejects if the node is behind the known
+   * slot.
+   */
   async function nextPage({ reference }: Expected, progress: Progress, limit: number) {
     const { until, before, slot } = progress;
     const page = await rpc
@@ -55,8 +61,8 @@ export function createTopupChain(rpc: Rpc) {
   }
 
   /**
-   * Units of the token that the transaction added to the recipient's account. 0 also for one that pays a quote of x402: its
-   * verification asks for the quote's memo, so no payment is both.
+   * Returns the units of the token that the transaction added to the recipient's account. Returns 0 for a transaction
+   * that pays an x402 quote: its verification requires the quote's memo, so no payment counts as both.
    */
   async function unitsIn(signature: Signature, { reference, recipient, asset }: Expected): Promise<bigint> {
     const config = { encoding: "json", commitment: "finalized", maxSupportedTransactionVersion: 0 } as const;

@@ -5,10 +5,10 @@ import type { Uses } from "#platform/uses";
 import type { TopupChain } from "./topup-chain.ts";
 import type { StoredTopup, Topups } from "./topups.ts";
 
-/** Transactions that one poll reads: anyone may add some with a reference, for the network's fee. */
+/** Transactions read in one poll. Anyone may add some with a reference, for the network's fee. */
 const pageSize = 100;
 const pollsPerRun = 50;
-/** The network is probably unavailable: the next run asks again. */
+/** After this many failures the network is probably unavailable, and the next run retries. */
 const maxFailures = 3;
 /** We still poll for a top-up this long after its expiry. */
 const lateMs = 7 * dayMs;
@@ -16,7 +16,9 @@ const minIntervalMs = 4_000;
 /** The interval grows with the age: we poll for a top-up every two minutes once it is an hour old. */
 const intervalsOfAge = 30;
 
-/** Credits what arrived for top-ups. Any number of processes may do so at once, and die at any point. */
+/**
+ * Credits payments that arrived for top-ups. Any number of processes may run concurrently, and may die at any point.
+ */
 export function createTopupPoller(
   deps: Uses<"clock" | "log"> & { topups: Topups; chain: TopupChain; money: Pick<Money, "creditReceipt"> },
 ) {
@@ -26,8 +28,8 @@ export function createTopupPoller(
     Math.max(minIntervalMs, Math.floor((clock.now() - createdAt.getTime()) / intervalsOfAge));
 
   /**
-   * The claim makes the transaction this top-up's, then the ledger counts it once. A crash in between is repaired by the
-   * next poll, which begins at the same page.
+   * The claim assigns the transaction to this top-up, then the ledger counts it once. A crash in between is repaired by
+   * the next poll, which begins at the same page.
    */
   async function creditFrom(topup: StoredTopup, signature: Signature): Promise<boolean> {
     const units = await chain.unitsIn(signature, topup);
@@ -54,7 +56,7 @@ export function createTopupPoller(
     await topups.endPoll(topup, { progress: next, ...(!(isComplete && isLast) && { nextMs }) });
   }
 
-  /** Resolves with how many payments were credited, and how many polls failed. */
+  /** Resolves to the numbers of credited payments and failed polls. */
   return async function creditArrived(signal: AbortSignal) {
     const counts = { credited: 0, failed: 0 };
     for (let polls = 0; polls < pollsPerRun && counts.failed < maxFailures && !signal.aborted; polls++) {

@@ -12,25 +12,25 @@ import type { Progress } from "./topup-chain.ts";
 const definition = {
   _id: { type: String, required: true },
   account: { type: String, required: true },
-  /** A public key whose private part nobody has: it only finds the payment. */
+  /** A public key whose private key nobody has. Its only purpose is to find the payment. */
   reference: { type: String, required: true },
   recipient: { type: String, required: true },
   asset: { type: String, required: true },
   nanoUsd: { type: BigInt, required: true },
-  /** The amount that was credited. */
+  /** The credited amount. */
   received: { type: BigInt, required: true },
-  /** The first one that was credited. */
+  /** The first credited transaction. */
   transaction: { type: String },
   createdAt: { type: Date, required: true },
   expiresAt: { type: Date, required: true },
-  /** When to poll the chain next. Absent once polling has ended. */
+  /** The time at which to poll the chain next. Unset once polling has ended. */
   lookAt: { type: Date },
   progress: { type: { until: String, newest: String, before: String, slot: BigInt }, _id: false },
-  /** While nothing was paid. */
+  /** Set while nothing was paid. */
   removeAt: { type: Date },
 } as const;
 
-/** The id is a signature: the transaction counts for this top-up, and for no other. */
+/** The id is a signature, so that the transaction counts for this top-up and for no other. */
 const paymentDefinition = {
   _id: { type: String, required: true },
   topup: { type: String, required: true },
@@ -44,26 +44,26 @@ const minNanoUsd = 1_000_000_000n;
 const maxNanoUsd = 10_000n * minNanoUsd;
 const lifeMs = 3_600_000;
 const retentionMs = 30 * dayMs;
-/** We poll the chain for each top-up for a week. */
+/** Limited, because the chain is polled for a week for each top-up. */
 const maxUnpaidPerDay = 20;
 /** Longer than one poll takes. */
 const pollMs = 60_000;
 const label = "Inference service";
 
-/** A transfer request as in docs.solanapay.com/spec. */
+/** A transfer request as specified in docs.solanapay.com/spec. */
 interface TransferRequest {
   /** The wallet, not its token account. */
   readonly recipient: Address;
   /** Decimal, in whole tokens. */
   readonly amount: string;
   readonly splToken: Address;
-  /** The transaction names it among its accounts, so that it can be found. */
+  /** The transaction lists it among its accounts, so that it can be found. */
   readonly reference: Address;
   readonly label: string;
   readonly message: string;
 }
 
-/** Wallets that do not decode a form read a plus sign as one, so spaces are `%20`. */
+/** Wallets that do not decode forms read a plus sign literally, so spaces are `%20`. */
 function transferRequestUrl({ recipient, splToken, ...request }: TransferRequest): string {
   const { amount, reference, label, message } = request;
   const params = { amount, "spl-token": splToken, reference, label, message };
@@ -99,14 +99,13 @@ function toTopup(stored: StoredTopup, now: number) {
 
 export type Topups = ReturnType<typeof createTopups>;
 
-/** The collections `topups` and `topupPayments`. */
 export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> & { solana: SolanaConfig }) {
   const { model, collection } = openCollection<StoredTopup>(mongo, "topups", definition);
   const payments = openCollection<Payment>(mongo, "topupPayments", paymentDefinition);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
-  /** Throws 429 if more than so many of the last day are not paid. */
+  /** Throws 429 if more than `atMost` top-ups of the last day are unpaid. */
   async function assertUnpaid(account: string, atMost: number): Promise<void> {
     const unpaid = { account, createdAt: { $gt: after(-dayMs) }, received: 0n };
     if ((await collection.countDocuments(unpaid, { limit: atMost + 1 })) > atMost)
@@ -114,7 +113,7 @@ export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> &
   }
 
   return {
-    /** Throws 400 for an amount out of bounds, 429 for too many that were not paid. */
+    /** Throws 400 for an amount out of bounds, and 429 if too many top-ups are unpaid. */
     async open(account: string, nanoUsd: bigint): Promise<Topup> {
       if (nanoUsd < minNanoUsd || nanoUsd > maxNanoUsd || nanoUsd % unitNanoUsd !== 0n)
         throw invalidValue(
@@ -137,7 +136,7 @@ export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> &
         removeAt: after(retentionMs),
       };
       await model.create(stored);
-      // Count again with this one: of several that are opened at once, the last sees all of them.
+      // Counted again with this one: if several are opened concurrently, the last sees all of them.
       try {
         await assertUnpaid(account, maxUnpaidPerDay);
       } catch (error) {
@@ -161,14 +160,14 @@ export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> &
       return (await found.toArray()).map((each) => toTopup(each, clock.now()));
     },
 
-    /** Takes one that no other process polls for now: longest waiting first. */
+    /** Takes the longest waiting top-up that no other process is polling. */
     async takeDue(): Promise<StoredTopup | undefined> {
       const set = { $set: { lookAt: after(pollMs) } };
       const options = { sort: { lookAt: 1 }, returnDocument: "after" } as const;
       return (await collection.findOneAndUpdate({ lookAt: { $lte: after(0) } }, set, options)) ?? undefined;
     },
 
-    /** Ends a poll. Without `nextMs` it was the last. Changes nothing if another process has taken over. */
+    /** Ends a poll, which is the last one unless `nextMs` is set. Changes nothing if another process has taken over. */
     async endPoll({ _id, lookAt }: StoredTopup, { progress, nextMs }: { progress?: Progress; nextMs?: number }) {
       const set = { ...(progress && { progress }), ...(nextMs !== undefined && { lookAt: after(nextMs) }) };
       const unset = nextMs === undefined && { $unset: { lookAt: "" as const } };
@@ -187,7 +186,7 @@ export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> &
       }
     },
 
-    /** Shows what was credited. The sum only grows, so any number of processes may write it in any order. */
+    /** Updates the credited amount. The sum only grows, so any number of processes may write it in any order. */
     async showCredited({ _id: topup }: StoredTopup, transaction: string): Promise<void> {
       const sum = { $group: { _id: null, nanoUsd: { $sum: "$nanoUsd" } } };
       const [sums] = await payments.collection.aggregate<{ nanoUsd: bigint }>([{ $match: { topup } }, sum]).toArray();

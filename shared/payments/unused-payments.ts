@@ -30,7 +30,7 @@ const toUnusedPayment = (account: Account, quote: Quote | undefined) => {
     paidNanoUsd: quote ? amountNanoUsd(quote) : 0n,
     unusedNanoUsd: account.availableNanoUsd - (account.availableNanoUsd % unitNanoUsd),
     paidAt,
-    /** Until then the same request may still use it. */
+    /** The same request may still use the balance until this time. */
     usableUntil: new Date(paidAt.getTime() + paymentLifetimeMs),
   };
 };
@@ -38,12 +38,12 @@ const toUnusedPayment = (account: Account, quote: Quote | undefined) => {
 export function createUnusedPayments(deps: Uses<"clock" | "log"> & { quotes: Quotes; money: Money }) {
   const { quotes, money, clock, log } = deps;
 
-  /** Expired: its payer can no longer use it. */
+  /** An expired payment can no longer be used by its payer. */
   const openedBefore = (expiredOnly = false) => new Date(clock.now() - (expiredOnly ? expiredMs : 0) + 1);
 
   const total = ({ expiredOnly }: Query = {}) => money.sumUnused(openedBefore(expiredOnly));
 
-  /** In the order of their memos; `after` is the memo of the last one seen. */
+  /** Lists payments ordered by memo; `after` is the memo of the last one seen. */
   async function list({ limit, after, expiredOnly }: Page & Query): Promise<UnusedPayment[]> {
     const page = { limit, after: after === undefined ? undefined : paymentAccount(after) };
     const accounts = await money.unusedAccounts(openedBefore(expiredOnly), page);
@@ -58,14 +58,14 @@ export function createUnusedPayments(deps: Uses<"clock" | "log"> & { quotes: Quo
       throw invalidValue("amount_usd", "amount_usd must be positive, with at most six decimals.");
     if (!(await money.account(paymentAccount(memo)))) throw notFound("payment");
     const movement = await money.recordPayout(paymentAccount(memo), { nanoUsd, transaction, reason });
-    // Balances do not depend on this: it gives a repeated request a new quote.
+    // Balances do not depend on this. It gives a repeated request a new quote.
     await quotes.markPaidBack(memo);
     return movement;
   }
 
   /**
-   * Removes accounts of expired payments that have nothing to pay back. The quote is removed first: after a crash in
-   * between, the account is found again.
+   * Removes accounts of expired payments that have nothing to pay back. The quote is removed first, so that after a
+   * crash in between the account is found again.
    */
   async function removeSpent(): Promise<number> {
     let removed = 0;

@@ -2,19 +2,22 @@ import { isIP, isIPv4, isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
- * Which IP addresses and host names are public. Sources: the IANA special-purpose address registries, as `ipaddr.js` has
- * them, and the special-use domain names (RFC 6761, 6762, 8375, 9476).
+ * Classifies IP addresses and host names as public or not. Sources: the IANA special-purpose address registries, as
+ * included in `ipaddr.js`, and the special-use domain names (RFC 6761, 6762, 8375, 9476).
  */
 
 /** IANA assigns public IPv6 addresses from this range only. */
 const globalUnicastV6 = ipaddr.IPv6.parseCIDR("2000::/3");
-/** IPv4-mapped and NAT64 addresses: their last four bytes are the IPv4 address that is reached. */
+/** IPv4-mapped and NAT64 addresses, whose last four bytes are the effective IPv4 address. */
 const embeddedV4 = ["::ffff:0:0/96", "64:ff9b::/96"].map((range) => ipaddr.IPv6.parseCIDR(range));
 
 const localNames =
   /(^|\.)(localhost|local|localdomain|internal|intranet|lan|home|corp|private|home\.arpa|test|invalid)$/;
 
-/** False for private, loopback, link-local, shared, multicast, documentation and reserved addresses, and for text that is no address. */
+/**
+ * Returns false for private, loopback, link-local, shared, multicast, documentation and reserved addresses, and for
+ * text that is not an address.
+ */
 export function isPublicIp(ip: string): boolean {
   // An address with a zone belongs to one link. `ipaddr.js` would also accept short and octal notations.
   if (isIP(ip) === 0 || ip.includes("%")) return false;
@@ -26,8 +29,8 @@ export function isPublicIp(ip: string): boolean {
 }
 
 /**
- * Judges a literal address in any notation, or a name, which must have a dot and no local ending. Does not resolve the name:
- * whoever connects must check the resolved address too.
+ * Judges a literal address in any notation, or a name, which must have a dot and no local ending. Does not resolve the
+ * name, so the caller must also check the resolved address when connecting.
  */
 export function isPublicHost(host: string): boolean {
   const name = canonicalHost(host);
@@ -38,7 +41,10 @@ export function isPublicHost(host: string): boolean {
   return withoutDot.includes(".") && !localNames.test(withoutDot);
 }
 
-/** URL reads every notation of an address: `127.1`, `0x7f000001`, `2130706433`. It writes IPv6 in hexadecimal groups and brackets. */
+/**
+ * URL parses every notation of an address (`127.1`, `0x7f000001`, `2130706433`) and writes IPv6 in hexadecimal groups
+ * and brackets.
+ */
 function canonicalHost(host: string): string | undefined {
   const text = isIPv6(host) ? `[${host}]` : host;
   if (text === "" || /[/?#@\\\s]/.test(text)) return undefined;

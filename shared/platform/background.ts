@@ -2,7 +2,7 @@ import type { Logger } from "./logger.ts";
 
 export type Background = ReturnType<typeof createBackground>;
 
-/** Work that no caller waits for. At shutdown the process waits for it before it closes connections. */
+/** Tracks work that no caller waits for. At shutdown the process waits for it before it closes connections. */
 export function createBackground({ log }: { log: Logger }) {
   const running = new Set<Promise<void>>();
   return {
@@ -15,7 +15,7 @@ export function createBackground({ log }: { log: Logger }) {
       running.add(tracked);
       void tracked.then(() => running.delete(tracked));
     },
-    /** Resolves when no work is running, including work started meanwhile. Never rejects. */
+    /** Resolves when no work is running, including work started in the meantime. Never rejects. */
     async settled(): Promise<void> {
       while (running.size > 0) await Promise.all(running);
     },

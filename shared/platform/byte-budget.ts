@@ -2,8 +2,8 @@ export type ByteBudget = ReturnType<typeof createByteBudget>;
 export type ByteShare = ReturnType<ByteBudget["share"]>;
 
 /**
- * Limits the bytes of large content that a process holds at once, in memory or on disk. Content that does not fit is refused
- * and does not wait, because the caller's retry may reach another process.
+ * Limits the bytes of large content that a process holds at once, in memory or on disk. Content that does not fit is
+ * refused instead of queued, because the caller's retry may reach another process.
  *
  * An owner may hold at most as much as remains free: one greedy owner leaves half of the budget for others, two leave a
  * third. Content without an owner is limited by the budget alone.
@@ -16,11 +16,11 @@ export function createByteBudget(limitBytes: number) {
     get heldBytes(): number {
       return heldBytes;
     },
-    /** The part of the budget that one piece of work holds. `mostBytes`: all that its owner may hold. */
+    /** The share of the budget that one piece of work holds. `mostBytes` limits the total of its owner. */
     share(owner?: string, mostBytes = limitBytes) {
       let own = 0;
       let isClosed = false;
-      /** Sets the number of held bytes. False: they do not fit or the share is closed, and nothing changed. */
+      /** Sets the number of held bytes. Returns false and changes nothing if they do not fit or the share is closed. */
       function resize(bytes: number): boolean {
         const more = bytes - own;
         const owned = (owner === undefined ? 0 : (owners.get(owner) ?? 0)) + more;

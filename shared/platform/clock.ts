@@ -6,7 +6,7 @@ export interface Clock {
   now(): number;
   /** Calls `tick` every `ms` until the returned function is called. Never keeps the process alive. */
   every(ms: number, tick: () => void): () => void;
-  /** Calls `fire` once after `ms`, unless the returned function is called before. */
+  /** Calls `fire` once after `ms`, unless the returned function is called first. */
   after(ms: number, fire: () => void): () => void;
 }
 
@@ -29,7 +29,7 @@ export const atMost = (clock: Clock, ms: number, work: Promise<unknown>): Promis
     work.then(() => resolve(), reject).finally(cancel);
   });
 
-/** What the work resolves with, or undefined if it rejects or takes longer than `ms`. */
+/** Resolves to the result of the work, or to undefined if it rejects or takes longer than `ms`. */
 export const resultWithin = <T>(clock: Clock, ms: number, work: () => T | Promise<T>): Promise<T | undefined> =>
   new Promise((resolve) => {
     const cancel = clock.after(ms, () => resolve(undefined));

@@ -2,9 +2,9 @@ import { isIP } from "node:net";
 import { z } from "zod";
 
 /**
- * Every environment variable of the service except the keys and addresses of upstreams, which the catalog names. The table
- * in docs/configuration.md is generated from this list. Durations end in _MS, sizes in _BYTES. What is marked as secret may
- * come from a file (`secret-files.ts`) and is never shown.
+ * Every environment variable of the service except the keys and addresses of upstreams, which the catalog names. The
+ * table in docs/configuration.md is generated from this list. Durations end in _MS, sizes in _BYTES. Variables marked
+ * as secret may come from a file (`secret-files.ts`) and are never shown.
  */
 const count = (description: string, initial: number) =>
   z.coerce.number().int().positive().max(1e12).default(initial).describe(description);
@@ -15,7 +15,7 @@ const text = z.string().min(1);
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be an address on Solana");
 const usd = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/, "must be a decimal amount of USD");
 const address = z.url({ protocol: /^https?$/ });
-/** As the specification of OpenTelemetry writes lists of names and values. */
+/** Lists of names and values in the notation of OpenTelemetry's specification. */
 const pairs = z
   .string()
   .regex(/^\s*[\w.!#$&'*+^`|~-]+\s*=([^,%]|%[0-9A-Fa-f]{2})*(,\s*[\w.!#$&'*+^`|~-]+\s*=([^,%]|%[0-9A-Fa-f]{2})*)*$/, {
@@ -31,14 +31,14 @@ const samplers = [
   "parentbased_traceidratio",
 ] as const;
 const secret = { secret: true };
-/** An address, or a block of addresses in CIDR notation. A block of all addresses would trust every caller. */
+/** Accepts an address or a CIDR block. A block of all addresses would trust every caller. */
 const isNetwork = (entry: string): boolean => {
   const [at = "", bits, ...more] = entry.trim().split("/");
   const version = isIP(at);
   const isLength = bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
   return version !== 0 && isLength && more.length === 0;
 };
-/** `host:port,[2001:db8::1]:port` */
+/** Accepts `host:port,[2001:db8::1]:port`. */
 const hosts = z
   .string()
   .regex(
@@ -68,7 +68,7 @@ export const environment = z.object({
     65_535,
     0,
   ),
-  // Not a URL: it may name every member of a replica set.
+  // Not a URL, because it may name every member of a replica set.
   MONGODB_URI: z
     .string()
     .regex(/^mongodb(\+srv)?:\/\/[^\s/?#]+/, "must be a connection string")
@@ -345,7 +345,7 @@ export const configError = (...faults: readonly string[]): ConfigError =>
 
 const redisAddresses = ["REDIS_URL", "REDIS_SENTINELS", "REDIS_CLUSTER_NODES"] as const;
 
-/** There is one way to reach Redis. */
+/** Exactly one way to reach Redis must be configured. */
 function redisFaults(given: Readonly<Record<string, unknown>>): string[] {
   const named = redisAddresses.filter((name) => given[name] !== undefined);
   if (named.length === 1) return [];
@@ -356,7 +356,7 @@ function redisFaults(given: Readonly<Record<string, unknown>>): string[] {
   ];
 }
 
-/** A name or a token that two operators share would not say who did what. */
+/** If two operators shared a name or a token, the audit log could not tell them apart. */
 function operatorFaults({ ADMIN_TOKEN, ADMIN_TOKENS }: Config): string[] {
   const named = (ADMIN_TOKENS?.split(",") ?? []).map((each) => each.split(/:(.*)/s));
   const names = ["admin", ...named.map(([name]) => name)];

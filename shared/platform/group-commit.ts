@@ -2,41 +2,42 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
   readonly item: Item;
 }
 
-/** Learns of each write: how many items it had, and how long it took. */
+/** Receives the number of items and the duration of each write. */
 export type ObserveWrite = (items: number, seconds: number) => void;
 
-/** Waits for further items of this turn of the event loop: half the writes, measured with 200 callers. */
+/**
+ * Collects further items of this turn of the event loop, which halves the number of writes (measured with 200 callers).
+ */
 const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 interface Pending<Item, Result> {
   readonly waiting: Map<string, Waiting<Item, Result>>;
-  /** Writes in progress, or about to begin. */
+  /** Number of writes in progress or about to begin. */
   writers: number;
-  /** Of the latest write. */
+  /** Number of items in the latest write. */
   items: number;
 }
 
-/** For writes that need not see each other: how many are made, by how much there is to write. */
+/** Pacing of writes that need not see each other, according to the amount to write. */
 export interface Pacing {
-  /** So many items in one write are many. */
+  /** The number of items from which a write counts as large. */
   readonly many: number;
-  /** After a write of many items, the next one starts this much later at the earliest, and carries more. */
+  /** After a large write, the next one starts at least this much later and carries more. */
   readonly spacingMs: number;
-  /** While writes have few items, so many may be in progress at once, so that an item waits for its own write alone. */
+  /** While writes are small, this many may be in progress at once, so that an item waits only for its own write. */
   readonly writers: number;
 }
 
 /**
- * Groups the items that arrive for a key while a write for that key is in progress into its next write. Each key has at most
- * one write in progress, unless there is a `pacing`. Items are written in the order of arrival; items with equal ids that
- * wait together are one.
+ * Groups the items that arrive for a key while a write for that key is in progress into its next write. Each key has at
+ * most one write in progress, unless there is a `pacing`. Items are written in the order of arrival; waiting items with
+ * equal ids are merged.
  *
- * `write` returns one result for each item, an `Error` for one that failed. If it throws, the whole group fails.
+ * `write` returns one result for each item, or an `Error` for a failed item. If it throws, the whole group fails.
  */
 export function groupCommit<Item, Result>(options: {
-  /** The maximum number of items in one write. */
   readonly limit: number;
   readonly pacing?: Pacing;
   readonly observe?: ObserveWrite | undefined;

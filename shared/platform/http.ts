@@ -6,7 +6,7 @@ import type { Clock } from "./clock.ts";
 export interface HttpRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
-  /** Must have the `content-length` of a body in several buffers; otherwise it is sent in chunks. */
+  /** A body of several buffers needs a `content-length`; otherwise it is sent in chunks. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Buffer | readonly Buffer[];
   readonly signal: AbortSignal;
@@ -16,8 +16,8 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /**
-   * The bytes as they arrive, with backpressure. If the reader stops early (`return`), a short rest is dropped so that the
-   * connection can be reused; otherwise the connection is closed.
+   * The bytes as they arrive, with backpressure. If the reader stops early (`return`), a short remainder is dropped so
+   * that the connection can be reused; otherwise the connection is closed.
    */
   readonly body: AsyncIterableIterator<Buffer>;
 }
@@ -42,9 +42,9 @@ const maxDroppedBytes = 64 * 1024;
 const dropTimeoutMs = 1_000;
 
 /**
- * A pool of persistent HTTP/1.1 connections to one origin. It follows no redirects, retries nothing, and has no timeout except
- * for connecting: callers end requests by their signal. Built on undici's `dispatch`, which takes a quarter less CPU for a
- * stream than `request`, whose body is a Node stream.
+ * A pool of persistent HTTP/1.1 connections to one origin. It follows no redirects, retries nothing, and has no timeout
+ * except for connecting: callers end requests with their signal. Built on undici's `dispatch`, which takes a quarter
+ * less CPU for a stream than `request`, whose body is a Node stream.
  */
 export function createHttpClient(deps: { origin: string; connections: number; clock: Clock }) {
   const pool = new Pool(deps.origin, {
@@ -56,7 +56,10 @@ export function createHttpClient(deps: { origin: string; connections: number; cl
     allowH2: false,
   });
   return {
-    /** Resolves when the status and headers have arrived. Rejects with the signal's reason, `NotConnected`, or undici's error. */
+    /**
+     * Resolves when the status and headers have arrived. Rejects with the signal's reason, `NotConnected`, or undici's
+     * error.
+     */
     send: ({ signal, body, ...request }: HttpRequest): Promise<HttpAnswer> => {
       const sent = Array.isArray(body) ? Readable.from(body) : ((body ?? null) as string | Buffer | null);
       return dispatch(pool, { ...request, body: sent }, signal, deps.clock);
@@ -86,9 +89,9 @@ function createHandler(
 ): Dispatcher.DispatchHandler {
   let connection: Dispatcher.DispatchController | undefined;
   let body: ReturnType<typeof createResponseBody> | undefined;
-  // A request that still waits for a connection is rejected at once.
+  // A request that still waits for a connection is rejected immediately.
   const onAbort = () => (connection ? connection.abort(signal.reason as Error) : end());
-  // After an abort the reason is the signal's, whatever error the socket reports.
+  // After an abort the reason is the signal's, regardless of the error that the socket reports.
   const end = (error?: Error) => {
     signal.removeEventListener("abort", onAbort);
     const reason: unknown = signal.aborted ? signal.reason : error;

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const pool = { bytes: Buffer.alloc(0), at: 0 };
 
-/** Uniformly random base62. Random bytes are read in blocks, one system call for many ids. */
+/** Returns uniformly random base62. Random bytes are read in blocks, so that one system call serves many ids. */
 export function randomBase62(length: number): string {
   let out = "";
   while (out.length < length) {
@@ -17,9 +17,9 @@ export function randomBase62(length: number): string {
   return out;
 }
 
-/** `req_...`: identifies the job, the hold and the ledger entry of one call. Safe as a map key and as a job id. */
+/** `req_...` identifies the job, the hold and the ledger entry of one call. Safe as a map key and as a job id. */
 export const newRequestId = () => `req_${randomBase62(24)}`;
 export const newId = (prefix: "acct" | "key" | "api" | "wrk" | "aud") => `${prefix}_${randomBase62(20)}`;
-/** Uploads are checked for their account. Generated files are not, so their ids have 238 bits. */
+/** Access to uploads is checked by account. Access to generated files is not, so their ids have 238 bits. */
 export const newUploadId = () => `upl_${randomBase62(24)}`;
 export const newFileId = () => `file_${randomBase62(40)}`;

@@ -4,7 +4,7 @@ import { ConfigError } from "./config.ts";
 
 export class PortInUse extends ConfigError {}
 
-/** Binds the server to the port of this variable, and resolves with the port. Throws ConfigError if it cannot. */
+/** Binds the server to the port of this variable, and resolves to the port. Throws ConfigError if it cannot. */
 export async function listen(
   server: Server,
   { variable, port, host }: { variable: string; port: number; host: string },

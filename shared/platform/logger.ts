@@ -4,8 +4,8 @@ import { z } from "zod";
 export type Logger = PinoLogger;
 
 /**
- * The logged properties of an error. Others may contain what a caller sent: ioredis attaches the refused command to its
- * errors, MongoDB the refused documents, the AWS SDK the request.
+ * The logged properties of an error. Other properties may contain data sent by a caller: ioredis attaches the refused
+ * command to its errors, MongoDB the refused documents, the AWS SDK the request.
  */
 const loggedProperties = [
   "code",
@@ -43,7 +43,7 @@ function messageOf(error: Error): string {
   return withoutQuotations(issues.join(", "));
 }
 
-/** The stack frames, without the message above them. */
+/** Returns the stack frames, without the message above them. */
 function framesOf({ stack = "", message }: Error): string {
   const frames = stack
     .replace(message, () => "")
@@ -75,7 +75,7 @@ function serialize(error: Error, depth = 0): LoggedError {
   };
 }
 
-/** The logged form of an error or of its message. Never throws, because logging must not fail a call. */
+/** Returns the logged form of an error or of its message. Never throws, because logging must not fail a call. */
 function serializeAny(error: unknown, depth = 0): unknown {
   if (error === undefined || error === null) return error;
   try {
@@ -86,7 +86,7 @@ function serializeAny(error: unknown, depth = 0): unknown {
   }
 }
 
-/** JSON lines, which never contain a secret, key or prompt. */
+/** Writes JSON lines, which never contain a secret, key or prompt. */
 export const createLogger = (name: string, level: string, output: DestinationStream = pino.destination(1)): Logger =>
   pino(
     {
@@ -100,8 +100,8 @@ export const createLogger = (name: string, level: string, output: DestinationStr
   );
 
 /**
- * The log of a process, on standard output. Lines are buffered, because a system call for each costs a tenth of a call's CPU
- * time. The buffer is flushed every 200 ms and when the process exits.
+ * Creates the log of a process, on standard output. Lines are buffered, because a system call for each costs a tenth of
+ * a call's CPU time. The buffer is flushed every 200 ms and when the process exits.
  */
 export function createProcessLogger(name: string, level: string): Logger {
   const output = pino.destination({ dest: 1, sync: false, minLength: 8_192, periodicFlush: 200 });

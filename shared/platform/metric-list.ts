@@ -2,19 +2,19 @@ export type MetricType = "gauge" | "counter" | "histogram";
 
 interface Definition {
   readonly type: MetricType;
-  /** The processes that have it. */
+  /** The processes that export the metric. */
   readonly of: readonly ("api" | "worker")[];
   readonly labels: readonly string[];
   readonly help: string;
-  /** Of a histogram: upper bounds. */
+  /** The upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[];
 }
 
 const both = ["api", "worker"] as const;
 
 /**
- * Every metric of the service; the table in docs/operations/metrics.md is made from this list. The values of a label come from
- * a fixed list or from the catalog, never from a caller.
+ * Every metric of the service. The table in docs/operations/metrics.md is generated from this list. The values of a
+ * label come from a fixed list or from the catalog, never from a caller.
  */
 export const metricList = {
   inference_calls_total: {

@@ -4,7 +4,7 @@ import { listen, PortInUse } from "./listen.ts";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** The answer to a probe: 200 if `ok`, else 503. */
+/** The response to a probe: 200 if `ok`, otherwise 503. */
 export interface Health {
   readonly ok: boolean;
   readonly body: Readonly<Record<string, unknown>>;
@@ -17,8 +17,8 @@ type Probes = Readonly<Record<`/${string}`, () => Health | Promise<Health>>>;
 const json = "application/json; charset=utf-8";
 
 /**
- * Serves `/metrics` and the probes on an address of their own, which callers of the API cannot reach. Throws ConfigError if the
- * port cannot be had, so start it before the process takes any work.
+ * Serves `/metrics` and the probes on a separate address, which callers of the API cannot reach. Throws ConfigError if
+ * the port is unavailable, so start it before the process takes any work.
  */
 export async function serveMetrics(deps: {
   config: Pick<Config, "METRICS_HOST" | "METRICS_PORT">;
@@ -52,7 +52,7 @@ export async function serveMetrics(deps: {
   const host = config.METRICS_HOST;
   const listenOn = (port: number) => listen(server, { variable: "METRICS_PORT", port, host });
   const port = await listenOn(config.METRICS_PORT ?? defaultPort).catch((error: unknown) => {
-    // An API and a worker on one machine start without settings; a port that was asked for is another matter.
+    // An API and a worker can start on one machine without settings, but an explicitly configured port must be free.
     if (config.METRICS_PORT !== undefined || !(error instanceof PortInUse)) throw error;
     return listenOn(0);
   });

@@ -10,19 +10,19 @@ type NameOf<Type extends MetricType> = {
   [Name in MetricName]: (typeof metricList)[Name]["type"] extends Type ? Name : never;
 }[MetricName];
 type Labels<Name extends MetricName> = Readonly<Record<(typeof metricList)[Name]["labels"][number], string>>;
-/** One value for each combination of labels; undefined: the metric is absent. */
+/** One value for each combination of labels. The metric is not exported while this is undefined. */
 type Samples<Name extends MetricName> = readonly (readonly [labels: Labels<Name>, value: number])[] | undefined;
 
 const gatherMs = 2_000;
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** The metrics of one process. Values are gathered when they are read. */
+/** The metrics of one process. Values are read when they are scraped. */
 export function createMetrics(process: "api" | "worker", clock: Clock) {
   const registry = new Registry();
   let reading: Promise<string> | undefined;
 
-  /** A gauge whose value is read at each scrape. It is absent while `read` fails or takes too long. */
+  /** A gauge whose value is read at each scrape. It is not exported while `read` fails or takes too long. */
   function gauge<Name extends NameOf<"gauge">>(name: Name, read: () => Samples<Name> | Promise<Samples<Name>>): void {
     const { labels } = metricList[name];
     const values: Gauge<string> = new Gauge({
@@ -30,7 +30,7 @@ export function createMetrics(process: "api" | "worker", clock: Clock) {
       async collect() {
         const samples = await resultWithin(clock, gatherMs, read);
         values.reset();
-        // Without labels a reset sets 0.
+        // A reset sets a metric without labels to 0.
         if (labels.length === 0) values.remove();
         for (const [of, value] of samples ?? []) values.set(of, value);
       },
@@ -42,13 +42,13 @@ export function createMetrics(process: "api" | "worker", clock: Clock) {
     return { name, help, labelNames: [...labels] as string[], registers: [registry] };
   };
 
-  /** Returns how to count one, or so many. */
+  /** Returns a function that increments the counter, by 1 or by the given count. */
   function counter<Name extends NameOf<"counter">>(name: Name): (labels: Labels<Name>, count?: number) => void {
     const counted = new Counter(options(name));
     return (labels, count) => counted.inc(labels, count);
   }
 
-  /** Returns how to observe one. */
+  /** Returns a function that observes one value. */
   function histogram<Name extends NameOf<"histogram">>(name: Name): (labels: Labels<Name>, value: number) => void {
     const observed = new Histogram({ ...options(name), buckets: [...metricList[name].buckets] });
     return (labels, value) => observed.observe(labels, value);
@@ -59,17 +59,17 @@ export function createMetrics(process: "api" | "worker", clock: Clock) {
 
   return {
     process,
-    /** Of the service. */
+    /** The version of the service. */
     version: version.version,
     gauge,
     counter,
     histogram,
     /**
-     * Adds what Node knows of itself, under the names that dashboards for Node expect (`process_...`, `nodejs_...`). Once in a
-     * process: it measures for as long as the process lives.
+     * Adds Node's own metrics under the names that dashboards for Node expect (`process_...`, `nodejs_...`). Call it
+     * once per process, because it measures for the lifetime of the process.
      */
     addRuntime: (): void => collectDefaultMetrics({ register: registry, eventLoopUtilizationTimeout: 1_000 }),
-    /** In Prometheus' text format. Scrapes that come together share one reading. */
+    /** Returns Prometheus' text format. Concurrent scrapes share one reading. */
     text(): Promise<string> {
       reading ??= registry.metrics().finally(() => {
         reading = undefined;

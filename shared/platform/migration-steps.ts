@@ -16,12 +16,12 @@ const indexNotFound = 27;
 const hasCode = (error: unknown, ...codes: readonly number[]) =>
   error instanceof driver.MongoServerError && codes.includes(Number(error.code));
 
-/** A build of an index on a large collection takes hours. */
+/** Building an index on a large collection takes hours. */
 const building = { maxTimeMS: dayMs } as const;
 
 /**
- * Creates collections, and indexes that do not exist. MongoDB goes on reading and writing while it builds them. The next run
- * joins a build that is under way, or begins again.
+ * Creates missing collections and indexes. MongoDB continues to read and write while it builds them. The next run joins
+ * a build in progress, or begins again.
  */
 export const createCollections = (
   what: string,
@@ -55,7 +55,7 @@ async function createIndexes(db: driver.Db, collection: string, indexes: readonl
   }
 }
 
-/** For indexes that neither this version nor the previous one uses. */
+/** Drops indexes that neither this version nor the previous one uses. */
 export const dropIndexes = (what: string, collection: string, names: readonly string[]): Migration => ({
   what,
   async run({ db }) {
@@ -72,9 +72,8 @@ export const dropIndexes = (what: string, collection: string, names: readonly st
 const pageSize = 2_000;
 
 /**
- * Changes documents by ranges of their ids, and stores how far it came. `filter` must match only documents that are to be
- * changed, and none that was changed, so that a range may be changed twice. Documents that are inserted meanwhile have the new
- * shape already.
+ * Changes documents by ranges of their ids, and stores its progress. `filter` must match only documents that still need
+ * the change, so that a range may be processed twice. Documents inserted in the meantime already have the new shape.
  */
 export const backfill = (
   what: string,

@@ -1,10 +1,11 @@
 /**
- * Migrations: what MongoDB needs before a process may start. Each module declares its own (`shared/<module>/migrations.ts`); a
- * module's schema has the number of its last migration. Applied ones are in the collection `migrations`, with the cursor of one
- * that is under way.
+ * Migrations bring MongoDB into the state that a process needs to start. Each module declares its own
+ * (`shared/<module>/migrations.ts`); a module's schema has the number of its last migration. Applied ones are in the
+ * collection `migrations`, with the cursor of one that is in progress.
  *
- * Every migration is safe to stop and to repeat, and safe while the previous version runs. One process runs them, under a
- * lock with an expiry; one that lost its lock without noticing does no harm, because steps are idempotent.
+ * Every migration can be stopped and repeated, and is safe while the previous version runs. One process runs them,
+ * under a lock with an expiry; a process that lost its lock without noticing does no harm, because steps are
+ * idempotent.
  */
 import type { mongo as driver } from "mongoose";
 import { type Clock, sleep } from "./clock.ts";
@@ -14,9 +15,9 @@ import { isDuplicate, type Mongo } from "./mongo.ts";
 
 export interface Step {
   readonly db: driver.Db;
-  /** Where the run before stopped. */
+  /** The position at which the previous run stopped. */
   readonly cursor: string | undefined;
-  /** To be called after each part: stores the cursor. Throws when the run is to stop. */
+  /** Must be called after each part to store the cursor. Throws when the run is to stop. */
   readonly save: (cursor: string, changed: number) => Promise<void>;
 }
 
@@ -26,8 +27,8 @@ export interface Migration {
   /** Idempotent. */
   readonly run: (step: Step) => Promise<void>;
   /**
-   * The oldest schema whose processes work on the result, stored for those that do not know this migration. Defaults to any.
-   * Otherwise the migration runs only once all processes are on that schema.
+   * The oldest schema whose processes work on the result, stored for those that do not know this migration. Defaults to
+   * any. Otherwise the migration runs only once all processes are on that schema.
    */
   readonly oldest?: number;
 }
@@ -35,13 +36,13 @@ export interface Migration {
 /** The declaration of a module about its collections. */
 export interface ModuleSchema {
   readonly module: string;
-  /** In a sharded cluster: the field by which each collection is sharded (docs/operations/scaling-mongodb.md). */
+  /** The field by which each collection is sharded in a sharded cluster (docs/operations/scaling-mongodb.md). */
   readonly shardKeys?: Readonly<Record<string, string>>;
-  /** Why the others are on one shard. */
+  /** The reason why each remaining collection is on one shard. */
   readonly unsharded?: Readonly<Record<string, string>>;
-  /** Operations that ask every shard, by the name in their comment (`scatter`), and why. */
+  /** Operations that query every shard, by the name in their comment (`scatter`), with the reason. */
   readonly scatter?: Readonly<Record<string, string>>;
-  /** In order; only ever appended to. The schema's number is their count. */
+  /** Ordered and append-only. Their number is the number of the schema. */
   readonly migrations: readonly Migration[];
 }
 
@@ -55,11 +56,11 @@ interface Applied {
   readonly startedAt: Date;
   readonly cursor?: string;
   readonly changed?: number;
-  /** Absent while it is under way, or stopped. */
+  /** Unset while the migration is in progress or stopped. */
   readonly appliedAt?: Date;
 }
 
-/** Says what is wrong and what to do. */
+/** The message says what is wrong and what to do. */
 export class MigrationError extends Error {
   override readonly name = "MigrationError";
 }
@@ -81,11 +82,14 @@ export interface MigrationState {
   readonly what: string;
   readonly state: "applied" | "under way" | "pending" | "unknown";
   readonly appliedAt: Date | undefined;
-  /** Documents that a backfill changed. */
+  /** Number of documents that a backfill changed. */
   readonly changed: number;
 }
 
-/** In the order in which they are applied; then those of a newer version, which are unknown here. */
+/**
+ * Lists migrations in the order in which they are applied, followed by those of a newer version, which are unknown
+ * here.
+ */
 export async function migrationStates(mongo: Mongo, schemas: readonly ModuleSchema[]): Promise<MigrationState[]> {
   const applied = await readApplied(mongo);
   const known = schemas.flatMap(({ module, migrations }) =>
@@ -101,8 +105,9 @@ export async function migrationStates(mongo: Mongo, schemas: readonly ModuleSche
 }
 
 /**
- * Throws `MigrationError` if a migration of these modules is not applied, or if a newer version applied one on which this
- * version does not work. Other newer ones are fine: the version before may be rolled out again.
+ * Throws `MigrationError` if a migration of these modules is not applied, or if a newer version applied one with which
+ * this version does not work. Other newer migrations are accepted, so that the previous version can be rolled out
+ * again.
  */
 export async function checkSchema(mongo: Mongo, schemas: readonly ModuleSchema[]): Promise<void> {
   const applied = await readApplied(mongo);
@@ -127,14 +132,14 @@ export async function checkSchema(mongo: Mongo, schemas: readonly ModuleSchema[]
   }
 }
 
-/** Applies what is pending, and resolves with how many migrations that were. Waits while another process is at it. */
+/** Applies pending migrations, and resolves to their number. Waits while another process applies them. */
 export async function migrate(deps: {
   readonly mongo: Mongo;
   readonly schemas: readonly ModuleSchema[];
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal?: AbortSignal;
-  /** No process of the service runs. */
+  /** Set if no process of the service is running. */
   readonly offline?: boolean;
 }): Promise<number> {
   const { mongo, schemas, clock, log, offline = false } = deps;
@@ -148,7 +153,7 @@ export async function migrate(deps: {
   const stopHeartbeat = clock.every(heartbeatMs, () => {
     lock.renew().then(
       (isOurs) => isOurs || stopping.abort(new MigrationError("Another process has taken over the migrations.")),
-      // The lock stands until it expires; the write of the running step fails, too.
+      // The lock is valid until it expires, and the write of the running step will also fail.
       (error: Error) => log.warn({ err: error.message }, "the lock of the migrations was not renewed"),
     );
   });
@@ -200,7 +205,7 @@ async function apply(
   log.info({ migration: _id }, "applied");
 }
 
-/** A command that runs on the server, such as a long index build, is not waited for. */
+/** Does not wait for a command that runs on the server, such as a long index build. */
 function unlessStopped(signal: AbortSignal, work: Promise<void>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason);
@@ -209,7 +214,9 @@ function unlessStopped(signal: AbortSignal, work: Promise<void>): Promise<void> 
   return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
 }
 
-/** Uses the server's clock. The holder renews it; if the holder dies, another process takes over within half a minute. */
+/**
+ * Uses the server's clock. The holder renews it; if the holder dies, another process takes over within half a minute.
+ */
 async function takeLock({ db }: Mongo, clock: Clock, log: Logger, signal: AbortSignal) {
   const owner = randomBase62(16);
   const locks = db.collection<{ _id: string; owner: string; expiresAt: Date }>(collectionName);
@@ -218,7 +225,7 @@ async function takeLock({ db }: Mongo, clock: Clock, log: Logger, signal: AbortS
   const take = [
     { $set: { owner: { $cond: [isFree, owner, "$owner"] }, expiresAt: { $cond: [isFree, expiresAt, "$expiresAt"] } } },
   ];
-  /** A lock that does not exist is one without an expiry, which is less than any date. */
+  /** A missing lock has no expiry, which is less than any date. */
   const read = () =>
     locks.findOneAndUpdate({ _id: lockId }, take, { upsert: true, returnDocument: "after" }).catch((error: unknown) => {
       // Another process inserted it at the same time.

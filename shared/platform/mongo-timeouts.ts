@@ -1,7 +1,7 @@
 /**
- * Bounds every operation of a MongoDB client. The driver (7.8) waits forever if it writes to a closed socket before it learns
- * of the close, as happens when a server is killed under load, and for a server that answers heartbeats only. Its own
- * `timeoutMS` has no effect (docs/adr/0030-mongodb-timeouts.md).
+ * Bounds every operation of a MongoDB client. The driver (7.8) waits forever if it writes to a closed socket before it
+ * learns of the close, as happens when a server is killed under load, and if a server responds only to heartbeats. Its
+ * own `timeoutMS` has no effect (docs/adr/0030-mongodb-timeouts.md).
  */
 import { mongo as driver } from "mongoose";
 
@@ -9,7 +9,7 @@ const defaultMs = 4_000;
 /** An operation may take this much longer than its `maxTimeMS`. */
 const graceMs = 1_000;
 
-/** An operation took too long. It may still be carried out: `operation` settles if the server answers after all. */
+/** An operation took too long. It may still be carried out: `operation` settles if the server responds after all. */
 export class UnansweredError extends driver.MongoNetworkTimeoutError {
   readonly operation: Promise<unknown>;
 
@@ -19,7 +19,7 @@ export class UnansweredError extends driver.MongoNetworkTimeoutError {
   }
 }
 
-/** Rejects with `UnansweredError` after the time. */
+/** Rejects with `UnansweredError` after the timeout. */
 export async function withMongoTimeout<T>(operation: Promise<T>, timeoutMs = defaultMs): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new UnansweredError(operation, timeoutMs)), timeoutMs);
@@ -31,8 +31,8 @@ export async function withMongoTimeout<T>(operation: Promise<T>, timeoutMs = def
 }
 
 /**
- * Everything that a client makes has bounds from now on: databases, collections, cursors and sessions. An operation may take
- * four seconds, or its `maxTimeMS` and a little more; so may each batch of a cursor.
+ * Bounds everything that a client creates from now on: databases, collections, cursors and sessions. An operation may
+ * take four seconds, or slightly more than its `maxTimeMS`; the same applies to each batch of a cursor.
  */
 export function limitTimes(client: driver.MongoClient): void {
   const db = client.db.bind(client);
@@ -43,7 +43,7 @@ export function limitTimes(client: driver.MongoClient): void {
 
 type Method = (...args: readonly unknown[]) => unknown;
 
-/** Limits what the methods of an object return, and the methods of what they return. */
+/** Limits the results of an object's methods, and the methods of these results. */
 const limited = <T extends object>(target: T): T =>
   new Proxy(target, {
     get(_, name) {
@@ -90,7 +90,7 @@ function limitSession(session: driver.ClientSession): driver.ClientSession {
   const abort = session.abortTransaction.bind(session);
   return Object.assign(session, {
     commitTransaction: () => withMongoTimeout(commit()),
-    // The server ends a transaction that cannot be aborted, so the driver ignores errors of an abort too.
+    // The server ends a transaction that cannot be aborted, and the driver also ignores errors of an abort.
     abortTransaction: (options?: object) =>
       withMongoTimeout(abort(options)).catch((error: unknown) => {
         if (!(error instanceof UnansweredError)) throw error;

@@ -12,10 +12,11 @@ const options = {
   // Also the timeout of a heartbeat: a write to a server that hangs fails after two of them.
   connectTimeoutMS: 2_000,
   heartbeatFrequencyMS: 1_000,
-  // Driver 7.8 throws outside of any promise if it streams heartbeats: `useBigInt64` also reads the topology version of an
-  // operation's error, and its monitor makes a Long of it as of a number. That needs an error of a
-  // deposed primary in the half second between a monitor's connection and its first streamed heartbeat. A poll sends no version.
-  // It notices an election up to a second later, but at most half a second after an operation that waits for a primary.
+  // Driver 7.8 throws outside of any promise if it streams heartbeats: `useBigInt64` also applies to the topology
+  // version of an operation's error, which its monitor then converts to a Long as if it were a number. It takes an
+  // error of a deposed primary in the half second between a monitor's connection and its first streamed heartbeat. A
+  // poll sends no version. It detects an election up to a second later, but at most half a second after an operation
+  // that waits for a primary.
   serverMonitoringMode: "poll",
   maxPoolSize: 50,
   writeConcern: { w: "majority", journal: true },
@@ -45,8 +46,9 @@ async function connect(uri: string, log: Logger): Promise<Connection> {
 }
 
 /**
- * One connection for a process. Int64 is read as bigint. Nothing is buffered while the server is unavailable; operations fail
- * within a second instead of thirty, and none waits forever for an answer (`UnansweredError`). Writes are journaled by a majority.
+ * Opens the connection of a process. Int64 is read as bigint. Nothing is buffered while the server is unavailable;
+ * operations fail within a second instead of thirty, and none waits forever for a response (`UnansweredError`). Writes
+ * are journaled by a majority.
  */
 export async function connectMongo(uri: string, clock: Clock, log: Logger) {
   const connection = await connect(uri, log);
@@ -65,18 +67,20 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
   });
   return {
     connection,
-    /** Unix milliseconds since when the server has been reachable without a break; undefined while it is not. */
+    /** Unix milliseconds since which the server has been continuously reachable. Undefined while it is not. */
     upSince: () => upSince,
-    /** For commands that `connection` has no method for. */
+    /** Runs commands for which `connection` has no method. */
     db,
     ping: async (): Promise<void> => {
       await withMongoTimeout(db.command({ ping: 1 }), pingMs);
     },
-    /** The work sees what it has written itself, on whichever server it reads. */
+    /** The work sees its own writes, on whichever server it reads. */
     inSession: <Result>(work: Work<Result>): Promise<Result> => client.withSession(work),
-    /** The work reads the data of one moment. */
+    /** The work reads from one snapshot. */
     inSnapshot: <Result>(work: Work<Result>): Promise<Result> => client.withSession({ snapshot: true }, work),
-    /** Repeats the work while it conflicts with other transactions. After an `UnansweredError` its outcome is unknown. */
+    /**
+     * Repeats the work while it conflicts with other transactions. After an `UnansweredError` its outcome is unknown.
+     */
     inTransaction<Result>(work: Work<Result>): Promise<Result> {
       const endsAt = performance.now() + transactionMs;
       const attempt = async (session: ClientSession) => {
@@ -96,6 +100,6 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
 
 export const duplicateKey = 11_000;
 
-/** An insert or update that a unique index refused. */
+/** True if a unique index refused an insert or update. */
 export const isDuplicate = (error: unknown): boolean =>
   error instanceof mongoose.mongo.MongoServerError && error.code === duplicateKey;

@@ -1,6 +1,9 @@
 import type { Logger } from "./logger.ts";
 
-/** Skips a call while the one before is running: without Redis they would pile up, and all run when it is back. */
+/**
+ * Skips a call while the previous one is running. During an outage of Redis, calls would otherwise pile up and all run
+ * when it recovers.
+ */
 export function oneAtATime(log: Logger, failed: string, work: () => Promise<unknown>): () => Promise<void> {
   let isRunning = false;
   return async () => {

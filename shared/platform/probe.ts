@@ -4,10 +4,10 @@ import type { Metrics } from "./metrics.ts";
 const timeoutMs = 1_000;
 const validMs = 1_000;
 
-/** Resolves with the seconds that a store took to reply, or undefined if it did not reply within a second. */
+/** Resolves to the seconds that a store took to reply, or undefined if it did not reply within a second. */
 export type Probe = () => Promise<number | undefined>;
 
-/** Asks at most once a second, however many requests for it there are. */
+/** Pings at most once a second, regardless of the number of requests. */
 function createProbe(clock: Clock, ping: () => Promise<unknown>): Probe {
   let last: { readonly at: number; readonly reply: Promise<number | undefined> } | undefined;
 

@@ -4,8 +4,8 @@ const tickMs = 200;
 const silentTicks = 2;
 
 /**
- * Ends a connection whose server hangs. It counts ticks, because a timeout would also end a sound one after a pause of this
- * process: of the ticks that a pause delays only one runs before the replies that came meanwhile are read.
+ * Ends a connection whose server hangs. It counts ticks, because a timeout would also end a healthy one after a pause
+ * of this process: of the ticks that a pause delays, only one runs before the replies that have arrived are read.
  */
 export function endWhenSilent(redis: Redis): void {
   const { stream } = redis;

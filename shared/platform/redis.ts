@@ -4,18 +4,21 @@ import type { Logger } from "./logger.ts";
 import { endWhenSilent } from "./redis-silence.ts";
 
 /**
- * `fail-fast`: commands of the API. They fail at once while Redis is unavailable, and after about half a second without a
- * reply.
- * `waiting`: commands of workers, and BullMQ. They wait until Redis is back.
+ * `fail-fast`: commands of the API. They fail immediately while Redis is unavailable, and after about half a second
+ * without a reply.
+ * `waiting`: commands of workers, and BullMQ. They wait until Redis has recovered.
  * `blocking`: one blocking command at a time (XREAD). Waits like `waiting`.
  * `subscribing`: a subscriber. Waits like `waiting`.
  */
 export type RedisMode = "fail-fast" | "waiting" | "blocking" | "subscribing";
 
-/** One server, the primary that sentinels name, or a cluster. All keys of a command or script have one hash tag, on each. */
+/**
+ * One server, the primary that sentinels name, or a cluster. On each of them all keys of a command or script share one
+ * hash tag.
+ */
 export type RedisClient = Redis | Cluster;
 
-/** Where Redis is. */
+/** The addresses and credentials of Redis. */
 export type RedisConfig = Pick<
   Config,
   | "REDIS_URL"
@@ -30,8 +33,8 @@ export type RedisConfig = Pick<
 >;
 
 /**
- * Errors of a server that is no longer the primary, also from within a script. It does not close connections, so only a new
- * connection reaches the server that took over.
+ * Errors of a server that is no longer the primary, including errors from within a script. It does not close
+ * connections, so only a new connection reaches the server that took over.
  */
 const demoted = /^(READONLY|UNBLOCKED|MASTERDOWN|LOADING) /;
 const reconnect = true;
@@ -42,11 +45,11 @@ const betweenTriesMs = 100;
 const piping = (mode: RedisMode) => ({
   enableOfflineQueue: mode !== "fail-fast",
   enableAutoPipelining: mode === "waiting",
-  // Frames are in batches already: a pipeline would only delay them.
+  // Frames are already batched, so a pipeline would only delay them.
   autoPipeliningIgnoredCommands: ["XADD"],
 });
 
-/** Of a connection to one server. */
+/** Options of a connection to one server. */
 const connectionOptions = (config: RedisConfig, mode: RedisMode) =>
   ({
     maxRetriesPerRequest: mode === "fail-fast" ? 0 : null,
@@ -61,18 +64,18 @@ const connectionOptions = (config: RedisConfig, mode: RedisMode) =>
     ...(config.REDIS_DATABASE > 0 && { db: config.REDIS_DATABASE }),
   }) satisfies RedisOptions;
 
-/** Of a cluster, which asks another node where a connection to one of its nodes would reconnect. */
+/** Options of a cluster, which queries another node where a connection to a single node would reconnect. */
 const clusterOptions = (config: RedisConfig, mode: RedisMode) => ({
   ...piping(mode),
   redisOptions: connectionOptions(config, mode),
   clusterRetryStrategy: retryDelayMs,
-  // A command whose connection ended may have run: of the API it fails, as on one server.
+  // A command whose connection ended may have run. In the API it fails, as with a single server.
   retryDelayOnFailover: mode === "fail-fast" ? 0 : betweenTriesMs,
   retryDelayOnClusterDown: mode === "fail-fast" ? 0 : betweenTriesMs,
   ...(mode !== "fail-fast" && { maxRedirections: Number.POSITIVE_INFINITY, retryDelayOnMoved: betweenTriesMs / 2 }),
 });
 
-/** Of `host:port`, separated by commas. */
+/** Parses `host:port` items separated by commas. */
 const nodesOf = (list: string) =>
   list.split(",").map((node) => {
     const at = node.lastIndexOf(":");
@@ -80,19 +83,20 @@ const nodesOf = (list: string) =>
   });
 
 /**
- * Connects at once, in the background. Not `lazyConnect`: BullMQ copies the options for its blocking connections, and one
- * whose first, lazy `connect()` fails would never take a job though ioredis connects it later.
+ * Connects immediately, in the background. `lazyConnect` is not used: BullMQ copies the options for its blocking
+ * connections, and a connection whose first, lazy `connect()` fails would never take a job although ioredis connects it
+ * later.
  */
 export function connectRedis(config: RedisConfig, mode: RedisMode, log: Logger): RedisClient {
   const redis = open(config, mode);
   const prepare = (connection: Redis) => {
-    // Each of several commands that are refused together adds listeners when it ends the connection.
+    // Several commands that are refused together each add listeners when they end the connection.
     connection.on("connect", () => connection.stream.setMaxListeners(0));
     if (mode === "fail-fast") connection.on("connect", () => endWhenSilent(connection));
   };
   if (redis instanceof Redis) prepare(redis);
   else redis.on("+node", prepare);
-  // Without a listener ioredis prints to the console. It reconnects by itself.
+  // Without a listener ioredis prints to the console. It reconnects automatically.
   const onError = (error: Error) => log.warn({ err: error.message, mode }, "redis");
   redis.on("error", onError).on("node error", onError);
   return redis;
@@ -110,7 +114,7 @@ function open(config: RedisConfig, mode: RedisMode): RedisClient {
     ...options,
     sentinels: nodesOf(REDIS_SENTINELS),
     name: config.REDIS_SENTINEL_NAME,
-    // The next one is asked.
+    // After the timeout, the next sentinel is queried.
     sentinelCommandTimeout: 1_000,
     ...(config.REDIS_SENTINEL_PASSWORD !== undefined && { sentinelPassword: config.REDIS_SENTINEL_PASSWORD }),
     ...(config.REDIS_TLS && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
@@ -118,8 +122,8 @@ function open(config: RedisConfig, mode: RedisMode): RedisClient {
 }
 
 /**
- * A cluster passes messages on to all of its nodes. One connection that goes from node to node says when it was interrupted;
- * the subscriber inside `Cluster` does not, and never notices a node that hangs.
+ * A cluster forwards messages to all of its nodes. A single connection that moves from node to node reports
+ * interruptions; the subscriber inside `Cluster` does not, and never detects a node that hangs.
  */
 function subscribeAtAny(nodes: readonly { host: string; port: number }[], options: RedisOptions): Redis {
   let next = Math.floor(Math.random() * nodes.length);
@@ -132,10 +136,10 @@ function subscribeAtAny(nodes: readonly { host: string; port: number }[], option
   return redis;
 }
 
-/** The primaries by which slots are served, as far as this client knows. */
+/** The primaries that serve slots, as far as this client knows. */
 const primariesOf = (cluster: Cluster) => new Set(cluster.slots.flatMap((nodes) => nodes[0] ?? []));
 
-/** Rejects while there is no connection, to any primary, where a command of a worker would wait for one. */
+/** Rejects if the connection to any primary is missing, in which case a worker's command would wait. */
 export async function pingRedis(redis: RedisClient): Promise<void> {
   if (redis.status !== "ready") throw new Error(`The connection to Redis is ${redis.status}.`);
   if (redis instanceof Redis) return void (await redis.ping());
@@ -143,7 +147,7 @@ export async function pingRedis(redis: RedisClient): Promise<void> {
   for (const node of redis.nodes("master")) connections.set(`${node.options.host}:${node.options.port}`, node);
   for (const primary of primariesOf(redis))
     if (!connections.has(primary)) {
-      // Otherwise only a command for one of its slots would look for who serves them now.
+      // Otherwise only a command for one of its slots would find out which node serves them now.
       redis.refreshSlotsCache();
       throw new Error(`There is no connection to ${primary}.`);
     }
@@ -152,10 +156,13 @@ export async function pingRedis(redis: RedisClient): Promise<void> {
 
 const startTimeoutMs = 10_000;
 
-/** Waits for the first connection, ten seconds at most: startup is not latency-critical. ioredis retries by itself. */
+/**
+ * Waits for the first connection, for at most ten seconds: startup is not latency-critical. ioredis retries
+ * automatically.
+ */
 export async function startRedis(redis: RedisClient): Promise<void> {
   if (redis.status !== "ready") await firstConnection(redis);
-  // The nodes of a cluster are connected to when they are first needed.
+  // The nodes of a cluster are connected only when they are first needed.
   if (redis instanceof Cluster) await Promise.all(redis.nodes("master").map((node) => node.ping()));
 }
 
@@ -179,8 +186,8 @@ async function firstConnection(redis: RedisClient): Promise<void> {
 }
 
 /**
- * Calls `listener` whenever a server may have taken over, or begun without the latest data: after each connection to it, and
- * when a cluster has other primaries. Returns a function that stops this.
+ * Calls `listener` whenever a server may have taken over, or started without the latest data: after each connection to
+ * it, and when the primaries of a cluster change. Returns a function that stops this.
  */
 export function onReconnect(redis: RedisClient, listener: () => void): () => void {
   if (redis instanceof Redis) {
@@ -209,13 +216,13 @@ export function onReconnect(redis: RedisClient, listener: () => void): () => voi
 }
 
 /**
- * A connection that only reads gets no error when its server is demoted. So it reconnects whenever a writing connection has
- * reconnected. Returns a function that stops this.
+ * A connection that only reads receives no error when its server is demoted, so it reconnects whenever a writing
+ * connection has reconnected. Returns a function that stops this.
  */
 export function reconnectTogether(writing: RedisClient, reading: RedisClient): () => void {
   return onReconnect(writing, () => {
     const connections = reading instanceof Redis ? [reading] : reading.nodes();
-    // A cluster connects again by itself, to the node that it finds.
+    // A cluster reconnects automatically, to the node that it finds.
     for (const connection of connections)
       if (connection.status === "ready") connection.disconnect(reading instanceof Redis);
   });

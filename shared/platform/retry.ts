@@ -4,15 +4,15 @@ export interface RetryOptions {
   readonly clock: Clock;
   /** Ends the wait between attempts, and the retries: `retry` rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /** The first pause, and the longest: each is twice the one before it. Equal numbers make a constant pause. */
+  /** The first and the longest pause. Each pause is twice the previous one. Equal numbers make a constant pause. */
   readonly backoff: { readonly firstMs: number; readonly maxMs: number };
-  /** Whether to try again after this error. Absent: always. */
+  /** Returns true if the error is retryable. Defaults to always. */
   readonly retryIf?: (error: unknown) => boolean;
 }
 
 /**
- * Calls `work` until it succeeds. Rejects with the error that `retryIf` refuses, or with the signal's reason. It does not
- * interrupt `work`: pass the signal on, or race it, where the work itself must stop.
+ * Calls `work` until it succeeds. Rejects with the error that `retryIf` refuses, or with the signal's reason. It does
+ * not interrupt `work`: pass the signal on, or race it, where the work itself must stop.
  */
 export async function retry<T>(
   { clock, signal, backoff, retryIf = () => true }: RetryOptions,

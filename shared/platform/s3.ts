@@ -8,8 +8,8 @@ export type S3Config = Pick<
 
 /**
  * `commands`: small requests, with a socket timeout of five seconds and one retry.
- * `transfers`: bodies that callers may send or read slowly, and requests that must not be retried or may take long. There are
- * no timeouts here: `shared/files` has them.
+ * `transfers`: bodies that callers may send or read slowly, and requests that must not be retried or may take long.
+ * Their timeouts are in `shared/files`.
  * `links`: sends nothing; signs URLs of the public endpoint.
  */
 export type S3ClientKind = "commands" | "transfers" | "links";
@@ -20,7 +20,7 @@ const silent = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error
 
 const clientOptions = {
   commands: { maxAttempts: 2, requestHandler: { connectionTimeout: 1_000, socketTimeout: 5_000 } },
-  // No limit of sockets: waiting for one would count towards the connection timeout.
+  // The number of sockets is unlimited, because waiting for one would count towards the connection timeout.
   transfers: {
     maxAttempts: 1,
     logger: silent,
@@ -34,7 +34,10 @@ const clientOptions = {
   links: {},
 } as const;
 
-/** `WHEN_REQUIRED`: with the default, presigned parts carry the checksum of an empty body and real S3 refuses them. */
+/**
+ * Checksums are `WHEN_REQUIRED`, because by default presigned parts carry the checksum of an empty body, and AWS S3
+ * refuses them.
+ */
 export const connectS3 = (config: S3Config, kind: S3ClientKind = "commands"): S3Client =>
   new S3Client({
     endpoint: (kind === "links" && config.S3_PUBLIC_ENDPOINT) || config.S3_ENDPOINT,

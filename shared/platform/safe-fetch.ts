@@ -10,12 +10,13 @@ const redirects: readonly number[] = [301, 302, 303, 307, 308];
 const idleTimeoutMs = 30_000;
 
 /**
- * Fetches URLs that come from providers: http and https, and only from public IP addresses. The address is checked when the
- * connection is made, so DNS cannot change it in between, and again for every redirect. No credentials are sent.
+ * Fetches URLs that come from providers: http and https, and only from public IP addresses. The address is checked when
+ * the connection is made, so that DNS cannot change it in between, and again for every redirect. No credentials are
+ * sent.
  */
 export function createSafeFetch(deps: {
   clock: Clock;
-  /** The operator's own origin, which may be private. Not trusted after a redirect from another origin. */
+  /** The operator's own origin, which may be private. It is not trusted after a redirect from another origin. */
   trusted?: string;
   resolve?: (host: string) => Promise<readonly { address: string; family: number }[]>;
   isPublic?: (ip: string) => boolean;
@@ -27,8 +28,8 @@ export function createSafeFetch(deps: {
 
   return {
     /**
-     * A 200 response. Its body throws after `limitBytes`. Rejects with the signal's reason, or with an error that names only
-     * the host.
+     * Returns a 200 response. Its body throws after `limitBytes`. Rejects with the signal's reason, or with an error
+     * that names only the host.
      */
     async get({ url, limitBytes, signal }: { url: string; limitBytes: number; signal: AbortSignal }) {
       let target = parseUrl(url);
@@ -110,7 +111,7 @@ async function bounded(answer: HttpAnswer, limitBytes: number, { host }: URL): P
   return { ...answer, body: upTo(body, limitBytes, host) };
 }
 
-/** Not a generator, because `return` must release the body even before the first `next`. */
+/** A generator is not suitable, because `return` must release the body even before the first `next`. */
 function upTo(body: HttpAnswer["body"], limitBytes: number, host: string): HttpAnswer["body"] {
   let remainingBytes = limitBytes;
   const cancel = async () => {

@@ -6,9 +6,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const fileVariable = (name: string): string => `${name}_FILE`;
 
 /**
- * The environment with the content of the file that `NAME_FILE` names as NAME, for these names only: `CATALOG_FILE` is a
- * path by itself. Call it once, at the start. One newline at the end is no part of a secret. Throws ConfigError with a line
- * for each fault, which never shows a secret.
+ * Returns the environment with NAME set to the content of the file named by `NAME_FILE`, for these names only:
+ * `CATALOG_FILE`, for example, is just a path. Call it once, at the start. One newline at the end is not part of a
+ * secret. Throws ConfigError with a line for each fault, which never shows a secret.
  */
 export function withSecretFiles(env: Environment, names: Iterable<string>): Environment {
   const read: Record<string, string | undefined> = {};

@@ -6,14 +6,14 @@ export interface Step {
   run: () => unknown;
 }
 
-/** A terminal and npm both forward Ctrl-C: two signals within this time are one. */
+/** A terminal and npm both forward Ctrl-C: two signals within this time count as one. */
 const duplicateSignalMs = 300;
-/** A process that a signal interrupts while it starts gets this long to be started, and to be shut down in order. */
+/** A process that receives a signal during startup has this long to finish starting and to shut down in order. */
 const startMs = 5_000;
 
 /**
- * Catches SIGTERM and SIGINT. Call it before anything else is loaded: process 1 of a container ignores signals that it does
- * not catch, and would then live until it is killed. A second signal exits at once.
+ * Catches SIGTERM and SIGINT. Call it before anything else is loaded: process 1 of a container ignores signals that it
+ * does not catch, and would then run until it is killed. A second signal exits immediately.
  */
 export function catchSignals() {
   const first = Promise.withResolvers<string>();
@@ -25,14 +25,17 @@ export function catchSignals() {
       return;
     }
     begunAt = performance.now();
-    // Nothing was taken yet, so that nothing is lost. A store that is waited for may never come.
+    // No work was taken yet, so nothing is lost. A store that startup waits for may never respond.
     giveUp = setTimeout(() => process.exit(0), startMs);
     first.resolve(signal);
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, begin);
 
   return {
-    /** The process has started: at the first signal, which may have come, runs the steps in order and exits 0. A step that fails is logged. */
+    /**
+     * Call it once the process has started. At the first signal, which may already have arrived, runs the steps in
+     * order and exits 0. Failed steps are logged.
+     */
     async shutDown(log: Logger, steps: readonly Step[]): Promise<void> {
       const signal = await first.promise;
       clearTimeout(giveUp);

@@ -5,9 +5,9 @@ import type { Logger } from "./logger.ts";
 const warnEveryMs = 60_000;
 
 /**
- * Lets at most `limit` ended spans wait to be sent, and logs how many were lost, at most once a minute until the shutdown: those beyond it, which
- * the SDK would drop without a word, and those that the receiver did not accept. Its answer is not logged: it may quote what
- * was sent.
+ * Limits the ended spans that wait to be sent to `limit`. Logs the number of lost spans, at most once a minute until
+ * shutdown: those over the limit, which the SDK drops silently, and those that the receiver did not accept. The
+ * receiver's response is not logged, because it may quote the data sent.
  */
 export function boundSpans(
   exporter: SpanExporter,
@@ -60,7 +60,7 @@ export function boundSpans(
     },
     forceFlush: () => batches.forceFlush(),
     shutdown() {
-      // The process may end before a receiver that hangs has answered.
+      // The process may end before a receiver that hangs has responded.
       isEnding = true;
       warn();
       return batches.shutdown();

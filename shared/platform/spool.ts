@@ -5,17 +5,17 @@ import { randomBase62 } from "./ids.ts";
 
 /** A temporary file, for content whose length or type must be known before it is sent. */
 export interface Spool {
-  /** Appends. Resolves when the chunk is written. */
+  /** Appends a chunk. Resolves when it is written. */
   write(chunk: Buffer): Promise<void>;
-  /** Everything written, or a part of it. `end` is exclusive. */
+  /** Reads everything written, or a part of it. `end` is exclusive. */
   read(start?: number, end?: number): AsyncIterable<Buffer>;
 }
 
 const chunkBytes = 64 * 1024;
 
 /**
- * Exists while `use` runs. The file is unlinked at once, so nothing remains even if the process is killed. `onFailure` turns
- * an error of the disk into the error to throw.
+ * The spool exists while `use` runs. The file is unlinked immediately, so nothing remains even if the process is
+ * killed. `onFailure` converts a disk error to the error to throw.
  */
 export async function withSpool<T>(
   onFailure: (cause: unknown) => Error,
@@ -37,7 +37,7 @@ export async function withSpool<T>(
   }
 }
 
-/** Not a stream of the handle, because closing the handle would wait for the stream's end. */
+/** A stream of the handle is not used, because closing the handle would wait for the stream's end. */
 async function* chunksOf(file: FileHandle, start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
   for (let at = start; at < end; ) {
     const length = Math.min(chunkBytes, end - at);

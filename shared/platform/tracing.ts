@@ -8,53 +8,54 @@ import { boundSpans } from "./span-queue.ts";
 
 /**
  * Traces in OpenTelemetry's model, sent by OTLP over HTTP (protobuf). Without OTEL_EXPORTER_OTLP_ENDPOINT there is no
- * `Tracing` and the SDK is not loaded: every use is `span?.set(...)`, whose arguments are then not even evaluated. Spans are
- * passed on explicitly, never found in an AsyncLocalStorage, which costs at each promise of each call.
+ * `Tracing` and the SDK is not loaded: every use is `span?.set(...)`, whose arguments are then not even evaluated.
+ * Spans are passed on explicitly rather than through an AsyncLocalStorage, which costs time at each promise of each
+ * call.
  */
 export interface Tracing {
-  /** The first span of a call here. `traceparent` is the caller's header, which may be anything. */
+  /** Starts the first span of a call in this process. `traceparent` is the caller's header, which may be anything. */
   begin(name: string, options: SpanOptions & { readonly traceparent: string | undefined }): Span;
-  /** A span whose parent is in another of our processes. Undefined: it was not traced. */
+  /** Starts a span whose parent is in another of our processes. Returns undefined if the parent was not traced. */
   join(name: string, options: SpanOptions & { readonly traceparent: string | undefined }): Span | undefined;
-  /** Whether prompts and answers are recorded. */
+  /** True if prompts and responses are recorded. */
   readonly capturesContent: boolean;
-  /** Sends what is waiting, for a limited time. */
+  /** Sends pending spans, for a limited time. */
   close(): Promise<void>;
 }
 
-/** An attribute that is undefined is absent. */
+/** Undefined attributes are not recorded. */
 export type Attributes = Readonly<Record<string, string | number | boolean | string[] | undefined>>;
 
 export interface SpanOptions {
   readonly kind?: Lowercase<keyof typeof SpanKind>;
-  /** Unix milliseconds; default: now. */
+  /** Unix milliseconds. Defaults to now. */
   readonly at?: number | undefined;
   readonly attributes?: Attributes;
 }
 
 export interface Span {
-  /** For the payload of a job. */
+  /** Included in the payload of a job. */
   readonly traceparent: string;
-  /** For log lines. */
+  /** Included in log lines. */
   readonly ids: { readonly trace_id: string; readonly span_id: string };
-  /** False: nothing is recorded, and each child is the span itself. */
+  /** If false, nothing is recorded, and each child is the span itself. */
   readonly isSampled: boolean;
   child(name: string, options?: SpanOptions): Span;
   set(attributes: Attributes): void;
   event(name: string, at?: number): void;
-  /** The span ended in an error, of one of few types. */
+  /** Marks the span as failed, with one of a few types. */
   fail(type: string): void;
   end(at?: number): void;
 }
 
-/** Spans beyond it are dropped, so that an unavailable receiver costs a bounded amount of memory. */
+/** Spans over this limit are dropped, so that an unavailable receiver costs a bounded amount of memory. */
 const maxQueuedSpans = 2_048;
 const maxBatchSpans = 512;
 const batchDelayMs = 2_000;
 const exportTimeoutMs = 5_000;
-/** How long a shutdown waits for the receiver. */
+/** The time for which a shutdown waits for the receiver. */
 const lastExportMs = 2_000;
-/** Of one attribute, in characters. Prompts are cut to less before (`workers/tracing/messages.ts`). */
+/** In characters, per attribute. Prompts are truncated further (`workers/tracing/messages.ts`). */
 const maxAttributeLength = 20_000;
 
 type TracingConfig = Pick<
@@ -68,7 +69,7 @@ type TracingConfig = Pick<
   | "OTEL_CAPTURE_CONTENT"
 >;
 
-/** Undefined where no receiver is configured. */
+/** Returns undefined if no receiver is configured. */
 export async function startTracing(
   config: TracingConfig,
   deps: { process: "api" | "worker"; clock: Clock; log: Logger; random?: () => number },
@@ -97,7 +98,7 @@ export async function startTracing(
         "service.name": config.OTEL_SERVICE_NAME ?? `inference-${deps.process}`,
       }),
     ),
-    // Decided in `begin`, and by the parent from then on.
+    // Sampling is decided in `begin`, and by the parent from then on.
     sampler: new sdk.ParentBasedSampler({ root: new sdk.AlwaysOnSampler() }),
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
     spanProcessors: [
@@ -157,7 +158,8 @@ export async function startTracing(
     capturesContent: config.OTEL_CAPTURE_CONTENT,
     begin(name, { traceparent, ...options }) {
       const caller = parseTraceparent(traceparent);
-      // By chance and not by the trace id, which is the caller's to choose. The caller's flag can only reduce the share.
+      // Sampled at random instead of by the trace id, which the caller can choose. The caller's flag can only reduce
+      // the share.
       const isSampled = (!isParentBased || caller?.isSampled !== false) && random() < ratio;
       if (!isSampled) return unsampled(caller?.traceId ?? ids.generateTraceId(), ids.generateSpanId());
       return start(name, options, caller && contextOf({ ...remote(caller), traceFlags: api.TraceFlags.SAMPLED }));
@@ -179,7 +181,7 @@ export async function startTracing(
 
 const remote = ({ traceId, spanId }: Traceparent) => ({ traceId, spanId, isRemote: true });
 
-/** It has ids for the log and for the next process, and nothing else. */
+/** A span that only has ids, for the log and the next process. */
 function unsampled(traceId: string, spanId: string): Span {
   const span: Span = {
     traceparent: `00-${traceId}-${spanId}-00`,
@@ -203,11 +205,14 @@ interface Traceparent {
   readonly isSampled: boolean;
 }
 
-/** A later version may have more after its flags. */
+/** A later version may have more fields after its flags. */
 const traceparentForm = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const maxTraceparentLength = 256;
 
-/** W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/). Undefined: it is absent or invalid. */
+/**
+ * Parses W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/). Returns undefined if the header is missing
+ * or invalid.
+ */
 export function parseTraceparent(header: string | undefined): Traceparent | undefined {
   if (header === undefined || header.length > maxTraceparentLength) return undefined;
   const [, version, traceId, spanId, flags, rest] = traceparentForm.exec(header) ?? [];
@@ -216,7 +221,7 @@ export function parseTraceparent(header: string | undefined): Traceparent | unde
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-/** `name=value,other=value`, percent-encoded, as OTLP headers and resource attributes are written. */
+/** Parses `name=value,other=value`, percent-encoded, the notation of OTLP headers and resource attributes. */
 function pairsOf(list: string | undefined): Record<string, string> {
   const pairs = (list ?? "").split(",").flatMap((pair) => {
     const at = pair.indexOf("=");

@@ -1,4 +1,7 @@
-/** The result of `work`, or the signal's reason as soon as it aborts. Does not stop the work itself. */
+/**
+ * Resolves to the result of `work`, or rejects with the signal's reason as soon as it aborts. Does not stop the work
+ * itself.
+ */
 export async function unlessAborted<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
   if (!signal) return work();
   signal.throwIfAborted();

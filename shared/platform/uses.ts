@@ -3,7 +3,7 @@ import type { Logger } from "./logger.ts";
 import type { Mongo } from "./mongo.ts";
 import type { RedisClient } from "./redis.ts";
 
-/** The outside world of a process. */
+/** The connections and facilities of a process. */
 interface Platform {
   readonly clock: Clock;
   readonly log: Logger;
@@ -11,5 +11,5 @@ interface Platform {
   readonly redis: RedisClient;
 }
 
-/** The parts of it that a function uses: `Uses<"clock" | "log">`. */
+/** The parts of them that a function uses: `Uses<"clock" | "log">`. */
 export type Uses<Part extends keyof Platform> = Pick<Platform, Part>;

@@ -1,12 +1,15 @@
 /**
- * Answers of the Responses format, stored for their account for 24 hours, so that a later request can refer to them or to
- * their items (docs/guides/formats.md, "Stored responses"). Providers store nothing. Owns the collection `responses`: one
- * document for each answer, found by its account and id, or by its account and the id of an output item.
+ * Responses of the Responses format, stored for their account for 24 hours, so that a later request can refer to them
+ * or to their items (docs/guides/formats.md, "Stored responses"). Providers store nothing. Owns the collection
+ * `responses`: one document for each response, found by its account and id, or by its account and the id of an output
+ * item.
  *
- * A document has the whole input of its request, resolved, beside the answer: a conversation goes on from its last answer
- * alone, and any earlier one may be deleted. It is compressed, and over 64 KB it is in object storage.
+ * A document contains the whole resolved input of its request in addition to the response: a conversation continues
+ * from its last response alone, and any earlier one may be deleted. It is compressed, and larger ones than 64 KB are in
+ * object storage.
  *
- * Ids are a provider's or ours, and are looked up only together with the account: another account's is unknown.
+ * Ids are a provider's or ours, and are looked up only together with the account, so that another account's ids are
+ * unknown.
  */
 import { createHash } from "node:crypto";
 import { noCapacity } from "#errors";
@@ -23,11 +26,11 @@ export { responsesSchema } from "./migrations.ts";
 
 export interface StoredResponse {
   readonly input: readonly JsonObject[];
-  /** The answer as its caller received it. */
+  /** The response as its caller received it. */
   readonly response: JsonObject;
 }
 
-/** Before a response is read: takes memory for its text. May throw. */
+/** Called before a response is read, to reserve memory for its text. May throw. */
 type Reserve = (textBytes: number) => void;
 
 const definition = {
@@ -39,22 +42,22 @@ const definition = {
   items: { type: [String], required: true },
   createdAt: { type: Date, required: true },
   expiresAt: { type: Date, required: true },
-  /** Compressed. */
+  /** The compressed size. */
   bytes: { type: Number, required: true },
   textBytes: { type: Number, required: true },
-  /** Absent if it is in object storage. */
+  /** Unset if it is in object storage. */
   zstd: { type: Buffer },
 } as const;
 type Stored = DocumentOf<typeof definition, { zstd?: Buffer }>;
 
 const maxInlineBytes = 64 * 1024;
-/** Limit of the JSON. A larger answer is not stored. */
+/** Limit of the JSON. A larger response is not stored. */
 const maxTextBytes = 16 * 1024 * 1024;
 const maxItems = 1_000;
 /** Documents of up to 64 KB in one write. */
 const maxGroup = 64;
 const maxIdLength = 200;
-/** A conversation needs its last answer only. */
+/** Sufficient, because a conversation needs only its last response. */
 const maxSearched = 100;
 const defaultQuota: Quota = { responses: 50_000, bytes: 512 * 1024 * 1024 };
 
@@ -86,7 +89,10 @@ export function createStoredResponses(
   }
   const fitsQuota = createQuota({ quota, clock, count });
 
-  /** One write for what is stored while another is under way: every default call of the format stores. */
+  /**
+   * Groups what is stored while another write is in progress, because every default call of the format stores its
+   * response.
+   */
   const write = groupCommit<Stored, true>({
     limit: maxGroup,
     async write(_, group) {
@@ -112,7 +118,7 @@ export function createStoredResponses(
     return read(stored).catch(unavailable);
   }
 
-  /** Returns the items that are found. The newest answers are read first, and usually one has all. */
+  /** Returns the items that are found. The newest responses are read first, because usually one has all items. */
   async function findItems(
     account: string,
     ids: ReadonlySet<string>,
@@ -143,7 +149,7 @@ export function createStoredResponses(
     return found;
   }
 
-  /** False: it is too large, or the account has too much stored. Rejects if a store is unavailable. */
+  /** Returns false if it is too large, or if the account has stored too much. Rejects if a store is unavailable. */
   async function put(
     { account, requestId }: Pick<Stored, "account" | "requestId">,
     { input, response }: StoredResponse,
@@ -181,7 +187,7 @@ export function createStoredResponses(
     put,
     find,
     findItems,
-    /** False: there is none. */
+    /** Returns false if there is none. */
     async delete(account: string, id: string): Promise<boolean> {
       if (!isId(id)) return false;
       const filter = { account, _id: documentId(account, id), ...living() };

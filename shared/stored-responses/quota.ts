@@ -14,8 +14,9 @@ const countedForMs = 60_000;
 const maxAccounts = 10_000;
 
 /**
- * Bounds what an account stores. Each process counts once a minute and adds what it stores itself, so the bound is exceeded by
- * what the other processes store within that minute, and no call waits for a counter that all of an account's calls change.
+ * Bounds what an account stores. Each process counts once a minute and adds what it stores itself. The bound may
+ * therefore be exceeded by what other processes store within that minute, but no call waits for a counter that all
+ * calls of an account change.
  */
 export function createQuota(deps: Uses<"clock"> & { quota: Quota; count: (account: string) => Promise<Quota> }) {
   const { quota, clock, count } = deps;

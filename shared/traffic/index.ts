@@ -1,7 +1,8 @@
 /**
- * The load of the service: calls, failures and charges by minute and by hour, for the operator's overview. Every process counts
- * in memory and adds what it counted to Redis every five seconds, so reading it costs the same at any load. It is not the
- * ledger: what Redis loses, or a process that is killed, is missing here. Owns the Redis keys `{traffic}:*`, which expire.
+ * The load of the service: calls, failures and charges by minute and by hour, for the operator's overview. Every
+ * process counts in memory and adds its counts to Redis every five seconds, so reading them costs the same at any load.
+ * It is not a ledger: counts that Redis or a killed process loses are missing here. Owns the Redis keys `{traffic}:*`,
+ * which expire.
  */
 import { oneAtATime } from "#platform/one-at-a-time";
 import type { Uses } from "#platform/uses";
@@ -10,12 +11,12 @@ const fields = ["calls", "failed", "refused", "nanoUsd"] as const;
 type Field = (typeof fields)[number];
 export type TrafficCount = { readonly [Name in Exclude<Field, "nanoUsd">]: number } & { readonly nanoUsd: bigint };
 export interface TrafficPoint extends TrafficCount {
-  /** When its minute or hour begins: Unix milliseconds. */
+  /** Unix milliseconds at which its minute or hour begins. */
   readonly at: number;
 }
 
 const minuteMs = 60_000;
-/** Each size of bucket, how many of them are read, and for how long they stay. */
+/** The size, number and retention of each kind of bucket. */
 const sizes = {
   minute: { ms: minuteMs, count: 60, seconds: 2 * 3_600 },
   hour: { ms: 60 * minuteMs, count: 24, seconds: 26 * 3_600 },
@@ -33,13 +34,13 @@ export function createTrafficCounter() {
   let counts = new Map<Field, bigint>();
   const add = (field: Field, by: bigint) => void counts.set(field, (counts.get(field) ?? 0n) + by);
   return {
-    /** A call was answered, or refused. A caller who disconnected is no failure. */
+    /** Counts a call that was answered or refused. A caller who disconnects is not a failure. */
     answered(status: number): void {
       add("calls", 1n);
       if (status >= 500) add("failed", 1n);
       else if (status >= 400 && status !== 499) add("refused", 1n);
     },
-    /** This process decided what a call costs. */
+    /** Counts a cost that this process captured. */
     charged(nanoUsd: bigint): void {
       if (nanoUsd > 0n) add("nanoUsd", nanoUsd);
     },
@@ -48,12 +49,12 @@ export function createTrafficCounter() {
       counts = new Map();
       return taken;
     },
-    /** Counts that could not be written are written with the next. */
+    /** Returns counts that could not be written, so that they are written with the next ones. */
     giveBack: (taken: ReadonlyMap<Field, bigint>): void => taken.forEach((by, field) => add(field, by)),
   };
 }
 
-/** Adds the counts of this process to those of all. */
+/** Adds the counts of this process to the totals. */
 export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: TrafficCounter }) {
   const { counter, redis, clock, log } = deps;
 
@@ -75,7 +76,7 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
   });
   const stop = clock.every(flushMs, () => void flush());
 
-  /** Oldest first: the last one is the minute or hour that runs. Rejects while Redis is unavailable. */
+  /** Oldest first; the last one is the current minute or hour. Rejects while Redis is unavailable. */
   async function read(size: Size): Promise<TrafficPoint[]> {
     const { ms, count } = sizes[size];
     const last = startOf(size, clock.now());
@@ -96,7 +97,7 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
 
   return {
     read,
-    /** Writes what remains, once, unless Redis is unavailable. */
+    /** Writes the remaining counts once, unless Redis is unavailable. */
     async stop(): Promise<void> {
       stop();
       if (redis.status === "ready") await flush();
