@@ -107,7 +107,7 @@ export function supportedParameters(
 
 /** The names are those of OpenRouter's list. Null for a model that does not reason. */
 export interface Reasoning {
-  /** True if no effort turns reasoning off. */
+  /** Set if no effort turns reasoning off. */
   readonly mandatory: boolean;
   /** Values of `reasoning_effort` that make a difference. Empty if the effort cannot be chosen. */
   readonly supported_efforts: readonly Effort[];

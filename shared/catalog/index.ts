@@ -1,37 +1,40 @@
 /**
- * The catalog: which models there are, what they cost, and who serves them. One JSON file, read once at start. A model without a
- * price, or one that contradicts itself, stops the start. Sources: docs/api/inference.md ("Model"), docs/api/wire-details.md
- * (price keys, units, output cap).
+ * The catalog: which models there are, what they cost, and who serves them. One JSON file, read once at start. A model
+ * without a price, or with contradictory settings, stops the start. Sources: docs/api/inference.md ("Model"),
+ * docs/api/wire-details.md (price keys, units, output cap).
  *
  * The file (`schema.ts` has every field, `media-schema.ts` those of models for images and media):
- *   elite_discount_bps  the default for models without their own
+ *   elite_discount_bps  the default for models that set none
  *   upstreams           by name: provider, address and key variables, concurrency, timeouts
  *   models              id, type, limits, features, prices as decimal strings in USD per unit, upstreams in order
  *
- * An overlay is merged over the file by id (`overlay.ts`). What can be derived of what a model takes and makes
- * (`capabilities.ts`: modalities, parameters) is not in the file.
+ * An overlay is merged over the file by id (`overlay.ts`). The file contains nothing that can be derived from a model's
+ * inputs and outputs (`capabilities.ts`: modalities, parameters).
  *
  * Units: a million tokens for `input`, `cached_input`, `cache_write`, `cache_write_1h`, `audio_input`, `output` and
- * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request`, `search` (a query with up to
- * 100 documents, of rerank models) and `input_image`, an image in the input (unit `image`). A count whose key has no price is billed as `input` or `output` (`cache_write_1h` as `cache_write`
- * first). `tiers` depend on the length of the prompt: the last tier whose `above_input_tokens` the prompt exceeds prices all
- * tokens of the prompt and of its answer.
+ * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request`, `search` (a query with
+ * up to 100 documents, of rerank models) and `input_image`, an image in the input (unit `image`). A count whose key has
+ * no price is billed as `input` or `output` (`cache_write_1h` as `cache_write` first). `tiers` depend on the length of
+ * the prompt: the last tier whose `above_input_tokens` the prompt exceeds prices all tokens of the prompt and of its
+ * response.
  *
  * A model for images or media also has:
  *   task          the kind of call, which selects the provider's route
  *   input_schema  JSON Schema of its parameters (for images those of the body itself), enforced by zod
- *   units         for every price key the number of units that an input makes, from which holds are computed. `{field}` (its
- *                 value or default) and `{minutes_of, bytes_per_second, max, min?}` (of an uploaded recording) are upper bounds;
- *                 the delivered number is billed. `{characters_of}`, `{started_minutes_of}` (a length in ms), `{items_of, per?}` and `{count}`
- *                 are determined by the input, reported or not, if anything is delivered.
- *   default_response_format  for images, if it is not `url`: what the clients of the provider's own API expect;
+ *   units         for every price key the number of units that an input makes, from which holds are computed. `{field}`
+ *                 (its value or default) and `{minutes_of, bytes_per_second, max, min?}` (of an uploaded recording) are
+ *                 upper bounds; the delivered number is billed. `{characters_of}`, `{started_minutes_of}` (a length in
+ *                 ms), `{items_of, per?}` and `{count}` are determined by the input, reported or not, if anything is
+ *                 delivered.
+ *   default_response_format  for images, if it is not `url`: the format that clients of the provider's own API expect;
  *                 default_edit_format likewise for edits
- *   variants      prices by input. The price of a key is that of the first variant whose every `when` matches and that has the
- *                 key, else that of `pricing`. Fields for which `when` lists values are enums.
- * Defaults of the schema are sent to the provider. A value that the provider chooses (`auto`) has the highest price it can have.
+ *   variants      prices by input. The price of a key is that of the first variant whose every `when` matches and that
+ *                 has the key, otherwise that of `pricing`. Fields for which `when` lists values are enums.
+ * Defaults of the schema are sent to the provider. A value that the provider chooses (`auto`) has the highest price it
+ * can have.
  *
- * Money is bigint nano-USD. Prices are exact rationals. A cost is rounded once, half up; seconds and minutes have six decimals.
- * Elite prices are exactly list x (10000 - bps) / 10000.
+ * Money is bigint nano-USD. Prices are exact rationals. A cost is rounded once, half up; seconds and minutes have six
+ * decimals. Elite prices are exactly list x (10000 - bps) / 10000.
  */
 import { type Environment, withSecretFiles } from "#platform/secret-files";
 import { boundOfTokens } from "./bound.ts";

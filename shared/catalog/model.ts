@@ -57,7 +57,7 @@ export function modelOf(
     created: Date.parse(entry.released) / 1000,
     /** Unix seconds, possibly in the future. Deprecated models are still served. */
     deprecatedAt: entry.deprecated_at === undefined ? null : Date.parse(entry.deprecated_at) / 1000,
-    /** In the order in which they are tried. */
+    /** Upstreams are tried in this order. */
     upstreams: entry.upstreams.map(({ cost, ...served }) => ({
       ...served,
       ...(cost && { cost: upstreamCostOf(cost) }),

@@ -59,7 +59,7 @@ export type Effort = (typeof efforts)[number];
 
 export const providers = ["openai", "anthropic", "gemini", "replicate", "fal", "local"] as const;
 
-/** In 10^-10 nano-USD per token, image, second and so on. Keys without their own price have that of their fallback. */
+/** Units of 10^-10 nano-USD per token, image, second and so on. Keys without their own price have that of their fallback. */
 export type Prices = Readonly<Partial<Record<PriceKey, bigint>>>;
 
 /** Prices for prompts of more than `aboveInputTokens`, parsed once at load. */
@@ -108,7 +108,7 @@ export const condition = z.union([
 ]);
 export type Condition = z.infer<typeof condition>;
 
-/** In ascending order. The first band applies to every prompt. */
+/** Bands in ascending order. The first band applies to every prompt. */
 export type Bands = readonly [Band, ...Band[]];
 export type PriceBook = Readonly<Record<Tier, Bands>>;
 
@@ -128,7 +128,7 @@ export interface Bound {
   /** The part of `maxNanoUsd` that covers the input. */
   readonly inputNanoUsd: bigint;
   readonly inputTokens: number;
-  /** Per choice: the smallest of the caller's cap, the model's cap and the context length. */
+  /** The cap per choice: the smallest of the caller's cap, the model's cap and the context length. */
   readonly outputCap: number;
   readonly isCapNamed: boolean;
   /** Returns the output tokens per choice that a smaller hold pays for, from 0 to `outputCap`. */

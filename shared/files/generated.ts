@@ -188,7 +188,7 @@ async function fill(spool: Spool, body: AsyncIterable<Buffer>, limitBytes: numbe
       await spool.write(value);
     }
   } finally {
-    // Not awaited, because it may wait for a chunk that never comes.
+    // This is not awaited, because it may wait for a chunk that never comes.
     source.return?.().catch(() => undefined);
   }
 }

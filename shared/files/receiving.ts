@@ -140,7 +140,7 @@ function createIncoming(
     /** Returns true if every byte was passed on, so that storage may have the object. */
     isPassedOn: () => bytes > 0 && passedOn === bytes,
     stop() {
-      // Not awaited, because it may wait for a chunk that never comes.
+      // This is not awaited, because it may wait for a chunk that never comes.
       source.return?.().catch(() => undefined);
     },
   };

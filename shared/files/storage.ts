@@ -100,7 +100,7 @@ export function createStorage(
       return new Set(remaining);
     },
     multipart: {
-      // Not retried, because the first attempt may have created an upload whose id is lost.
+      // This is not retried, because the first attempt may have created an upload whose id is lost.
       async create(Key: string, ContentType: string): Promise<string> {
         const create = new CreateMultipartUploadCommand({ Bucket, Key, ContentType });
         const { UploadId } = await fromStorage(

@@ -30,7 +30,7 @@ interface Usable extends MediaType {
 
 type Deps = UploadDeps &
   Uses<"log"> & {
-    /** True if storage has a public address. */
+    /** Providers can reach links if storage has a public address. */
     readonly providersReachLinks: boolean;
   };
 

@@ -36,7 +36,7 @@ export const imageRequest = z
   })
   .meta({ id: "ImageRequest" });
 
-/** For models that make variations of an image without a prompt. */
+/** The request to a model that makes variations of an image without a prompt. */
 export const variedImageRequest = imageRequest.extend({
   prompt: imageRequest.shape.prompt.nullish(),
   variation: z.literal(true),

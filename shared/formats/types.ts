@@ -32,7 +32,7 @@ export interface Dimensions {
 /** A media part of a request, for the bound of its cost. */
 export interface MediaPart {
   readonly kind: PartKind;
-  /** Undefined for a link, which only the provider fetches. */
+  /** Unknown for a link, which only the provider fetches. */
   readonly content?: Content;
   readonly bytes?: number;
   /** The dimensions of an image, if its header contains them. */

@@ -31,7 +31,7 @@ import type { Uses } from "#platform/uses";
 
 export interface ClaimRequest extends Owner {
   readonly account: string;
-  /** As the caller sent it: 1 to 255 characters. */
+  /** The unmodified header: 1 to 255 characters. */
   readonly key: string;
   /** The hash of the request. Undefined until the body has been read, if the hash depends on it. */
   readonly hash: string | undefined;

@@ -119,5 +119,5 @@ export function isUnanswered(redis: RedisClient, error: unknown): boolean {
   return redis instanceof Cluster && message === "Connection is closed." && !hasEnded(redis);
 }
 
-/** True if this process ended the connection. */
+/** Returns true if this process ended the connection. */
 const hasEnded = ({ status }: Cluster) => status === "end" || status === "disconnecting";

@@ -60,7 +60,7 @@ export function createReplyReader(
   const key = replyKey(instance);
   const waiting = new Map<string, (frame: Frame) => void>();
   const strays = new Map<string, number>();
-  /** In the order in which they were written. */
+  /** Markers in the order in which they were written. */
   const markers = new Map<number, () => void>();
   let markersWritten = 0;
   let stopped = false;
@@ -69,7 +69,7 @@ export function createReplyReader(
   let trimmedAt = 0;
   let loop: Promise<void> | undefined;
   let renewing: Promise<boolean> | undefined;
-  /** True once the stream has been renewed on the server that the reader is connected to. */
+  /** Set once the stream has been renewed on the server that the reader is connected to. */
   let isSettled = false;
   let stopRenewing = () => {};
   let onDataLoss = () => {};

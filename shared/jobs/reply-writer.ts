@@ -239,7 +239,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
         },
         error(error: ServiceError, outcome?: Outcome): Promise<boolean> {
           sendText();
-          // Never split, because the reader could not distinguish the first parts from the response.
+          // An error is never split, because the reader could not distinguish the first parts from the response.
           sendFrame("error", JSON.stringify(error.fields()), unsentMark, outcome);
           return allSent();
         },

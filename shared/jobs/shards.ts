@@ -28,7 +28,7 @@ export function shardOf(account: string, count: number): string {
 const shardsKey = sharedKey("chat", "shards");
 
 export function createShards({ redis, own }: Uses<"redis"> & { own: number }) {
-  /** Never decreases, because there may be jobs in all of them. */
+  /** The number never decreases, because there may be jobs in all of them. */
   let known = own;
 
   async function read(): Promise<number> {

@@ -176,7 +176,7 @@ export function createWorkerRegistry({
      * was measured recently.
      */
     speed: (id: string, model: string): Speed | undefined => measured.get(speedKey(id, model)),
-    /** True once any worker was seen. */
+    /** Returns true once any worker was seen. */
     known: () => upstreams.size > 0,
   };
 }

@@ -7,7 +7,7 @@ export const attemptOutcomes = ["succeeded", "failed", "refused", "busy", "timeo
 export type AttemptOutcome = (typeof attemptOutcomes)[number];
 
 export interface Attempt {
-  /** Undefined only in entries written before attempts were recorded, like the two times. */
+  /** Entries written before attempts were recorded lack it, like the two times. */
   readonly upstream: string | undefined;
   /** Set if it differs from the entry's model. */
   readonly model?: string | undefined;

@@ -39,7 +39,7 @@ const request = {
   /** The code of the error in the response. */
   error: { type: String },
   usage: { type: Map, of: Number, required: true },
-  /** True if the provider reported no usage. */
+  /** Set if the provider reported no usage. */
   estimated: { type: Boolean, required: true },
   queueMs: { type: Number },
   firstTokenMs: { type: Number },

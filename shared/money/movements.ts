@@ -11,7 +11,7 @@ import { maxInt64 } from "./usd.ts";
 /** A credit, adjustment, refund or payout. */
 export interface Movement {
   readonly entry: LedgerEntry;
-  /** False if the entry already existed. */
+  /** Is false if the entry already existed. */
   readonly created: boolean;
 }
 

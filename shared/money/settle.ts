@@ -52,7 +52,7 @@ export interface ReleaseReason {
 }
 
 export interface Decided {
-  /** True if this capture made the entry. Exact, even when the response to the insert was lost. */
+  /** Set if this capture made the entry. Exact, even when the response to the insert was lost. */
   readonly won: boolean;
   /** The entry that counts. */
   readonly entry: LedgerEntry;
@@ -162,7 +162,7 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
         totalMs,
         shortfall: costNanoUsd - chargedNanoUsd,
         upstreamCost: upstreamCostNanoUsd,
-        // Undefined fields are not stored, because of `ignoreUndefined`.
+        // `ignoreUndefined` omits undefined fields.
       } as NonNullable<StoredEntry["request"]>,
     };
     if (mayBeTooLarge(decision)) {

@@ -23,7 +23,7 @@ export function networkOf(name: string) {
 
 export const isSignature = (text: string): boolean => /^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text);
 
-/** True if a chain with this genesis block is the network. */
+/** Returns true if a chain with this genesis block is the network. */
 export const beganWith = (network: string, genesisHash: string): boolean =>
   network === `solana:${genesisHash.slice(0, 32)}`;
 
@@ -80,7 +80,7 @@ export function buybackConfig(config: Config) {
   const listed = BUYBACK_TOKENS.split(",").filter((each) => each !== "");
   const eligible = new Set<string>([token, ...listed.map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))]);
   return {
-    /** Undefined if nothing accrues. */
+    /** Nothing accrues if this is undefined. */
     terms: bps > 0 ? { bps, token, eligible } : undefined,
     /** The mints that accounts and callers may choose. */
     eligible,

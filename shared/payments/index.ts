@@ -58,9 +58,9 @@ export function createPayments(deps: Uses<"mongo" | "clock" | "log"> & { config:
   const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
   const batches = createBatches({ mongo, clock });
   return {
-    /** Undefined without `X402_PAY_TO`. */
+    /** Requires `X402_PAY_TO`. */
     x402: solana && createX402({ solana, quotes, money, clock, log }),
-    /** Undefined without `X402_PAY_TO`. */
+    /** Requires `X402_PAY_TO`. */
     topups: solana && createTopUps({ solana, mongo, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),
     countBuybacks: batches.countByState,

@@ -140,7 +140,7 @@ export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> 
     /** Called when the chain shows that the payment did not land and never will. */
     reopen: ({ _id, state, messageHash }: ClaimedQuote) => change({ _id, state, messageHash }, opening()),
 
-    /** Also succeeds if the same payment already settled the quote, or if it was reopened in the meantime. */
+    /** Succeeds even if the same payment already settled the quote, or if it was reopened in the meantime. */
     markSettled: ({ _id, messageHash, blockhash, payer }: ClaimedQuote, signature: string) =>
       change(
         { _id, $or: [{ messageHash }, { state: "open" }] },

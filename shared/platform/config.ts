@@ -68,7 +68,7 @@ export const environment = z.object({
     65_535,
     0,
   ),
-  // Not a URL, because it may name every member of a replica set.
+  // It is not parsed as a URL, because it may name every member of a replica set.
   MONGODB_URI: z
     .string()
     .regex(/^mongodb(\+srv)?:\/\/[^\s/?#]+/, "must be a connection string")

@@ -9,7 +9,7 @@ const options = {
   useBigInt64: true,
   bufferCommands: false,
   serverSelectionTimeoutMS: 1_000,
-  // Also the timeout of a heartbeat: a write to a server that hangs fails after two of them.
+  // This is also the timeout of a heartbeat: a write to a server that hangs fails after two of them.
   connectTimeoutMS: 2_000,
   heartbeatFrequencyMS: 1_000,
   // Driver 7.8 throws outside of any promise if it streams heartbeats: `useBigInt64` also applies to the topology
@@ -100,6 +100,6 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
 
 export const duplicateKey = 11_000;
 
-/** True if a unique index refused an insert or update. */
+/** Returns true if a unique index refused an insert or update. */
 export const isDuplicate = (error: unknown): boolean =>
   error instanceof mongoose.mongo.MongoServerError && error.code === duplicateKey;

@@ -17,13 +17,13 @@ export interface Tracing {
   begin(name: string, options: SpanOptions & { readonly traceparent: string | undefined }): Span;
   /** Starts a span whose parent is in another of our processes. Returns undefined if the parent was not traced. */
   join(name: string, options: SpanOptions & { readonly traceparent: string | undefined }): Span | undefined;
-  /** True if prompts and responses are recorded. */
+  /** Records prompts and responses if true. */
   readonly capturesContent: boolean;
   /** Sends pending spans, for a limited time. */
   close(): Promise<void>;
 }
 
-/** Undefined attributes are not recorded. */
+/** Attributes with undefined values are not recorded. */
 export type Attributes = Readonly<Record<string, string | number | boolean | string[] | undefined>>;
 
 export interface SpanOptions {
@@ -55,7 +55,7 @@ const batchDelayMs = 2_000;
 const exportTimeoutMs = 5_000;
 /** The time for which a shutdown waits for the receiver. */
 const lastExportMs = 2_000;
-/** In characters, per attribute. Prompts are truncated further (`workers/tracing/messages.ts`). */
+/** Characters per attribute. Prompts are truncated further (`workers/tracing/messages.ts`). */
 const maxAttributeLength = 20_000;
 
 type TracingConfig = Pick<

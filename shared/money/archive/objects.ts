@@ -8,7 +8,7 @@ import {
 import type { Config } from "#platform/config";
 import { connectS3, type S3Config } from "#platform/s3";
 
-/** Not covered by the lifecycle rules of `shared/files`. */
+/** The lifecycle rules of `shared/files` do not cover this prefix. */
 const prefix = "ledger/";
 const timeoutMs = 120_000;
 

@@ -14,7 +14,7 @@ const states = {
   entries: { type: Number },
   /** Entries captured before this time are all included in `settled` of the rows. */
   settledUntil: { type: Date },
-  /** True if the hour ended a while ago, like all hours before it. */
+  /** Set if the hour ended a while ago, like all hours before it. */
   closed: { type: Boolean },
 } as const;
 type State = DocumentOf<typeof states>;

@@ -59,7 +59,7 @@ export function createKeyTotals(
     await days.aggregate(pipeline, { ...options, ...scatter("usage days") }).toArray();
   }
 
-  /** At most a minute old. */
+  /** The result is at most a minute old. */
   async function usageOfKey(account: string, key: string): Promise<KeyUsage> {
     const today = dayOf(clock.now());
     const months = await collection.find({ account, key }).toArray();
