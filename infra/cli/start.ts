@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { systemClock } from "#platform/clock";
+import { sleep, systemClock } from "#platform/clock";
 import { loadConfig, secretVariables } from "#platform/config";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
 import {
@@ -20,7 +20,6 @@ import { buildDashboard } from "./build-dashboard.ts";
 import { ensureDemo, storedAdminToken } from "./demo.ts";
 import { issueSignInCodes } from "./sign-in-codes.ts";
 import { readStartConfig } from "./start-config.ts";
-import { supervise } from "./supervise.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -29,6 +28,10 @@ const readyWithinMs = 60_000;
 const settleMs = 25_000;
 /** Both the terminal and npm forward Ctrl-C: two signals within this time count as one. */
 const sameSignalMs = 500;
+const firstRestartMs = 250;
+const maxRestartMs = 30_000;
+/** A program that has run this long is restarted with the first delay again. */
+const steadyMs = 60_000;
 
 /** Starts everything and resolves when the signal aborts. Rejects when something does not start. */
 async function start(env: Environment, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
@@ -96,9 +99,35 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   const [token = adminToken] = adminToken.split(",");
   const demo = await ensureDemo({ origin, baseUrl, adminToken: token, dataDir, metrics, x402: chain?.payments });
   const codes = await issueSignInCodes(processEnv["MONGODB_URI"] ?? "", { demo, origin, adminToken: token });
-  for (const program of programs) supervise(program, { clock: systemClock, log: terminal.log, signal: quit });
+  for (const program of programs) supervise(program, terminal.log, quit);
   terminal.ready(demo, codes, DATA_DIR);
   if (!quit.aborted) await once(quit, "abort");
+}
+
+/** Restarts a program whenever it ends, until the signal aborts. The delay grows while the program keeps ending. */
+function supervise(program: Program, log: Terminal["log"], signal: AbortSignal): void {
+  let delayMs = firstRestartMs;
+  let startedAt = systemClock.now();
+
+  async function restart(crash: string): Promise<void> {
+    let reason = crash;
+    if (systemClock.now() - startedAt >= steadyMs) delayMs = firstRestartMs;
+    while (!signal.aborted) {
+      log.error(`${program.name} ended: ${reason}. Starting it again in ${delayMs / 1000} s.`);
+      try {
+        await sleep(systemClock, delayMs, signal);
+        delayMs = Math.min(2 * delayMs, maxRestartMs);
+        startedAt = systemClock.now();
+        await program.start();
+        log.info(`${program.name} runs again.`);
+        return;
+      } catch (error) {
+        reason = error instanceof Error ? error.message : String(error);
+      }
+    }
+  }
+
+  program.onCrash((reason) => void restart(reason));
 }
 
 /** Runs `npm run migrate` and waits until it exits. */

@@ -36,9 +36,9 @@
  * Money is bigint nano-USD. Prices are exact rationals. A cost is rounded once, half up; seconds and minutes have six
  * decimals. Elite prices are exactly list x (10000 - bps) / 10000.
  */
+import { createHash } from "node:crypto";
 import { type Environment, withSecretFiles } from "#platform/secret-files";
 import { boundOfTokens } from "./bound.ts";
-import { catalogHash } from "./hash.ts";
 import type { Input } from "./input.ts";
 import { billed, boundOfUnits, checkInput, costOfMedia, ignoredInput, unitsOf } from "./media.ts";
 import { type Model, modelOf, upstreamOf } from "./model.ts";
@@ -46,7 +46,6 @@ import { costOf, withRequest } from "./prices.ts";
 import { type CatalogEntries, readCatalog } from "./read-catalog.ts";
 import type { Tier, Usage } from "./types.ts";
 
-export { catalogHash } from "./hash.ts";
 export type { Input } from "./input.ts";
 export type { Model, Upstream } from "./model.ts";
 export { noQuirks, type Quirks } from "./quirks.ts";
@@ -66,6 +65,23 @@ export {
 } from "./types.ts";
 
 export type Catalog = ReturnType<typeof catalogOf>;
+
+const compare = (a: string, b: string) => (a < b ? -1 : 1);
+
+const withSortedKeys = (_: string, value: unknown): unknown =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => compare(a, b)))
+    : value;
+
+/**
+ * Identifies the content of a catalog: 12 hexadecimal digits of a SHA-256. White space and the order of keys and models
+ * do not count; the order of a model's upstreams does.
+ */
+export function catalogHash(catalog: CatalogEntries): string {
+  const models = catalog.models.toSorted((a, b) => compare(a.id, b.id));
+  const text = JSON.stringify({ ...catalog, models }, withSortedKeys);
+  return createHash("sha256").update(text).digest("hex").slice(0, 12);
+}
 
 /** Removes the upstreams that run inside the worker, and the models that only they serve. */
 function withoutLocal({ upstreams, models, ...others }: CatalogEntries): CatalogEntries {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ServiceError } from "#errors";
 import { invalidFrom, type ModelInput } from "#formats";
-import { ignoredHints, withOwnImageField, withoutHints } from "./image-hints.ts";
+import { isSet } from "#json";
 import { countOf, fieldSchema, type Input, type JsonSchema, valueOf } from "./input.ts";
 import type { Model } from "./model.ts";
 import { costAt } from "./prices.ts";
@@ -39,6 +39,37 @@ function invalid(error: z.ZodError, schema: JsonSchema, at: ModelInput["at"]): S
 }
 
 /**
+ * Fields of OpenAI's image API that request a manner of drawing. A model without such a field draws in its own manner.
+ */
+const hints = ["background", "input_fidelity", "moderation", "output_compression", "output_format", "quality", "style"];
+
+/** Fields of that API for which `auto` means the model's own choice. */
+const automatic = ["background", "moderation", "quality", "size"];
+
+const isHint = (schema: JsonSchema, field: string) => hints.includes(field) && fieldSchema(schema, field) === undefined;
+
+/** Returns true if `auto` is equivalent to no value, because the field has no such value in the model's schema. */
+function isOmitted(schema: JsonSchema, field: string, value: unknown): boolean {
+  if (value !== "auto" || !automatic.includes(field)) return false;
+  const values = fieldSchema(schema, field)?.["enum"];
+  return !(Array.isArray(values) && values.includes("auto"));
+}
+
+/** Returns the body without fields that the model does not accept and values that equal its default behavior. */
+const withoutHints = (schema: JsonSchema, body: Input): Input =>
+  Object.fromEntries(
+    Object.entries(body).filter(([field, value]) => !isHint(schema, field) && !isOmitted(schema, field, value)),
+  );
+
+/** Some single-image models call the field `image_url`; the routes call it `image`. */
+function withOwnImageField(schema: JsonSchema, body: Input): Input {
+  const { image, ...others } = body;
+  const isOwn = fieldSchema(schema, "image") !== undefined || fieldSchema(schema, "image_url") === undefined;
+  if (image === undefined || isOwn || isSet(body["image_url"])) return body;
+  return { ...others, image_url: Array.isArray(image) && image.length === 1 ? (image[0] as unknown) : image };
+}
+
+/**
  * Returns the parameters with the schema's defaults, for images without hints that the model does not accept. Throws a
  * ServiceError that names the field (`size`, or `input.duration` when `at` is "input").
  */
@@ -49,8 +80,11 @@ export function checkInput(model: Model, { value, at }: ModelInput): Input {
   return parsed.data as Input;
 }
 
-/** Returns the fields of an image body that the model ignores. */
-export const ignoredInput = (model: Model, body: Input): readonly string[] => ignoredHints(mediaOf(model).schema, body);
+/** Returns the fields of an image body that have no effect on the model, for `x-ignored-params`. */
+export function ignoredInput(model: Model, body: Input): readonly string[] {
+  const { schema } = mediaOf(model);
+  return [...hints.filter((field) => isHint(schema, field)), "user"].filter((field) => isSet(body[field]));
+}
 
 type OutputRule = Extract<UnitRule, { field: string } | { minutes_of: string }>;
 type InputRule = Exclude<UnitRule, OutputRule>;

@@ -1,7 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import type { Config } from "./config.ts";
 import type { Logger } from "./logger.ts";
-import { endWhenSilent } from "./redis-silence.ts";
 
 /**
  * `fail-fast`: commands of the API. They fail immediately while Redis is unavailable, and after about half a second
@@ -81,6 +80,26 @@ const nodesOf = (list: string) =>
     const at = node.lastIndexOf(":");
     return { host: node.slice(0, at).replace(/^\[|\]$/g, ""), port: Number(node.slice(at + 1)) };
   });
+
+const silenceTickMs = 200;
+const silentTicks = 2;
+
+/**
+ * Ends a connection whose server hangs. It counts ticks, because a timeout would also end a healthy one after a pause
+ * of this process: of the ticks that a pause delays, only one runs before the replies that have arrived are read.
+ */
+function endWhenSilent(redis: Redis): void {
+  const { stream } = redis;
+  let ticks = 0;
+  stream.on("data", () => {
+    ticks = 0;
+  });
+  const timer = setInterval(() => {
+    if (ticks++ === silentTicks) stream.destroy(new Error("Redis does not reply."));
+    else if (redis.status === "ready") redis.ping().catch(() => {});
+  }, silenceTickMs);
+  stream.once("close", () => clearInterval(timer));
+}
 
 /**
  * Connects immediately, in the background. `lazyConnect` is not used: BullMQ copies the options for its blocking

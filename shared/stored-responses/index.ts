@@ -20,7 +20,6 @@ import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
 import { groupCommit } from "#platform/group-commit";
 import type { Uses } from "#platform/uses";
-import { createQuota, type Quota } from "./quota.ts";
 
 export { responsesSchema } from "./migrations.ts";
 
@@ -28,6 +27,11 @@ export interface StoredResponse {
   readonly input: readonly JsonObject[];
   /** The response as its caller received it. */
   readonly response: JsonObject;
+}
+
+interface Quota {
+  readonly responses: number;
+  readonly bytes: number;
 }
 
 /** Called before a response is read, to reserve memory for its text. May throw. */
@@ -71,6 +75,44 @@ const isId = (id: string) => id !== "" && id.length <= maxIdLength;
 const unavailable = (cause: unknown): never => {
   throw noCapacity("Stored responses are unavailable.", 2, cause);
 };
+
+interface Used {
+  readonly countedAt: number;
+  readonly total: Promise<{ responses: number; bytes: number }>;
+}
+
+const countedForMs = 60_000;
+const maxAccounts = 10_000;
+
+/**
+ * Bounds what an account stores. Each process counts once a minute and adds what it stores itself. The bound may
+ * therefore be exceeded by what other processes store within that minute, but no call waits for a counter that all
+ * calls of an account change.
+ */
+function createQuota(deps: Uses<"clock"> & { quota: Quota; count: (account: string) => Promise<Quota> }) {
+  const { quota, clock, count } = deps;
+  const accounts = new Map<string, Used>();
+
+  function usedBy(account: string): Used {
+    const known = accounts.get(account);
+    if (known && clock.now() - known.countedAt < countedForMs) return known;
+    if (accounts.size >= maxAccounts) accounts.clear();
+    const total = count(account).then((counted) => ({ ...counted }));
+    const used = { countedAt: clock.now(), total };
+    accounts.set(account, used);
+    total.catch(() => accounts.delete(account));
+    return used;
+  }
+
+  /** Counts one response of this size, if it fits. */
+  return async (account: string, bytes: number): Promise<boolean> => {
+    const total = await usedBy(account).total;
+    if (total.responses >= quota.responses || total.bytes + bytes > quota.bytes) return false;
+    total.responses++;
+    total.bytes += bytes;
+    return true;
+  };
+}
 
 export function createStoredResponses(
   deps: Uses<"mongo" | "clock" | "log"> & {
