@@ -43,7 +43,7 @@ export async function issueSignInCodes(
   }
 }
 
-/** Opens a session to find the id of the key, because no other endpoint returns it. */
+/** Opens a session, whose response contains the id and the scopes of the key. */
 async function demoKey(origin: string, apiKey: string) {
   const url = `${origin}/dashboard/session`;
   const headers = { origin, "content-type": "application/json" };

@@ -165,7 +165,6 @@ interface UpstreamVariable {
   readonly secret: boolean;
 }
 
-/** The environment variables that the catalog's upstreams name. */
 export function upstreamVariables(catalog: Pick<Catalog, "upstreams">): readonly UpstreamVariable[] {
   const variables = new Map<string, UpstreamVariable>();
   const add = (variable: UpstreamVariable) => variables.set(variable.name, variable);

@@ -141,7 +141,7 @@ export function createUploads(deps: Deps) {
       if (status === "expired" || status === "deleted") throw uploadEnded(record, status);
       return toUpload(record);
     },
-    /** Lists unexpired uploads, newest first. Throws 400 for an unknown `after`. */
+    /** Lists uploads of the last 24 hours, in every state, newest first. Throws 400 for an unknown `after`. */
     async list(account: string, page: { limit: number; after?: string | undefined }) {
       const found = await records.list(account, page);
       const listed = found.slice(0, page.limit);

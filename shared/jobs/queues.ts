@@ -108,8 +108,8 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
   }
 
   /**
-   * Groups calls that are admitted in one turn of the event loop. A job costs BullMQ half as much as a call costs in
-   * total.
+   * Groups calls that are admitted in one turn of the event loop, because BullMQ's work for a job is half of the work
+   * for a call.
    */
   function joinBatch(
     name: PaidJobName,

@@ -71,7 +71,6 @@ const applyDelayMs = 50;
 /** Afterwards the sweeper ends a hold whose outcome is unknown. This also bounds `settled`. */
 const releaseTimeoutMs = 120_000;
 
-/** A hold with the amount to write. */
 interface SizedHold {
   readonly hold: Hold;
   readonly amountNanoUsd: bigint;

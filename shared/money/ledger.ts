@@ -163,7 +163,6 @@ function toRecord({
   };
 }
 
-/** The refusal of one entry of an insert. */
 interface Refusal {
   readonly index: number;
   readonly code: number;

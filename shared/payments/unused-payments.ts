@@ -25,7 +25,6 @@ const toUnusedPayment = (account: Account, quote: Quote | undefined) => {
     account: account.id,
     /** The wallet that paid. */
     payer: quote?.payer ?? "",
-    /** The payment's signature. */
     transaction: quote?.signature ?? "",
     paidNanoUsd: quote ? amountNanoUsd(quote) : 0n,
     unusedNanoUsd: account.availableNanoUsd - (account.availableNanoUsd % unitNanoUsd),

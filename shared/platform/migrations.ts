@@ -33,7 +33,6 @@ export interface Migration {
   readonly oldest?: number;
 }
 
-/** The declaration of a module about its collections. */
 export interface ModuleSchema {
   readonly module: string;
   /** The field by which each collection is sharded in a sharded cluster (docs/operations/scaling-mongodb.md). */

@@ -1,6 +1,5 @@
 import type { Logger } from "./logger.ts";
 
-/** One step of an ordered shutdown. */
 export interface Step {
   readonly name: string;
   run: () => unknown;

@@ -29,7 +29,6 @@ const startOf = (size: Size, at: number) => at - (at % sizes[size].ms);
 
 export type TrafficCounter = ReturnType<typeof createTrafficCounter>;
 
-/** The counts of one process. */
 export function createTrafficCounter() {
   let counts = new Map<Field, bigint>();
   const add = (field: Field, by: bigint) => void counts.set(field, (counts.get(field) ?? 0n) + by);

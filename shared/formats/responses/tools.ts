@@ -30,7 +30,7 @@ const hostedTypes: readonly unknown[] = [
 /**
  * Returns which tools are omitted before any provider sees them, and reported: a web search without access to the web,
  * which Codex sends by default, and every tool that runs at the provider if the caller also offers tools of its own.
- * Without such tools, provider tools are refused.
+ * Without such tools, other provider tools are refused.
  */
 export function omittedTools(request: JsonObject): (tool: JsonObject) => boolean {
   const hasOwn = toolLists(request).some(([tools]) => tools.some(({ type }) => callerTools.includes(type as string)));

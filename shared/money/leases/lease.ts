@@ -42,7 +42,6 @@ export interface Lease {
   stoodAt: number | undefined;
 }
 
-/** The leases of one account. */
 export interface AccountLeases {
   readonly account: string;
   /** The lease from which holds are drawn. */
