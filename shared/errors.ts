@@ -243,7 +243,7 @@ export const tooManyTokens = () =>
     "This request needs more tokens than the model's upstream takes in a minute. Shorten the prompt or lower the output cap.",
     { retryAfterSeconds: 60, shouldRetry: false },
   );
-export const internalError = (cause?: unknown) =>
+const internalError = (cause?: unknown) =>
   make("internal_error", "The service failed in an unexpected way.", {}, cause);
 export const upstreamError = (message: string, cause?: unknown) => make("upstream_error", message, {}, cause);
 export const noCapacity = (message: string, retryAfterSeconds = 5, cause?: unknown) =>

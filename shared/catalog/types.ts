@@ -19,7 +19,7 @@ export const modelTypes = ["text", "image", "video", "audio", "embeddings", "oth
 export type ModelType = (typeof modelTypes)[number];
 
 /** Tasks of models of type `other` that have their own endpoint, with JSON in and out. */
-export const jsonTasks = ["moderation", "rerank"] as const;
+const jsonTasks = ["moderation", "rerank"] as const;
 export type JsonTask = (typeof jsonTasks)[number];
 /** The kind of call that a model serves, if it is not text or embeddings. It selects the provider's route. */
 export const tasks = ["images", "speech", "transcription", "video", "music", ...jsonTasks] as const;
