@@ -1,10 +1,7 @@
 /** The number of typos that a name may have. Short names get none, because different ones are too similar. */
 export const maxTypos = ({ length }: string): number => (length < 8 ? 0 : length < 16 ? 1 : 2);
 
-/**
- * Returns the number of letters to insert, remove or replace (the Levenshtein distance), or Infinity if it is over
- * `limit`.
- */
+/** The number of letters to insert, remove or replace (Levenshtein distance), or Infinity if it is over `limit`. */
 export function typosBetween(one: string, other: string, limit: number): number {
   if (one === other) return 0;
   if (Math.abs(one.length - other.length) > limit || limit === 0) return Number.POSITIVE_INFINITY;

@@ -20,10 +20,7 @@ export class CommandError extends Error {
   }
 }
 
-/**
- * Returns the given address and token, or those that `npm start` wrote. The token of `npm start` is never sent to a
- * given address.
- */
+/** Returns the given target, or that of `npm start`, whose token is never sent to a given address. */
 export function findTarget(given: { url?: string | undefined; token?: string | undefined }, env: Environment): Target {
   const url = given.url ?? (env.ADMIN_URL || undefined);
   const token = given.token ?? (withSecretFiles(env, ["ADMIN_TOKEN"])["ADMIN_TOKEN"]?.split(",")[0] || undefined);

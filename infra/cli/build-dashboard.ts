@@ -8,10 +8,7 @@ const built = join(root, "dashboard/dist/index.html");
 /** The dashboard imports nothing from the rest of the project. */
 const sources = ["package-lock.json", "dashboard"];
 
-/**
- * Builds the dashboard if there is no build, or if its sources are newer. Throws an error that contains the build's
- * output.
- */
+/** Builds the dashboard if its build is missing or outdated. Throws an error that contains the build's output. */
 export async function buildDashboard(say: (line: string) => void): Promise<void> {
   const builtAt = await changedAt(built);
   const changes = await Promise.all(sources.map((source) => newestIn(join(root, source))));

@@ -71,10 +71,7 @@ interface CatalogDiff {
 
 type Fields = ReadonlyMap<string, string>;
 
-/**
- * Returns the values in an entry by their paths. A list of plain values counts as one value, because its indices carry
- * no meaning.
- */
+/** Returns the values in an entry by their paths. A list of plain values is one value: its indices mean nothing. */
 function fieldsOf(value: unknown, path = ""): readonly (readonly [string, string])[] {
   const isList = Array.isArray(value);
   const isPlain = typeof value !== "object" || value === null || (isList && value.every((x) => typeof x !== "object"));

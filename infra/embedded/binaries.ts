@@ -67,10 +67,7 @@ export async function findBinaries(options: FetchOptions): Promise<Binaries> {
   return Object.fromEntries(found.map(({ name, binary }) => [name, binary]));
 }
 
-/**
- * Returns the first usable program on PATH, in the cache, or fetched. Adds to `tried` why the earlier candidates cannot
- * be used.
- */
+/** Returns the first usable program on PATH, in the cache, or fetched. Adds failures of earlier ones to `tried`. */
 async function findOne(source: Source, options: FetchOptions, tried: string[]): Promise<string | undefined> {
   const { env, cacheDir, signal } = options;
   const check = (file: string) => checkVersion(file, source, env);

@@ -4,10 +4,7 @@ import { openFolder, type Server, type ServerOptions, startServer } from "./serv
 // After a port change, mongod first tries to reach the old port for up to 30 s.
 const readyTimeoutMs = 60_000;
 
-/**
- * Starts mongod as a single-member replica set, because transactions need a replica set. With `asMember` it does not
- * yet belong to a set.
- */
+/** Starts mongod as a single-member replica set, for transactions. With `asMember` it is not in a set yet. */
 export async function startMongo(options: ServerOptions & { readonly asMember?: true }): Promise<Server> {
   const folder = await openFolder(options.dataDir);
   const { data, port } = folder;

@@ -13,10 +13,7 @@ import { openFolder, type Server, type ServerOptions, startServer } from "./serv
 const region = "us-east-1";
 const bucket = "inference";
 
-/**
- * Starts versitygw over a folder, with one bucket. Its secret key is stored with the data, so that presigned links stay
- * valid.
- */
+/** Starts versitygw over a folder, with one bucket. Its secret key is stored, so that presigned links stay valid. */
 export async function startS3(options: ServerOptions): Promise<Server> {
   const folder = await openFolder(options.dataDir);
   const { data, port } = folder;

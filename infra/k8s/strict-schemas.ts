@@ -38,8 +38,7 @@ function strict(schema: unknown): unknown {
 const keyOf = (group: string, version: string, kind: string) => `${group ? `${group}/` : ""}${version} ${kind}`;
 
 /**
- * Reads Kubernetes' OpenAPI document and custom resource definitions. The returned function lists the faults of an
- * object.
+ * Reads Kubernetes' OpenAPI document and custom resource definitions. Returns a function that lists an object's faults.
  */
 export function createValidator(swaggerFile: string, definitionFiles: readonly string[]) {
   // Go's patterns may begin with a flag.

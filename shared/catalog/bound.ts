@@ -39,10 +39,7 @@ const partRules: Partial<Record<NonNullable<MediaPart["content"]>, (model: Model
   text: (_, { bytes }) => bytes ?? Number.POSITIVE_INFINITY,
 };
 
-/**
- * Returns the most tokens that a part can count as: the limit of its content, capped at the catalog's maximum for its
- * kind.
- */
+/** Returns the most tokens that a part can count as: the limit of its content, capped at the catalog's maximum. */
 function maxTokensOfPart(model: Model, part: MediaPart): number {
   const { kind, content } = part;
   const rule = content && partRules[content];

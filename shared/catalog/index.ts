@@ -109,10 +109,7 @@ export function loadCatalog(file: string | undefined, overlay?: string, { localM
   return catalog;
 }
 
-/**
- * Keyed by `localModels`. The shipped catalog does not change while a process runs, and one process may be both API and
- * worker.
- */
+/** Keyed by `localModels`. The shipped catalog never changes, and one process may be both API and worker. */
 const shipped = new Map<boolean, Catalog>();
 
 function catalogOf(entries: CatalogEntries, localModels: boolean) {

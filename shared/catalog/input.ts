@@ -25,10 +25,7 @@ export function countOf(value: unknown): number | undefined {
 
 const checks = new WeakMap<JsonSchema, z.ZodType>();
 
-/**
- * Throws if zod does not support the schema. Cached per schema, because this takes most of the time of reading a
- * catalog.
- */
+/** Throws if zod does not support the schema. Cached, because this takes most of the time of reading a catalog. */
 export function inputCheck(schema: JsonSchema): z.ZodType {
   const check =
     checks.get(schema) ?? z.fromJSONSchema(schema as z.core.JSONSchema.JSONSchema, { registry: z.registry() });

@@ -2,10 +2,7 @@ import { z } from "zod";
 
 const fieldName = z.string().regex(/^\w{1,64}$/);
 
-/**
- * Differences between an OpenAI-compatible server and OpenAI. docs/upstreams.md lists the source of each setting in the
- * catalog.
- */
+/** Differences between an OpenAI-compatible server and OpenAI. docs/upstreams.md has the source of each setting. */
 export const quirks = z.strictObject({
   /**
    * Fields of a chat request that the server documents, that OpenAI does not, and that cost nothing extra. Other fields
@@ -51,10 +48,7 @@ export const quirks = z.strictObject({
    * The field of assistant messages in which the server accepts its own reasoning; other reasoning fields are not sent.
    */
   reasoning_field: z.enum(["none", "reasoning_content", "reasoning", "reasoning_details"]).default("none"),
-  /**
-   * `space`: assistant messages with tool calls need reasoning, even if another model wrote them or the client dropped
-   * it.
-   */
+  /** `space`: assistant messages with tool calls need reasoning, even if another model or the client omitted it. */
   missing_reasoning: z.enum(["pass", "space"]).default("pass"),
   /**
    * `thinking: {type: "disabled"}` turns thinking off. It is sent with an effort of `none`, and for requests that the

@@ -130,10 +130,7 @@ const modelEntry = z.strictObject({
   max_part_tokens: z
     .strictObject({ image: tokens.optional(), audio: tokens.optional(), file: tokens.optional() })
     .default({}),
-  /**
-   * Maximum tokens of a patch of 28 by 28 pixels, of the image of a page, and of a second of audio. They bound parts
-   * more tightly.
-   */
+  /** Maximum tokens of a 28 by 28 pixel patch, of the image of a page, and of a second of audio: tighter bounds. */
   media_tokens: z
     .strictObject({
       image_patch: z.number().positive().max(100).optional(),

@@ -50,10 +50,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
   const jobs = openCollection<StoredJob>(mongo, "generations", jobFields);
   const expiry = createExpiry({ ...deps, collection: files.collection, keyOf: fileKey });
 
-  /**
-   * Set `recheck` if storage may still create the objects afterwards. Expiry then checks again when that is no longer
-   * possible.
-   */
+  /** Set `recheck` if storage may still create the objects, so that expiry checks again later. */
   async function remove(ids: readonly string[], recheck: boolean): Promise<void> {
     try {
       const dueAt = new Date(clock.now() + (recheck ? expiryGraceMs : 0));

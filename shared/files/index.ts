@@ -74,10 +74,7 @@ export function createFiles(
   const abortAbandoned = createMultipartCleanup({ storage, clock, prefix: uploadKey("") });
 
   return {
-    /**
-     * Sets the lifecycle rules and CORS of the bucket where the server supports them. Logs unsupported settings. Never
-     * throws.
-     */
+    /** Sets lifecycle rules and CORS of the bucket where the server supports them. Logs failures. Never throws. */
     prepareBucket: () => prepareBucket({ s3, bucket, log }),
     ...createBodies({ s3, bucket, clock }),
     uploads: createUploads({ records, storage, lifecycle, links, providersReachLinks, toUpload, clock, log }),

@@ -18,10 +18,7 @@ const partSize = 16 * 1024 * 1024;
 /** An upload can still be completed for ten minutes after its links have expired. */
 const linkLifetimeMs = partsPendingMs - 600_000;
 const pollMs = 200;
-/**
- * Slots of one API key. A slot is taken until the upload is completed, deleted, or expired a few minutes after its
- * deadline.
- */
+/** Slots of one API key. A slot is taken until its upload is completed, deleted, or expired. */
 const slots = Array.from({ length: 20 }, (_, slot) => slot);
 
 /** Uploads whose parts callers send to storage themselves. */

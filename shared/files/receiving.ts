@@ -86,10 +86,7 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock, 
   };
 }
 
-/**
- * Reads an incoming body: its first bytes, then all of it. Throws 400 if it breaks off, misses the deadline or has
- * another length.
- */
+/** Reads an incoming body. Throws 400 if it breaks off, misses the deadline or has another length. */
 function createIncoming(
   body: AsyncIterable<Buffer>,
   { bytes, deadline, clock }: Uses<"clock"> & { bytes: number; deadline: number },

@@ -16,10 +16,7 @@ export const objectFields = {
   account: { type: String, required: true },
   requestId: { type: String, required: true },
   status: { type: String, enum: statuses, required: true },
-  /**
-   * A caller has received the id, so the record is stored forever. Any other record is deleted together with its
-   * object.
-   */
+  /** A caller has the id, so the record is stored forever. Other records are deleted together with their object. */
   announced: { type: Boolean, required: true },
   createdAt: { type: Date, required: true },
   expiresAt: { type: Date, required: true },

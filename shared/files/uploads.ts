@@ -12,10 +12,7 @@ import type { Upload, UploadDeps } from "./upload-view.ts";
 /** Providers with queues fetch a file only when its job starts. */
 const linkLifetimeMs = 3_600_000;
 
-/**
- * Base64 text is in memory three times (in the request object, its JSON and the socket's copy), each 4/3 the size of
- * the file.
- */
+/** Base64 text is in the request object, its JSON and the socket's copy: three times 4/3 of the file. */
 const base64Copies = 4;
 const retryAfterSeconds = 2;
 /** Signing this many uploads' links takes about 10 ms of the event loop. */
@@ -101,10 +98,7 @@ export function createUploads(deps: Deps) {
       }
     }
     return {
-      /**
-       * Throws 400 that names the field if the file has more than `limitBytes`, and 503 if there is not enough memory
-       * for it now.
-       */
+      /** Throws 400 that names the field if the file has more than `limitBytes`, and 503 if memory is short. */
       read: (limitBytes: number) => readWithin(limitBytes, bytes, (content) => content),
       /** Like `read`, but returns base64, which the request will contain `times` times. */
       base64: (limitBytes: number, times = 1) =>

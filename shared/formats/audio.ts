@@ -26,10 +26,7 @@ export const speechRequest = z
   })
   .meta({ id: "SpeechRequest" });
 
-/**
- * A call of an audio route in the form that the job takes: the body of `POST /v1/media/generations` plus the response
- * format.
- */
+/** A call of an audio route as a job: the body of `POST /v1/media/generations` plus the response format. */
 export interface AudioCall {
   readonly model: string;
   readonly input: JsonObject;

@@ -69,10 +69,7 @@ export function needText(value: unknown, param: string): string {
   return value;
 }
 
-/**
- * Tenants share the operator's provider key, so data stored at the provider may belong to another tenant. `instead`
- * says what to send.
- */
+/** Tenants share the operator's provider key, so data stored at the provider may belong to another tenant. */
 export const storedAtProvider = (param: string, instead = "send the content itself"): ServiceError =>
   invalidValue(param, `${param} refers to data stored at the provider, which is not available here; ${instead}.`);
 

@@ -4,10 +4,7 @@ import type { JsonObject } from "#json";
 /** The text fields of a form, in order. */
 export type FormFields = readonly (readonly [name: string, value: string])[];
 
-/**
- * Converts fields to an object. Lists arrive as `include[]`, one field per item. Throws 400 if any other field occurs
- * twice.
- */
+/** Lists arrive as `include[]`, one field per item. Throws 400 if any other field occurs twice. */
 export function ofForm(fields: FormFields): JsonObject {
   const value = new Map<string, string | string[]>();
   for (const [name, each] of fields) {

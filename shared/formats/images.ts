@@ -73,20 +73,14 @@ const media = (input: MediaInput, model: string, token: string | null | undefine
 /** Fields that never contain the id of an upload. */
 const plainFields = ["model", "prompt", "n", "size", "response_format", "stream", "user", "buyback_token"];
 
-/**
- * Returns the parameters of an image call that the API has validated. Throws `invalidValue` if they have too many
- * values.
- */
+/** Returns the parameters of a validated image call. Throws `invalidValue` if they have too many values. */
 export function imageInput(request: JsonObject): MediaInput {
   const uploads = findUploads(request, "", "image", plainFields);
   const { model: _, buyback_token: __, response_format: ___, stream: ____, user: _____, ...input } = request;
   return { input: { value: omitNullish(input), at: "" }, uploads };
 }
 
-/**
- * Returns the parameters of a media call that the API has validated. Throws `invalidValue` if they have too many
- * values.
- */
+/** Returns the parameters of a validated media call. Throws `invalidValue` if they have too many values. */
 export const mediaInput = ({ input }: JsonObject): MediaInput => ({
   uploads: findUploads(input, "input"),
   input: { value: omitNullish(object(input)), at: "input" },

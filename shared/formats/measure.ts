@@ -95,10 +95,7 @@ export function noteCacheWrite(
   measure.cacheWrites = ttl === long ? "long" : (measure.cacheWrites ?? "short");
 }
 
-/**
- * Returns reasoning details that an OpenAI-compatible server sent itself; those of other formats are signed or
- * encrypted.
- */
+/** Returns an OpenAI-compatible server's own reasoning details; those of other formats are signed or encrypted. */
 export const ownDetails = (details: unknown): readonly JsonObject[] =>
   Array.isArray(details)
     ? list(details).filter(

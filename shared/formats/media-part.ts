@@ -7,10 +7,7 @@ import type { Content, MediaPart, PartKind } from "./types.ts";
 const pieceCharacters = 64 * 1024;
 const scratch = Buffer.allocUnsafeSlow((pieceCharacters / 4) * 3);
 
-/**
- * Checks base64 of either alphabet, with or without padding. Buffer skips invalid characters, so the decoded length is
- * too short.
- */
+/** Checks base64 of either alphabet, padded or not. Buffer skips invalid characters, which shortens the result. */
 export function isBase64(data: string): boolean {
   let end = data.length;
   while (end > data.length - 2 && data[end - 1] === "=") end--;

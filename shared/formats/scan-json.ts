@@ -35,10 +35,7 @@ export const unlimitedJson = Object.fromEntries(
   Object.keys(jsonLimits).map((name) => [name, Number.POSITIVE_INFINITY]),
 ) as unknown as JsonLimits;
 
-/**
- * Heap bytes per value, excluding the text of strings: the most that V8 takes on average, for objects of one field
- * each.
- */
+/** Heap bytes per value, excluding string contents: the most that V8 takes on average, for one-field objects. */
 const heapBytesOf = { value: 128, name: 128, wholeNumber: 8 } as const;
 
 /** Most strings are shorter, and reading their bytes one by one is faster than two native calls. */
@@ -81,10 +78,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
   let isElement = false;
   let isNumber = false;
   let isWhole = false;
-  /**
-   * Position in the chunk. Cached across strings, because a text of 20 MB may have a hundred thousand strings and no
-   * backslash.
-   */
+  /** Position in the chunk, cached across strings: 20 MB of text may have many strings and no backslash. */
   let nextBackslash = -1;
 
   function tooMany(limit: number, what: string): never {

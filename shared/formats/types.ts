@@ -3,10 +3,7 @@ import type { ServiceError } from "#errors";
 export const formats = ["chat", "messages", "responses", "gemini"] as const;
 export type Format = (typeof formats)[number];
 
-/**
- * Capabilities that cost extra or that not every model supports. A model's catalog entry must list each one that a call
- * requests.
- */
+/** Capabilities that cost extra or that some models lack. A model's catalog entry must list those a call requests. */
 export type Feature =
   | "tools"
   | "json"

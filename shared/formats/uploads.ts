@@ -34,10 +34,7 @@ export function addUpload(to: UploadRef[], ref: UploadRef): void {
   to.push(ref);
 }
 
-/**
- * Refuses a body that is nested too deep or has too many values. Runs before validation, which is slow on a million of
- * them.
- */
+/** Refuses deep or large bodies before validation, which is slow on a million values. */
 export const checkShape = (body: unknown): void => void findUploads(body, "");
 
 /** Finds every string that is the id of an upload, with its path. Skips the top-level fields in `except`. */

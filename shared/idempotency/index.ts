@@ -52,10 +52,7 @@ export interface Owner {
 }
 
 export type Claim =
-  /**
-   * `before` is the request that held the key previously. If it was a call, it is captured; an upload may not have
-   * ended.
-   */
+  /** `before`: the request that held the key previously. A call is captured; an upload may not have ended. */
   | { readonly kind: "new"; readonly id: string; readonly before?: string }
   | { readonly kind: "running" }
   | { readonly kind: "answered"; readonly requestId: string; readonly hash: string; readonly answer: Answer };
@@ -217,10 +214,7 @@ export function createIdempotencyStore(
     await collection.deleteOne({ _id, requestId, answer: { $exists: false } });
   }
 
-  /**
-   * A claim that MongoDB did not confirm may still have been written, and would count as running while this process
-   * lives.
-   */
+  /** A claim that MongoDB did not confirm may exist, and would count as running while this process lives. */
   async function releaseLater(id: string, requestId: string): Promise<void> {
     const signal = AbortSignal.timeout(releaseTimeoutMs);
     await retry({ clock, signal, backoff: releaseBackoff }, () => release(id, requestId)).catch(() => undefined);

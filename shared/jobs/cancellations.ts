@@ -11,10 +11,7 @@ const noticeOf: ReadonlyMap<string, Notice | Pace> = new Map([
   ...paces.map((pace) => [pace, pace] as const),
 ]);
 
-/**
- * The worker's side of cancellation: tracks which running calls were cancelled or paused, and whose callers
- * disconnected.
- */
+/** The worker's side of cancellation: which running calls were cancelled or paused, or lost their callers. */
 export function createCancellations(deps: Uses<"clock" | "log"> & { subscriber: RedisClient; commands: RedisClient }) {
   const { subscriber, commands, clock, log } = deps;
   const watched = new Map<string, (notice: Notice | Pace) => void>();
@@ -33,10 +30,7 @@ export function createCancellations(deps: Uses<"clock" | "log"> & { subscriber: 
     return new Map(ids.flatMap((id, at) => (stored[at] ? [[id, stored[at] as Notice]] : [])));
   }
 
-  /**
-   * Reads a notice that was published before the call began. Calls that begin in the same turn of the event loop share
-   * one read.
-   */
+  /** Reads a notice from before the call began. Calls that begin in one turn of the event loop share the read. */
   async function notice(requestId: string): Promise<Notice | undefined> {
     asked.push(requestId);
     answers ??= ask();

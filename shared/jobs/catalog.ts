@@ -15,10 +15,7 @@ const target = z.object({
   model: z.string(),
   /** The caller's name for the model, which the response repeats. Defaults to the id. */
   name: z.string().optional(),
-  /**
-   * The upstreams that may serve the model, in the order in which they are tried. Defaults to those of the catalog, in
-   * its order.
-   */
+  /** The upstreams that may serve the model, in the order in which they are tried. Defaults to the catalog's. */
   upstreams: z.array(z.string()).optional(),
   /** Output tokens per choice that the hold covers. */
   outputCap: z.int().nonnegative(),
@@ -101,10 +98,7 @@ export const replyAddress = paidCall.pick({ requestId: true, replyTo: true });
 
 const noPayload = z.object({ v: z.literal(1) });
 
-/**
- * All jobs; those with `everyMs` are scheduled. The workers' `handlers` map is typed from it, so that a missing handler
- * does not compile.
- */
+/** All jobs; those with `everyMs` are scheduled. A job without a handler in the workers does not compile. */
 export const jobCatalog = {
   chat: { pool: "chat", payload: paidCall },
   count: { pool: "chat", payload: paidCall },

@@ -24,10 +24,7 @@ export interface Outbox {
 
 const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/**
- * Takes one frame of each call in turn, so that a large response does not delay the others. A longer frame is sent
- * alone.
- */
+/** Takes one frame of each call in turn, so that a large response does not delay others. Longer frames go alone. */
 function takeBatch(outboxes: Set<Outbox>): { outbox: Outbox; frame: Unsent }[] {
   const batch: { outbox: Outbox; frame: Unsent }[] = [];
   let units = 0;

@@ -58,10 +58,7 @@ export function splitText(text: string): string[] {
   return parts;
 }
 
-/**
- * Encodes a frame as a field of a stream entry, which holds the frames of any number of calls. Only `outcome` may
- * contain spaces.
- */
+/** Encodes a frame as a field of a stream entry, which holds frames of many calls. Only `outcome` may have spaces. */
 export function toField({ kind, requestId, seq, attempt, outcome, data }: Frame): [name: string, value: string] {
   const name = `${kind} ${requestId} ${seq} ${attempt ?? ""} ${outcome ? JSON.stringify(outcome) : ""}`;
   return [name, data];
@@ -96,10 +93,7 @@ export const replyKey = (instance: string) => `reply:${instance}`;
 export const cancelledKey = (requestId: string) => `cancelled:${requestId}`;
 /** A notice is also stored under `cancelledKey`, for a worker that is not listening yet. */
 export const channelOf = { cancelled: "cancel", disconnected: "disconnect" } as const;
-/**
- * `cancelled`: the API has ended the call. `disconnected`: its caller has disconnected, and the worker decides how the
- * call ends.
- */
+/** `cancelled`: the API has ended the call. `disconnected`: its caller has, and the worker decides how it ends. */
 export type Notice = keyof typeof channelOf;
 
 /** Channels through which an API instance throttles the reply to a caller who reads more slowly than it is written. */

@@ -107,10 +107,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     return add(name, queue, { id, calls: calls.length }, { v: 1, calls }, priority);
   }
 
-  /**
-   * Groups calls that are admitted in one turn of the event loop, because BullMQ's work for a job is half of the work
-   * for a call.
-   */
+  /** Groups calls admitted in one turn of the event loop. BullMQ's work for a job is half of that for a call. */
   function joinBatch(
     name: PaidJobName,
     queue: string,
@@ -166,10 +163,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     /** Learns which shards other processes use. An API instance announces its own once a second. */
     readShards: shards.read,
     announceShards: shards.announce,
-    /**
-     * `inFlight` counts the caller's other calls. They lower the priority, so that a burst does not starve other
-     * callers.
-     */
+    /** `inFlight`: the caller's other calls. They lower the priority, so that a burst does not starve other callers. */
     enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<QueuedJob> {
       const { requestId, replyTo, body, idempotencyKeyId } = payload;
       const priority = priorityOf(inFlight);
@@ -216,10 +210,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       const ids = await Promise.all(queuesOf(pool).map((queue) => queue.getRanges(["wait", "prioritized"], 0, -1)));
       return ids.flat().reduce((calls, id) => calls + callsOf(id), 0);
     },
-    /**
-     * Returns the unix milliseconds since which the oldest waiting job of the pool has waited, or undefined if none
-     * waits.
-     */
+    /** Returns the unix milliseconds since which the pool's oldest waiting job has waited. Undefined if none waits. */
     async oldestWaiting(pool: Pool): Promise<number | undefined> {
       const times = await Promise.all(shards.namesOf(pool).map(oldestIn));
       return earliest(times.filter((time) => time !== undefined));

@@ -74,10 +74,7 @@ export function createReplyReader(
   let stopRenewing = () => {};
   let onDataLoss = () => {};
   let unfollow: (() => void)[] = [];
-  /**
-   * The time of the last renewal, and the start of the period without a gap longer than `longestGapMs`, both on the
-   * monotonic clock.
-   */
+  /** The last renewal, and the start of the period without a gap over `longestGapMs`, by the monotonic clock. */
   let renewedAt = Number.NEGATIVE_INFINITY;
   let renewedSince = 0;
 
@@ -201,10 +198,7 @@ export function createReplyReader(
 
   return {
     instance,
-    /**
-     * This instance's registration. It counts as dead if it has not been renewed for `registrationMs`. Times are
-     * monotonic milliseconds.
-     */
+    /** This instance's registration. It expires `registrationMs` after its last renewal. Monotonic milliseconds. */
     registration: {
       instance,
       since: () => (performance.now() - renewedAt <= longestGapMs ? renewedSince : undefined),
@@ -226,10 +220,7 @@ export function createReplyReader(
       ];
       loop = read();
     },
-    /**
-     * Registers the receiver of a request's frames. Must be called before the job is enqueued. Returns a function that
-     * stops it.
-     */
+    /** Registers the receiver of a request's frames, before the job is enqueued. Returns a function that stops it. */
     expect(requestId: string, onFrame: (frame: Frame) => void): () => void {
       waiting.set(requestId, onFrame);
       return () => {

@@ -162,10 +162,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
         send(replyTo, outbox);
       }
 
-      /**
-       * All parts except the last are chunks with the previous mark, because the text is complete only with the last
-       * part.
-       */
+      /** All parts except the last are chunks with the previous mark, because only the last one completes the text. */
       function sendParts(kind: Frame["kind"], text: string, outcome?: Outcome): void {
         const parts = splitText(text);
         const last = parts.pop() ?? "";
@@ -218,10 +215,7 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
         delivered: () => deliveredMark,
         /** Unix milliseconds of the first call of `write`. */
         firstWriteAt: () => firstWriteAt,
-        /**
-         * Sets headers for the caller. They are sent with the first frame and ignored afterwards. The latest call
-         * counts.
-         */
+        /** Sets headers for the caller, to be sent with the first frame. The latest call before that counts. */
         announce(headers: Readonly<Record<string, string>>): void {
           headersToSend = headers;
         },

@@ -119,8 +119,7 @@ export function createWorkerRegistry({
   const read = oneAtATime(log, "reading the worker registry", async () => {
     const [records] = await Promise.all([readWorkers(), queues.announceShards()]);
     const counts = await Promise.all(pools.map((pool) => queues.backlog(pool)));
-    // Workers and backlogs are updated together, because without the number of free slots every call would count as
-    // backlog.
+    // Workers and backlogs are updated together: without known free slots every call would count as backlog.
     show(records);
     for (const [i, pool] of pools.entries()) {
       const free = workers.reduce((sum, worker) => sum + (worker.pools[pool]?.free ?? 0), 0);

@@ -124,8 +124,7 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
   }
 
   /**
-   * Lists accounts whose name begins with the prefix, ignoring case, ordered by name. Throws 400 for an unknown
-   * `after`.
+   * Lists accounts whose name begins with the prefix, in any case, ordered by name. Throws 400 for an unknown `after`.
    */
   async function search(prefix: string, { limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);

@@ -3,10 +3,7 @@ import { scatter } from "#platform/collection";
 import type { MoneyDeps } from "./deps.ts";
 import type { StoredEntry } from "./ledger.ts";
 
-/**
- * The share of charges used for buybacks, and the default token if neither the account nor the caller chose an eligible
- * one.
- */
+/** The share of charges used for buybacks, and the token if neither account nor caller chose an eligible one. */
 export interface BuybackTerms {
   /** 0 to 10000. */
   readonly bps: number;

@@ -25,8 +25,7 @@ export function createCheck(deps: MoneyDeps & { checkpoints: Checkpoints; archiv
   const { mongo, accounts, ledger, checkpoints, archivedSums, clock, log } = deps;
 
   /**
-   * Continues after an account, for at most `maxPages` pages. `next` is the start of the following run, undefined at
-   * the end.
+   * Checks at most `maxPages` pages after an account. `next` is the start of the following run, undefined at the end.
    */
   async function check({
     full = false,
@@ -45,10 +44,7 @@ export function createCheck(deps: MoneyDeps & { checkpoints: Checkpoints; archiv
       openHolds: 0,
       /** Holds that have expired and that the sweeper has not ended yet. */
       overdueHolds: 0,
-      /**
-       * Open holds without an entry, excluding leases. Their calls are still running, or the sweeper has yet to end
-       * them.
-       */
+      /** Open holds without an entry, excluding leases: of running calls, or for the sweeper to end. */
       undecided: 0,
     };
     let oldestHeldAt = now;

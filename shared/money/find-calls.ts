@@ -67,10 +67,7 @@ const notOlderThan = ({ _id, createdAt }: Pick<StoredEntry, "_id" | "createdAt">
   $or: [{ createdAt: { $gt: createdAt } }, { _id: { $gte: _id } }],
 });
 
-/**
- * Every filter has an index of its own. If several are given, one uses its index and the others are compared within a
- * bounded window.
- */
+/** Every filter has its own index. If several are given, the others are compared within a bounded window. */
 export const createFindCalls =
   ({ ledger: { collection } }: MoneyDeps) =>
   async (query: CallQuery): Promise<CallPage> => {
@@ -122,10 +119,7 @@ export const createFindCalls =
 /** Response ids made by the service end in this random part, after a prefix of their format. */
 const randomPart = /(?:^|[_-])([0-9A-Za-z]{24})$/;
 
-/**
- * Finds a call by its request id or by the id of its response. If several responses share the id, the newest is
- * returned.
- */
+/** Finds a call by its request id or by the id of its response, of which the newest counts. */
 export const createFindAnswer =
   ({ ledger }: MoneyDeps) =>
   async (account: string, id: string, key: string | undefined): Promise<LedgerEntry | undefined> => {

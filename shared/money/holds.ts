@@ -185,8 +185,7 @@ export function createHold(
   });
 
   /**
-   * Throws `HoldUnknown` if the write may or may not have taken effect, and 503 with nothing held while MongoDB is
-   * unavailable.
+   * Throws `HoldUnknown` if the write may have taken effect, and 503 with nothing held while MongoDB is unavailable.
    */
   async function hold(request: Hold): Promise<HoldResult> {
     assertRequestId(request.requestId);

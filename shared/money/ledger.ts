@@ -100,10 +100,7 @@ export const leaseIndex = { lease: 1, account: 1, amount: 1 } as const;
 export const uncounted = { checkpointed: null };
 export const uncountedIndex = { account: 1 } as const;
 
-/**
- * Checkpointed calls and uploads, which may be archived. Other kinds stay in the ledger, because their ids must remain
- * taken.
- */
+/** Checkpointed calls and uploads, which may be archived. Ids of other kinds must remain taken in the ledger. */
 export const archivable = { kind: { $in: ["usage", "storage"] }, checkpointed: true };
 export const archiveIndex = { createdAt: 1 } as const;
 

@@ -44,10 +44,7 @@ const attemptsFromNumber = {
   },
 };
 
-/**
- * Ids of accounts are random, so ranges of them are as even as hashes, and the ledger check queries one shard for each
- * range.
- */
+/** Ids of accounts are random, so ranges of them are even, and the ledger check queries one shard per range. */
 export const moneySchema = {
   module: "money",
   shardKeys: {

@@ -100,10 +100,7 @@ export function createMovements(deps: MoneyDeps) {
       await ledger.model.create([entry], { session });
     });
 
-  /**
-   * Throws 404 for an unknown account, and 409 for a key used with another amount or if more would be taken back than
-   * is available.
-   */
+  /** Throws 404 for an unknown account, and 409 for a key used with another amount or an overdraft. */
   async function credit(account: string, { amountNanoUsd, idempotencyKey, reason }: Credit): Promise<Movement> {
     if (idempotencyKey.length < 1 || idempotencyKey.length > 255)
       throw invalidValue("idempotency_key", "idempotency_key must have 1 to 255 characters.");
@@ -154,10 +151,7 @@ export function createMovements(deps: MoneyDeps) {
     return true;
   }
 
-  /**
-   * Opens the account of a payment with its credit, once. Throws 409 if the same payment was credited to another
-   * account.
-   */
+  /** Opens the account of a payment with its credit, once. Throws 409 if another account has the payment. */
   async function creditPayment(payment: Payment): Promise<Movement> {
     const { memo, messageHash, nanoUsd, transaction, buybackToken } = payment;
     const account = paymentAccount(memo);

@@ -5,10 +5,7 @@ import type { MoneyDeps } from "./deps.ts";
 import { isLease } from "./leases/closing.ts";
 import { findOverdue } from "./sweep.ts";
 
-/**
- * Bounds the cost of one count or page, regardless of how many accounts are active: it reads those whose holds expire
- * first.
- */
+/** Bounds the cost of one count or page for any number of active accounts: the first to expire are read. */
 const maxAccounts = 20_000;
 const maxOverdue = 1_000;
 const listMs = 10_000;

@@ -11,10 +11,7 @@ export const unitNanoUsd = 1_000n;
 export const paymentAccount = (memo: string): string => `${prefix}${memo}`;
 export const isPaymentAccount = (id: string): boolean => id.startsWith(prefix);
 
-/**
- * Filters of two partial indexes: accounts that owe their payer something, and accounts that can be removed once they
- * expire.
- */
+/** Filters of partial indexes: accounts that owe their payer something, and accounts that can be removed on expiry. */
 export const withUnused = { _id: ids, available: { $gte: unitNanoUsd } };
 export const unusedIndex = { _id: 1, available: 1, createdAt: 1 } as const;
 export const withoutUnused = { _id: ids, available: { $lt: unitNanoUsd }, held: 0n, openHolds: 0 };

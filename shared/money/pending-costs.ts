@@ -5,10 +5,7 @@ import { type Ledger, toEntry } from "./ledger.ts";
 
 const pageHolds = 5_000;
 
-/**
- * Returns captured costs that are not settled yet, by the id of the hold. Uncaptured calls and leases without captured
- * calls are missing.
- */
+/** Returns captured costs that are not settled yet, by the id of the hold or lease. */
 export async function pendingCosts(
   ledger: Ledger,
   accounts: readonly Pick<StoredAccount, "_id" | "holds">[],

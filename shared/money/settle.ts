@@ -22,10 +22,7 @@ export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
   readonly heldNanoUsd: bigint;
   /** The lease from which the hold was drawn. Undefined if the call has its own hold. */
   readonly lease?: string | undefined;
-  /**
-   * The API instance that has to deliver the response, and the call's number there. Without delivery the call is
-   * refunded.
-   */
+  /** The API instance that has to deliver the response, and the call's number there. Undelivered calls are refunded. */
   readonly reply?: { readonly instance: string; readonly number: number } | undefined;
   /** Unbounded: the part above the hold is recorded as a shortfall instead of being charged. */
   readonly costNanoUsd: bigint;

@@ -8,10 +8,7 @@ export function formatUsd(nanoUsd: bigint): string {
   return `${nanoUsd < 0n ? "-" : ""}${digits.slice(0, -9)}.${decimals}`;
 }
 
-/**
- * Parses `"25"`, `"25.00"` or `"-0.000000001"` to nano-USD. Returns undefined for other text or if it does not fit in
- * an Int64.
- */
+/** Parses `"25"`, `"25.00"` or `"-0.000000001"` to nano-USD. Returns undefined for anything else or over Int64. */
 export function parseUsd(text: string): bigint | undefined {
   const [, sign, whole, decimals = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   if (whole === undefined) return undefined;

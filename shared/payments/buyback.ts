@@ -24,10 +24,7 @@ export interface BuybackExecutor {
   ): Promise<Execution>;
 }
 
-/**
- * The id is unique and the same in every call: 1 to 64 characters of A-Za-z0-9_. `sent` is the last recorded
- * transaction.
- */
+/** The id is unique and stable: 1 to 64 characters of A-Za-z0-9_. `sent` is the last recorded transaction. */
 export type DueBatch = Pick<StoredBatch, "token" | "nanoUsd" | "sent"> & { readonly id: string };
 
 const chunkSize = 1_000;

@@ -28,10 +28,7 @@ export interface Facilitator {
   ): Promise<Outcome>;
 }
 
-/**
- * Prefix of the errors of the x402 packages' signer when a simulation failed. Other errors mean that the network did
- * not respond.
- */
+/** Prefix of the x402 signer's errors when a simulation failed. Other errors mean that the network did not respond. */
 const simulationFailed = "Simulation failed";
 /** Failures that only the account of the fee payer can cause. */
 const unfunded = /"(AccountNotFound|InsufficientFundsForFee)"|InsufficientFundsForRent/;
@@ -106,10 +103,7 @@ export async function ownFacilitator(
 
 const requestMs = 45_000;
 
-/**
- * The reason of a transaction that was sent with an unknown outcome. It looks like a failed verification but is not
- * one.
- */
+/** Reason of a transaction that was sent with an unknown outcome, despite the prefix of failed verifications. */
 const sentReason = "invalid_exact_svm_transaction_failed";
 const isVerificationFault = (reason: string) => /^invalid_[a-z0-9_]{1,120}$/.test(reason) && reason !== sentReason;
 

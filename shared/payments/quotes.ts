@@ -28,10 +28,7 @@ const definition = {
   payer: { type: String },
   /** Written before the transaction is sent. */
   signature: { type: String },
-  /**
-   * Set while the outcome is unknown: the time of the next look-up, and the block height after which the payment cannot
-   * land.
-   */
+  /** While the outcome is unknown: the time of the next look-up, and the height after which the payment cannot land. */
   lookAt: { type: Date },
   overAtHeight: { type: BigInt },
   settledAt: { type: Date },

@@ -12,10 +12,7 @@ const memoPrograms = new Set<string>([
 export interface Progress {
   /** Everything up to this transaction was read. */
   readonly until?: string | undefined;
-  /**
-   * Set while several pages are read: the first transaction of the newest page, and the last one of the page that was
-   * read last.
-   */
+  /** While several pages are read: the first transaction of the newest page, and the last one of the latest page. */
   readonly newest?: string | undefined;
   readonly before?: string | undefined;
   /** The slot of the newest known transaction. */
@@ -36,8 +33,7 @@ export type TopupChain = ReturnType<typeof createTopupChain>;
 /** Reads payments of top-ups from the network, finalized ones only. Rejects while the network does not respond. */
 export function createTopupChain(rpc: Rpc) {
   /**
-   * Reads one page of the successful transactions that name the reference. Rejects if the node is behind the known
-   * slot.
+   * Reads one page of successful transactions that name the reference. Rejects if the node is behind the known slot.
    */
   async function nextPage({ reference }: Expected, progress: Progress, limit: number) {
     const { until, before, slot } = progress;

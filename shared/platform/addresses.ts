@@ -41,10 +41,7 @@ export function isPublicHost(host: string): boolean {
   return withoutDot.includes(".") && !localNames.test(withoutDot);
 }
 
-/**
- * URL parses every notation of an address (`127.1`, `0x7f000001`, `2130706433`) and writes IPv6 in hexadecimal groups
- * and brackets.
- */
+/** URL parses every notation (`127.1`, `0x7f000001`, `2130706433`) and writes IPv6 in hexadecimal and brackets. */
 function canonicalHost(host: string): string | undefined {
   const text = isIPv6(host) ? `[${host}]` : host;
   if (text === "" || /[/?#@\\\s]/.test(text)) return undefined;

@@ -57,7 +57,7 @@ export function createHttpClient(deps: { origin: string; connections: number; cl
   });
   return {
     /**
-     * Resolves when the status and headers have arrived. Rejects with the signal's reason, `NotConnected`, or undici's
+     * Resolves once status and headers have arrived. Rejects with the signal's reason, `NotConnected`, or undici's
      * error.
      */
     send: ({ signal, body, ...request }: HttpRequest): Promise<HttpAnswer> => {

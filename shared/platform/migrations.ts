@@ -85,10 +85,7 @@ export interface MigrationState {
   readonly changed: number;
 }
 
-/**
- * Lists migrations in the order in which they are applied, followed by those of a newer version, which are unknown
- * here.
- */
+/** Lists migrations in the order of application, followed by unknown ones of a newer version. */
 export async function migrationStates(mongo: Mongo, schemas: readonly ModuleSchema[]): Promise<MigrationState[]> {
   const applied = await readApplied(mongo);
   const known = schemas.flatMap(({ module, migrations }) =>

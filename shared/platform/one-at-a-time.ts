@@ -1,9 +1,6 @@
 import type { Logger } from "./logger.ts";
 
-/**
- * Skips a call while the previous one is running. During an outage of Redis, calls would otherwise pile up and all run
- * when it recovers.
- */
+/** Skips a call while the previous one runs. Otherwise calls would pile up during an outage of Redis. */
 export function oneAtATime(log: Logger, failed: string, work: () => Promise<unknown>): () => Promise<void> {
   let isRunning = false;
   return async () => {

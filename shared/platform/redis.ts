@@ -11,10 +11,7 @@ import type { Logger } from "./logger.ts";
  */
 export type RedisMode = "fail-fast" | "waiting" | "blocking" | "subscribing";
 
-/**
- * One server, the primary that sentinels name, or a cluster. On each of them all keys of a command or script share one
- * hash tag.
- */
+/** One server, the primary that sentinels name, or a cluster. Keys of one command or script share a hash tag. */
 export type RedisClient = Redis | Cluster;
 
 /** The addresses and credentials of Redis. */
@@ -175,10 +172,7 @@ export async function pingRedis(redis: RedisClient): Promise<void> {
 
 const startTimeoutMs = 10_000;
 
-/**
- * Waits for the first connection, for at most ten seconds: startup is not latency-critical. ioredis retries
- * automatically.
- */
+/** Waits at most ten seconds for the first connection: startup is not latency-critical. ioredis retries. */
 export async function startRedis(redis: RedisClient): Promise<void> {
   if (redis.status !== "ready") await firstConnection(redis);
   // The nodes of a cluster are connected only when they are first needed.

@@ -34,10 +34,7 @@ const clientOptions = {
   links: {},
 } as const;
 
-/**
- * Checksums are `WHEN_REQUIRED`, because by default presigned parts carry the checksum of an empty body, and AWS S3
- * refuses them.
- */
+/** With other checksum settings, presigned parts carry the checksum of an empty body, which AWS S3 refuses. */
 export const connectS3 = (config: S3Config, kind: S3ClientKind = "commands"): S3Client =>
   new S3Client({
     endpoint: (kind === "links" && config.S3_PUBLIC_ENDPOINT) || config.S3_ENDPOINT,

@@ -209,10 +209,7 @@ interface Traceparent {
 const traceparentForm = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const maxTraceparentLength = 256;
 
-/**
- * Parses W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/). Returns undefined if the header is missing
- * or invalid.
- */
+/** Parses W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context/). Returns undefined if it is invalid. */
 export function parseTraceparent(header: string | undefined): Traceparent | undefined {
   if (header === undefined || header.length > maxTraceparentLength) return undefined;
   const [, version, traceId, spanId, flags, rest] = traceparentForm.exec(header) ?? [];

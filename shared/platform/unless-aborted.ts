@@ -1,7 +1,4 @@
-/**
- * Resolves to the result of `work`, or rejects with the signal's reason as soon as it aborts. Does not stop the work
- * itself.
- */
+/** Settles like `work`, or rejects with the signal's reason once it aborts. Does not stop the work itself. */
 export async function unlessAborted<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
   if (!signal) return work();
   signal.throwIfAborted();

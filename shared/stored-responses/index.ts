@@ -131,10 +131,7 @@ export function createStoredResponses(
   }
   const fitsQuota = createQuota({ quota, clock, count });
 
-  /**
-   * Groups what is stored while another write is in progress, because every default call of the format stores its
-   * response.
-   */
+  /** Groups writes, because every default call of the format stores its response. */
   const write = groupCommit<Stored, true>({
     limit: maxGroup,
     async write(_, group) {

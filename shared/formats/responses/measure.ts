@@ -49,10 +49,7 @@ const partTypes = {
 
 const inputRoles: readonly unknown[] = ["user", "system", "developer"];
 
-/**
- * Calls of tools that the provider defines and the caller runs, with their results, and earlier searches by the
- * provider.
- */
+/** Calls of provider-defined tools that the caller runs, their results, and earlier searches by the provider. */
 const callerToolItems: ReadonlySet<unknown> = new Set([
   "tool_search_call",
   "tool_search_output",

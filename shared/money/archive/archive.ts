@@ -27,10 +27,7 @@ const defaultSizes: ArchiveSizes = { partEntries: 25_000, partBytes: 32 * 1024 *
 /** Number of concurrent transactions. Each handles different accounts, so that none waits for another. */
 const deletedAtOnce = 4;
 
-/**
- * No entry is archived sooner. Calls are never captured this late, so no call can be captured a second time after its
- * entry was moved.
- */
+/** No entry is archived sooner. No call is captured this late, so none is captured again after its entry moved. */
 export const archivableMs = 30 * dayMs;
 
 /** Matches an accrual that no batch has claimed. */
@@ -172,10 +169,7 @@ export function createArchive(
       return contents;
     });
 
-  /**
-   * Archives everything that is due, until nothing is left or the signal aborts. Returns the number of archived
-   * entries.
-   */
+  /** Archives everything that is due until the signal aborts. Returns the number of archived entries. */
   async function run(signal?: AbortSignal): Promise<number> {
     if (retentionDays === undefined) return 0;
     await objects.assertNotExpired();
@@ -213,10 +207,7 @@ const monthOf = (date: Date): string => date.toISOString().slice(0, 7);
 const monthStart = (date: Date, later = 0): Date =>
   new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later));
 
-/**
- * Splits the lines into lists of similar length. All lines of an account are adjacent and in one list, so that its sum
- * is written rarely.
- */
+/** Splits the lines into similarly long lists. Lines of an account are adjacent, so that its sum is written rarely. */
 function byAccounts(lines: readonly ArchivedLine[], count: number): ArchivedLine[][] {
   const sorted = lines.toSorted(
     (one, other) => Number(one.account > other.account) - Number(one.account < other.account),

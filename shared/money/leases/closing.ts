@@ -72,10 +72,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
       return true;
     });
 
-  /**
-   * Writes off what the account has spent in the meantime. The service bears the loss, because a balance is never
-   * negative.
-   */
+  /** Writes off what the account has spent in the meantime, because a balance is never negative. */
   const writeOff = (lease: string, account: string, amount: bigint, session: ClientSession) =>
     ledger.collection.insertOne(
       {

@@ -6,10 +6,7 @@ export interface Leased {
   /** The id of the lease. */
   readonly lease: string;
   readonly heldNanoUsd: bigint;
-  /**
-   * Reports that the call was captured at this cost, which is at most its hold. The rest may be reused. Only the first
-   * call counts.
-   */
+  /** Reports that the call was captured at this cost, at most its hold. The rest may be reused. Repeats are ignored. */
   end(costNanoUsd: bigint): void;
 }
 

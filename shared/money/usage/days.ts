@@ -79,8 +79,7 @@ export function createUsageDays(deps: MoneyDeps) {
   }
 
   /**
-   * Sums the usage of the last two hours and everything that no run has summed since. Safe in any number of concurrent
-   * processes.
+   * Sums the last two hours and everything that no run has summed since. Safe in any number of concurrent processes.
    */
   async function sumUsage(signal?: AbortSignal): Promise<void> {
     const yesterday = daysLater(dayOf(clock.now()), -1);

@@ -22,10 +22,7 @@ type State = DocumentOf<typeof states>;
 /** An entry is in the ledger within this long after its own time, except after an outage. */
 const insertedMs = 120_000;
 
-/**
- * The entries from which usage is computed. Together with the refunds, they are all balance changes from calls and
- * uploads.
- */
+/** The entries from which usage is computed. With the refunds, they are all balance changes of calls and uploads. */
 const charges = ["usage", "storage"] as const;
 export const refunds = { kind: "refund" } as const;
 /** Sums a key without reading other rows. */

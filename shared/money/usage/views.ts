@@ -30,10 +30,7 @@ type Sums = Record<"calls" | "failed" | "input" | "output" | "cached" | "units",
 /** Seconds and minutes have 6 decimals, so their sums are rounded to as many. */
 const rounded = (units: number) => Math.round(units * 1e6) / 1e6;
 
-/**
- * Sums the rows of days and hours, whose number depends on an account's keys, models and endpoints rather than on its
- * calls.
- */
+/** Sums rows of days and hours, whose number depends on keys, models and endpoints rather than on calls. */
 export const createUsageViews =
   ({ days, lastClosed }: { days: Collection<StoredUsageDay>; lastClosed: () => Promise<string> }) =>
   async (account: string, { from, to, key, groupBy, limit }: UsageQuery): Promise<UsageRow[]> => {

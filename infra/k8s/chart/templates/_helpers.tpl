@@ -40,12 +40,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end }}
 
-{{/* Of a worker: it takes 2 seconds to stop taking jobs and two times 10 to settle, the API 11; the rest is for starting and closing. */}}
+{{/*
+The margin of 30 seconds covers a worker, which takes 2 seconds to stop taking jobs and twice 10 to settle (the API: 11), and
+starting and closing.
+*/}}
 {{- define "inference.shutdownSeconds" -}}
 {{- add 30 (float64 .Values.config.DRAIN_GRACE | ceil | int64) -}}
 {{- end }}
 
-{{/* The settings of one pool: those of `worker`, and its own over them. Takes root and pool. */}}
+{{/* The settings of one pool, merged over those of `worker`. Takes root and pool. */}}
 {{- define "inference.pool" -}}
 {{- mergeOverwrite (deepCopy .root.Values.worker) (deepCopy (index .root.Values.pools .pool)) | toYaml -}}
 {{- end }}

@@ -1,5 +1,5 @@
 {{/*
-The parts of a pod that the API and the workers share. They take root, component (a label), and what the part names.
+The parts of a pod that the API and the workers share. They take root, component (a label), and the values that each part names.
 */}}
 
 {{- define "inference.podMetadata" -}}
@@ -10,14 +10,14 @@ labels:
   inference/pool: {{ . }}
   {{- end }}
 annotations:
-  # A changed ConfigMap replaces the pods.
+  # A changed ConfigMap causes the pods to be replaced.
   checksum/config: {{ toJson .root.Values.config | sha256sum }}
   {{- with .root.Values.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
 
-{{/* Takes selector (labels) and seconds (of the grace period), too. */}}
+{{/* Also takes selector (labels) and seconds (of the grace period). */}}
 {{- define "inference.podSpec" -}}
 serviceAccountName: {{ include "inference.serviceAccount" .root }}
 automountServiceAccountToken: false
