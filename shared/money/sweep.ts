@@ -49,7 +49,7 @@ export function createSweep(
   }
 
   /**
-   * The job of an uncaptured call is still in its queue, so there is no process to wait for. The result describes a
+   * The job of a call without a capture is still in its queue, so there is no process to wait for. The result describes a
    * moment after the hold was read.
    */
   const mayClose = async ({ requestId, hold: { callsEndAt, heldAt } }: OpenHold, isServing: IsServing) =>

@@ -17,7 +17,7 @@ export function parseUsd(text: string): bigint | undefined {
   return sign === "-" ? -nanoUsd : nanoUsd;
 }
 
-/** BSON silently wraps larger bigints. */
+/** BSON silently wraps a larger bigint around. */
 export function assertAmount(nanoUsd: bigint, name: string): void {
   if (typeof nanoUsd !== "bigint") throw new TypeError(`${name} must be a bigint`);
   if (nanoUsd < 0n || nanoUsd > maxInt64) throw new RangeError(`${name} is out of range: ${nanoUsd}`);

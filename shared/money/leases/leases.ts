@@ -354,7 +354,7 @@ export function createLeases(
     }
   }
 
-  /** Closes the leases without uncaptured calls, even if the news of a capture has not arrived yet. */
+  /** Closes the leases whose calls are all captured, even if the news of a capture has not arrived yet. */
   async function closeIdle(account?: string): Promise<void> {
     const asked = [...(account === undefined ? byAccount.values() : [byAccount.get(account)])].filter(
       (leases) => leases !== undefined,

@@ -4,7 +4,7 @@ import { keyIndex, refundPrefix } from "../ledger.ts";
 import type { UsageHours } from "./hours.ts";
 import type { KeyTotals } from "./key-totals.ts";
 
-/** The charges of keys minus refunds, and their uncaptured calls that have their own holds. */
+/** The charges of keys minus refunds, and their open calls that have their own holds. */
 export interface KeyCharges {
   readonly spentNanoUsd: bigint;
   readonly open: readonly { readonly id: string; readonly nanoUsd: bigint }[];
@@ -76,7 +76,7 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
   return {
     costsOf,
 
-    /** Reads one snapshot: a captured call is in the sum and not open, an uncaptured one is open and not in the sum. */
+    /** Reads one snapshot: a captured call is in the sum and not open, any other is open and not in the sum. */
     chargesOfKeys: (account: string, keys: readonly string[], since: Date): Promise<KeyCharges> =>
       mongo.inSnapshot(async (session) => {
         const projection = { holds: 1 } as const;
