@@ -12,8 +12,8 @@
  * inputs and outputs (`capabilities.ts`: modalities, parameters).
  *
  * Units: a million tokens for `input`, `cached_input`, `cache_write`, `cache_write_1h`, `audio_input`, `output` and
- * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request`, `search` (a query with
- * up to 100 documents, of rerank models) and `input_image`, an image in the input (unit `image`). A count whose key has
+ * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request`, `search` (a query
+ * with up to 100 documents, of rerank models) and `input_image`, an image in the input (unit `image`). A count whose key has
  * no price is billed as `input` or `output` (`cache_write_1h` as `cache_write` first). `tiers` depend on the length of
  * the prompt: the last tier whose `above_input_tokens` the prompt exceeds prices all tokens of the prompt and of its
  * response.

@@ -59,7 +59,7 @@ export type Effort = (typeof efforts)[number];
 
 export const providers = ["openai", "anthropic", "gemini", "replicate", "fal", "local"] as const;
 
-/** Units of 10^-10 nano-USD per token, image, second and so on. Keys without their own price have that of their fallback. */
+/** Units of 10^-10 nano-USD per token, image and so on. Keys without their own price have that of their fallback. */
 export type Prices = Readonly<Partial<Record<PriceKey, bigint>>>;
 
 /** Prices for prompts of more than `aboveInputTokens`, parsed once at load. */

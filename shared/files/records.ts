@@ -209,8 +209,8 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
   }
 
   /**
-   * Lists uploads of the last 24 hours, and older ones that are still active, newest first. Returns one more than `limit`
-   * if there are more.
+   * Lists uploads of the last 24 hours, and older ones that are still active, newest first. Returns one more than
+   * `limit` if there are more.
    */
   async function list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
     const last = after === undefined ? undefined : await findOne({ account, announced: true, _id: after });

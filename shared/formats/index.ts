@@ -9,9 +9,10 @@
  *   parseRouted                     any of them with `models` and `provider`, by which callers choose who serves a call
  *   formedRequest, ...              Gemini's fields under canonical names: the provider accepts two spellings of each
  *
- * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Error types by format", "Conversion"); the public
- * API references of OpenAI, Anthropic and Google, and the types of Anthropic's client.
+ * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Error types by format", "Conversion"); the
+ * public API references of OpenAI, Anthropic and Google, and the types of Anthropic's client.
  */
+
 export {
   type AudioCall,
   audioCodec,

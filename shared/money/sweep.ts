@@ -49,8 +49,8 @@ export function createSweep(
   }
 
   /**
-   * The job of a call without a capture is still in its queue, so there is no process to wait for. The result describes a
-   * moment after the hold was read.
+   * The job of a call without a capture is still in its queue, so there is no process to wait for. The result describes
+   * a moment after the hold was read.
    */
   const mayClose = async ({ requestId, hold: { callsEndAt, heldAt } }: OpenHold, isServing: IsServing) =>
     (callsEndAt != null && callsEndAt.getTime() <= clock.now()) || !(await isServing(instanceOf(requestId), heldAt));
