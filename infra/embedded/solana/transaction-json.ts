@@ -14,7 +14,6 @@ import { base58, tokenAmount } from "./accounts.ts";
 import type { Chain } from "./chain.ts";
 import { feeOf, instructionsOf, type LandedTransaction } from "./transactions.ts";
 
-
 const memoPrograms = ["MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"];
 const isMemo = ({ programAddress }: Instruction) => memoPrograms.includes(programAddress);
 
