@@ -28,7 +28,7 @@ import { paidRoutes } from "./routes/paid.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
 
-export interface AppDeps
+interface AppDeps
   extends CallDeps,
     Pick<AdminDeps, "audit" | "gathered" | "queues" | "traffic">,
     Pick<DashboardDeps, "sessions" | "pages" | "running"> {

@@ -20,7 +20,7 @@ export interface AdmissionDeps extends TargetDeps {
   readonly log: Logger;
 }
 
-export interface AdmissionRequest {
+interface AdmissionRequest {
   readonly requestId: string;
   readonly slot: Slot;
   readonly call: ParsedCall;

@@ -2,8 +2,8 @@ import type { Catalog, Model, Task } from "#catalog";
 import { modelNotFound, modelNotSupported, noCapacity, type ServiceError } from "#errors";
 import type { Format, NamedModel, ParsedCall } from "#formats";
 import type { Pool, WorkerRegistry } from "#jobs";
+import { maxTypos, typosBetween } from "../../shared/typos.ts";
 import type { PaidRoute } from "../paid-route.ts";
-import { similarModels } from "./similar-models.ts";
 
 export interface ModelDeps {
   readonly catalog: Catalog;
@@ -35,6 +35,37 @@ export function findModel(catalog: Catalog, format: Format | undefined, name: st
   if (model || format === undefined || format === "chat") return model;
   const named = catalog.named(name);
   return format === "gemini" && named?.ownedBy !== "google" ? undefined : named;
+}
+
+/** Longer names are no typos of a model's. Also bounds the work. */
+const maxNameLength = 80;
+const maxSimilar = 3;
+
+/** A model's name as people write it: without its provider, a variant, a date, capitals and punctuation. */
+const plain = (name: string): string =>
+  name
+    .slice(name.lastIndexOf("/") + 1)
+    .split(":", 1)
+    .join()
+    .replace(/-(latest|20\d\d-?\d\d-?\d\d)$/, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, "");
+
+/** The ids of up to three models whose name a caller may have meant: the same without its provider, else a near typo. */
+export function similarModels(models: readonly Model[], name: string): readonly string[] {
+  if (name.length > maxNameLength) return [];
+  const wanted = plain(name);
+  if (wanted === "") return [];
+  const limit = maxTypos(wanted);
+  const near = models.flatMap(({ id, aliases }) => {
+    const typos = Math.min(...[id, ...aliases].map((known) => typosBetween(wanted, plain(known), limit)));
+    return typos <= limit ? [{ id, typos }] : [];
+  });
+  const fewest = Math.min(...near.map(({ typos }) => typos));
+  return near
+    .filter(({ typos }) => typos === fewest)
+    .map(({ id }) => id)
+    .slice(0, maxSimilar);
 }
 
 /** A 404 that names the models that the caller may have meant, of those for which `isServed`. */

@@ -32,7 +32,7 @@ const definition = {
 } as const;
 type Stored = DocumentOf<typeof definition>;
 
-export type AuditRecord = ReturnType<typeof toRecord>;
+type AuditRecord = ReturnType<typeof toRecord>;
 
 const toRecord = ({ _id, who, action, targets, changes, requestId, createdAt, status, code }: Stored) => ({
   id: _id,

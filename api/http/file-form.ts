@@ -23,7 +23,7 @@ interface SpooledFile extends FormFile {
 }
 
 /** The fields of a form, and its files, each in their order. */
-export interface FileForm {
+interface FileForm {
   readonly fields: readonly (readonly [name: string, value: string])[];
   readonly files: readonly SpooledFile[];
 }

@@ -7,7 +7,7 @@ import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 
 /** Our data of one HTTP request. */
-export interface Locals {
+interface Locals {
   requestId: string;
   arrivedAt: number;
   /** Under the dashboard: whom its session stands for. */

@@ -13,7 +13,7 @@ const uploadLimitBytes = 95 * 1024 * 1024;
 const uploadRules = { fileBytes: uploadLimitBytes, formBytes: uploadLimitBytes, files: { file: 1 } };
 
 /** A file as it arrives, with its length. */
-export interface Source {
+interface Source {
   readonly bytes: number;
   readonly body: AsyncIterable<Buffer>;
 }

@@ -17,7 +17,7 @@ const pausesMs = [50, 100];
 const settleEveryMs = 1_000;
 const maxRemembered = 1_000;
 
-export type BudgetedQuota = Quota & { readonly budget: QuotaBudget; readonly isShared?: boolean };
+type BudgetedQuota = Quota & { readonly budget: QuotaBudget; readonly isShared?: boolean };
 export const hasBudget = (quota: Quota): quota is BudgetedQuota => quota.budget !== undefined;
 
 /**

@@ -33,7 +33,7 @@ export type { Limits, RateLimits } from "./limits.ts";
 export { allowsModel } from "./managing.ts";
 export { keysSchema } from "./migrations.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
-export { type KeyPatch, type KeyRecord, type Scope, scopes } from "./store.ts";
+export { scopes } from "./store.ts";
 
 /** The first half of an IPv6 address: one host may have all of the rest. */
 export function addressNetwork(address: string): string {
@@ -45,7 +45,7 @@ export function addressNetwork(address: string): string {
   return [...front, ...zeros, ...back].slice(0, 4).join(":");
 }
 
-export interface SpentBudget extends Budget {
+interface SpentBudget extends Budget {
   readonly spentNanoUsd: bigint;
   /** Unix milliseconds. */
   readonly resetsAt: number | undefined;

@@ -44,7 +44,7 @@ export interface BudgetState {
 }
 
 /** An open call, and the most that it can cost. */
-export interface OpenTake {
+interface OpenTake {
   readonly id: string;
   readonly nanoUsd: bigint;
 }

@@ -42,7 +42,7 @@ export interface KeyPatch {
 }
 
 /** With an account, only a key of that account is found. */
-export interface KeyId {
+interface KeyId {
   readonly id: string;
   readonly account?: string | undefined;
 }

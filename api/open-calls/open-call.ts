@@ -82,7 +82,7 @@ export interface Submission {
   readonly cleanUp?: () => Promise<void>;
 }
 
-export type CallState =
+type CallState =
   /** There is no job yet: its body may be on the way to object storage. */
   | { readonly kind: "preparing" }
   /** The job was added, or may have been. */

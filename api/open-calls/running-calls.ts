@@ -13,7 +13,7 @@ const record = z.object({
 });
 type Call = Pick<PaidCall, "requestId" | "account" | "keyId" | "endpoint" | "model" | "acceptedAt" | "deadlineAt">;
 
-export interface RunningCall extends z.infer<typeof record> {
+interface RunningCall extends z.infer<typeof record> {
   readonly id: string;
   /** Its place among the calls that wait in its pool: 1 is the next one. Null: a worker has it. */
   readonly position: number | null;

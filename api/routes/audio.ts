@@ -75,7 +75,7 @@ export const audio = {
         codec: audioCodec,
         endsAtSyncTimeout: true,
         serves: ({ task }) => task === "transcription",
-        readBody: (deps, request) => readRecording(deps, request),
+        readBody: readRecording,
         answer: async (_deps, answer) => writeTranscript(answer),
       },
       {

@@ -12,7 +12,7 @@ import { binary, type Content, operation, pathId } from "../http/openapi/operati
 import { type Open, prepend, type Range, readStored } from "../http/read-stored.ts";
 import type { OpenCalls } from "../open-calls/index.ts";
 
-export interface FileDeps {
+interface FileDeps {
   readonly files: Pick<Files, "generated">;
   readonly openCalls: Pick<OpenCalls, "arrive">;
   readonly clock: Clock;

@@ -20,7 +20,7 @@ import {
   sentModelList,
 } from "./model-views.ts";
 
-export interface ModelListDeps extends ModelDeps {
+interface ModelListDeps extends ModelDeps {
   readonly clock: Clock;
 }
 

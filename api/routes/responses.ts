@@ -14,7 +14,7 @@ import { countHeaders, storedRoutedHeaders } from "../http/openapi/headers.ts";
 import { operation, pathId } from "../http/openapi/operation.ts";
 import { paid } from "./paid-operation.ts";
 
-export interface ResponseDeps {
+interface ResponseDeps {
   readonly keys: Keys;
   readonly responses: StoredResponses;
   readonly bodyBudget: ByteBudget;

@@ -18,7 +18,7 @@ import { mediaTypeOf } from "../http/upload-body.ts";
 import { type CreateDeps, receiveUpload, startUpload, type UploadCall } from "./create-upload.ts";
 import { completion, newUpload, shownUpload, uploadObject } from "./upload-object.ts";
 
-export interface UploadDeps extends CreateDeps {
+interface UploadDeps extends CreateDeps {
   readonly keys: Keys;
   readonly bodyBudget: ByteBudget;
   readonly publicUrl: () => string;

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { errorHandler } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
 import { pageRoutes } from "../../api/routes/dashboard/pages.ts";
-import { pageHeaders } from "../../api/routes/dashboard/policy.ts";
+import { pageHeaders } from "../../api/routes/dashboard/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 

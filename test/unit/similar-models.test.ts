@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { loadCatalog } from "#catalog";
 import { modelNotFound } from "#errors";
-import { similarModels } from "../../api/admission/similar-models.ts";
+import { similarModels } from "../../api/admission/model.ts";
 import { catalogOf, textModel } from "../support/catalog-fixture.ts";
 
 const shipped = loadCatalog(undefined).list();

@@ -6,7 +6,7 @@ import { requestId } from "./headers.ts";
 import { exampleOf, type Group, json, operation } from "./operation.ts";
 
 /** The interface that routes are part of. */
-export interface Interface {
+interface Interface {
   /** Errors of every request: authentication, rate limits, and stores that are unavailable. */
   readonly errors: readonly number[];
   /** Tests record answers to its examples. */

@@ -11,7 +11,7 @@ import { addressOf, localsOf } from "../../http/headers.ts";
 const digest = (text: string) => createHash("sha256").update(text).digest();
 
 /** One whose token is configured. */
-export interface Operator {
+interface Operator {
   readonly name: string;
   /** What stands for the token in a session, and tells nothing about it without the session's secret. */
   readonly seal: (secret: string) => string;

@@ -1,5 +1,6 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
-import { insufficientScope, invalidApiKey } from "#errors";
+import helmet from "helmet";
+import { crossSiteRequest, insufficientScope, invalidApiKey } from "#errors";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
@@ -8,7 +9,6 @@ import { localsOf } from "../../http/headers.ts";
 import { routerOf } from "../../http/route.ts";
 import { type OwnDeps, ownRoutes } from "./own.ts";
 import { pageRoutes } from "./pages.ts";
-import { pageHeaders, sameOriginWrites } from "./policy.ts";
 import { createIdentify, type SessionDeps, type SignedIn, sessionRoutes } from "./session.ts";
 
 export interface DashboardDeps extends SessionDeps, OwnDeps {
@@ -21,7 +21,7 @@ export interface DashboardDeps extends SessionDeps, OwnDeps {
 }
 
 /** The routes of callers and of operators, which are also served below `/dashboard/api`. */
-export interface SharedRoutes {
+interface SharedRoutes {
   readonly callers: RequestHandler;
   readonly operators: (identify: (req: Request) => string) => RequestHandler;
 }
@@ -80,3 +80,60 @@ const signedInOf = ({ locals }: Response) => (locals as { signedIn: SignedIn }).
 
 /** Set before every route that asks. */
 const callerOf = (res: Response) => localsOf(res).sessionCaller as Caller;
+
+/** Methods that change nothing. */
+const isRead = (method: string) => method === "GET" || method === "HEAD";
+
+/**
+ * Refuses writes that another site's page makes the browser send, beside the cookie's `SameSite`. A browser that sends no
+ * `Sec-Fetch-Site` sends `Origin` with every write.
+ */
+const sameOriginWrites =
+  (publicUrl: () => string): RequestHandler =>
+  (req, _res, next) => {
+    if (isRead(req.method)) return next();
+    const site = req.get("sec-fetch-site");
+    if (site === undefined ? !isOwn(req.get("origin"), req.get("host"), publicUrl()) : site !== "same-origin")
+      throw crossSiteRequest();
+    next();
+  };
+
+function isOwn(origin: string | undefined, host: string | undefined, publicUrl: string): boolean {
+  if (origin === undefined || !URL.canParse(origin)) return false;
+  const given = new URL(origin);
+  return given.origin === new URL(publicUrl).origin || given.host === host;
+}
+
+/**
+ * Headers of the page. Beside its own host it reaches only the storage that uploads go to directly, and the public address in
+ * the links of generated files. `blob:` shows what the page made itself: previews of chosen files, images and audio of answers.
+ */
+export function pageHeaders({ publicUrl, storage }: { publicUrl: () => string; storage: string }): RequestHandler {
+  const storageOrigin = new URL(storage).origin;
+  const linked = ["'self'", () => new URL(publicUrl()).origin, storageOrigin];
+  const strict = helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'"],
+        fontSrc: ["'self'"],
+        connectSrc: linked,
+        imgSrc: [...linked, "blob:"],
+        mediaSrc: [...linked, "blob:"],
+        baseUri: ["'none'"],
+        formAction: ["'self'"],
+        frameAncestors: ["'none'"],
+      },
+    },
+    referrerPolicy: { policy: "no-referrer" },
+    crossOriginOpenerPolicy: { policy: "same-origin" },
+    crossOriginResourcePolicy: { policy: "same-origin" },
+    xFrameOptions: { action: "deny" },
+  });
+  return (req, res, next) => {
+    res.setHeader("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()");
+    strict(req, res, next);
+  };
+}
