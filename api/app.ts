@@ -36,7 +36,7 @@ interface AppDeps
     Config,
     "ADMIN_TOKEN" | "ADMIN_TOKENS" | "S3_ENDPOINT" | "S3_PUBLIC_ENDPOINT" | "TRUSTED_PROXIES" | "X402_PAY_TO"
   >;
-  /** A shutdown has begun. */
+  /** Returns true once a shutdown has begun. */
   readonly draining: () => boolean;
   readonly bodyBudget: ByteBudget;
   readonly spoolBudget: ByteBudget;
@@ -46,7 +46,6 @@ interface AppDeps
   readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
 }
 
-/** All middleware and routes. */
 export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag").set("query parser", "simple");
@@ -78,7 +77,10 @@ function addPaidRoutes(to: IRouter, deps: AppDeps): void {
   for (const route of paidRoutes) to.route(route.endpoint).post(paidRoute(deps, route)).all(methodNotAllowed("POST"));
 }
 
-/** What callers use beside the paid routes of one path. */
+/**
+ * All other routes for callers: the account, stored responses, uploads, model lists, and the paid routes of Messages and
+ * Gemini, which have their own routers.
+ */
 function freeRoutes(deps: AppDeps): Router {
   const router = Router();
   router.use(createAccountRouter(deps, (req) => authenticate(deps.keys, req)));
@@ -91,7 +93,7 @@ function freeRoutes(deps: AppDeps): Router {
   return router;
 }
 
-/** The page, and below `/api` the routes of callers and operators for its sessions. */
+/** Serves the dashboard's page and, under `/api`, the routes of callers and operators for its sessions. */
 function dashboard(deps: AppDeps, tokens: AdminTokens | undefined, free: Router): Router {
   const { config } = deps;
   const callers = Router();

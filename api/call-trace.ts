@@ -2,19 +2,22 @@ import type { Request, Response } from "express";
 import type { Span, Tracing } from "#platform/tracing";
 import { localsOf } from "./http/headers.ts";
 
-/** The spans of one paid call in this process: the call, from its first byte to the last of its answer, and its admission. */
+/**
+ * The spans of one paid call in this process: one for the call, from the first byte of the request to the last of the
+ * answer, and one for its admission.
+ */
 export interface CallTrace {
   readonly span: Span;
-  /** A step of the admission is done. */
+  /** Records that a step of the admission is done. */
   passed(step: "slot" | "body" | "idempotency"): void;
   admitted(attributes: { readonly model: string; readonly stream: boolean }): void;
-  /** Only the first end counts. `status`: 499 if the caller disconnected. */
+  /** Only the first call has an effect. `status` is 499 if the caller disconnected. */
   end(status: number, code?: string, firstEventAt?: number): void;
 }
 
 /**
- * Begun once the caller has a slot of its key, or has paid, so that requests which anybody can send cost no span. It starts at
- * the arrival all the same.
+ * Called once the caller has a slot of its key or has paid, so that requests which anyone can send create no spans. The span
+ * still starts when the request arrived.
  */
 export function beginCallTrace(
   tracing: Tracing,
@@ -55,7 +58,7 @@ export function beginCallTrace(
       const sent = res.headersSent ? res.statusCode : status;
       if (status === 499) span.set({ "inference.disconnected": true });
       else span.set({ "http.response.status_code": sent });
-      // A server's span of a 4xx is no error: the request was the caller's.
+      // OpenTelemetry does not count a 4xx as an error of a server span: the fault is the caller's.
       if (status >= 500) span.fail(code ?? String(status));
       else if (code !== undefined) span.set({ "error.type": code });
       span.end();

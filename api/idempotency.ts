@@ -7,31 +7,31 @@ import { retry } from "#platform/retry";
 
 export interface IdempotencyDeps {
   readonly idempotency: IdempotencyStore;
-  /** Whether some process may still end the request. */
+  /** Resolves to true while some process may still finish the request. */
   readonly isAlive: (owner: Owner) => Promise<boolean>;
-  /** The shutdown is about to end what is open. */
+  /** Returns true shortly before a shutdown aborts the open calls. */
   readonly ending: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** The key of a request, and a hash of everything that decides its answer. */
+/** An `Idempotency-Key`, and a hash of everything that determines the answer. */
 export interface IdempotencyRequest {
   readonly key: string;
   readonly hash: string;
 }
 
-/** This request has the key, or another one has answered. */
+/** Either this request holds the key, or an earlier one has been answered. */
 export type Claimed = Exclude<Claim, { kind: "running" }>;
 
 const pollMs = { first: 100, max: 2_000 };
 const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 
-/** Claims an `Idempotency-Key` for this request, or waits for the answer of the one that has it. */
+/** Claims an `Idempotency-Key` for this request, or waits for the answer of the request that holds it. */
 export async function claimKey(
   { idempotency, isAlive, ending, clock }: IdempotencyDeps,
   request: ClaimRequest,
-  /** `answerBy`: unix milliseconds. */
+  /** `answerBy` is in unix milliseconds. */
   waiting: { readonly answerBy: number; readonly res: Response },
 ): Promise<Claimed> {
   for (let pauseMs = pollMs.first; ; pauseMs = Math.min(pollMs.max, pauseMs * 1.5)) {
@@ -44,7 +44,7 @@ export async function claimKey(
   }
 }
 
-/** Whether there is work or an answer under the key. */
+/** Resolves to true if work is running or an answer is stored under the key. */
 export const hasBegun = (
   { idempotency, isAlive }: Pick<IdempotencyDeps, "idempotency" | "isAlive">,
   work: { readonly account: string; readonly key: string },
@@ -56,8 +56,8 @@ function throwUnavailable(error: unknown): never {
 }
 
 /**
- * Releases the key of a request that ended before anything was decided. Resolves after the first try, so that no caller
- * waits for an unavailable store, and retries until it succeeds: nothing else releases the key while this process lives.
+ * Releases the key of a request that failed. Resolves after the first attempt, so that no caller waits for an unavailable
+ * store, and keeps retrying in the background: nothing else releases the key while this process lives.
  */
 export async function releaseKey(
   { idempotency, clock, log }: Pick<IdempotencyDeps, "idempotency" | "clock" | "log">,
@@ -75,9 +75,9 @@ export async function releaseKey(
   await release().catch(() => void retry({ clock, backoff: releaseBackoff }, release));
 }
 
-/** The answer is that of another request: its id names the charge. */
+/** Marks the answer as that of an earlier request, whose id names the charge. */
 export function markReplayed(res: Response, requestId: string): void {
   res.set({ "idempotent-replayed": "true", "x-request-id": requestId });
-  // The Messages format has a header of its own for it.
+  // The Messages format also sends the id as `request-id`.
   if (res.hasHeader("request-id")) res.set("request-id", requestId);
 }

@@ -1,6 +1,6 @@
 import { catchSignals } from "#platform/shutdown";
 
-/** The API process. */
+/** The API process. Signals are caught before anything else is imported. */
 const signals = catchSignals();
 const [{ runProcess }, { startApi }] = await Promise.all([import("../shared/process.ts"), import("./start.ts")]);
 await runProcess("api", signals, startApi, (log, { port, publicUrl, metricsPort }) =>

@@ -9,7 +9,7 @@ import { modelLabel } from "../shared/process-metrics.ts";
 import type { EndedCall, OpenCalls } from "./open-calls/index.ts";
 import type { PaymentOutcome } from "./pay-per-call.ts";
 
-/** Counts calls as they end. Its labels are the routes' endpoints, the catalog's models and our error codes. */
+/** Counts calls as they end. Label values are the routes' endpoints, the catalog's models and our error codes. */
 export function createCallObserver(
   metrics: Metrics,
   catalog: Catalog,
@@ -28,19 +28,19 @@ export function createCallObserver(
     observeDuration({ endpoint, model }, admitted.totalMs / 1_000);
     if (admitted.firstEventMs !== undefined) observeFirstByte({ model }, admitted.firstEventMs / 1_000);
     const { totalMs, providerMs } = admitted;
-    // The clocks of two machines may differ in how fast they go.
+    // The clocks of two machines may run at different speeds, so the difference can be negative.
     if (providerMs !== undefined && status !== 499)
       observeOverhead({ endpoint }, Math.max(0, totalMs - providerMs) / 1_000);
   };
 }
 
-/** Counts what became of payments. */
+/** Counts payments by outcome. */
 export function createPaymentObserver(metrics: Metrics): (outcome: PaymentOutcome) => void {
   const count = metrics.counter("inference_x402_payments_total");
   return (outcome) => count({ outcome });
 }
 
-/** What an API instance knows of itself and, through Redis, of all workers and queues. */
+/** Metrics of this API instance and, through Redis, of all workers and queues. */
 export function observe(deps: {
   metrics: Metrics;
   registry: WorkerRegistry;
@@ -81,10 +81,10 @@ export function observe(deps: {
   );
 }
 
-/** Counts that are older say nothing of now: no maintenance worker runs. */
+/** Older counts are outdated: no maintenance worker is running. */
 const maxCountsAgeMs = 120_000;
 
-/** The metrics of what is stored: every API instance shows what a maintenance worker has counted. */
+/** Metrics of stored data: every API instance exports the counts of a maintenance worker. */
 function observeGathered(deps: { metrics: Metrics; gathered: Gathered; clock: Clock }): void {
   const { metrics, gathered, clock } = deps;
   const ageSeconds = (since: number) => Math.max(0, clock.now() - since) / 1_000;
@@ -123,7 +123,7 @@ function observeGathered(deps: { metrics: Metrics; gathered: Gathered; clock: Cl
   metrics.gauge("inference_uploads", async () => byState((await counts())?.uploads));
   metrics.gauge("inference_buyback_batches", async () => byState((await counts())?.buybacks));
 
-  /** The larger of what the last complete check found and what the one under way has found so far. */
+  /** The larger value of the last complete check and the current one. */
   const found = (of: (check: NonNullable<GatheredCheck["complete" | "current"]>) => number) => async () => {
     const { check } = await gathered.read();
     const values = [check?.complete, check?.current].flatMap((each) => (each ? [of(each)] : []));

@@ -44,7 +44,7 @@ export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps
 
 const isReplaceable = (body: RouteBody & Partial<JsonBody>): body is RouteBody & JsonBody => "replace" in body;
 
-/** A paid route. Its calls are answered by `OpenCalls` once they are submitted, and here if they are refused. */
+/** The handler of a paid route. Submitted calls are answered by `OpenCalls`, refused ones here. */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
   const { endpoint, codec } = route;
   return async (req, res) => {
@@ -57,7 +57,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       const error = toServiceError(thrown);
       if (error.status >= 500)
         deps.log.error({ err: thrown, requestId, endpoint, ...reservation.traceIds() }, "a call was not admitted");
-      // Before the caller is answered, so that a corrected retry with the same key succeeds.
+      // Release the key before responding, so that a corrected retry with the same key succeeds.
       await reservation.release(error);
       reservation.refusedBy(error);
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
@@ -71,7 +71,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
 /** A slot expires this long after the latest possible end of its call. */
 const slotMarginMs = 10_000;
 
-/** What a request takes on its way to `submit`, and how all of it is released. */
+/** Holds what a request acquires on its way to `submit`, and releases all of it. */
 function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: Response) {
   const { requestId } = localsOf(res);
   const { endpoint } = route;
@@ -120,17 +120,17 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
       trace?.passed("idempotency");
       return claimed;
     },
-    /** From here on the slot and the claim are released by what answers the call. */
+    /** The code that answers the call releases the slot and the claim from here on. */
     handOver(): void {
       slot = undefined;
       claimId = undefined;
     },
-    /** From here on what the job reads is deleted by what answers the call. */
+    /** `OpenCalls` deletes the files that the job reads from here on. */
     submitted(): void {
       isSubmitted = true;
     },
     isSubmitted: () => isSubmitted,
-    /** What was submitted is ended by what answers it. */
+    /** Records a refusal. `OpenCalls` records a submitted call when it ends. */
     refusedBy(error: ServiceError): void {
       if (isSubmitted) return;
       const { status, code } = error;
@@ -138,17 +138,17 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
       deps.observeCall({ endpoint, status, code });
       if (keyOwner) deps.refusals.note({ requestId, account: keyOwner.account, key: keyOwner.keyId, endpoint }, error);
     },
-    /** For a request that is refused. */
+    /** Releases the claim and the slot of a refused request. */
     async release(refusedBy: ServiceError): Promise<void> {
       if (claimId !== undefined) await releaseKey(deps, claimId, requestId);
       if (slot) await deps.keys.release(slot, { refusedBy, costNanoUsd: 0n });
     },
-    /** For every request, once it is submitted, answered or refused. */
+    /** Called for every request once it has been submitted, answered or refused. */
     end(): void {
       body?.release();
       if (body?.cleanUp && !isSubmitted)
         deps.background.run("deleting the file of a refused call", body.cleanUp(), { requestId });
-      // Answered again from an earlier call.
+      // The request got a stored answer. After a refusal the trace has already ended.
       if (!isSubmitted) trace?.end(res.statusCode);
       depart();
     },
@@ -171,7 +171,7 @@ async function refusalOf(
   }
 }
 
-/** The steps of every call. Those that take something take it through the reservation. */
+/** The steps of every call. Everything that must be released is acquired through the reservation. */
 async function submitCall(
   deps: CallDeps,
   route: PaidRoute,
@@ -182,7 +182,7 @@ async function submitCall(
   const { requestId } = localsOf(res);
   const { job, codec, format } = route;
 
-  // A caller over a limit is refused before a byte of the body is read.
+  // Refuse a caller over a limit before reading a byte of the body.
   const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
   if (keyOwner) reservation.identified(keyOwner);
   const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
@@ -191,10 +191,10 @@ async function submitCall(
   else await assertLargeBodyPayable(deps, req, keySlot.caller);
 
   const body = await reservation.readBody();
-  // The time of the call counts from the end of its body.
+  // The time limits of the call start once its body has arrived.
   const acceptedAt = deps.clock.now();
   const parse = () => parseBody(route, body);
-  // Before anything is measured: what is held and sent on covers the whole input.
+  // Resolve references first, so that the hold and the job cover the whole input.
   const stored =
     route.refersToStored && keyOwner && isReplaceable(body)
       ? await resolveStored(deps, keyOwner.account, body, (value) => parseBody(route, { value, bytes: body.bytes }))
@@ -208,13 +208,14 @@ async function submitCall(
   const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller));
   const { account } = slot.caller;
 
-  // No caller waits longer than this; only an answer that is stored may come later.
+  // Callers with an `Idempotency-Key` wait until then at most; they can fetch the stored answer later.
   const answerBy = acceptedAt + deps.syncTimeoutMs;
   const owner = { account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
   const claim =
     paidBy.idempotency && (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }));
   if (claim?.kind === "answered") {
-    // As for any other answer, the slot is taken until the caller has it. One who disconnected gets none.
+    // The slot stays taken until the caller has received the stored answer, as with any other answer. A caller who has
+    // disconnected gets none.
     reservation.handOver();
     if (res.closed) return deps.keys.release(slot);
     res.once("close", () => void deps.keys.release(slot));
@@ -222,12 +223,12 @@ async function submitCall(
   }
 
   if (body.refusal) throw body.refusal;
-  // A payment has one call at a time: what is still held on its account was held for a call that died.
+  // A payment has one call at a time, so any hold left on its account belongs to a call that died.
   if (!keySlot) await deps.money.releaseAll(account);
   const endsEarly = route.endsAtSyncTimeout && !claim && !call.stream;
   const timeoutMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
   const deadlineAt = acceptedAt + timeoutMs;
-  // An answer under a key is decided without this process, too.
+  // A call under a key can finish without this process, so it does not use this process's lease.
   const isLeased = isTextPool(jobCatalog[job].pool) && !claim;
   const admitted = await admit(deps, { requestId, slot, call, route, deadlineAt, isLeased });
   res.set(limitHeaders(slot.rateLimits));
@@ -266,7 +267,7 @@ async function submitCall(
   await deps.openCalls.submit({ job, payload, maxTokens, ...answering }, body);
 }
 
-/** The owner of a key, and the call's `Idempotency-Key`, which a stream ignores: it cannot be repeated. */
+/** The owner of a key, and the call's `Idempotency-Key`. Streams ignore the key because they cannot be replayed. */
 function paidByKey(
   route: PaidRoute,
   req: Request,
@@ -281,8 +282,8 @@ function paidByKey(
 }
 
 /**
- * Of everything that decides the answer: the headers that are sent on choose among the provider's behaviors. The query is
- * not included: it changes no answer but a stream's, and may hold the API key.
+ * Hashes everything that determines the answer. That includes the forwarded headers, which may select the provider's
+ * behavior, but not the query: it only affects streams, and may contain the API key.
  */
 function hashOf({ endpoint, model, passed }: PaidRoute, req: Request, body: RouteBody): string {
   const headers = passedHeaders(req, passed).map((header) => header.join(": "));
@@ -299,7 +300,7 @@ const passedHeaders = (req: Request, names: PaidRoute["passed"] = []): [string, 
     return value === undefined ? [] : [[name, value]];
   });
 
-/** The stored answer of an earlier request. */
+/** Sends the stored answer of an earlier request. */
 async function answerAgain(
   deps: CallDeps,
   { answer: write }: PaidRoute,

@@ -22,31 +22,31 @@ export interface RouteRequest {
   readonly res: Response;
   readonly caller: Caller;
   /**
-   * What would refuse the call, whose files are not stored yet: `files` has their sizes, by the ids that stand for them in
-   * its JSON.
+   * Resolves to the error that would refuse the call, if any. Its files are not stored yet: `files` has their sizes under
+   * the placeholder ids in its JSON.
    */
   readonly refusalOf: (body: RouteBody, files: FileSizes) => Promise<ServiceError | undefined>;
 }
 
-/** What a route read from a request: the JSON of its job. */
+/** The JSON of a job, as a route read it from the request. */
 export interface RouteBody extends Pick<JsonBody, "bytes" | "text" | "value"> {
-  /** Returns the memory that it takes. Idempotent. */
+  /** Returns the memory of the body to the budget. Idempotent. */
   release(): void;
-  /** Decides whether two requests are the same, where the text does not. */
+  /** Compared instead of the text to tell whether two requests are the same. */
   readonly identity?: string;
-  /** Deletes what the job reads beside the text, when the call has ended. */
+  /** Deletes the files that the job reads, once the call has ended. */
   readonly cleanUp?: () => Promise<void>;
-  /** Refuses the call, for which nothing was stored, unless it is answered again under its `Idempotency-Key`. */
+  /** Thrown unless an earlier answer is stored under the `Idempotency-Key`. No files were stored for the call. */
   readonly refusal?: ServiceError;
 }
 
-/** The body of a route that made the JSON of its job itself. */
+/** The body for a route that builds the JSON of its job itself. */
 export function jobBody(value: object, rest: Pick<RouteBody, "release" | "identity" | "cleanUp">): RouteBody {
   const json = JSON.stringify(value);
   return { ...rest, value, text: json, bytes: Buffer.byteLength(json) };
 }
 
-/** The body of a call whose files came with its request: they become files of the call alone. `jsonOf` puts in their ids. */
+/** The body of a call whose files came with its request. They are stored for this call only; `jsonOf` inserts their ids. */
 export async function bodyWithFiles(
   { files: { temporary } }: RouteBodyDeps,
   { res, caller, refusalOf }: RouteRequest,
@@ -74,27 +74,27 @@ export interface PaidRoute {
   readonly job: PaidJobName;
   readonly endpoint: string;
   readonly codec: Codec;
-  /** Of a route that answers in text. */
+  /** Set for the chat, Messages, Responses and Gemini formats. */
   readonly format?: Format;
-  /** Gemini's stream without `alt=sse`, one JSON array; or the legacy completions, whose format is chat. */
+  /** `array` is Gemini's stream without `alt=sse`, one JSON array. `completions` is the legacy format, converted to chat. */
   readonly framing?: "array" | "completions";
-  /** Of its JSON, where they are not the usual ones. */
+  /** Replaces the default limits of JSON bodies. */
   readonly jsonLimits?: JsonLimits;
-  /** Makes the job's JSON of a body in another shape, such as a form. */
+  /** Builds the job's JSON from a body in another shape, such as a form. */
   readonly readBody?: (deps: RouteBodyDeps, request: RouteRequest) => Promise<RouteBody>;
-  /** The models that it takes, where that is not all of the endpoint's. */
+  /** Selects the models that the route accepts. The default is every model of the endpoint. */
   readonly serves?: (model: Model) => boolean;
   /** Resolves when the answer is written; rejects, before its head is sent, with the error to answer. */
   readonly answer?: (deps: { readonly files: Files }, answer: RouteAnswer) => Promise<void>;
-  /** Headers of the caller that are sent on to the provider. */
+  /** Request headers that are forwarded to the provider. */
   readonly passed?: readonly string[];
-  /** Costs nothing, so it has no entry in the ledger; counts no tokens, and ignores an `Idempotency-Key`. */
+  /** Free calls have no ledger entry, take no tokens from the key's limit, and ignore an `Idempotency-Key`. */
   readonly isFree?: true;
-  /** The model, where the path names it and not the body. */
+  /** The model, if the path names it instead of the body. */
   readonly model?: string;
-  /** Its requests may refer to responses that are stored for the account. */
+  /** Requests may refer to the account's stored responses. */
   readonly refersToStored?: true;
-  /** Without an `Idempotency-Key` a call ends after `syncTimeoutMs`. */
+  /** A call without an `Idempotency-Key` ends after `syncTimeoutMs`, unless it streams. */
   readonly endsAtSyncTimeout?: true;
   /** A call without an API key may be paid for by x402. */
   readonly payable?: true;

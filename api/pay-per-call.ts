@@ -17,7 +17,7 @@ export interface PayPerCallDeps extends AdmissionDeps, Pick<IdempotencyDeps, "id
   readonly observePayment: (outcome: PaymentOutcome) => void;
 }
 
-/** Of a request that pays by x402. `repeated`: with a payment that was settled before. */
+/** The outcome of a request that pays by x402. `repeated`: its payment had been settled before. */
 export type PaymentOutcome = "quoted" | "settled" | "repeated" | "refused" | "failed";
 
 /** The account that pays for a call, and the key under which its answer is stored. */
@@ -32,7 +32,7 @@ const anonymous = { account: "", tier: "standard", models: null } as const;
 /** Headers in which callers send a key, to this service or to a provider. */
 const keyHeaders = ["authorization", "x-api-key", "x-goog-api-key"];
 
-/** Whether the call is to be paid for by itself. A caller who sends a key wants that to pay, and gets no quote. */
+/** Returns true if the call must be paid for by x402. A caller who sends a key pays with that account, and gets no quote. */
 export const isPayPerCall = ({ payments }: Pick<PayPerCallDeps, "payments">, route: PaidRoute, req: Request): boolean =>
   route.payable === true &&
   payments.x402 !== undefined &&
@@ -43,7 +43,7 @@ export const isPayPerCall = ({ payments }: Pick<PayPerCallDeps, "payments">, rou
 export const countAnonymous = ({ keys }: Pick<PayPerCallDeps, "keys">, req: Request, res: Response): Promise<void> =>
   keys.countAddress(addressOf(req), localsOf(res).requestId);
 
-/** The same for all texts of the same request: a payment is for that request alone. */
+/** Hashes the canonical JSON, so formatting does not matter. A payment is valid for this request only. */
 const hashOf = ({ method }: Request, { endpoint }: PaidRoute, body: RouteBody): string =>
   createHash("sha256").update(`${method} ${endpoint}\n`).update(canonicalJson(body.value)).digest("base64url");
 
@@ -56,8 +56,8 @@ async function priceOf(deps: PayPerCallDeps, route: PaidRoute, call: ParsedCall)
 }
 
 /**
- * Takes the payment that came with the call. Undefined: there was none, or none for this call, and the response is a 402
- * with a quote. A call with a settled payment is not checked here: its answer may be stored already.
+ * Takes the payment that came with the call. If there is none, or it does not pay for this call, the response is a 402 with
+ * a quote, and the result is undefined. A call with a settled payment is not checked here: its answer may already be stored.
  */
 export async function payPerCall(
   deps: PayPerCallDeps,
@@ -86,7 +86,7 @@ async function takePayment(
   const header = req.get("payment-signature");
   const found = header === undefined ? undefined : await x402.find({ header, requestHash });
   let payment = found?.kind === "expired" && (await hasBegun(deps, found.settled)) ? found.settled : found;
-  // The receipt of a refused payment is part of the response, also if what follows throws.
+  // The response includes the receipt of a refused payment, even if a later step throws.
   if (payment && payment.kind !== "open") res.set(payment.headers);
 
   if (payment?.kind !== "settled") {

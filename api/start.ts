@@ -26,18 +26,21 @@ import { createListener } from "./http/listener.ts";
 import { createCallObserver, createPaymentObserver, observe } from "./metrics.ts";
 import { createDeliveries, createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
 
-/** The page that `npm run build` makes. */
+/** The dashboard's page, as `npm run build` creates it. */
 const pages = fileURLToPath(new URL("../dashboard/dist", import.meta.url));
 const startTimeoutMs = 10_000;
 const startBackoff = { firstMs: 100, maxMs: 100 };
-/** Before the grace time ends, what waits for other calls is answered. */
+/** Requests that wait under an `Idempotency-Key` are answered this long before the grace period ends. */
 const lastAnswersMs = 3_000;
-/** While MongoDB is unavailable a settlement does not end: after this the sweeper has to make it. */
+/** Settlements cannot finish while MongoDB is unavailable. After this time they are left to the sweeper. */
 const lastSettlementsMs = 10_000;
-/** Then connections are cut whose last bytes were not read. */
+/** Connections whose clients have not read the last bytes by then are cut. */
 const lastBytesMs = 1_000;
 
-/** Connects to the stores and listens. Returns the steps of the shutdown: not ready -> stop listening -> drain -> abort -> flush -> close. */
+/**
+ * Connects to the stores and listens. Returns the steps of the shutdown: fail readiness, stop listening and drain, abort,
+ * settle, close, send traces.
+ */
 export async function startApi(deps: ProcessDeps) {
   const { config, clock, log, metrics } = deps;
   const metricsServer = await serveMetrics({ config, metrics, log });
@@ -72,7 +75,7 @@ export async function startApi(deps: ProcessDeps) {
   const queues = createQueues({ redis, observe: common.writes.jobs, log, chatShards: config.CHAT_SHARDS });
   const registry = createWorkerRegistry({ redis, queues, catalog: common.catalog.hash, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
-  // Without an offline queue a connection that drops right after it was opened fails its first command.
+  // Connections have no offline queue, so one that drops right after it was opened fails its first command.
   const atStart = <T>(work: () => Promise<T>) =>
     retry({ clock, signal: AbortSignal.timeout(startTimeoutMs), backoff: startBackoff }, work);
   await atStart(() => reader.start());
@@ -102,7 +105,7 @@ export async function startApi(deps: ProcessDeps) {
     memory: bodyBudget,
   });
   onReconnect(redis, () => openCalls.findLost());
-  // Its data can be lost without a break of the connection, too.
+  // Redis can also lose data without a disconnect.
   reader.onDataLoss(() => openCalls.findLost());
   const probes = createProbes(
     { clock, metrics },
@@ -159,7 +162,7 @@ export async function startApi(deps: ProcessDeps) {
     metricsPort: metricsServer.port,
     shutdown: [
       {
-        // Whoever routes calls here needs time to notice. Until then they are served as ever, on connections that end.
+        // Load balancers need time to see the failed readiness. Until then calls are served, with `Connection: close`.
         name: "fail readiness",
         run: async () => {
           state.draining = true;
@@ -171,7 +174,7 @@ export async function startApi(deps: ProcessDeps) {
         name: "stop listening, then drain",
         run: () => {
           state.endsAt = clock.now() + graceMs;
-          // Open connections may still bring a call each.
+          // Each open connection may still carry one more call.
           const drained = connections.close(delayMs).then(() => openCalls.idle());
           return atMost(clock, graceMs, drained);
         },

@@ -18,7 +18,7 @@ interface Resolved {
 
 const maxReferences = 1_000;
 const previousField = "previous_response_id";
-/** For an item that is not read yet. */
+/** Stands in for an item that has not been read yet. */
 const placeholder = { role: "user", content: "" };
 const unknown = (param: string) =>
   invalidValue(
@@ -27,10 +27,9 @@ const unknown = (param: string) =>
   );
 
 /**
- * Replaces what a request of the Responses format says by reference, in the body itself: `previous_response_id` by that
- * answer's input and output in front of the new input, and each `item_reference` by its item. A body without references is
- * not touched, and nothing is read for it: undefined. `check` throws what is wrong with the rest of the request, before
- * anything is read.
+ * Replaces the references in the body of a Responses request: `previous_response_id` by that response's input and output,
+ * placed before the new input, and each `item_reference` by its item. If the body has no references, nothing is read or
+ * changed, and the result is undefined. `check` throws for errors in the rest of the request, before anything is read.
  */
 export async function resolveStored(
   { responses, bodyLimitBytes }: ResolveDeps,
@@ -44,7 +43,8 @@ export async function resolveStored(
   if (isSet(previous) && typeof previous !== "string")
     throw invalidValue(previousField, `${previousField} must be a string.`);
   const { [previousField]: _, ...request } = object(body.value);
-  // Behind the input, so that errors name its items as they were sent. An empty input may continue an answer.
+  // The placeholder for the history comes last, so that errors keep the indexes that the caller sent. It lets an empty input
+  // pass, because a response may be continued without new input.
   const rest = isSet(previous) ? [placeholder] : [];
   const sent = Array.isArray(input)
     ? [...input.map((item: unknown) => (isReference(object(item)) ? placeholder : item)), ...rest]
@@ -58,8 +58,8 @@ export async function resolveStored(
   const missing = ids.find(({ id }) => !items?.has(id));
   if (missing) throw unknown(`input[${missing.index}].id`);
 
-  // Bounded before it is built: a thousand references may name one large item. Each is written once, and in several turns of
-  // the event loop: writing 25 MB takes three times as long as parsing it.
+  // Check the size before building the body: a thousand references may name one large item. Each item is serialized once,
+  // over several turns of the event loop: serializing 25 MB takes three times as long as parsing it.
   const write = (item: unknown) => writeJson(item, "input");
   const history = before.map(write);
   const itemTexts = new Map([...(items ?? [])].map(([id, item]) => [id, write(item)]));
@@ -105,7 +105,7 @@ async function historyOf(
   return [...found.input, ...(Array.isArray(output) ? (output as unknown[]) : [])];
 }
 
-/** A reference may leave out its type. */
+/** A reference may omit its type. */
 const isReference = ({ type, role, id }: JsonObject): boolean =>
   type === "item_reference" || (!isSet(type) && !isSet(role) && isSet(id));
 
@@ -121,7 +121,7 @@ function referencesIn(input: unknown): readonly { readonly id: string; readonly 
   return found;
 }
 
-/** The same error about the caller's own input, which stands behind the history. */
+/** Makes an error name the field that the caller sent. In the resolved input, the caller's items come after the history. */
 function asSent(error: ServiceError, historyItems: number): ServiceError {
   const { param } = error;
   const index = Number(/^input\[(\d+)\]/.exec(param ?? "")?.[1] ?? Number.NaN);

@@ -14,7 +14,7 @@ export interface AdmissionDeps extends TargetDeps {
   readonly money: Money;
   readonly leases: Leases;
   readonly files: Files;
-  /** This API instance. */
+  /** The id of this API instance. */
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -27,30 +27,30 @@ interface AdmissionRequest {
   readonly route: PaidRoute;
   /** Unix milliseconds. */
   readonly deadlineAt: number;
-  /** Its job carries other calls of this instance too, and its hold comes out of a lease of its account. */
+  /** The call shares a job with other calls of this instance, and its hold comes out of a lease of its account. */
   readonly isLeased: boolean;
 }
 
 interface Held {
   readonly heldNanoUsd: bigint;
-  /** Absent: the call has a hold of its own, or is free. */
+  /** Set if the hold comes out of a lease. */
   readonly leased?: Leased;
 }
 
-/** What the hold covers at one of the models. */
+/** A model for the call, and what the hold covers at it. */
 export interface AdmittedTarget extends Target {
-  /** Output tokens for each choice that the hold pays for. */
+  /** Output tokens per choice that the hold covers. */
   readonly outputCap: number;
-  /** The caller set no cap, and the hold pays for all that the model can write. */
+  /** The caller set no cap, and the hold covers the longest output of the model. */
   readonly isCapDefault: boolean;
   /** Input tokens that the hold covers. */
   readonly inputBound: number;
 }
 
 export interface Admitted extends Held {
-  /** In the order in which they are tried. */
+  /** Ordered as they are tried. */
   readonly targets: readonly [AdmittedTarget, ...AdmittedTarget[]];
-  /** The most tokens that its usage may count, whatever the provider reports. */
+  /** Upper limit of the tokens counted for the call, whatever the provider reports. */
   readonly maxTokens: number;
   readonly inputEstimate: number;
 }
@@ -61,16 +61,16 @@ interface BoundTarget extends Target {
 
 interface Checked {
   readonly targets: readonly [BoundTarget, ...BoundTarget[]];
-  /** The most that the call can cost at any of them. */
+  /** The maximum cost of the call at any of them. */
   readonly bound: Bound;
 }
 
-/** How long a refused caller waits for its hold to be settled. */
+/** A refused caller waits this long for its hold to be released. */
 const settleMs = 2_000;
-/** A hold outlives its call by this much before the sweeper looks at it. */
+/** A hold expires this long after its call's deadline; then the sweeper settles it. */
 const holdMarginMs = 120_000;
 
-/** Whether the call can run now, and the most that it can cost. Takes nothing. */
+/** Throws if the call cannot run now. Returns its models and its maximum cost. Takes nothing. */
 export async function check(
   deps: Omit<AdmissionDeps, "keys" | "money">,
   {
@@ -90,27 +90,27 @@ export async function check(
   return { targets, bound: dearest(targets.map(({ bound }) => bound)) };
 }
 
-/** A call whose files have not been stored. */
+/** A call whose files have not been stored yet. */
 export interface CallWithFiles extends Pick<AdmissionRequest, "call" | "route"> {
   readonly caller: Pick<Caller, "account" | "tier" | "models">;
-  /** By the ids that stand for them. */
+  /** Sizes under the placeholder ids in the call's JSON. */
   readonly files: FileSizes;
 }
 
-/** Throws if the call could not be admitted whatever its files are. Takes nothing. */
+/** Throws if the call could not be admitted even once its files are stored. Takes nothing. */
 export async function checkBeforeFiles(
   deps: Omit<AdmissionDeps, "keys">,
   { call, caller, route, files }: CallWithFiles,
 ): Promise<void> {
   const [target] = findTargets(deps, route, call, caller);
   const bound = boundOf(deps, caller.tier, target, call, files);
-  // Not what is available: a lease or a running call may give back what it does not need.
+  // Compare with the balance instead of the available amount: a lease or a running call may return what it does not need.
   const balances = await deps.money.balances([caller.account]);
   const balanceNanoUsd = balances.get(caller.account) ?? 0n;
   if (balanceNanoUsd < bound.minNanoUsd) throw insufficientBalance(insufficientText(bound, balanceNanoUsd));
 }
 
-/** Covers each of them. A refusal for the balance is explained by the one whose smallest hold is the largest. */
+/** Returns a bound that covers all of these. Errors about the balance describe the one with the largest minimum hold. */
 function dearest(bounds: readonly Bound[]): Bound {
   const demanding = bounds.reduce((most, each) => (each.minNanoUsd > most.minNanoUsd ? each : most));
   const maxNanoUsd = bounds.reduce((most, each) => (each.maxNanoUsd > most ? each.maxNanoUsd : most), 0n);
@@ -118,8 +118,8 @@ function dearest(bounds: readonly Bound[]): Bound {
 }
 
 /**
- * The checks of a paid call, cheapest first; each throws its own error. An admitted call has its tokens taken and its money
- * held. A refused one has nothing held; its slot, with the tokens taken, is for the caller of this function to release.
+ * Runs the checks of a paid call, cheapest first; each throws its own error. An admitted call has its tokens taken and its
+ * money held. A refused call has nothing held; the caller of this function releases its slot with any tokens taken.
  */
 export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Promise<Admitted> {
   const { call, slot, route, requestId } = request;
@@ -145,7 +145,7 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
 
   async function holdAndTake(): Promise<Held> {
     const taking = tokens > 0 ? deps.keys.takeTokens(slot, tokens) : Promise.resolve();
-    // Far from the limit a refusal is unlikely: the hold need not wait for it.
+    // A refusal is unlikely far from the limit, so the hold need not wait for it.
     if (tokens > slot.rateLimits.tokens.remaining / 2) await taking;
     const [taken, holding] = await Promise.allSettled([taking, hold(take, { ...entry, expiresAt, bound })]);
     if (holding.status === "rejected") throw holding.reason;
@@ -153,7 +153,7 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
     return holding.value;
   }
 
-  /** The hold is written first: from then on a budget that is counted again has the call. */
+  /** The hold is written first, so that a recount of the budget includes the call. */
   async function holdThenTake(): Promise<Held> {
     const remaining = await deps.keys.budgetRemaining(slot, bound.minNanoUsd);
     const isLess = remaining !== undefined && remaining < bound.maxNanoUsd;
@@ -182,13 +182,13 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
 
 type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;
 
-/** A part that names an upload, with the upload's type and size. */
+/** Adds the upload's type and size to a part that names one. */
 function withUpload(part: MediaPart, uploads: FileSizes): MediaPart {
   const upload = part.upload === undefined ? undefined : uploads.get(part.upload);
   return upload ? { ...part, content: upload.kind, bytes: upload.bytes } : part;
 }
 
-/** The most that the call can cost. The sizes of the uploads that it names bound what they count as. */
+/** The maximum cost of the call. The sizes of its uploads bound what they count as. */
 function boundOf(
   { catalog }: Pick<AdmissionDeps, "catalog">,
   tier: Caller["tier"],
@@ -209,7 +209,7 @@ async function holdFromLease(leases: Leases, call: CallHold): Promise<Held> {
   return { heldNanoUsd: leased.heldNanoUsd, leased };
 }
 
-/** Holds the most that the call can cost, or, if the caller set no cap, the part of it that the balance covers. */
+/** Holds the call's maximum cost or, if the caller set no cap, as much of it as the balance covers. */
 export function hold(
   take: (call: CallHold) => Promise<Held>,
   call: Omit<CallHold, "maxNanoUsd" | "minNanoUsd" | "insufficientText"> & { readonly bound: Bound },
@@ -238,7 +238,7 @@ async function release(
     .catch((cause: unknown) => log.warn({ err: cause, ...entry }, "the sweeper has to settle a hold"));
 }
 
-/** What the input can cost, and how many output tokens the balance covers if the caller named a cap. */
+/** Explains what the input can cost and, if the caller named a cap, how many output tokens the balance covers. */
 function insufficientText(bound: Bound, availableNanoUsd: bigint): string {
   const { maxNanoUsd, inputNanoUsd, outputCap, isCapNamed } = bound;
   const balance = `the balance has ${formatUsd(availableNanoUsd)}.`;

@@ -3,12 +3,12 @@ import type { Format } from "#formats";
 import type { Caller, Keys } from "#keys";
 import { localsOf } from "../http/headers.ts";
 
-/** `Authorization: Bearer <key>`, the scheme in any case. */
+/** Reads `Authorization: Bearer <key>`. The scheme is case-insensitive. */
 export function bearer(req: Request): string | undefined {
   return /^bearer +(\S+) *$/i.exec(req.headers.authorization ?? "")?.[1];
 }
 
-/** Where the clients of a provider's format put their key: docs/api/inference.md, part 5. */
+/** Reads the key where clients of a provider's format send it (docs/api/inference.md, part 5). */
 function providerKey(req: Request, format: Format | undefined): string | undefined {
   if (format === "messages") return req.get("x-api-key") || undefined;
   if (format !== "gemini") return undefined;
@@ -16,7 +16,7 @@ function providerKey(req: Request, format: Format | undefined): string | undefin
   return req.get("x-goog-api-key") || (typeof key === "string" && key) || undefined;
 }
 
-/** Whom the session of a request under the dashboard stands for. Nothing outside of it sets one. */
+/** The caller that a dashboard session stands for. The dashboard's router sets it; nothing else does. */
 export const sessionCallerOf = ({ res }: Request): Caller | undefined => res && localsOf(res).sessionCaller;
 
 export const authenticate = async (keys: Keys, req: Request, format?: Format): Promise<Caller> =>

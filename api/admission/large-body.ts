@@ -8,17 +8,17 @@ import { hasBegun, type IdempotencyDeps } from "../idempotency.ts";
 const largeBytes = 64 * 1024;
 
 /**
- * Throws 402 before a large body is read for an account that has no money at all, unless its answer is stored. It has to be
- * parsed to know what the call costs, which is the expensive part of a refusal.
+ * Throws 402 before reading a large body for an account without a balance, unless work or an answer exists under its
+ * `Idempotency-Key`. Parsing the body is the expensive part of a refusal.
  */
 export async function assertLargeBodyPayable(
   deps: Pick<IdempotencyDeps, "idempotency" | "isAlive"> & { readonly money: Money },
   req: Request,
   { account }: Caller,
 ): Promise<void> {
-  // Without a length it is sent in chunks.
+  // A chunked body has no length and counts as large.
   if (Number(req.headers["content-length"] ?? largeBytes) < largeBytes) return;
-  // While MongoDB is unavailable the call is refused where its money is held.
+  // If MongoDB is unavailable, the call is refused later, when its money is held.
   const balances = await deps.money.balances([account]).catch(() => undefined);
   if ((balances?.get(account) ?? 1n) > 0n) return;
   const key = req.get("idempotency-key");

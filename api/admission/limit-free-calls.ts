@@ -4,7 +4,7 @@ import type { Money } from "#money";
 
 const maxInFlight = 100;
 
-/** Free calls take the slots and the queues of paid ones. A key whose account has no balance gets fewer of them. */
+/** Free calls share the slots and queues of paid ones, so a key whose account has no balance may have fewer in flight. */
 export async function limitFreeCalls(
   { money }: { readonly money: Pick<Money, "balances"> },
   { inFlight, caller: { account } }: Slot,

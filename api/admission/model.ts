@@ -8,18 +8,18 @@ import type { PaidRoute } from "../paid-route.ts";
 export interface ModelDeps {
   readonly catalog: Catalog;
   readonly registry: WorkerRegistry;
-  /** Every native format takes every text model: `NATIVE_FORMATS_ANY_MODEL`. */
+  /** Every native format accepts every text model (`NATIVE_FORMATS_ANY_MODEL`). */
   readonly nativeFormatsAnyModel: boolean;
 }
 
-/** A model is listed while some worker has the key of one of its upstreams; before any worker was seen, all are. */
+/** A model is listed while some worker has the key of one of its upstreams. All are listed until a worker has been seen. */
 export const isListed = (registry: WorkerRegistry, model: Model): boolean =>
   !registry.known() || model.upstreams.some(({ upstream }) => registry.upstream(upstream) !== "no key");
 
-/** The formats that are limited to the models of one provider, and to the local ones, which are its test mode. */
+/** Formats that are limited to the models of one provider and the local ones, which are the provider's test mode. */
 const providers: Partial<Record<Format, string>> = { messages: "anthropic", responses: "openai" };
 
-/** Whether calls in this format may name the model. */
+/** Returns true if calls in this format may name the model. */
 export function isServedIn(
   { nativeFormatsAnyModel }: Pick<ModelDeps, "nativeFormatsAnyModel">,
   format: Format,
@@ -29,7 +29,10 @@ export function isServedIn(
   return type === "text" && (provider === undefined || ownedBy === provider || ownedBy === "local");
 }
 
-/** By its full id; in a provider's own format also by the provider's name for it, in Gemini's format only for Google's models. */
+/**
+ * Finds a model by its full id or, in a provider's format, by the provider's own name. In Gemini's format only Google's
+ * models have such a name.
+ */
 export function findModel(catalog: Catalog, format: Format | undefined, name: string): Model | undefined {
   const model = catalog.find(name);
   if (model || format === undefined || format === "chat") return model;
@@ -37,11 +40,11 @@ export function findModel(catalog: Catalog, format: Format | undefined, name: st
   return format === "gemini" && named?.ownedBy !== "google" ? undefined : named;
 }
 
-/** Longer names are no typos of a model's. Also bounds the work. */
+/** Longer names cannot be typos of a model's name. The limit also bounds the work. */
 const maxNameLength = 80;
 const maxSimilar = 3;
 
-/** A model's name as people write it: without its provider, a variant, a date, capitals and punctuation. */
+/** Normalizes a name: no provider, variant, date, capitals or punctuation. */
 const plain = (name: string): string =>
   name
     .slice(name.lastIndexOf("/") + 1)
@@ -51,7 +54,7 @@ const plain = (name: string): string =>
     .toLowerCase()
     .replace(/[^a-z0-9]/g, "");
 
-/** The ids of up to three models whose name a caller may have meant: the same without its provider, else a near typo. */
+/** The ids of up to three models that a caller may have meant: those whose normalized names are nearest. */
 export function similarModels(models: readonly Model[], name: string): readonly string[] {
   if (name.length > maxNameLength) return [];
   const wanted = plain(name);
@@ -68,7 +71,7 @@ export function similarModels(models: readonly Model[], name: string): readonly 
     .slice(0, maxSimilar);
 }
 
-/** A 404 that names the models that the caller may have meant, of those for which `isServed`. */
+/** A 404 that suggests models the caller may have meant, among those for which `isServed` is true. */
 export const noSuchModel = (
   { catalog, registry }: Pick<ModelDeps, "catalog" | "registry">,
   name: string,
@@ -84,7 +87,7 @@ export const noSuchModel = (
     param,
   );
 
-/** The endpoint that the catalog gives for models that answer in text, whatever the format. */
+/** The catalog's endpoint of models that answer in text, whatever the format of the call. */
 const textEndpoint = "/v1/chat/completions";
 
 const taskEndpoints: Partial<Record<Task, string>> = {
@@ -100,7 +103,7 @@ const isAtEndpoint = ({ endpoint, format, serves }: PaidRoute, model: Model): bo
 const isInFormat = (deps: ModelDeps, { format, serves }: PaidRoute, model: Model): boolean =>
   serves !== undefined || format === undefined || isServedIn(deps, format, model);
 
-/** Without a name the first of the endpoint. Throws 404 for a name of no listed model. */
+/** Finds the named model, or the first one of the endpoint if the name is empty. Throws 404 if it is not listed. */
 export function listedModel(deps: ModelDeps, route: PaidRoute, { name, param }: NamedModel): Model {
   const model =
     name === ""
@@ -110,7 +113,7 @@ export function listedModel(deps: ModelDeps, route: PaidRoute, { name, param }: 
   throw noSuchModel(deps, name, (each) => isAtEndpoint(route, each) && isInFormat(deps, route, each), param);
 }
 
-/** Throws 400 for a model that is not for this endpoint, or lacks what the call asks for. */
+/** Throws 400 if the model is not for this endpoint, or lacks a feature that the call needs. */
 export function checkFit(deps: ModelDeps, route: PaidRoute, call: Pick<ParsedCall, "features">, model: Model): void {
   const { endpoint } = route;
   if (!isAtEndpoint(route, model))
@@ -122,7 +125,7 @@ export function checkFit(deps: ModelDeps, route: PaidRoute, call: Pick<ParsedCal
       throw modelNotSupported(`The model '${model.id}' does not support '${feature}', which ${param} asks for.`, param);
 }
 
-/** `upstreams`: those that may serve the call, where not all of the model's may. */
+/** Throws 503 if nothing can take the call now. `upstreams` are those that may serve it, by default all of the model's. */
 export function checkCapacity(
   { registry, backlogLimit }: { registry: WorkerRegistry; backlogLimit: number },
   pool: Pool,

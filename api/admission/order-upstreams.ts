@@ -6,7 +6,7 @@ import type { WorkerRegistry } from "#jobs";
 export interface OrderDeps {
   readonly catalog: Pick<Catalog, "upstreams">;
   readonly registry: Pick<WorkerRegistry, "upstream" | "speed" | "known">;
-  /** At least 0, less than 1. */
+  /** Returns a number from 0 to below 1, like `Math.random`. */
   readonly random: () => number;
 }
 
@@ -17,7 +17,7 @@ interface Order {
 
 type Served = Model["upstreams"][number];
 
-/** Ids in a message to a caller: those of which a worker has the key. */
+/** Lists upstreams for an error message: those of which some worker has the key. */
 function namesOf({ registry }: OrderDeps, { upstreams }: Model): string {
   const ids = upstreams.map(({ upstream }) => upstream);
   const open = ids.filter((id) => !registry.known() || registry.upstream(id) !== "no key");
@@ -45,12 +45,15 @@ const noneRemains = (deps: OrderDeps, model: Model, field: string): ServiceError
     `provider.${field}: no upstream of the model '${model.id}' remains; it is served by ${namesOf(deps, model)}.`,
   );
 
-/** The wait until an event of a Poisson process of this rate: the smallest of several is drawn in proportion to the rates. */
+/**
+ * Samples the waiting time of a Poisson process with rate `weight`. The smallest of several samples is that of a given
+ * upstream with a probability proportional to its weight.
+ */
 const waitOf = (weight: number, random: () => number): number => -Math.log(1 - random()) / weight;
 
 const hasWeights = (served: readonly Served[]): boolean => served.some(({ weight }) => weight !== undefined);
 
-/** Drawn by weight among those that are ready; then the others, and last those without a weight, in the catalog's order. */
+/** Puts ready upstreams first. Each group is drawn by weight, followed by those without a weight in the catalog's order. */
 function drawn({ registry, random }: OrderDeps, served: readonly Served[]): readonly Served[] {
   if (!hasWeights(served)) return served;
   const places = served.map((each) => {
@@ -63,7 +66,7 @@ function drawn({ registry, random }: OrderDeps, served: readonly Served[]): read
     .map(({ each }) => each);
 }
 
-/** The smallest first; those of which nothing is known come last. */
+/** Sorts ascending; upstreams without data come last. */
 function sortKey(
   { registry }: OrderDeps,
   sort: NonNullable<ProviderPreferences["sort"]>,
@@ -78,11 +81,12 @@ function sortKey(
 }
 
 /**
- * The ids of the upstreams that may serve the model, in the order in which they are tried; undefined for all of them in the
- * catalog's order. Throws 400 if the caller's preferences leave none.
+ * Returns the ids of the upstreams that may serve the model, in the order in which they are tried, or undefined for all of
+ * them in the catalog's order. Throws 400 if the caller's preferences leave none.
  *
- * The fields mean what they mean at OpenRouter: `order` comes first, then the others by `sort`, else by weight, else in the
- * catalog's order. With `allow_fallbacks: false` only those in `order` are tried, or without it the first one alone.
+ * The fields mean what they mean at OpenRouter: upstreams in `order` come first, then the others by `sort`, else by weight,
+ * else in the catalog's order. With `allow_fallbacks: false` only those in `order` are tried or, if there is no `order`,
+ * only the first one.
  */
 export function orderUpstreams(
   deps: OrderDeps,

@@ -14,27 +14,27 @@ export interface Target {
   readonly model: Model;
   /** The caller's name for it, if that is not its id. */
   readonly name?: string;
-  /** Those that may serve it, in the order in which they are tried. Absent: all, in the catalog's order. */
+  /** The upstreams that may serve it, in the order in which they are tried. The default is all, in the catalog's order. */
   readonly upstreams?: readonly string[];
-  /** Only of calls for images or media. */
+  /** Set for calls for images or media. */
   readonly input?: Input;
 }
 
-/** The estimate by bytes may be too high by this much. */
+/** The estimate from bytes may be too high by this factor. */
 const estimateMargin = 1.25;
 
 const isTooLong = ({ type, contextLength }: Model, { textBytes }: ParsedCall): boolean =>
   type === "text" && estimateTokens(textBytes) > contextLength * estimateMargin;
 
-/** Also of fallbacks, and by whatever name the call has it. */
+/** Throws 403 if the key may not call the model. It applies to fallbacks too, whatever name the call uses. */
 function allowedModel(allowed: Caller["models"], model: Model, { param }: NamedModel): Model {
   if (!allowsModel(allowed, model.id)) throw modelNotAllowed(model.id, param);
   return model;
 }
 
 /**
- * The models that the call may go to, in the order in which they are tried. Every name must be a listed model's that the
- * key may call; one that cannot take the call is skipped unless there is no other, and then the first one's error is thrown.
+ * Returns the models that may serve the call, in the order in which they are tried. Every name must be that of a listed
+ * model that the key may call. Models that cannot take the call are skipped; if none can, the first one's error is thrown.
  */
 export function findTargets(
   deps: TargetDeps,

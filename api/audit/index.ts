@@ -1,10 +1,10 @@
 /**
- * The changes of operators: docs/api/admin.md, "Audit log". Owns the collection `auditLog`, which is append-only: a record gets its
- * result, and never changes again.
+ * The audit log of changes by operators (docs/api/admin.md, "Audit log"). Owns the collection `auditLog`, which is
+ * append-only: a record gets its result once, and never changes again.
  *
- * The record is written, journaled by a majority, before the change is begun, so there is no change without one. It throws if
- * that write fails, and nothing is changed. A record without a result says that the process died meanwhile, or that MongoDB
- * did not take the result: the change may be done or not, and its targets tell.
+ * The record is written, journaled by a majority, before the change begins, so there is no change without one. If that write
+ * fails, the call throws and nothing is changed. If a record has no result, the process died or MongoDB did not accept the
+ * result: the change may or may not have been made; its targets show which.
  */
 import { Schema } from "mongoose";
 import { invalidValue, toServiceError } from "#errors";
@@ -18,15 +18,15 @@ const definition = {
   _id: { type: String, required: true },
   /** The name of the operator's token. */
   who: { type: String, required: true },
-  /** `POST /accounts/{id}/credits`. */
+  /** The method and path, such as `POST /accounts/{id}/credits`. */
   action: { type: String, required: true },
-  /** Ids of what was changed or made, and of its account. */
+  /** Ids of the changed or created objects, and of their account. */
   targets: { type: [String], required: true },
-  /** The request's body, as its schema took it. Bodies of this interface have no secrets. */
+  /** The request's body, accepted by its schema. Bodies of this interface contain no secrets. */
   changes: { type: Schema.Types.Mixed },
   requestId: { type: String, required: true },
   createdAt: { type: Date, required: true },
-  /** Absent while the outcome is unknown. */
+  /** Missing while the outcome is unknown. */
   status: { type: Number },
   code: { type: String },
 } as const;
@@ -56,7 +56,7 @@ interface Intent {
 
 interface Result {
   readonly status: number;
-  /** In addition to those of the intent. */
+  /** Added to those of the intent. */
   readonly targets?: readonly string[];
   readonly code?: string;
 }
@@ -76,7 +76,7 @@ export type Audit = ReturnType<typeof createAudit>;
 export function createAudit({ mongo, clock, log }: Uses<"mongo" | "clock" | "log">) {
   const { model } = openCollection<Stored>(mongo, "auditLog", definition);
 
-  /** Runs the change between its record and the result. */
+  /** Records the change, runs it, and records its result. */
   async function record<T>(intent: Intent, change: () => Promise<T>, resultOf: (changed: T) => Result): Promise<T> {
     const id = newId("aud");
     await model.create([{ ...intent, _id: id, createdAt: new Date(clock.now()) } as Stored]);
@@ -85,7 +85,7 @@ export function createAudit({ mongo, clock, log }: Uses<"mongo" | "clock" | "log
       try {
         await model.updateOne({ _id: id }, update);
       } catch (error) {
-        // The change is done: its answer must not say otherwise.
+        // The change is done, so the response must not report a failure.
         log.error({ err: error, audit: id, status }, "the result of an operator's change is not recorded");
       }
     }

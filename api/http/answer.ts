@@ -2,7 +2,7 @@ import type { Request, Response } from "express";
 import type { ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
 
-/** Answers an error. The body is already in the caller's format. */
+/** Sends an error. The body is already in the caller's format. */
 export function answerError(res: Response, error: ServiceError, body: string): void {
   errorHeaders(res, error);
   answerJson(res, body);
@@ -12,7 +12,7 @@ function errorHeaders(res: Response, error: ServiceError): void {
   res.status(error.status);
   if (error.retryAfterSeconds !== undefined) res.set("retry-after", String(error.retryAfterSeconds));
   if (error.status === 401) res.set("www-authenticate", "Bearer");
-  // RFC 9110, section 15.5.22: it names the protocol to use.
+  // `Upgrade` names the required protocol (RFC 9110, section 15.5.22).
   if (error.status === 426) res.set("upgrade", "HTTP/1.1");
   if (error.shouldRetry === false) res.set("x-should-retry", "false");
 }
@@ -30,9 +30,9 @@ const jsonHeaders = (res: Response, bytes: number) =>
 const lingerMs = 5_000;
 
 /**
- * Answers an error, perhaps while the body is still arriving. Closing at once would reset the connection, and a caller in the
- * middle of writing would lose the answer. So the whole answer is written first, the response ends when the rest of the body
- * has been read and dropped, and after some seconds the connection is cut.
+ * Sends an error, possibly while the body is still arriving. Closing at once would reset the connection, and a caller in the
+ * middle of writing would lose the answer. So the whole answer is written first, the response ends once the rest of the body
+ * has been read and discarded, and the connection is cut after a few seconds.
  */
 export function refuse(clock: Clock, { req, res }: { req: Request; res: Response }, error: ServiceError, body: string) {
   if (req.complete || req.destroyed) return answerError(res, error, body);
@@ -46,7 +46,7 @@ export function refuse(clock: Clock, { req, res }: { req: Request; res: Response
     if (!res.writableEnded) res.end();
   };
   req.once("end", end).once("error", end).once("close", end);
-  // A reader that stopped in the middle of a read still listens.
+  // A reader that stopped early is still attached.
   req.removeAllListeners("readable").on("readable", () => drop(req));
 }
 
@@ -54,8 +54,8 @@ const droppedAtOnce = 8;
 const dropping = new Set<Request>();
 
 /**
- * Drops what has arrived of a body, of a few requests in each turn of the event loop. Flowing streams read up to 2 MB each in one
- * turn, so many large bodies would hold up all other callers.
+ * Discards the received part of a body, for a few requests in each turn of the event loop. A flowing stream reads up to 2 MB
+ * per turn, so many large bodies would delay all other callers.
  */
 function drop(req: Request): void {
   dropping.add(req);
@@ -74,7 +74,7 @@ function dropSome(): void {
 export const stalledMs = 30_000;
 const sliceBytes = 64 * 1024;
 
-/** The same for text in parts. Each is written when the caller has read the one before. */
+/** Like `answerJson`, for text in parts. Each part is written once the caller has read the previous one. */
 export function answerParts(res: Response, parts: readonly string[]): void {
   const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
   jsonHeaders(res, length);
@@ -82,7 +82,7 @@ export function answerParts(res: Response, parts: readonly string[]): void {
   if (parts.length === 1 && length <= sliceBytes) return void res.end(parts[0]);
   const slices = slicesOf(parts);
   const next = (): void => {
-    // Not `for...of`: returning from it would end the generator.
+    // A `for...of` loop would end the generator on return.
     for (let slice = slices.next(); !slice.done; slice = slices.next())
       if (!res.write(slice.value)) return void res.once("drain", next);
     res.end();
@@ -99,7 +99,7 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
 }
 
 export const beginStream = (res: Response, contentType = "text/event-stream; charset=utf-8"): void => {
-  // A worker may have said what it streams.
+  // A worker may have set the content type.
   if (!res.hasHeader("content-type")) res.setHeader("content-type", contentType);
   res.writeHead(200, {
     "cache-control": "no-cache, no-transform",

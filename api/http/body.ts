@@ -9,21 +9,24 @@ import { nextTurnIfLarge } from "#platform/next-turn";
 
 export type JsonBody = ReturnType<typeof createJsonBody>;
 
-/** Whose share of the budget a body takes. All anonymous callers have one share, for short bodies without an encoding. */
+/**
+ * The owner of the budget share that a body takes. All anonymous callers have one share, for short bodies without an
+ * encoding.
+ */
 export type BodyOwner = { readonly account: string } | "anonymous";
 
-/** `limits`: of the JSON of a caller with a key, where they are not the usual ones. */
+/** `limits` replaces the default JSON limits of callers with a key. */
 export type BodyReader = (req: Request, res: Response, owner: BodyOwner, limits?: JsonLimits) => Promise<JsonBody>;
 
-/** From the start of reading to the last byte. */
+/** Time from the start of reading to the last byte. */
 export const bodyTimeoutMs = 60_000;
-/** Of one body without a key. */
+/** Limit of one body without a key. */
 const anonymousLimitBytes = 128 * 1024;
 const anonymousLimits: JsonLimits = { ...jsonLimits, values: 10_000 };
-/** Of the budget, for all bodies without a key together. */
+/** Fraction of the budget for all bodies without a key together. */
 const anonymousPart = 1 / 8;
 const firstBytes = 16 * 1024;
-/** For the window and the output of an inflater. */
+/** Memory of an inflater's window and output. */
 const inflaterBytes = 64 * 1024;
 
 const inflaters = { gzip: createGunzip, deflate: createInflate, br: createBrotliDecompress };
@@ -35,8 +38,8 @@ const incomplete = () => invalidValue(undefined, "The body is incomplete, or doe
 
 /**
  * Reads a JSON body of any declared type. Callers with a key may send gzip, deflate or br; the limits apply to the inflated
- * bytes. Memory, inflated bytes included, is taken from the budget as it grows, so a declared length costs nothing before
- * it arrives, and for what the bytes are parsed to before they are. Throws 400, 408, 413, 415, 503.
+ * bytes. Memory is taken from the budget as bytes arrive, inflated ones included, so a declared length costs nothing by
+ * itself. Memory for the parsed value is taken before parsing. Throws 400, 408, 413, 415, 503.
  */
 export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget; clock: Clock }): BodyReader {
   return async (req, res, owner, limits = jsonLimits) => {
@@ -90,10 +93,10 @@ function reserve(share: ByteShare, bytes: number): void {
 }
 
 const tooManyLarge = () => noCapacity("Too many large requests are being read right now.", 2);
-/** The text and the value, with two bytes for each character. */
+/** The text and the value take two bytes each per character. */
 const copies = 4;
 
-/** Returns the memory at once: the garbage collector may run much later. */
+/** Returns the memory at once, because the garbage collector may run much later. */
 const free = ({ buffer }: Uint8Array<ArrayBuffer>): void => void buffer.transfer(0);
 
 interface Gathering {
@@ -188,7 +191,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A JSON body: its text, and the value that it was parsed to once. */
+/** A JSON body: its text and its parsed value. */
 function createJsonBody(text: string, value: unknown, bytes: number, share: ByteShare) {
   let content: { readonly text: string; readonly value: unknown } | undefined = { text, value };
   let size = bytes;
@@ -202,11 +205,11 @@ function createJsonBody(text: string, value: unknown, bytes: number, share: Byte
     get value(): unknown {
       return content?.value;
     },
-    /** Takes memory for a text of this size and what it is parsed to, until `replace` or `release`. Throws 503. */
+    /** Reserves memory for a text of this size and its parsed value, until `replace` or `release`. Throws 503. */
     reserve(textBytes: number): void {
       if (!share.take(copies * textBytes)) throw tooManyLarge();
     },
-    /** The body is another from here on. Throws 503. */
+    /** Replaces the body. Throws 503. */
     replace(newText: string, newValue: unknown): void {
       const bytes = Buffer.from(newText);
       size = bytes.length;

@@ -3,9 +3,12 @@ import { Server as NetServer, type Socket } from "node:net";
 import { atMost, type Clock } from "#platform/clock";
 
 interface Connection {
-  /** It may carry several requests at once. */
+  /** Responses that have not ended; several if the client pipelines requests. */
   readonly unfinished: Set<ServerResponse>;
-  /** When it was opened, or its last answer ended: milliseconds of the monotonic clock, and the bytes that it had brought. */
+  /**
+   * When the connection was opened or its last response ended, in milliseconds of the monotonic clock, and the bytes
+   * received by then.
+   */
   idleSince: number;
   idleAtBytes: number;
 }
@@ -33,8 +36,8 @@ export function trackConnections(server: Server, clock: Clock) {
   for (const event of ["request", "checkContinue", "checkExpectation"]) server.prependListener(event, note);
 
   /**
-   * Accepts no more connections, and closes each one when it has been idle for `idleMs`: a client that used it a moment ago is
-   * likely to use it again, and a request that comes while it is closed is lost to the caller. Resolves when none is open.
+   * Stops accepting connections, and closes each one once it has been idle for `idleMs`: a client that used it a moment ago
+   * is likely to use it again, and a request sent while it is being closed is lost. Resolves when none is open.
    */
   function close(idleMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => server.once("close", resolve));
@@ -43,14 +46,14 @@ export function trackConnections(server: Server, clock: Clock) {
       const { idleSince } = connection;
       const closeUnlessUsed = () => {
         const isUsed = connection.unfinished.size > 0 || connection.idleSince !== idleSince;
-        // What came since is a part of a request.
+        // Bytes received since then are part of a request.
         if (!isUsed && socket.bytesRead === connection.idleAtBytes) socket.destroy();
       };
       const remainingMs = idleMs - (performance.now() - idleSince);
       if (remainingMs <= 0) closeUnlessUsed();
       else socket.once("close", clock.after(remainingMs, closeUnlessUsed));
     };
-    // That of the HTTP server would close all idle connections at once, and stop timing out those that are not.
+    // `close` of the HTTP server would close all idle connections at once, and stop timing out the others.
     NetServer.prototype.close.call(server);
     for (const [socket, connection] of connections) onIdle(socket, connection);
     return closed;
@@ -60,13 +63,13 @@ export function trackConnections(server: Server, clock: Clock) {
     close,
     unfinished: (socket: Socket): readonly ServerResponse[] => [...(connections.get(socket)?.unfinished ?? [])],
 
-    /** Asks for a new connection in every answer that has not begun; the app does so in the answers to later requests. */
+    /** Sends `Connection: close` in every response that has not begun. The app does so in responses to later requests. */
     announceClose(): void {
       for (const { unfinished } of connections.values())
         for (const res of unfinished) if (!res.headersSent) res.setHeader("connection", "close");
     },
 
-    /** Closes what is idle now, and after `ms` the connections whose last bytes were not read. */
+    /** Closes idle connections now, and after `ms` those whose last bytes have not been read. */
     async end(ms: number): Promise<void> {
       await atMost(clock, ms, close(0));
       server.close();

@@ -14,7 +14,7 @@ import type { Logger } from "#platform/logger";
 import { refuse } from "./answer.ts";
 import { localsOf } from "./headers.ts";
 
-/** The requested path, not what a router has shortened it to; without the query, which may hold a key. */
+/** The whole requested path, since routers shorten `path`, without the query, which may contain a key. */
 const pathOf = ({ originalUrl }: Request): string => originalUrl.split("?", 1).join();
 
 export const noSuchRoute: RequestHandler = (req) => {
@@ -29,7 +29,7 @@ export const methodNotAllowed =
     throw notAllowed(req.method, pathOf(req));
   };
 
-/** Renders any error of a route in the format of its path. A defect becomes 500, and the log has its stack. */
+/** Renders any error of a route in the format of its path. Unexpected errors become a 500, and their stack is logged. */
 export const errorHandler =
   ({ clock, log }: { clock: Clock; log: Logger }): ErrorRequestHandler =>
   (thrown: unknown, req, res, next) => {
@@ -44,7 +44,10 @@ export const errorHandler =
 
 const gemini = geminiCodec("", false, false);
 
-/** The format of errors that occur before a call has one: by the path, and for paths that formats share by more of the request. */
+/**
+ * The format of errors that occur before a call has one. The path determines it; if formats share the path, the method and
+ * the headers do.
+ */
 function formatOf(req: Request): Codec {
   const path = pathOf(req);
   if (/^\/v1beta(\/|$)/.test(path)) return gemini;
@@ -57,14 +60,14 @@ function formatOf(req: Request): Codec {
   return /^\/v1\/.*:[A-Za-z]+$/.test(path) ? gemini : chatCodec;
 }
 
-/** The format of the list of models under `/v1`: docs/api/wire-details.md, "Paths and lists". */
+/** The format of the list of models under `/v1` (docs/api/wire-details.md, "Paths and lists"). */
 export function modelListFormat(req: Request): "messages" | "gemini" | "chat" {
   if (req.headers["anthropic-version"] !== undefined) return "messages";
   const isGoogle = ["x-goog-api-key", "x-goog-api-client"].some((name) => req.headers[name] !== undefined);
   return isGoogle ? "gemini" : "chat";
 }
 
-/** While MongoDB is unavailable, routes that need it answer a 503 that clients retry, not a 500. */
+/** Turns connection errors of MongoDB into a 503, which clients retry, instead of a 500. */
 export const databaseUnavailable: ErrorRequestHandler = (error: unknown, _req, _res, next) => {
   const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongo;
   const isUnavailable =

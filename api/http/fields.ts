@@ -27,7 +27,7 @@ const amount = (wire: z.ZodString) =>
 /** An amount: an exact decimal string. */
 export const usd = amount(z.string().meta({ example: "12.5" }));
 
-/** An amount that is set. Strings only: a JSON number would lose digits. */
+/** An amount in a request. It must be a string, because a JSON number would lose digits. */
 export const usdInput = amount(z.string().regex(/^(?=.*[1-9])-?\d{1,10}(\.\d{1,9})?$/, notUsd));
 
 export const positiveUsd = usdInput.refine((nanoUsd) => nanoUsd > 0n, "must be more than 0");
@@ -40,13 +40,13 @@ export const secondsAsDate = (wire: z.ZodType<number, number>) =>
 
 export const unixSeconds = secondsAsDate(z.int().describe("unix seconds"));
 
-/** The same, for a time in milliseconds. */
+/** Like `unixSeconds`, for a time in milliseconds. */
 export const unixSecondsOfMs = z.codec(z.int().describe("unix seconds"), z.number(), {
   decode: (seconds) => seconds * 1_000,
   encode: (ms) => Math.floor(ms / 1_000),
 });
 
-/** A value that is absent is null in an answer. */
+/** Renders a missing value as null. */
 export const orNull = <Schema extends z.ZodType>(schema: Schema) =>
   z.codec(schema.nullable(), z.custom<z.output<Schema> | null | undefined>().optional(), {
     decode: (value) => value,
@@ -69,7 +69,7 @@ const camel = (name: string): string =>
 
 type CamelFields<Fields> = { [Name in keyof Fields as Camel<Name>]: Fields[Name] };
 
-/** The value that a handler returns for a schema: lists and objects may be read-only. */
+/** The value that a handler returns for a schema. Lists and objects may be read-only. */
 export type Answer<Value> = Value extends Date
   ? Value
   : Value extends readonly (infer Item)[]
@@ -86,7 +86,7 @@ function renamed<Object extends z.ZodObject>(wire: Object) {
       Object.fromEntries(
         names.filter(([name]) => name in sent).map(([name, own]) => [own, sent[name]]),
       ) as CamelFields<Sent>,
-    // Every name, because a missing field and one without a value are the same.
+    // Encode every name, because a missing field and an undefined one are the same.
     encode: (value) => {
       const own = value as Record<string, unknown>;
       return Object.fromEntries(names.map(([name, from]) => [name, own[from]])) as Sent;
@@ -94,15 +94,15 @@ function renamed<Object extends z.ZodObject>(wire: Object) {
   });
 }
 
-/** An object of an answer. Fields of its value that the answer does not have are not sent. */
+/** An object in an answer. Fields of the value that the schema does not name are not sent. */
 export const fields = <Fields extends Shape>(shape: Fields) => renamed(z.object(shape));
 
-/** An object of a request: other fields are refused. */
+/** An object in a request. Unknown fields are refused. */
 export const inputFields = <Fields extends Shape>(shape: Fields) => renamed(z.strictObject(shape));
 
 const wires = new WeakMap<z.core.$ZodType, z.ZodType>();
 
-/** The side of a schema that is sent, for the OpenAPI document: one schema for each, because components need one definition. */
+/** The wire side of a schema, for the OpenAPI document. Cached, because a component needs a single definition. */
 export function wireOf(schema: z.core.$ZodType): z.ZodType {
   const known = wires.get(schema);
   if (known) return known;

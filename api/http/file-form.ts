@@ -8,7 +8,7 @@ import { withSpool } from "#platform/spool";
 import { createForm, type FormFile, type FormRules, framingBytes, readForm } from "./form.ts";
 import { bytesOf, mediaTypeOf, noDisk } from "./upload-body.ts";
 
-/** From the start of reading a form to its last byte. */
+/** Time from the start of reading a form to its last byte. */
 export const formTimeoutMs = 5 * 60_000;
 
 /** Longer than the signature of any file. */
@@ -22,13 +22,13 @@ interface SpooledFile extends FormFile {
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** The fields of a form, and its files, each in their order. */
+/** The fields and the files of a form, each in the order sent. */
 interface FileForm {
   readonly fields: readonly (readonly [name: string, value: string])[];
   readonly files: readonly SpooledFile[];
 }
 
-/** Passes a form with files to `use`. The files are on disk meanwhile. Throws 400, 408, 413, 415, 503. */
+/** Passes a form with files to `use`. The files are on disk until it resolves. Throws 400, 408, 413, 415, 503. */
 export async function withFileForm<T>(
   req: Request,
   { rules, share, clock }: { rules: FormRules; share: ByteShare; clock: Clock },
@@ -66,7 +66,7 @@ export async function withFileForm<T>(
   }
 }
 
-/** However slowly the bytes come. */
+/** Throws 408 if the whole body takes longer than `formTimeoutMs`. */
 async function* inTime(bytes: AsyncIterable<Buffer>, clock: Clock): AsyncGenerator<Buffer> {
   const deadline = clock.now() + formTimeoutMs;
   for await (const chunk of bytes) {

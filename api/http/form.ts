@@ -10,25 +10,28 @@ export interface FormRules {
   readonly fileBytes: number;
   /** Limit of all files together. */
   readonly formBytes: number;
-  /** How many each field may hold: more than one also as `field[]`. The first field is required. */
+  /**
+   * The number of files that each field may hold. A field for several may also be sent as `field[]`. The first field is
+   * required.
+   */
   readonly files: Readonly<Record<string, number>>;
 }
 
 /** A file of a form that was read to its end. */
 export interface FormFile {
   readonly field: string;
-  /** How errors name it: `image`, or `image[1]` in a list. */
+  /** The name that errors use: `image`, or `image[1]` in a list. */
   readonly param: string;
   readonly bytes: number;
 }
 
-/** For the fields beside the files, and for the boundaries and headers of the parts. */
+/** Allowance for the other fields, and for the boundaries and headers of the parts. */
 export const framingBytes = 1024 * 1024;
 
-/** How long a body may make no progress: the caller sends nothing, or the parser of a form is stuck. */
+/** Limit of the time without progress, when the caller sends nothing or the form parser is stuck. */
 export const idleTimeoutMs = 60_000;
 
-/** A field holds the longest prompt of a model: 32,000 characters. */
+/** A field can hold the longest prompt of any model: 32,000 characters. */
 const limits = { fields: 32, fieldSize: 128 * 1024, headerPairs: 32, headerSize: 16 * 1024 };
 
 const brokenForm = () => invalidValue(undefined, "The body is not a complete multipart form.");
@@ -51,8 +54,8 @@ export function createForm(contentType: string, { fileBytes, files }: Omit<FormR
 }
 
 /**
- * Reads a form to the end of the body. `take` consumes each file in its turn and sets the pace: nothing is buffered here.
- * Returns the files in their order. Throws the first error.
+ * Reads a form to the end of the body. `take` consumes the files one after another and sets the pace: nothing is buffered
+ * here. Returns the files in the order sent. Throws the first error.
  */
 export async function readForm(
   form: BusboyInstance,
@@ -69,7 +72,7 @@ export async function readForm(
   let taken = Promise.resolve();
 
   const maxOf = (field: string) => (Object.hasOwn(allowed, field) ? (allowed[field] ?? 0) : 0);
-  /** The field that a part belongs to, and how many files it may hold. */
+  /** Returns the field that a part belongs to, and how many files it may hold. */
   const placeOf = (name: string) => {
     const listed = /^(.+)\[\]$/s.exec(name)?.[1];
     const field = listed !== undefined && maxOf(listed) > 1 ? listed : name;
@@ -99,10 +102,10 @@ export async function readForm(
   const tooMany = () => stop(invalidValue(undefined, "The form has too many parts."));
   form.on("partsLimit", tooMany).on("fieldsLimit", tooMany).on("filesLimit", tooMany);
   form.on("error", () => stop(brokenForm()));
-  // Emitted at the closing boundary, which may be long before the end of the body.
+  // `finish` is emitted at the closing boundary, which may be long before the end of the body.
   const finished = once(form, "finish", { signal });
   finished.catch(() => {});
-  // On some malformed forms the parser never drains and never finishes.
+  // The parser never drains or finishes on some malformed forms.
   const withinIdleTimeout = async (event: Promise<unknown>) => {
     const cancel = clock.after(idleTimeoutMs, () => stop(brokenForm()));
     await event.finally(cancel);

@@ -6,17 +6,17 @@ import type { Caller } from "#keys";
 import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 
-/** Our data of one HTTP request. */
+/** The service's data of one HTTP request, in `res.locals`. */
 interface Locals {
   requestId: string;
   arrivedAt: number;
-  /** Under the dashboard: whom its session stands for. */
+  /** The caller that a dashboard session stands for. */
   sessionCaller?: Caller;
 }
 
 export const localsOf = (res: Response): Locals => res.locals as Locals;
 
-/** The caller's IP address; behind `TRUSTED_PROXIES` the one that they name, unless it is none. */
+/** The caller's IP address. Behind `TRUSTED_PROXIES` it is the forwarded one, if that is valid. */
 export const addressOf = ({ ip = "", socket }: Pick<Request, "ip" | "socket">): string =>
   isIP(ip) === 0 ? (socket.remoteAddress ?? "") : ip;
 
@@ -51,7 +51,7 @@ export const requestId = (clock: Clock) => (_req: Request, res: Response, next: 
   next();
 };
 
-/** HTTP/1.1 wants one `Host` (RFC 9112, section 3.2): with two, a proxy may have checked the other. */
+/** HTTP/1.1 requires one `Host` (RFC 9112, section 3.2): if there are two, a proxy may have checked the other. */
 export function checkHead(req: Request, res: Response, next: NextFunction): void {
   const error = req.httpVersion === "1.0" ? undefined : errorOfHead(req);
   if (error) res.setHeader("connection", "close");
@@ -62,7 +62,7 @@ function errorOfHead({ rawHeaders, headers: { expect, upgrade } }: Request): Ser
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === "host") hosts++;
   if (hosts !== 1) return invalidValue("host", "The request must have one Host header.");
-  // Clients such as Codex try a WebSocket first, and change to HTTP on this status alone.
+  // Clients such as Codex try a WebSocket first, and only this status makes them fall back to HTTP.
   if (upgrade !== undefined && /\bwebsocket\b/i.test(upgrade)) return noWebSocket();
   return expect === undefined || /^100-continue$/i.test(expect.trim()) ? undefined : expectationFailed();
 }
@@ -78,7 +78,7 @@ export function cors(req: Request, res: Response, next: NextFunction): void {
   res.status(204).end();
 }
 
-/** For all routes. Paid ones answer programs, in JSON or events, to which the headers below mean nothing. */
+/** Set on all routes. Paid routes answer programs, in JSON or events, for which the headers below mean nothing. */
 export function noSniffing(_req: Request, res: Response, next: NextFunction): void {
   res.setHeader("x-content-type-options", "nosniff");
   next();
@@ -100,7 +100,7 @@ export const security = helmet({
   crossOriginResourcePolicy: { policy: "cross-origin" },
   crossOriginOpenerPolicy: false,
   originAgentCluster: false,
-  // `noSniffing`.
+  // Set by `noSniffing`.
   xContentTypeOptions: false,
 });
 

@@ -12,7 +12,7 @@ export function parse<T extends z.ZodType>(schema: T, value: unknown): z.infer<T
 
 export const name = z.string().trim().min(1).max(200);
 
-/** A number of a query, whose parameters are text. */
+/** A number in a query, whose parameters are text. */
 export const wholeNumber = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((text, context) => {
     if (typeof text === "string" && /^\d+$/.test(text)) return Number(text);
@@ -31,7 +31,7 @@ export const mint = z.string().refine(isAddress, "expected a Solana token mint (
 const maxUnixSeconds = 253_402_300_799;
 const time = wholeNumber(secondsAsDate(z.int().min(0).max(maxUnixSeconds))).optional();
 
-/** The span of a list. */
+/** Query parameters that limit a list to a period. */
 export const timeSpan = {
   from: time.describe("unix seconds"),
   to: time.describe("unix seconds, not included"),

@@ -7,19 +7,21 @@ import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 import { trackConnections } from "./connections.ts";
 
-/** For 95 MB at 80 KB a second. */
+/** Long enough for 95 MB at 80 KB/s. */
 const uploadTimeoutMs = 1_200_000;
-/** A caller whose connection was closed while it still writes would lose the answer. */
+/** Wait before closing: a caller who is still writing would lose the answer. */
 const lingerMs = 1_000;
 
-/** Calls have deadlines and streams have pings of their own: Node's default limits would cut long uploads and idle callers. */
+/**
+ * Calls have their own deadlines and streams their own pings. Node's default limits would cut long uploads and idle callers.
+ */
 const limits = { keepAliveTimeout: 65_000, requestTimeout: uploadTimeoutMs, headersTimeout: 60_000 };
 
 /**
- * The HTTP server. There is no limit of connections: one caller could take all of a limit as well as all descriptors. The proxy
- * limits them by address. `own`: other limits, for tests.
+ * Creates the HTTP server. It does not limit connections: one caller could use up such a limit as well as all descriptors.
+ * The proxy limits them by address. `own` overrides the limits in tests.
  *
- * What Node would answer by itself, without a body, is answered by the app or here, as any other error.
+ * Errors that Node would answer without a body are answered by the app or here, like any other error.
  */
 export function createListener(app: RequestListener, clock: Clock, own: ServerOptions = {}) {
   // The app checks `Host`.
@@ -33,11 +35,11 @@ export function createListener(app: RequestListener, clock: Clock, own: ServerOp
     if (ended.has(socket)) return;
     ended.add(socket);
     const current = connections.unfinished(socket as Socket);
-    // In the middle of an answer another one would be taken for a part of it.
+    // A second answer would be read as part of the one that has begun.
     const isAnswering = current.some(({ headersSent }) => headersSent);
     const canAnswer = socket.writable && error.code !== "ECONNRESET" && !isAnswering;
     if (canAnswer) socket.end(answerTo(error));
-    // What a current request does must end now.
+    // Current requests must end now.
     if (!canAnswer || current.length > 0) return void socket.destroy(error);
     const cancel = clock.after(lingerMs, () => socket.destroy());
     socket.once("close", cancel);
@@ -45,7 +47,7 @@ export function createListener(app: RequestListener, clock: Clock, own: ServerOp
   return { server, connections };
 }
 
-/** By the codes of Node's HTTP parser. */
+/** Maps the error codes of Node's HTTP parser. */
 function errorOf({ code }: NodeJS.ErrnoException): ServiceError {
   if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge();
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return requestTimeout("The request did not arrive in time.");
@@ -58,7 +60,7 @@ const reasons: Readonly<Record<number, string>> = {
   431: "Request Header Fields Too Large",
 };
 
-/** In the common shape: the path, which tells the caller's format, may not be known. */
+/** Renders the error in the common format, because the path, which determines the caller's format, may be unknown. */
 function answerTo(cause: NodeJS.ErrnoException): string {
   const requestId = newRequestId();
   const error = errorOf(cause);

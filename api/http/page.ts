@@ -4,11 +4,11 @@ import type { CallPage } from "#money";
 import { fields, orNull, tag } from "./fields.ts";
 import { wholeNumber } from "./input.ts";
 
-/** Lists in pages. */
+/** Pagination of lists. */
 
 export const text = z.string().min(1).max(200);
 
-/** The query of a list. */
+/** Query parameters of a paginated list. */
 export const pageQuery = {
   limit: wholeNumber(z.int().min(1).max(200)).optional().describe("The default is 50"),
   after: text.optional().describe("`next` of the page before"),
@@ -23,7 +23,7 @@ export const listOf = <Item extends z.ZodType>(item: Item) =>
     next: orNull(z.string()).describe("`after` of the next page"),
   });
 
-/** A list that is whole. */
+/** A complete list, without further pages. */
 export const wholeList = <Item>(data: readonly Item[]) => ({ data, hasMore: false as const, next: null });
 
 interface Page {
@@ -31,7 +31,7 @@ interface Page {
   readonly after?: string | undefined;
 }
 
-/** Reads one page of a list, and one item more, to know whether there are more. */
+/** Reads one page of a list plus one item, to know whether more follow. */
 export async function readPage<Item extends { readonly id: string }>(
   { limit = defaultLimit, after }: { readonly limit?: number | undefined; readonly after?: string | undefined },
   read: (page: Page) => Promise<readonly Item[]>,
@@ -42,7 +42,7 @@ export async function readPage<Item extends { readonly id: string }>(
   return { data, hasMore, next: hasMore ? data.at(-1)?.id : null };
 }
 
-/** A page of calls, which may be short of its limit though there are more. */
+/** A page of calls. It may have fewer than the limit even if more follow. */
 export const pageOfCalls = <Item>({ calls, next }: CallPage, shown: (call: CallPage["calls"][number]) => Item) => ({
   data: calls.map(shown),
   hasMore: next !== undefined,

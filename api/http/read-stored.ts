@@ -1,7 +1,7 @@
 import { noCapacity, ServiceError } from "#errors";
 
 export interface Range {
-  /** Both inclusive. */
+  /** Both ends are inclusive. */
   readonly start: number;
   readonly end: number;
 }

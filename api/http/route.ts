@@ -9,14 +9,14 @@ import { parse } from "./input.ts";
 import type { Content, Examples } from "./openapi/operation.ts";
 
 /**
- * Routes that take and answer JSON and run no model. A definition is all there is of a route: its validation, the rendering of
- * its answer, its operation in the OpenAPI document and the errors that it describes follow from it.
+ * Routes that take and answer JSON and run no model. The definition of a route yields its validation, the rendering of its
+ * answer, its operation in the OpenAPI document, and the errors described there.
  */
 
 type Shape = Readonly<Record<string, z.ZodType>>;
 type Values<Fields extends Shape> = z.output<ReturnType<typeof inputFields<Fields>>>;
 
-/** One request, parsed. `who` is its caller, or the operator. */
+/** One parsed request. `who` is its caller, or the operator. */
 export interface RouteCall<Who, Params = unknown, Query = unknown, Body = unknown> {
   readonly who: Who;
   readonly params: Params;
@@ -39,16 +39,16 @@ interface Definition<
   readonly method: (typeof methods)[number];
   /** The path in OpenAPI's notation: `/v1/keys/{id}`. */
   readonly path: string;
-  /** The name of the operation, from which clients make the names of their methods. */
+  /** Generated clients derive the names of their methods from it. */
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
   /** The scope that a key must have. */
   readonly scope?: "manage";
   readonly params?: Params;
-  /** Other parameters are refused; without this all are ignored. */
+  /** Unknown parameters are refused. A route that omits this ignores all parameters. */
   readonly query?: Query;
-  /** Headers of the request, for the document. */
+  /** Request headers, for the OpenAPI document. */
   readonly headers?: z.ZodObject;
   readonly body?: Body;
   /** Bodies that succeed, for the document and its tests. */
@@ -59,7 +59,7 @@ interface Definition<
   readonly answers: Readonly<Record<number, string>>;
   readonly answer: Shown;
   readonly answerHeaders?: z.ZodObject;
-  /** Types of the answer other than JSON: the handler returns their text. */
+  /** Content types other than JSON, which the handler returns as text. */
   readonly otherTypes?: Content;
   /** Statuses of errors that do not follow from the rest: a conflict, or a lookup by something other than the path. */
   readonly errors?: readonly number[];
@@ -71,7 +71,7 @@ interface Definition<
 
 export type Route<Deps, Who> = Definition<Deps, Who, Shape, Shape, z.ZodType, z.ZodType>;
 
-/** Makes the function that defines routes of one interface: `Deps` is what their handlers use. */
+/** Returns the function that defines the routes of one interface. Their handlers receive `Deps`. */
 export const routeOf =
   <Deps, Who>() =>
   <
@@ -94,9 +94,9 @@ export interface Resource<Deps, Who> {
 interface Access<Deps, Who> {
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;
-  /** Runs first, also for paths that have no route. */
+  /** Runs first, even for paths that have no route. */
   readonly before?: RequestHandler;
-  /** Runs before the body is read; throws what refuses the request. */
+  /** Runs before the body is read; throws to refuse the request. */
   readonly authorize: (req: Request, res: Response, route: Route<Deps, Who>) => Who | Promise<Who>;
   /** The owner of the memory that a body takes. */
   readonly payerOf: (who: Who) => BodyOwner;
@@ -112,7 +112,7 @@ const bodyLimitBytes = 100 * 1024;
 export const hasBody = ({ method }: Pick<Route<never, never>, "method">) => method === "post" || method === "patch";
 const isRead = (route: Pick<Route<never, never>, "method" | "requestBody">) => hasBody(route) && !route.requestBody;
 
-/** Methods that a path has no route for are a 405. */
+/** Answers 405 for methods that a path has no route for. */
 export function routerOf<Deps, Who>(
   routes: readonly Route<Deps, Who>[],
   deps: Deps,
@@ -158,7 +158,7 @@ export function routerOf<Deps, Who>(
     const at = router.route(path.replaceAll(/\{(\w+)\}/g, ":$1"));
     for (const route of atPath) at[route.method](serve(route));
     const served = methods.filter((method) => atPath.some((route) => route.method === method));
-    // Express answers HEAD by the handler of GET.
+    // Express serves HEAD with the handler of GET.
     at.all(
       methodNotAllowed(...served.flatMap((method) => (method === "get" ? ["GET", "HEAD"] : method.toUpperCase()))),
     );

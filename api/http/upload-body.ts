@@ -118,7 +118,7 @@ export async function* bytesOf(req: Request, clock: Clock): AsyncGenerator<Buffe
   }
 }
 
-/** The same source, which updates `hash` as it is read. */
+/** Wraps a source so that reading it updates `hash`. */
 export const hashed = ({ bytes, body }: Source, hash: Hash): Source => ({ bytes, body: feed(body, hash) });
 
 async function* feed(body: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {

@@ -3,18 +3,21 @@ import { dayMs } from "#platform/clock";
 export const budgetPeriods = ["day", "week", "month", "total"] as const;
 type BudgetPeriod = (typeof budgetPeriods)[number];
 
-/** What a key may spend in each period. */
+/** The amount that a key may spend in each period. */
 export interface Budget {
   readonly limitNanoUsd: bigint;
   readonly period: BudgetPeriod;
 }
 
 export interface KeyBudget extends Budget {
-  /** When it was set: calls that were in flight then are in no counter until the ledger has them. */
+  /** When the budget was set. Calls in flight at that time are in no counter until the ledger has them. */
   readonly since: Date;
 }
 
-/** Unix milliseconds. Weeks begin on Monday. `until` is absent for a budget that never resets. */
+/**
+ * The period that contains `now`, in unix milliseconds. Periods are UTC, and weeks begin on Monday. A budget that never
+ * resets has no `until`.
+ */
 export function periodAt(period: BudgetPeriod, now: number): { readonly from: number; readonly until?: number } {
   const at = new Date(now);
   const day = Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate());

@@ -7,13 +7,13 @@ import { periodAt } from "./budget-period.ts";
 import type { BudgetState, createLimits, Quota, QuotaBudget } from "./limits.ts";
 import type { createKeyStore } from "./store.ts";
 
-/** Others wait this long for an instance that counts; then it counts as dead. */
+/** Other instances wait this long for one that is counting, then count themselves. */
 const countLeaseMs = 5_000;
 const countPollMs = 20;
 const countTimeoutMs = 10_000;
-/** For calls that have ended, and whose ends are on their way to Redis. */
+/** Gives the ends of finished calls time to reach Redis. */
 const pausesMs = [50, 100];
-/** Open calls of one key are looked up in the ledger this seldom. */
+/** Minimum interval between lookups of one key's open calls in the ledger. */
 const settleEveryMs = 1_000;
 const maxRemembered = 1_000;
 
@@ -21,8 +21,8 @@ type BudgetedQuota = Quota & { readonly budget: QuotaBudget; readonly isShared?:
 export const hasBudget = (quota: Quota): quota is BudgetedQuota => quota.budget !== undefined;
 
 /**
- * For the budgets of other keys: each is on its own key's shard of Redis, so its calls are taken and ended by scripts of their own,
- * which count nothing else.
+ * Quotas for the budgets of other keys. Each budget is on the Redis shard of its own key, so separate scripts, which count
+ * nothing else, take and end its calls.
  */
 export const sharedQuotas = ({ sharedBudgets = [] }: Quota): BudgetedQuota[] =>
   sharedBudgets.map((budget) => ({
@@ -34,16 +34,16 @@ export const sharedQuotas = ({ sharedBudgets = [] }: Quota): BudgetedQuota[] =>
     isShared: true,
   }));
 
-/** One for each budget that the calls of this quota count against. */
+/** One quota for each budget that the calls of this quota count against. */
 export const budgetedQuotas = (quota: Quota): BudgetedQuota[] => [
   ...sharedQuotas(quota),
   ...(hasBudget(quota) ? [quota] : []),
 ];
 
 /**
- * Budgets of keys. Redis has the counters; they are counted again from MongoDB where they are missing, of an earlier period, or
- * older than the connection to Redis. MongoDB knows every open call of a key with a budget, because each has a hold of its own
- * before it takes from the budget: docs/adr/0024-key-budgets.md.
+ * Budgets of keys. Redis has the counters. They are recounted from MongoDB if they are missing, from an earlier period, or
+ * older than the connection to Redis. MongoDB knows every open call of a key with a budget, because each call writes its own
+ * hold before it takes from the budget (docs/adr/0024-key-budgets.md).
  */
 export function createBudgets(
   deps: Uses<"clock" | "log"> & {
@@ -64,7 +64,7 @@ export function createBudgets(
     if (begun === "counted") return;
     const { from } = periodAt(period, clock.now());
     const since = new Date(from);
-    // A key that is made after this was read takes from the budget after the count.
+    // A key that is created after this read takes from the budget after the count.
     const keys = [keyId, ...(await store.sharing(account, keyId, since))];
     const charges = await money.chargesOfKeys(account, keys, since);
     await limits.endCount(quota, token, { ...charges, from });
@@ -74,7 +74,7 @@ export function createBudgets(
     );
   }
 
-  /** Calls of a key that come together share a count. */
+  /** Concurrent calls of a key share one count. */
   function count(quota: BudgetedQuota): Promise<void> {
     const { keyId } = quota.budget;
     const running = counting.get(keyId);
@@ -84,7 +84,7 @@ export function createBudgets(
     return started;
   }
 
-  /** Repeats what says `uncounted` until the counters are there. */
+  /** Repeats `ask`, counting the budget in between, until the counters are there. */
   async function whenCounted<T>(quota: BudgetedQuota, ask: () => Promise<T>, isCounted: (answer: T) => boolean) {
     const giveUpAt = performance.now() + countTimeoutMs;
     for (;;) {
@@ -98,11 +98,11 @@ export function createBudgets(
   const state = (quota: BudgetedQuota): Promise<BudgetState> =>
     whenCounted(
       quota,
-      () => limits.look(quota),
+      () => limits.readBudget(quota),
       ({ isCounted }) => isCounted,
     );
 
-  /** Ends what the ledger has decided, of calls whose API instance died and of uploads that nobody completed. */
+  /** Ends open calls whose cost is in the ledger: those whose API instance died, and uploads that were never completed. */
   async function settleOpen(quota: BudgetedQuota): Promise<void> {
     const { account, keyId } = quota.budget;
     const now = performance.now();
@@ -132,14 +132,14 @@ export function createBudgets(
   return {
     state,
 
-    /** The rest of the budget, at least `minNanoUsd`. Throws 402. */
+    /** The remaining budget, at least `minNanoUsd`. Throws 402 if less is left. */
     async remaining(quota: BudgetedQuota, minNanoUsd: bigint): Promise<bigint> {
       const { limitNanoUsd } = quota.budget;
       const remainingOf = ({ spentNanoUsd, openNanoUsd }: BudgetState) => limitNanoUsd - spentNanoUsd - openNanoUsd;
       let now = await state(quota);
       for (const pauseMs of [0, ...pausesMs]) {
         if (remainingOf(now) >= minNanoUsd) return remainingOf(now);
-        // What is spent does not come back in this period.
+        // Spent money does not come back in this period.
         if (now.openNanoUsd === 0n || limitNanoUsd - now.spentNanoUsd < minNanoUsd) break;
         if (pauseMs === 0) await settleOpen(quota);
         else await sleep(clock, pauseMs);

@@ -2,17 +2,17 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import { randomBase62 } from "#platform/ids";
 import type { Uses } from "#platform/uses";
 
-/** Expected where a caller was not looked up, or has just been. */
+/** Matches every epoch, for a caller that was not looked up or has just been refreshed. */
 export const anyEpoch = "any";
 
 const epochKey = "limits:epoch";
 const trustMs = 500;
 
 /**
- * The epoch is a value in Redis that every change of a key, its limits or its account replaces, after MongoDB has the change.
+ * The epoch is a value in Redis. Every change of a key, its limits or its account replaces it, after MongoDB has the change.
  *
- * Values are random, not counted: one that Redis lost in a crash never comes back with another meaning. While Redis does
- * not answer, each failed read makes a local value, so that nothing cached under the one before outlives it.
+ * Values are random rather than counted, so that a value lost in a crash of Redis never returns with another meaning. While
+ * Redis does not answer, each failed read creates a local value, so that nothing cached under the previous one stays valid.
  */
 export function createEpoch({ redis, clock }: Uses<"redis" | "clock">) {
   let last = "never observed";
@@ -43,7 +43,7 @@ export function createEpoch({ redis, clock }: Uses<"redis" | "clock">) {
     }
   }
 
-  /** Notes what a command returned that was sent at `sentAt`. */
+  /** Records the value returned by a command that was sent at `sentAt`. */
   function observe(value: string, sentAt: number): void {
     last = value;
     knownAt = Math.max(knownAt, sentAt);
@@ -53,14 +53,14 @@ export function createEpoch({ redis, clock }: Uses<"redis" | "clock">) {
     /** The value last observed, however long ago. */
     last: () => last,
 
-    /** Reads the value, unless a command of the last `trustMs` has returned it. */
+    /** Reads the value unless it was read within the last `trustMs`. */
     async update(): Promise<void> {
       if (clock.now() - knownAt <= trustMs) return;
       reading ??= read();
       await reading;
     },
 
-    /** The value, read after this call. Those who ask in one turn of the event loop share a command. */
+    /** Resolves to the value, read after this call. Calls in one turn of the event loop share a command. */
     current: (): Promise<string> => (joined ??= readAfterTurn()),
 
     async replace(): Promise<void> {

@@ -1,18 +1,17 @@
 /**
- * API keys: who is calling, and how much a key may still do this minute. Owns the collection `keys` and the Redis keys
- * `limits:*`.
+ * API keys: authentication, rate limits and budgets. Owns the collection `keys` and the Redis keys `limits:*`.
  *
- * A secret is `live_` and 40 random base62 characters (docs/api/inference.md, part 5), shown once and stored as a hash.
- * The key of a secret is cached in memory until `limits:epoch` has another value. Whoever changes something that a
- * `Caller` carries writes MongoDB first, then the epoch. A paid call reads it together with the script that takes its slot,
- * any other call at most 500 ms late; so a revocation can neither be missed nor lost.
+ * A secret is `live_` and 40 random base62 characters (docs/api/inference.md, part 5), shown once and stored as a hash. Keys
+ * are cached in memory until the value of `limits:epoch` changes. Every change to data in a `Caller` is written to MongoDB
+ * first, then to the epoch. A paid call reads the epoch together with the script that takes its slot, any other call at most
+ * 500 ms late, so a revocation can be neither missed nor lost.
  *
- * Limits belong to a key (docs/api/inference.md, part 8); a payment by x402 has the default ones, and a caller with neither
+ * Limits belong to a key (docs/api/inference.md, part 8). An x402 payment has the default limits, and a caller with neither
  * is counted by address. A call takes a slot before its body is read: requests and slots are checked before either is
- * counted. Its tokens are taken once their number is known. Uploads have a rate and slots of their own for each key.
+ * counted. Its tokens are taken once their number is known. Each key has a separate rate and slots for uploads.
  *
- * Throws `invalidApiKey`, `accountFrozen`, `rateLimited`, `notFound("key")`, `invalidValue("after")`,
- * and `noCapacity` while a store that is needed is unavailable.
+ * Throws `invalidApiKey`, `keyExpired`, `insufficientScope`, `accountFrozen`, `rateLimited`, `budgetExceeded`,
+ * `beyondOwnKey`, `conflict`, `notFound`, `invalidValue`, and `noCapacity` while a required store is unavailable.
  */
 import { isIPv6 } from "node:net";
 import { invalidApiKey, noCapacity, rateLimited } from "#errors";
@@ -35,7 +34,7 @@ export { keysSchema } from "./migrations.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
 export { scopes } from "./store.ts";
 
-/** The first half of an IPv6 address: one host may have all of the rest. */
+/** The first half of an IPv6 address, because one host may have the whole second half. IPv4 addresses stay whole. */
 export function addressNetwork(address: string): string {
   if (!isIPv6(address)) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
@@ -60,7 +59,7 @@ interface CachedKey {
 }
 
 const lastUsedEveryMs = 60_000;
-/** The keys of one page are counted at once: counters that are missing are counted from MongoDB. */
+/** The budgets of this many keys are read at once, because missing counters are counted from MongoDB. */
 const budgetsAtOnce = 20;
 /** Longer than a sign-in takes. */
 const signInMs = 10_000;
@@ -73,7 +72,7 @@ export function createKeys(
     uploads: { readonly perMinute: number; readonly concurrent: number };
     /** Limit of one address, without a key. */
     addressRequestsPerMinute: number;
-    /** Limit of one key to the account's own interface. */
+    /** Limit of one key for the account's own interface. */
     accountRequestsPerMinute: number;
     failedSignInsPerMinute: number;
     observeLimits?: ObserveWrite;
@@ -134,7 +133,7 @@ export function createKeys(
     }
   }
 
-  /** A quota of requests alone. Within `ttlMs` a request can be uncounted. */
+  /** Counts a request against a quota that limits only requests. It can be uncounted within `ttlMs`. */
   async function count(
     name: string,
     perMinute: number,
@@ -193,7 +192,7 @@ export function createKeys(
       return known.caller;
     },
 
-    /** The caller of a paid-for call: there is no key, and the id of the payment's account stands in its place. */
+    /** The caller of a call paid by x402. There is no key; the id of the payment's account takes its place. */
     payer: (account: string, buybackToken: string | undefined): Caller => ({
       keyId: account,
       account,
@@ -223,8 +222,8 @@ export function createKeys(
     },
 
     /**
-     * Counts a sign-in against its address, before the key is looked at. Returns what takes it back, for one that succeeded:
-     * then only failures count. Throws 429 and 503.
+     * Counts a sign-in against its address, before the key is checked. Returns a function that uncounts a successful one, so
+     * that only failures count. Throws 429 and 503.
      */
     async countSignIn(address: string, requestId: string): Promise<() => Promise<void>> {
       const name = `{address:${addressNetwork(address)}}:sign-ins`;
@@ -242,7 +241,7 @@ export function createKeys(
 
     ...createManaging({ store, money, clock, defaults, epochChanged }),
 
-    /** With what each has spent. Throws 503 while that cannot be read. */
+    /** Lists keys with what each has spent. Throws 503 if that cannot be read. */
     async list(account: string, page: Parameters<typeof store.list>[1]): Promise<ListedKey[]> {
       const found = await store.list(account, page);
       const listed: ListedKey[] = [];
@@ -262,10 +261,10 @@ export function createKeys(
 
     get: (account: string, id: string): Promise<KeyRecord> => store.get(account, id),
 
-    /** The spending of the key in this period of its budget, and the end of the period. Null without a budget. */
+    /** The spending of the key in the current period of its budget, and the end of the period. Null if it has no budget. */
     budgetOf: (caller: Caller): Promise<SpentBudget | null> => spentOf(caller),
 
-    /** To be called after an account was changed. */
+    /** Must be called after an account was changed. */
     epochChanged,
   };
 }

@@ -1,24 +1,25 @@
 /**
- * Arguments: the limits, of a key with a budget also that (`limit`, period, start of the period, and the greatest age of its
- * counters in ms), then the operations, each with its kind, the id of its call, and two more: of `enter` the time to live, of
- * `take` the tokens and the most that the call can cost, of `free` what to add to the requests and tokens, of `end` the cost.
- * Each has its own answer.
+ * Arguments: the limits; for a key with a budget also its `limit`, its period, the start of the period and the maximum age
+ * of its counters in ms; then the operations. Each operation has its kind, the id of its call and two values: `enter` the
+ * time to live, `take` the tokens and the maximum cost of the call, `free` the corrections to requests and tokens, `end` the
+ * cost. Each operation has its own answer.
  *
- * Buckets hold what is used, not what remains: an absent bucket is a full one, a changed limit is in force at once, and
- * the key may expire when nothing is used any more. The time is that of the Redis server.
+ * Buckets hold what is used, not what remains. So nothing is used of a missing bucket, a changed limit applies at once, and
+ * the bucket may expire once nothing is used. The time is that of the Redis server.
  *
- * enter: all limits of a call are checked before any is counted; tokens are counted later, but a bucket in debt refuses.
+ * enter: all limits of a call are checked before any is counted. Tokens are counted later, but a bucket in debt refuses.
  * Slots of calls past their deadline are free.
- * free: a slot is freed once, because only its removal makes the correction count. Usage beyond the tokens taken may put
- * the bucket in debt, by its capacity at most.
+ * free: a slot is freed once, because only its removal applies the correction. Usage beyond the tokens taken may put the
+ * bucket in debt, by its capacity at most.
  *
- * A budget is one hash, so that no part of it can be lost alone: what ended calls of the period cost (`spent`), and what each
- * open call may cost (`o:<id>`, their sum in `open`). It counts only if it is of this period or a later one, and was counted
- * after the caller's connection to Redis was made: what a failover lost is counted again.
- * take: a call may be open already, because a count found its hold, perhaps with those of others that have not taken either. It
- * changes nothing then, and is refused if all together exceed the limit. end: counts once, because only the removal of the call does.
- * count, counted: between them nothing is taken, and the costs of calls that end (`e:<id>`) are noted, because what is read
- * from MongoDB meanwhile may have them as open.
+ * A budget is one hash, so that no part of it can be lost alone: the cost of ended calls of the period (`spent`), and the
+ * maximum cost of each open call (`o:<id>`, their sum in `open`). It is valid only if it is of this period or a later one
+ * and was counted after the caller's connection to Redis was made, so that anything lost in a failover is counted again.
+ * take: a call may already be open, because a count found its hold, perhaps along with holds of other calls that have not
+ * taken yet. Then it changes nothing, and is refused if all of them together exceed the limit.
+ * end: counts once, because only the removal of the call applies it.
+ * count, counted: nothing is taken between them. The costs of calls that end in between (`e:<id>`) are recorded, because the
+ * data read from MongoDB may still have those calls as open.
  */
 export const source = `
 local buckets, running, budget = KEYS[1], KEYS[2], KEYS[3]
@@ -103,7 +104,7 @@ for i = operations, #ARGV, 4 do
         budgetChanged = true
       end
     end
-  elseif kind == 'look' then
+  elseif kind == 'read' then
     verdict, wait = counted and 'taken' or 'uncounted', 0
   elseif kind == 'count' then
     verdict, wait = counting and 'counting' or 'taken', 0

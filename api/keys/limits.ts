@@ -22,12 +22,14 @@ interface Bucket {
   readonly resetMs: number;
 }
 
-/** A group of counters under one name in Redis. Its hash tag is the key's id, so that all of a key is on one shard. */
+/**
+ * A group of counters under one name in Redis. Its hash tag is the key's id, so that all counters of a key are on one shard.
+ */
 export interface Quota extends Limits {
   readonly name: string;
-  /** The key's limits, whichever counter uses them. */
+  /** The key's own budget, against which all of its quotas count. */
   readonly budget?: QuotaBudget | undefined;
-  /** Other keys whose budgets the costs of its calls also count against. */
+  /** Budgets of other keys, against which its calls also count. */
   readonly sharedBudgets?: readonly QuotaBudget[];
 }
 
@@ -36,25 +38,25 @@ export interface QuotaBudget extends KeyBudget {
   readonly keyId: string;
 }
 
-/** The spending of a key in this period, and the most that its open calls can cost. */
+/** The spending of a key in this period, and the maximum cost of its open calls. */
 export interface BudgetState {
   readonly isCounted: boolean;
   readonly spentNanoUsd: bigint;
   readonly openNanoUsd: bigint;
 }
 
-/** An open call, and the most that it can cost. */
+/** An open call and its maximum cost. */
 interface OpenTake {
   readonly id: string;
   readonly nanoUsd: bigint;
 }
 
 export interface LimitCheck {
-  /** The limit that refused a call: nothing was counted. */
+  /** The limit that refused a call, in which case nothing was counted. */
   readonly reached?: "requests" | "tokens" | "concurrent" | "budget" | "uncounted";
-  /** Until the refused call would fit; a guess for a slot. */
+  /** Time until the refused call would fit; a guess if it lacks a slot. */
   readonly waitMs: number;
-  /** For `enter`: the calls of the quota that were already in flight, in all instances. */
+  /** Set by `enter`: the calls of the quota that were already in flight, in all instances. */
   readonly inFlight: number;
   readonly rateLimits: RateLimits;
 }
@@ -64,7 +66,7 @@ const sha1 = createHash("sha1").update(source).digest("hex");
 /** No call runs longer. */
 const longestCallMs = 3_600_000;
 
-/** Operations in one script: Redis does nothing else meanwhile. */
+/** Operations in one script. Redis does nothing else while it runs. */
 const maxGroup = 100;
 
 interface Call {
@@ -72,7 +74,7 @@ interface Call {
   readonly requestId: string;
 }
 
-type Kind = "enter" | "take" | "free" | "end" | "look" | "count" | "counted";
+type Kind = "enter" | "take" | "free" | "end" | "read" | "count" | "counted";
 type Argument = number | string;
 type Operation = readonly [kind: Kind, id: string, first: Argument, second: Argument];
 
@@ -86,7 +88,7 @@ type Verdict = readonly [
   ...numbers: (string | number)[],
 ];
 
-/** The hash of a key's budget. */
+/** The name of the hash of a key's budget. */
 const budgetKey = ({ keyId }: QuotaBudget): string => `limits:{${keyId}}:budget`;
 
 export function createLimits(redis: RedisClient, clock: Clock, observe?: ObserveWrite) {
@@ -94,7 +96,7 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
   onReconnect(redis, () => {
     connectedAt = performance.now();
   });
-  /** What comes for a quota in one turn, or while its script is under way, goes into one script. */
+  /** Operations for a quota that come in one turn, or while its script is running, share the next script. */
   const commit = groupCommit<Item, Verdict | null>({
     limit: maxGroup,
     observe,
@@ -106,7 +108,7 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
         keys.push(budgetKey(budget));
         const { limitNanoUsd, period, since } = budget;
         const connectedMs = performance.now() - connectedAt;
-        // Once, when the calls are over that were in flight when it was set.
+        // Recount once more when all calls that were in flight when the budget was set have ended.
         const setMs = clock.now() - since.getTime() - longestCallMs;
         const ageMs = setMs > 0 ? Math.min(connectedMs, setMs) : connectedMs;
         operations.unshift(String(limitNanoUsd), period, periodAt(period, clock.now()).from, ageMs);
@@ -128,27 +130,27 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
   };
 
   return {
-    /** Counts a request and takes a slot; `ttlMs` later it is free in any case. */
+    /** Counts a request and takes a slot, which expires after `ttlMs`. */
     async enter(call: Call & { ttlMs: number }): Promise<LimitCheck> {
       return toCheck(call.quota, (await run(call, "enter", call.requestId, call.ttlMs, 0)) as Verdict);
     },
 
-    /** Counts the tokens of a call that has a slot, and the most that it can cost. */
+    /** Counts the tokens of a call that has a slot, and its maximum cost. */
     async takeTokens(call: Call & { tokens: number; nanoUsd: bigint }): Promise<LimitCheck> {
       const { requestId, tokens, nanoUsd } = call;
       return toCheck(call.quota, (await run(call, "take", requestId, tokens, String(nanoUsd))) as Verdict);
     },
 
-    /** Counts the cost of an ended call in place of the most that it could cost, once. */
+    /** Replaces the maximum cost of an ended call by its cost, once. */
     async end({ quota, requestId, costNanoUsd }: Call & { costNanoUsd: bigint }): Promise<void> {
       await run({ quota }, "end", requestId, String(costNanoUsd), 0);
     },
 
-    async look(quota: Quota): Promise<BudgetState> {
-      return toState((await run({ quota }, "look", "", 0, 0)) as Verdict);
+    async readBudget(quota: Quota): Promise<BudgetState> {
+      return toState((await run({ quota }, "read", "", 0, 0)) as Verdict);
     },
 
-    /** `begun`: the budget is to be counted under this token, and by no one else for `claimMs`. */
+    /** Resolves to `begun` if the caller must count the budget under this token. Nobody else does for `claimMs`. */
     async beginCount(quota: Quota, token: string, claimMs: number): Promise<"begun" | "counting" | "counted"> {
       const [verdict] = (await run({ quota }, "count", token, claimMs, 0)) as Verdict;
       if (verdict === "uncounted") return "begun";
@@ -171,7 +173,7 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
       return fields.filter((field) => field.startsWith("o:")).map((field) => field.slice(2));
     },
 
-    /** Adds to what is used, or subtracts from it, if the call still has its slot. */
+    /** Frees the slot and corrects what is used, up or down, if the call still has its slot. */
     async free(call: Call & { requests: number; tokens: number }): Promise<void> {
       await run(call, "free", call.requestId, call.requests, call.tokens);
     },

@@ -8,13 +8,12 @@ interface Entry<T> {
 }
 
 const maxEntries = 10_000;
-/** A change that reached MongoDB but not Redis is in force after this at the latest. */
+/** A change that reached MongoDB but not Redis takes effect after this time at the latest. */
 const maxAgeMs = 30_000;
 
 /**
- * Caches what was read from MongoDB while the epoch under which the read began is the one last observed. Concurrent
- * lookups of a name share one read. What does not exist is not cached: a flood of invented secrets must not evict the
- * real ones.
+ * Caches reads from MongoDB for as long as the epoch under which a read began is the last one observed. Concurrent lookups
+ * of a name share one read. Missing keys are not cached: a flood of invented secrets must not evict the real ones.
  */
 export function createLookups<T>({ clock, epoch }: Uses<"clock"> & { epoch: Pick<Epoch, "last"> }) {
   const entries = new Map<string, Entry<T>>();

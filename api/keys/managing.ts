@@ -8,9 +8,9 @@ import type { createKeyStore, KeyPatch, KeyRecord } from "./store.ts";
 
 /** Limits the keys of an account that are not revoked. */
 const maxKeys = 1_000;
-/** The budgets that one key's calls count against, beside its own. Each is a script of Redis for every call. */
+/** Limits the budgets of other keys that one key's calls count against. Each costs a Redis script per call. */
 const maxSharedBudgets = 4;
-/** Limits the keys of one budget, with the revoked ones that it has to count in its period. */
+/** Limits the keys that share one budget, including revoked ones that count in its period. */
 const maxSharingKeys = 10_000;
 
 const limitNames = {
@@ -20,7 +20,7 @@ const limitNames = {
 } as const satisfies Record<keyof Limits, string>;
 const eachLimit = Object.keys(limitNames) as (keyof Limits)[];
 
-/** True if a list of models has this one, or this `provider/*`. Null stands for all models. */
+/** Returns true if the list has this model, or its `provider/*`. Null stands for all models. */
 export const allowsModel = (models: readonly string[] | null, id: string): boolean =>
   models === null || models.includes(id) || models.includes(`${id.slice(0, id.indexOf("/"))}/*`);
 
@@ -30,7 +30,7 @@ const isWithin = (given: Budget | null, own: Budget): boolean =>
   given.limitNanoUsd <= own.limitNanoUsd &&
   budgetPeriods.indexOf(given.period) >= budgetPeriods.indexOf(own.period);
 
-/** Throws 403 naming a field that would give more than the key of the caller has. Fields that are absent give nothing. */
+/** Throws 403, naming the field, if it would grant more than the caller's key has. Missing fields grant nothing. */
 function assertWithin(own: Caller, defaults: Limits, { scopes = [], limits = {}, ...given }: KeyPatch): void {
   const scope = scopes.find((each) => !own.scopes.includes(each));
   if (scope) throw beyondOwnKey("scopes", `it lacks '${scope}'`);
@@ -49,20 +49,23 @@ function assertWithin(own: Caller, defaults: Limits, { scopes = [], limits = {},
     throw beyondOwnKey("budget", "its budget is smaller");
 }
 
-/** The ids of the keys whose budgets keys that this one makes count against, too. */
+/** The ids of the keys whose budgets also bound the keys that this one creates. */
 const boundingKeys = ({ keyId, budget, sharedBudgets }: Caller): string[] => [
   ...sharedBudgets.map((shared) => shared.keyId),
   ...(budget ? [keyId] : []),
 ];
 
-/** Throws 403 if a key that does not share the caller's budgets would have a larger one: what it spends counts in none of them. */
+/**
+ * Throws 403 if the caller raises the budget of a key that does not share the caller's budgets: what that key spends counts
+ * against none of them.
+ */
 function assertNotRaised(own: Caller, key: KeyRecord, budget: Budget | null): void {
   if (key.id === own.keyId || boundingKeys(own).every((id) => key.sharesBudgetOf.includes(id))) return;
   if (key.budget && !isWithin(budget, key.budget))
     throw beyondOwnKey("budget", "the other key has a smaller one, and does not share its budget");
 }
 
-/** A new key has the bounds of the caller's where its request names none. */
+/** A new key inherits the bounds of the caller's key that the request leaves open. */
 function withOwnBounds({ limits: own, ...caller }: Caller, defaults: Limits, given: KeyPatch): KeyPatch {
   const lower = eachLimit.filter((name) => own[name] < defaults[name]).map((name) => [name, own[name]]);
   return {
@@ -75,7 +78,7 @@ function withOwnBounds({ limits: own, ...caller }: Caller, defaults: Limits, giv
   };
 }
 
-/** Making, changing and revoking keys. `by`: the key that asks, for its own account; absent: an operator. */
+/** Creating, changing and revoking keys. `by` is the key that asks, for its own account; operators omit it. */
 export function createManaging(
   deps: Uses<"clock"> & {
     store: ReturnType<typeof createKeyStore>;
@@ -108,7 +111,7 @@ export function createManaging(
   }
 
   return {
-    /** The secret is returned only here. Throws 403, 404, 409 for too many keys. */
+    /** The secret is returned only here. Throws 403, 404, and 409 for too many keys. */
     async issue(account: string, given: KeyPatch, by?: Caller): Promise<{ key: KeyRecord; secret: string }> {
       const fields = by ? withOwnBounds(by, defaults, given) : given;
       if (by) assertWithin(by, defaults, fields);
@@ -130,7 +133,7 @@ export function createManaging(
       return key;
     },
 
-    /** Doing it again changes nothing, but notifies every instance again. */
+    /** Revoking a key again changes nothing, but notifies every instance again. */
     async revoke(id: string, by?: Caller): Promise<KeyRecord> {
       const key = await store.revoke({ id, account: by?.account });
       await epochChanged();

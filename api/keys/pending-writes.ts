@@ -6,7 +6,7 @@ type Write = () => Promise<void>;
 
 const maxPending = 10_000;
 const retryDelayMs = 1_000;
-/** A server that takes over after a failover may not have the writes of the last seconds. */
+/** A replica that takes over in a failover may lack the writes of the last seconds. */
 const losableMs = 5_000;
 
 /**
@@ -14,7 +14,7 @@ const losableMs = 5_000;
  * outage of Redis does not keep the slots of finished calls taken until they expire.
  */
 export function createPendingWrites({ clock, log }: Uses<"clock" | "log">) {
-  /** The earliest first; those before `first` are too old. */
+  /** Ordered by time. Those before `first` are too old. */
   let recent: { readonly write: Write; readonly madeAt: number }[] = [];
   let first = 0;
   let pending = 0;
@@ -31,7 +31,7 @@ export function createPendingWrites({ clock, log }: Uses<"clock" | "log">) {
     const now = clock.now();
     recent.push({ write, madeAt: now });
     while (now - (recent[first]?.madeAt ?? now) > losableMs) first++;
-    // Seldom, so that a write costs the same however many are remembered.
+    // Compact rarely, so that the cost of a write does not depend on how many are remembered.
     if (first * 2 < recent.length) return;
     recent = recent.slice(first);
     first = 0;
@@ -44,7 +44,7 @@ export function createPendingWrites({ clock, log }: Uses<"clock" | "log">) {
 
   return {
     defer,
-    /** To be called after a reconnect: repeats what a failover may have lost. */
+    /** Repeats what a failover may have lost. Must be called after a reconnect. */
     repeatRecent(): void {
       for (const { write } of recent.slice(first)) void repeat(write);
       recent = [];

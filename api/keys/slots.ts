@@ -28,12 +28,12 @@ export interface Caller {
   readonly frozen: boolean;
   readonly limits: Limits;
   readonly budget: KeyBudget | null;
-  /** The budgets of the keys that made it. Its calls also count against these. */
+  /** The budgets of the keys that created it. Its calls also count against these. */
   readonly sharedBudgets: readonly QuotaBudget[];
-  /** Ids of models, and `provider/*`. Null: all. */
+  /** Ids of models, and `provider/*`. Null stands for all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: Date | null;
-  /** The value of `limits:epoch` that this was looked up under; `any` for what never changes. */
+  /** The value of `limits:epoch` at the lookup; `any` for callers that never change. */
   readonly epoch: string;
 }
 
@@ -54,7 +54,7 @@ export interface Slot {
 
 interface SlotRequest {
   readonly requestId: string;
-  /** After this time the slot is free in any case. */
+  /** The slot expires after this time. */
   readonly ttlMs: number;
 }
 
@@ -70,7 +70,7 @@ interface SlotKind {
   readonly names: readonly [rate: string, running: string];
 }
 
-/** Slots and tokens of keys. What an outage of Redis keeps from being released is released after it. */
+/** Slots and tokens of keys. Releases that fail while Redis is unavailable are made afterwards. */
 export function createSlots(
   deps: Uses<"redis" | "clock" | "log"> & {
     limits: ReturnType<typeof createLimits>;
@@ -78,7 +78,7 @@ export function createSlots(
     epoch: Epoch;
     /** Limits of one key. */
     uploads: { readonly perMinute: number; readonly concurrent: number };
-    /** The current state of a key that was looked up before, if it may still be used. */
+    /** Reads a key again. Resolves to undefined if it is no longer valid. */
     refresh: (keyId: string) => Promise<Caller | undefined>;
   },
 ) {
@@ -110,7 +110,7 @@ export function createSlots(
     const { requestId } = request;
     const uncount = () => limits.free({ quota, requestId, requests: -1, tokens: 0 });
     try {
-      // Together, as they need not be in one hash slot: the epoch is read after the caller was looked up.
+      // Both run together, and need not be in one hash slot. The epoch is read after the caller was looked up.
       const [check, current] = await Promise.all([
         limits.enter({ quota, ...request }),
         expectedEpoch === anyEpoch ? anyEpoch : epoch.current(),
@@ -119,7 +119,7 @@ export function createSlots(
       if (!check.reached) await pending.run(uncount);
       return undefined;
     } catch (error) {
-      // A script that was sent may have counted the request, whatever became of its answer.
+      // A script that was sent may have counted the request even if its answer was lost.
       if (isSent) pending.defer(uncount);
       return unchecked(error);
     }
@@ -132,7 +132,7 @@ export function createSlots(
     expectedEpoch = caller.epoch,
   ): Promise<Slot> {
     const lacksScope = !caller.scopes.includes("inference");
-    // It may have been given the scope since it was looked up.
+    // The key may have been given the scope since it was looked up.
     if (lacksScope && (expectedEpoch === anyEpoch || (await epoch.current().catch(unchecked)) === expectedEpoch))
       throw insufficientScope("inference");
     assertNotExpired(caller, clock);
@@ -141,12 +141,12 @@ export function createSlots(
     if (!check) {
       const refreshed = await refresh(caller.keyId);
       if (!refreshed) throw invalidApiKey();
-      // Read after the script had answered: a later change comes after this call.
+      // The caller was read after the script had answered, so any later change comes after this call.
       return take(kind, refreshed, request, anyEpoch);
     }
     const { requestId } = request;
     if (caller.frozen) {
-      // The request counts, so that a limit holds here, too.
+      // The request stays counted, so that the limits hold for frozen accounts too.
       if (!check.reached) await pending.run(() => limits.free({ quota, requestId, requests: 0, tokens: 0 }));
       throw accountFrozen();
     }
@@ -155,7 +155,7 @@ export function createSlots(
     return { caller, requestId, quota, inFlight, rateLimits, takenTokens: 0 };
   }
 
-  /** While Redis is unavailable it is done later. */
+  /** Never rejects: while Redis is unavailable, the write is retried. */
   const endTake = async (quota: Quota, requestId: string, costNanoUsd: bigint): Promise<void> => {
     const ends = budgetedQuotas(quota).map((each) =>
       pending.run(() => limits.end({ quota: each, requestId, costNanoUsd })),
@@ -173,7 +173,10 @@ export function createSlots(
     takeSlot: (caller: Caller, request: SlotRequest) => take(calls, caller, request),
     takeUploadSlot: (caller: Caller, request: SlotRequest) => take(uploading, caller, request),
 
-    /** The amount that every budget of the key still covers, at least this; undefined without a budget. Throws 402, 503. */
+    /**
+     * The amount that every budget of the key still covers, at least `minNanoUsd`; undefined without a budget. Throws 402,
+     * 503.
+     */
     async budgetRemaining({ quota }: Slot, minNanoUsd: bigint): Promise<bigint | undefined> {
       const asked = budgetedQuotas(quota).map((each) => budgets.remaining(each, minNanoUsd));
       const remaining = await Promise.all(asked).catch(uncheckedUnlessRefused);
@@ -181,12 +184,12 @@ export function createSlots(
     },
 
     /**
-     * Counts the tokens of a call that has a slot, and against the key's budgets what is held for it: a call takes from a
-     * budget after its hold is written. After a refusal `release` returns what was taken. Throws 402, 403, 429, 503.
+     * Counts the tokens of a call that has a slot, and its hold against the key's budgets. The hold must have been written
+     * before. After a refusal `release` returns what was taken. Throws 402, 403, 429, 503.
      */
     async takeTokens(slot: Slot, tokens: number, heldNanoUsd = 0n): Promise<void> {
       const { caller, requestId, quota } = slot;
-      // After an error it is unknown whether they count: if so the bucket has refilled within a minute.
+      // An error leaves unknown whether the tokens were counted. If they were, the bucket refills within a minute.
       const take = (from: Quota, count = tokens) =>
         limits.takeTokens({ quota: from, requestId, tokens: count, nanoUsd: heldNanoUsd });
       slot.isBudgeted = budgetedQuotas(quota).length > 0;
@@ -199,15 +202,15 @@ export function createSlots(
       slot.rateLimits = taken.rateLimits;
     },
 
-    /** For an upload that another request had started. */
+    /** Counts the cost of an upload, which another request may have started. */
     async endBudgeted({ quota }: Slot, requestId: string, costNanoUsd: bigint): Promise<void> {
       await endTake(quota, requestId, costNanoUsd);
     },
 
     /**
-     * Frees the slot and counts `usedTokens` (default: none) instead of those taken. A request that was refused for a reason
-     * that is not the caller's does not count either. Its cost replaces what it took from the key's budget; a cost that is
-     * not known is found in the ledger later. Never rejects: while Redis is unavailable it is done later.
+     * Frees the slot and counts `usedTokens` (default: none) instead of the tokens taken. A request that was refused for a
+     * reason other than the caller's is not counted either. The cost replaces what the call took from the key's budgets; an
+     * unknown cost is found in the ledger later. Never rejects: while Redis is unavailable, the write is retried.
      */
     release(
       { requestId, quota, takenTokens, isBudgeted }: Slot,
@@ -220,7 +223,7 @@ export function createSlots(
   };
 }
 
-/** Throws 401. What was cached of a key may be older than its end. */
+/** Throws 401. A cached key may have expired since it was read. */
 export function assertNotExpired({ expiresAt }: Pick<Caller, "expiresAt">, clock: Clock): void {
   if (expiresAt && clock.now() >= expiresAt.getTime()) throw keyExpired();
 }
@@ -241,8 +244,8 @@ export class RateLimitReached extends ServiceError {
 }
 
 /**
- * True if a refused request stays counted against its key. Failures of the service do not count, nor does a limit that is
- * worth waiting for; `generation_in_progress` is no failure.
+ * Returns true if a refused request stays counted against its key. Failures of the service do not count, nor does a limit
+ * that is worth waiting for. `generation_in_progress` is not a failure.
  */
 function staysCounted({ status, code, shouldRetry }: ServiceError): boolean {
   if (status === 429) return shouldRetry === false;

@@ -16,14 +16,14 @@ export interface KeyRecord {
   readonly id: string;
   readonly account: string;
   readonly name: string | null;
-  /** `live_Ab3...` */
+  /** The shown part of the secret, such as `live_Ab3...`. */
   readonly prefix: string;
   readonly scopes: readonly Scope[];
   readonly limits: Readonly<Partial<Limits>>;
   readonly budget: KeyBudget | null;
-  /** Ids of the keys whose budgets its calls count against, too: those that made it, and that had a budget then. */
+  /** Ids of the keys whose budgets its calls also count against: its creators that had a budget then. */
   readonly sharesBudgetOf: readonly string[];
-  /** Ids of models, and `provider/*`. Null: all. */
+  /** Ids of models, and `provider/*`. Null stands for all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: Date | null;
   readonly createdAt: Date;
@@ -41,13 +41,13 @@ export interface KeyPatch {
   readonly expiresAt?: Date | null | undefined;
 }
 
-/** With an account, only a key of that account is found. */
+/** If `account` is set, only a key of that account is found. */
 interface KeyId {
   readonly id: string;
   readonly account?: string | undefined;
 }
 
-/** The filter of its index. */
+/** The filter of keys that are not revoked, and of the partial index on them. */
 export const live = { revokedAt: null };
 
 interface Page {
@@ -96,7 +96,7 @@ const hashOf = (secret: string) => createHash("sha256").update(secret).digest("b
 export const secretHash = (secret: string | undefined): string | undefined =>
   secret !== undefined && isSecret(secret) ? hashOf(secret) : undefined;
 
-/** Without those that are `null`. */
+/** Drops limits that are null or undefined. */
 const definedLimits = (limits: object): Partial<Limits> =>
   Object.fromEntries(Object.entries(limits).filter(([, value]) => value != null));
 
@@ -116,7 +116,7 @@ const toRecord = (stored: Stored): KeyRecord => ({
   revokedAt: stored.revokedAt ?? null,
 });
 
-/** Calls and jobs of a revoked key go on for less than a day. */
+/** Calls and jobs of a revoked key continue for less than a day. */
 const sharingSince = (id: string, since: Date) => ({
   sharesBudgetOf: id,
   $or: [live, { revokedAt: { $gte: new Date(since.getTime() - dayMs) } }],
@@ -178,7 +178,7 @@ export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
       return { key: toRecord(created.toObject()), secret };
     },
 
-    /** Newest first, those after the key with the id `after`. */
+    /** Lists keys, newest first, that come after the key with the id `after`. */
     list: async (account: string, { limit, after }: Page): Promise<KeyRecord[]> => {
       const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
       if (last === null) throw invalidValue("after", `after: this account has no key '${after}'.`);
@@ -232,10 +232,10 @@ export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
 
     update: (id: KeyId, patch: KeyPatch) => change(id, updateOf(patch, now())),
 
-    /** The time of the first revocation stands. */
+    /** Keeps the time of the first revocation. */
     revoke: (id: KeyId) => change(id, [{ $set: { revokedAt: { $ifNull: ["$revokedAt", now()] } } }]),
 
-    /** A key that is not revoked. */
+    /** Finds a key that is not revoked. */
     async find(by: { hash: string } | { _id: string }): Promise<KeyRecord | undefined> {
       const stored = await model
         .findOne({ ...by, revokedAt: null })

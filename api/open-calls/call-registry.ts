@@ -28,12 +28,12 @@ export function createCallRegistry(
   return {
     values: () => [...calls.values()],
     count: () => calls.size,
-    /** How many other calls of its account are open. */
+    /** The number of other open calls of its account. */
     others: ({ payload }: OpenCall): number => (callsByAccount.get(payload.account) ?? 1) - 1,
 
     /**
-     * A request has come in: a drain waits for it until the returned function is called, because it was submitted or
-     * refused. Throws 503 after the drain.
+     * Registers a request that has arrived. A drain waits for it until the returned function is called, once it has been
+     * submitted or refused. Throws 503 after the drain.
      */
     arrive: (): (() => void) => {
       if (isClosed) throw shuttingDown();
@@ -50,8 +50,9 @@ export function createCallRegistry(
     },
 
     /**
-     * Releases everything that the call took. Its money is decided by now, unless its work goes on without this process:
-     * then its body stays. `isCut`: this process ends before its caller has the answer, which does not count as delivered.
+     * Releases everything that the call took. Its cost has been captured by now, unless its work continues without this
+     * process; then its body stays. `isCut`: this process stops before the caller has the answer, which then does not count
+     * as delivered.
      */
     end(
       call: OpenCall,
@@ -95,7 +96,7 @@ export function createCallRegistry(
         resolveIfIdle();
       }),
 
-    /** Refuses what comes from now on. */
+    /** Refuses all requests from now on. */
     close(): void {
       isClosed = true;
     },

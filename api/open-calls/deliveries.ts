@@ -4,11 +4,11 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
 
-/** At most this often: what is delivered between the last note and a crash is free. */
+/** Minimum interval between two notes. Answers delivered between the last note and a crash are free. */
 const noteMs = 250;
-/** Without a note for several times as long, the instance may be taken for dead. */
+/** An instance that writes no note for several times this long may be taken for dead. */
 const renewMs = 5_000;
-/** A call can be decided for a while after its deadline. */
+/** The cost of a call may be captured for a while after its deadline. */
 const marginMs = 120_000;
 
 /**
@@ -45,19 +45,19 @@ export function createDeliveries(deps: {
   });
 
   return {
-    /** Call it before the instance takes calls. */
+    /** Must be called before the instance takes calls. */
     note,
-    /** Numbers a call before its job is added. Undefined: its cost does not depend on the delivery. */
+    /** Numbers a call before its job is added. Returns undefined if its cost does not depend on the delivery. */
     begin({ requestId, account, stream, idempotencyKeyId, held }: Omit<PaidCall, "body">): number | undefined {
       if (stream || idempotencyKeyId !== undefined || held === "0") return undefined;
       accounts.set(requestId, account);
       return next++;
     },
-    /** Its answer is delivered, or its caller disconnected. Without a decision the call stays noted. */
+    /** Called once the answer is delivered or the caller has disconnected. A call whose cost is unknown stays noted. */
     end(requestId: string, costNanoUsd: bigint | undefined): void {
       if (costNanoUsd !== undefined && accounts.delete(requestId)) isChanged = true;
     },
-    /** What is not delivered by now is refunded once this instance is gone. */
+    /** Answers that are not delivered by now are refunded once this instance is gone. */
     async stop(): Promise<void> {
       stopNoting();
       await (accounts.size > 0 ? note() : money.endDeliveries(instance));

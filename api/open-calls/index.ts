@@ -1,8 +1,8 @@
 /**
- * The paid calls that this process answers: from the job on its queue to the last byte for the caller. A call ends by a
- * frame of its worker, its deadline, a disconnect or a shutdown.
+ * The paid calls that this process answers, from the job on its queue to the last byte for the caller. A call ends with a
+ * frame from its worker, at its deadline, on a disconnect, or at a shutdown.
  *
- * An error is a decision too: it is answered once a cost of zero stands, or the cost that stands is refunded.
+ * An error is answered only once a cost of zero has been captured, or the captured cost has been refunded.
  */
 import {
   type ErrorFields,
@@ -32,14 +32,14 @@ import { checkProgress, writeError, writeEvents, writeFinal, writeOtherwise, wri
 
 /** Larger bodies go to object storage, not into the job. */
 const maxInlineBodyBytes = 64 * 1024;
-/** How long a worker gets to write the last frames of a call whose job is lost. */
+/** A worker gets this long to write the last frames of a call whose job is lost. */
 const lastFramesMs = 1_000;
-/** How long a stopping process waits for a decision. */
+/** A stopping process waits this long for the holds of its calls to be released. */
 const lastDecisionMs = 10_000;
 
 const runTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
-/** Redis failed over to a replica that did not have it yet. */
+/** Redis failed over to a replica that did not have the frame yet. */
 const frameLost = () => noCapacity("A part of the answer was lost; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
@@ -54,13 +54,13 @@ export function createOpenCalls(deps: OpenCallDeps) {
     deps.background.run(what, work, { requestId: call.payload.requestId, ...call.trace?.span.ids });
 
   const open = createCallRegistry(deps, background);
-  const stopPulse = clock.every(Math.min(1_000, deps.pingIntervalMs / 2), pulse);
+  const stopTicking = clock.every(Math.min(1_000, deps.pingIntervalMs / 2), tick);
 
   function onFrame(call: OpenCall, frame: Frame): void {
     if (isFinished(call)) return;
     if (frame.seq >= 0) {
       if (!startOrContinueAttempt(call, frame)) return background("second attempt", call, fail(call, runTwice()));
-      if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.
+      if (frame.seq < call.nextSeq) return; // The worker repeated it after a reconnect.
       if (frame.seq > call.nextSeq) return background("missing frame", call, fail(call, frameLost()));
       call.nextSeq++;
     }
@@ -99,7 +99,9 @@ export function createOpenCalls(deps: OpenCallDeps) {
     write();
   }
 
-  /** An answer that cannot be written is our failure. One that broke off in the middle has a connection that was cut. */
+  /**
+   * Refunds an answer that cannot be written, because that is our failure. If part of it was sent, the connection is cut.
+   */
   async function writeOrRefund(call: OpenCall, frame: Frame): Promise<void> {
     try {
       await writeOtherwise(call, frame);
@@ -117,7 +119,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
   const finishWithError = (call: OpenCall, error: ServiceError, ending?: string) =>
     finish(call, { status: error.status, code: error.code }, () => writeError(call, error, ending));
 
-  /** Frames that come from here on are ignored: what is refunded is not delivered as well. */
+  /** Ignores all further frames, so that a refunded answer is not delivered as well. */
   async function refundAndFinish(call: OpenCall, error: ServiceError): Promise<void> {
     call.unsubscribe();
     const { account, requestId, stream } = call.payload;
@@ -128,8 +130,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
   }
 
   /**
-   * Ends a call that no frame has ended: decides that it costs nothing, then answers the error. If a cost stands already, the
-   * answer was written by a worker: the call goes on waiting for it if it `mayBeAnswered`, else the cost is refunded.
+   * Ends a call that no frame has ended: releases its hold, then answers the error. If a cost has been captured already, a
+   * worker wrote the answer: the call keeps waiting for it if it `mayBeAnswered`, else the cost is refunded.
    */
   async function fail(
     call: OpenCall,
@@ -150,7 +152,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     else finishWithError(call, error);
   }
 
-  /** Settles the call at zero. Resolves with the cost that stands, which may be that of an earlier entry. */
+  /** Captures a cost of zero and releases the hold. Resolves to the captured cost, which may be that of an earlier entry. */
   async function releaseHold(call: OpenCall, reason: ReleaseReason, signal?: AbortSignal): Promise<bigint> {
     const { payload, leased } = call;
     if (payload.isFree) {
@@ -173,13 +175,13 @@ export function createOpenCalls(deps: OpenCallDeps) {
     if (call.state.kind === "queued") call.state = { kind: "disconnected" };
     try {
       const job = await call.queuedJob;
-      // A worker that has the job, or takes it later with the calls beside it, decides the call.
+      // A worker that has the job, or takes it later for other calls of its group, captures the cost of this call.
       if (!job || !(await queues.remove(job))) return await notifyWorkers("disconnected", call);
-      // The job may also have just ended: then its cost stands.
+      // If the job has just ended, its captured cost stands.
       await releaseHold(call, { status: "cancelled" });
       open.end(call, 499);
     } catch (error) {
-      // Redis is unavailable: the next pulse tries again.
+      // Redis is unavailable; the next tick tries again.
       if (call.state.kind === "disconnected") call.state = { kind: "queued" };
       throw error;
     }
@@ -198,8 +200,11 @@ export function createOpenCalls(deps: OpenCallDeps) {
     if (!isDetached(call)) writeError(call, error);
   }
 
-  /** Once a second: stalled callers, deadlines, disconnects that the workers do not know of, and pings in silent streams. */
-  function pulse(): void {
+  /**
+   * Handles stalled callers, deadlines, disconnects that the workers do not know of, and pings in silent streams. Runs at
+   * least once a second.
+   */
+  function tick(): void {
     const now = clock.now();
     for (const call of open.values()) {
       checkProgress(call, now);
@@ -221,7 +226,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     const byJob = Map.groupBy(queued, ({ queuedJob }) => queuedJob);
     const lostByJob = await Promise.all(
       [...byJob].map(async ([queuedJob, calls]) => {
-        // The calls of a job that could not be added are failed by `submit`.
+        // `submit` fails the calls of a job that could not be added.
         const job = await queuedJob?.catch(() => undefined);
         return job && !(await queues.isPending(job.pool, job.id)) ? calls : [];
       }),
@@ -239,14 +244,14 @@ export function createOpenCalls(deps: OpenCallDeps) {
     count: open.count,
     values: open.values,
 
-    /** Puts the work on its queue, and answers the caller when it is done. Nothing holds the body once this resolves. */
+    /** Puts the work on its queue, and answers the caller when it is done. The body can be released once this resolves. */
     async submit(submission: Submission, body: { readonly text: string; readonly bytes: number }): Promise<void> {
       const call = openCall(submission, deps.memory, clock.now());
       const { payload } = call;
       open.add(call);
       const replyNumber = deliveries.begin(payload);
       call.unsubscribe = reader.expect(payload.requestId, (frame) => onFrame(call, frame));
-      // A message that is lost is repeated, or the pause ends by itself.
+      // A lost message is repeated, or the pause ends by itself.
       call.pace = (pace) => void reader.pace(payload.requestId, pace).catch(() => {});
       call.res.on("close", () => onClose(call));
       try {
@@ -258,7 +263,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
         const error = noCapacity("Storage for large requests is unavailable; nothing was charged.", 5, cause);
         return fail(call, error);
       }
-      // Failed meanwhile, by a deadline or a shutdown.
+      // A deadline or a shutdown has failed the call meanwhile.
       if (call.state.kind !== "preparing") return files.deleteBody(payload.requestId);
       if (isDetached(call) && !hasIdempotencyKey(call)) {
         await releaseHold(call, { status: "cancelled" });
@@ -272,7 +277,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
           ...(replyNumber !== undefined && { replyNumber }),
           body: call.bodyStored ? { stored: true, bytes: body.bytes } : { json: body.text },
         },
-        // Of the account here, and of the key everywhere.
+        // Calls in flight: those of the account in this instance, or those of the key in all instances.
         Math.max(open.others(call), call.slot.inFlight),
       );
       registry.added(poolOf(call));
@@ -285,7 +290,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       }
     },
 
-    /** Redis may have lost jobs: their calls are failed. */
+    /** Fails the calls whose jobs Redis has lost. */
     findLost(): void {
       failLostCalls().catch((error: Error) => log.warn({ err: error.message }, "looking for lost jobs"));
     },
@@ -303,11 +308,11 @@ export function createOpenCalls(deps: OpenCallDeps) {
           postpone(call, error);
           return open.end(call, error.status, { code: error.code, workContinues: true });
         }
-        // Without a decision the hold stays until it expires and the sweeper settles it.
+        // If the release fails, the hold stays until it expires and the sweeper settles it.
         await fail(call, error, { signal }).catch(() => finishWithError(call, error));
       });
       await Promise.all(ending);
-      stopPulse();
+      stopTicking();
     },
   };
 }

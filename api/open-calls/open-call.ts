@@ -23,15 +23,15 @@ import type { CallTrace } from "../call-trace.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { RunningCalls } from "./running-calls.ts";
 
-/** How a call ended, or a request was refused. */
+/** The end of a call, or the refusal of a request. */
 export interface EndedCall {
   readonly endpoint: string;
-  /** Of an admitted call. */
+  /** Set for an admitted call. */
   readonly admitted?: {
     readonly model: string;
     readonly totalMs: number;
     readonly firstEventMs: number | undefined;
-    /** Undefined: no worker reported it. */
+    /** Missing if no worker reported it. */
     readonly providerMs: number | undefined;
   };
   readonly status: number;
@@ -51,7 +51,7 @@ export interface OpenCallDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly pingIntervalMs: number;
-  /** For what callers of streams have not read yet. */
+  /** Budget for the stream data that callers have not read yet. */
   readonly memory: ByteBudget;
   readonly observeCall: (call: EndedCall) => void;
 }
@@ -62,23 +62,26 @@ export interface Submission {
   readonly payload: Omit<PaidCall, "body">;
   /** The key's slot, and the tokens that were counted against its limit. */
   readonly slot: Slot;
-  /** Absent: the call has a hold of its own. */
+  /** Set if the hold comes out of a lease. */
   readonly leased?: Leased;
-  /** The most tokens that its usage may count, whatever the provider reports. */
+  /** Upper limit of the tokens counted for the call, whatever the provider reports. */
   readonly maxTokens: number;
-  /** When a caller with an `Idempotency-Key` is answered 503 to fetch the result later: unix milliseconds. */
+  /** Unix milliseconds. A caller with an `Idempotency-Key` is answered 503 at this time, and can fetch the result later. */
   readonly answerBy?: number;
-  /** A model that may answer bills reasoning that the stream does not show: after the deadline it is read on for its usage. */
+  /**
+   * A model that may answer bills reasoning that its stream does not show, so the worker reads on after the deadline for the
+   * usage.
+   */
   readonly hidesReasoning: boolean;
   readonly codec: Codec;
   readonly res: Response;
-  /** The stream is of bytes, and its frames have them in base64. */
+  /** The stream consists of bytes, which its frames carry in base64. */
   readonly isBinary?: true;
-  /** Writes the job's answer, where that is not the text itself. Rejects, before the head is sent, with the error to answer. */
+  /** Writes the job's answer if it is not the text itself. Rejects, before the head is sent, with the error to answer. */
   readonly write?: (text: string) => Promise<void>;
-  /** Absent where nothing is traced. */
+  /** Set if tracing is on. */
   readonly trace?: CallTrace;
-  /** Deletes what the job read beside its body. */
+  /** Deletes the files that the job read. */
   readonly cleanUp?: () => Promise<void>;
 }
 
@@ -87,20 +90,20 @@ type CallState =
   | { readonly kind: "preparing" }
   /** The job was added, or may have been. */
   | { readonly kind: "queued" }
-  /** The caller disconnected: the job is being removed or the workers notified, or they are. */
+  /** The caller disconnected. The job is being removed or the workers notified, or that is done. */
   | { readonly kind: "disconnected" }
-  /** An end is being decided here; a frame may still come first. */
+  /** The hold is being released here; a frame may still come first. */
   | { readonly kind: "deciding" }
-  /** The end of the answer is written: the call is over once the caller has it, or disconnects. */
+  /** The end of the answer is written. The call is over once the caller has received it or disconnects. */
   | { readonly kind: "answered"; readonly status: number; readonly code?: string | undefined }
   | { readonly kind: "ended" };
 
 /** One paid call from its admission to its last byte. */
 export const openCall = (submission: Submission, memory: ByteBudget, now: number) => ({
   ...submission,
-  /** Of bytes that the caller has not read yet. */
+  /** Memory for bytes that the caller has not read yet. */
   unsent: memory.share(submission.payload.account),
-  /** The worker was asked to wait until the caller has read what there is. */
+  /** The worker was asked to wait until the caller has caught up. */
   isPaused: false,
   pace: (() => {}) as (pace: Pace) => void,
   state: { kind: "preparing" } as CallState,
@@ -116,16 +119,16 @@ export const openCall = (submission: Submission, memory: ByteBudget, now: number
   /** Events of a stream that go to the socket together, at the end of the tick. */
   unwritten: "",
   lastWriteAt: now,
-  /** Of a stream. */
+  /** Unix milliseconds; set for streams. */
   firstEventAt: undefined as number | undefined,
-  /** Bytes that the caller has taken, and since when it has taken no more. */
+  /** The number of bytes that the caller has received, and the time since which it has received no more. */
   sent: { bytes: 0, at: now },
   /** The body is in object storage. */
   bodyStored: false,
-  /** The job that carries it, once that is added. From here on the registry counts the call, and a worker may have it. */
+  /** The job that carries the call. Once this is set, the registry counts the call, and a worker may have it. */
   queuedJob: undefined as Promise<QueuedJob> | undefined,
   usedTokens: 0,
-  /** Undefined: nobody has said what it cost. */
+  /** Unknown until a frame or an entry of the ledger gives it. */
   costNanoUsd: undefined as bigint | undefined,
   providerMs: undefined as number | undefined,
 });
@@ -137,15 +140,16 @@ export const poolOf = ({ job }: OpenCall): Pool => jobCatalog[job].pool;
 /** The answer is stored under an `Idempotency-Key`: a disconnect ends nothing, and the cost stands. */
 export const hasIdempotencyKey = ({ payload }: OpenCall): boolean => payload.idempotencyKeyId !== undefined;
 
-/** No caller waits for the answer: it disconnected, or was answered that the result can be fetched later. */
+/** No caller waits for the answer: the caller disconnected, or was answered that the result can be fetched later. */
 export const isDetached = ({ res }: OpenCall): boolean => res.closed || res.writableEnded;
 
 /** Nothing that comes now changes how the call ends. */
 export const isFinished = ({ state }: OpenCall): boolean => state.kind === "answered" || state.kind === "ended";
 
 /**
- * The worker ends a call at its deadline; the API only if no frame came by then. What a stream delivered is charged, with its
- * input, which the provider may take 10 s to count. Only where a model reasons out of sight the worker reads on before that.
+ * The worker ends a call at its deadline; the API does so only if no frame has come by this time. The delivered part of a
+ * stream is charged with its input, which the provider may take 10 s to count. If a model hides its reasoning, the worker
+ * first reads on for the usage.
  */
 export function lastFrameAt({ payload, hidesReasoning, hasContent }: OpenCall): number {
   if (!payload.stream) return payload.deadlineAt + 2_000;
@@ -154,8 +158,8 @@ export function lastFrameAt({ payload, hidesReasoning, hasContent }: OpenCall): 
 }
 
 /**
- * Whether the frame is of the attempt that is being delivered. An answer stored under a key is sent from its beginning
- * again by a later delivery that finds it.
+ * Returns true if the frame belongs to the attempt that is being delivered. A later delivery that finds an answer stored
+ * under a key sends it again from its beginning.
  */
 export function startOrContinueAttempt(call: OpenCall, { attempt, seq }: Frame): boolean {
   if (attempt === undefined || attempt === call.attempt) return true;

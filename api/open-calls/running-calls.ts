@@ -15,21 +15,21 @@ type Call = Pick<PaidCall, "requestId" | "account" | "keyId" | "endpoint" | "mod
 
 interface RunningCall extends z.infer<typeof record> {
   readonly id: string;
-  /** Its place among the calls that wait in its pool: 1 is the next one. Null: a worker has it. */
+  /** Its place among the calls that wait in its pool, from 1. Null once a worker has it. */
   readonly position: number | null;
   readonly elapsedMs: number;
 }
 
-/** The most that is looked at for one answer: the newest ones. */
+/** Limits an answer to the newest calls. */
 const maxShown = 100;
-/** Longer than an ended call waits for its end to be noted. */
+/** Longer than it takes to note the end of a call. */
 const marginMs = 60_000;
 const nameOf = (account: string) => `running:{${account}}`;
 
 /**
- * The calls for images and media that an account has in flight, in all API instances: those that a person waits for. Calls of
- * the text pools are not noted, so they cost nothing more. Owns the Redis keys `running:*`. Nothing is decided by them: the queue
- * knows which of them still run.
+ * The calls for images and media that an account has in flight, in all API instances: those that a person waits for. Calls
+ * of the text pools are not noted, so they have no extra cost. Owns the Redis keys `running:*`. Nothing depends on them: the
+ * queue knows which of them still run.
  */
 export function createRunningCalls({ redis, queues, clock }: { redis: RedisClient; queues: Queues; clock: Clock }) {
   return {
@@ -45,7 +45,7 @@ export function createRunningCalls({ redis, queues, clock }: { redis: RedisClien
       await redis.hdel(nameOf(account), requestId);
     },
 
-    /** Newest first. A key that does not manage the account sees its own. */
+    /** Lists calls, newest first. A key without the scope `manage` sees only its own calls. */
     async list({ account, keyId, scopes }: Caller): Promise<RunningCall[]> {
       const noted = Object.entries(await redis.hgetall(nameOf(account)))
         .map(([id, json]) => ({ id, ...record.parse(JSON.parse(json)) }))

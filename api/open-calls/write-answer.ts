@@ -6,18 +6,18 @@ import { isDetached, type OpenCall } from "./open-call.ts";
 
 /** Fewer unsent bytes are not counted. */
 const freeBytes = 64 * 1024;
-/** With more unsent bytes the worker is asked to wait. */
+/** The worker is asked to wait above this many unsent bytes. */
 const pauseBytes = 256 * 1024;
-/** Without memory a caller who has read nothing for this long counts as disconnected. */
+/** If memory runs out, a caller who has read nothing for this long counts as disconnected. */
 const idleMs = 2_000;
 
 /** Bytes that the kernel took: `bytesWritten` also counts those that the socket still buffers. */
 const sentBytes = ({ socket }: OpenCall["res"]) => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0);
 
-/** Longer text is written at once, so that no more piles up for a caller who does not read. */
+/** Longer text is written at once, so that it does not pile up for a caller who does not read. */
 const maxJoinedUnits = 64 * 1024;
 
-/** Events of a stream, as the worker wrote them. Those that came together are one write to the socket. */
+/** Writes events of a stream as the worker wrote them. Events that came together are one write to the socket. */
 export function writeEvents(call: OpenCall, data: string, now: number): void {
   call.hasContent = true;
   call.lastWriteAt = now;
@@ -35,7 +35,7 @@ function writeJoined(call: OpenCall): void {
 
 export function writePing(call: OpenCall, now: number): void {
   call.lastWriteAt = now;
-  // Nothing can be put between bytes.
+  // A stream of bytes has no room for pings.
   if (!call.isBinary) write(call, call.codec.ping);
 }
 
@@ -45,7 +45,7 @@ function write(call: OpenCall, text: string): void {
   if (!hasMemory(call) && isIdle(call)) return void res.destroy();
   if (!res.headersSent) beginStream(res, codec.streamType);
   res.write(text, call.isBinary ? "base64" : "utf8");
-  // The kernel gets what was written in this turn of the event loop at the end of it.
+  // The kernel gets the data of this turn of the event loop at the end of the turn.
   if (!call.isPaused && res.writableLength > pauseBytes) setImmediate(pauseIfFull, call);
 }
 
@@ -70,7 +70,7 @@ function resume(call: OpenCall): void {
   call.pace("resume");
 }
 
-/** Once a second: repeats a pause, and cuts the connection of a caller who has read nothing for `stalledMs`. */
+/** Repeats a pause, and cuts the connection of a caller who has read nothing for `stalledMs`. Called on every tick. */
 export function checkProgress(call: OpenCall, now: number): void {
   const { res, sent } = call;
   if (call.isPaused && isDetached(call)) resume(call);
@@ -95,7 +95,7 @@ export function writeFinal(call: OpenCall, { data, outcome }: Frame, now: number
   answerParts(res.status(200), takeParts(call, data));
 }
 
-/** By the call's own `write`. */
+/** Writes the answer with the call's own `write`. */
 export async function writeOtherwise(call: OpenCall, { data, outcome }: Frame): Promise<void> {
   setCost(call.res, outcome);
   await call.write?.(takeParts(call, data).join(""));
@@ -110,11 +110,11 @@ function takeParts(call: OpenCall, last: string): readonly string[] {
   return parts;
 }
 
-/** `ending` closes a stream that has begun, where the worker knows how. */
+/** `ending` closes a stream that has begun, if the worker provided one. */
 export function writeError(call: OpenCall, error: ServiceError, ending?: string): void {
   const { res, codec, payload, hasContent } = call;
   writeJoined(call);
-  // Bytes that merely end would look complete.
+  // A stream of bytes that just ended would look complete.
   if (res.headersSent && call.isBinary) res.destroy();
   else if (res.headersSent) res.end(ending ?? codec.streamError(error, payload.requestId, hasContent));
   else answerError(res, error, codec.error(error, payload.requestId));

@@ -1,8 +1,8 @@
 /**
- * Paid requests of known keys that were refused before a call was admitted: one line in the log and one record for each, so that
- * their ids are found for a day (docs/api/account.md, "Requests"). Owns the collection `refusedRequests`. It is no part of the
- * ledger: a refusal costs nothing and never waits for MongoDB. Records are gathered and written once a second; those that are too
- * many, that MongoDB does not take, or that a killed process has, are missing.
+ * Paid requests of known keys that were refused before a call was admitted. Each gets a log line and a record, so that its
+ * id can be found for a day (docs/api/account.md, "Requests"). Owns the collection `refusedRequests`, which is not part of
+ * the ledger: a refusal costs nothing and never waits for MongoDB. Records are buffered and written once a second. Those
+ * over the limits, those that MongoDB does not accept, and those of a killed process are missing.
  */
 import type { ServiceError } from "#errors";
 import { dayMs } from "#platform/clock";
@@ -14,7 +14,7 @@ export { refusalsSchema } from "./migrations.ts";
 
 /** Limits the records of one account in one process. More are only counted. */
 const maxPerMinute = 60;
-/** Limits the records of all accounts in one process. */
+/** Limits the buffered records of all accounts in one process. */
 const maxQueued = 200;
 const writeMs = 1_000;
 const minuteMs = 60_000;
@@ -91,7 +91,7 @@ export function createRefusals({ mongo, clock, log }: Uses<"mongo" | "clock" | "
 
     find: (account: string, requestId: string) => find({ _id: requestId, account }),
 
-    /** For operators. */
+    /** Searches all accounts, for operators. */
     findOfAll: (requestId: string) => find({ _id: requestId }),
 
     async stop(): Promise<void> {

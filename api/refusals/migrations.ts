@@ -12,7 +12,7 @@ export const refusalsSchema = {
     createCollections("refusedRequests", [
       {
         collection: "refusedRequests",
-        // For space alone: every read checks the time.
+        // The index only saves space: every read checks the time.
         indexes: [{ key: { createdAt: 1 }, expireAfterSeconds: daySeconds }],
       },
     ]),

@@ -161,7 +161,7 @@ async function writeSpeech({ files }: Parameters<NonNullable<PaidRoute["answer"]
     if (!file || file === "expired") throw fileExpired();
     const open = (range?: { start: number; end: number }) => files.generated.open(id, range, signal);
     const chunks = readStored(open, undefined, 0, file.bytes - 1);
-    // Read before the status is sent, so that a failure of storage can still be a 503.
+    // Read the first chunk before the status is sent, so that a failure of storage can still be a 503.
     const first = await chunks.next();
     if (first.done) throw fileExpired();
     const type = audioType(file.contentType === unknownType ? undefined : file.contentType, format);

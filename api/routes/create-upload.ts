@@ -26,13 +26,13 @@ export interface UploadCall {
   readonly req: Request;
   readonly res: Response;
   readonly caller: Caller;
-  /** Counts what is held for it against the key's budget. */
+  /** Counts the hold against the key's budget. */
   readonly onHeld?: (heldNanoUsd: bigint) => Promise<void>;
 }
 
 interface Created {
   readonly upload: Upload;
-  /** Of the JSON text, or of the file's bytes: the same file is the same request, raw or in a form. */
+  /** Hash of the JSON text or of the file's bytes. The same file is the same request, raw or in a form. */
   readonly hash?: string | undefined;
 }
 
@@ -146,7 +146,10 @@ async function recover(
   return { upload, hash: file?.hash };
 }
 
-/** The instance of a request that is not recovered may live all the same: what it completes from here on is not charged. */
+/**
+ * Ends a request that is not recovered: its instance may still be alive, and nothing it completes from here on may be
+ * charged.
+ */
 async function recoverOrEnd(
   deps: CreateDeps,
   call: UploadCall,

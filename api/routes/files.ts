@@ -46,12 +46,12 @@ const extensions: Readonly<Record<string, string>> = {
   "audio/webm": "weba",
 };
 
-/** Generators of clients drop an answer of any type, so each is named. A file of another type is read as the first. */
+/** Client generators drop answers of `*/*`, so each type is listed. A file of another type is read as the first. */
 export const file: Content = Object.fromEntries(
   ["application/octet-stream", ...Object.keys(extensions)].map((type) => [type, { schema: binary }]),
 );
 
-/** `/media/<id>`, mounted at `/media`: generated files. Whoever has the id may read the file. */
+/** Generated files, mounted at `/media`. Anyone who has the id may read the file. */
 export function fileRoutes(deps: FileDeps): Router {
   const router = Router();
   router.get("/:id", serve(deps));
@@ -98,7 +98,7 @@ async function send(req: Request<{ id: string }>, res: Response, file: Generated
 
   const { start, end } = range ?? { start: 0, end: file.bytes - 1 };
   const chunks = req.method === "HEAD" ? undefined : readStored(open, range, start, end);
-  // Read before the status is sent, so that a failure of storage can still be a 503.
+  // Read the first chunk before the status is sent, so that a failure of storage can still be a 503.
   const first = await chunks?.next();
   res.status(range ? 206 : 200).set({
     ...validators,
@@ -118,8 +118,9 @@ function dispositionOf({ id, contentType }: GeneratedFile): string {
 }
 
 /**
- * Whether the caller's copy is current, by `ETag` and `Last-Modified` of the answer (RFC 9110, section 13.2.2). Express's
- * `req.fresh` is false for every request with `Cache-Control: no-cache`, and `fetch` adds that to conditional requests.
+ * Returns true if the caller's copy is current, by `ETag` and `Last-Modified` of the answer (RFC 9110, section 13.2.2).
+ * Express's `req.fresh` is false for every request with `Cache-Control: no-cache`, and `fetch` adds that to conditional
+ * requests.
  */
 function isFresh(req: Request, res: Response): boolean {
   const tags = req.get("if-none-match");
@@ -143,7 +144,7 @@ function rangeOf(req: Request, res: Response, bytes: number): Range | "unsatisfi
   return ranges.type === "bytes" && ranges.length === 1 ? ranges[0] : undefined;
 }
 
-/** Strong comparison, as section 13.1.5 requires: a weak tag never matches. */
+/** A strong comparison (RFC 9110, section 13.1.5): a weak tag never matches. */
 const isUnchanged = (condition: string | undefined, res: Response): boolean =>
   condition === undefined || condition === res.get("etag") || condition === res.get("last-modified");
 

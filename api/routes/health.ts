@@ -11,8 +11,8 @@ interface Deps {
 const callPools = pools.filter((pool) => pool !== "maintenance");
 
 /**
- * `/healthz`: the process runs. `/readyz`: it can take calls; otherwise 503 with what is missing. Without S3 most calls can be
- * served, and while a rollout replaces workers catalogs differ: both are 200 and `degraded`.
+ * `/healthz` answers while the process runs. `/readyz` answers 200 if it can take calls, otherwise 503 with what is missing.
+ * It is 200 and `degraded` without S3, since most calls can still be served, and while catalogs differ, as during a rollout.
  */
 export function healthRoutes({ probes, registry, draining }: Deps): Router {
   const router = Router();

@@ -34,7 +34,7 @@ const takes = ({ task, media }: Model, field: string): boolean =>
 
 const imageResponse = refTo("ImageResponse");
 const imageFile = binary.describe("Up to 50 MB; 100 MB of all files together");
-/** 16 by 16, blue. */
+/** A blue image of 16 by 16 pixels. */
 const blue =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mNwaDhAEmIY1TCqYfhqAACldYAQpric7gAAAABJRU5ErkJggg==";
 
@@ -126,7 +126,7 @@ interface Shapes {
 }
 
 const megabyte = 1024 * 1024;
-/** OpenAI takes as much of an image. */
+/** The limit of one file is OpenAI's. */
 const limits = { fileBytes: 50 * megabyte, formBytes: 100 * megabyte };
 
 async function readImages(deps: RouteBodyDeps, request: RouteRequest, { ofJson, ofForm, files }: Shapes) {
@@ -151,7 +151,7 @@ async function readImages(deps: RouteBodyDeps, request: RouteRequest, { ofJson, 
       if (!file) throw invalidValue(image.param, `${image.param}: a data URL must have its data in base64.`);
       return { ...image, file };
     });
-    // Not the text itself, which would be in memory until the call has ended.
+    // The identity is a hash, because the text would stay in memory until the call has ended.
     const identity = createHash("sha256").update(body.text).digest("base64url");
     return await bodyOf(deps, request, call, inline, { release: () => body.release(), identity });
   } catch (error) {

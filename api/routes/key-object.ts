@@ -14,7 +14,7 @@ import {
 } from "../http/fields.ts";
 import { name } from "../http/input.ts";
 
-/** A key as the admin interface and the account's own show and take it. */
+/** A key in the admin interface and in the account's own. */
 
 const count = z.int().positive().max(1e12);
 const modelName = z

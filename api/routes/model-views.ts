@@ -19,7 +19,7 @@ const reasoning = z.object({
   default_effort: z.string().nullable().describe("null: the provider does not say"),
 });
 
-/** docs/api/inference.md, "Model". */
+/** A model in the common format (docs/api/inference.md, "Model"). */
 const modelObject = fields({
   id: z.string().describe("provider/model"),
   object: tag("model"),
@@ -80,7 +80,7 @@ const isDeprecated = (model: Model, now: number): model is Model & { readonly de
 
 export const lifecycleOf = (model: Model, now: number) => (isDeprecated(model, now) ? "deprecated" : "active");
 
-/** The fields of `ModelInfo` in the official client; null is what the catalog does not know. */
+/** The fields of `ModelInfo` in the official client. Null stands for what the catalog does not know. */
 export const messagesModel = (model: Model, now: number) => ({
   type: "model",
   id: nameFor("anthropic", model),
@@ -88,7 +88,7 @@ export const messagesModel = (model: Model, now: number) => ({
   created_at: dateOf(model.created),
   max_input_tokens: model.contextLength,
   max_tokens: model.maxOutputTokens,
-  // Its members can only say `supported: false`, which would be wrong of requests that pass through.
+  // Its members could only say `supported: false`, which would be wrong for requests that pass through.
   capabilities: null,
   lifecycle: lifecycleOf(model, now),
   deprecated_at: isDeprecated(model, now) ? dateOf(model.deprecatedAt) : null,

@@ -26,7 +26,7 @@ interface ModelListDeps extends ModelDeps {
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {
-  /** JSON. */
+  /** Returns JSON text. */
   list(query: unknown): string;
   get(id: string): object;
 }
@@ -53,7 +53,7 @@ export function geminiModelRoutes(deps: ModelDeps): Router {
   return routes(() => list);
 }
 
-/** The slash of an id may be raw or %2F; one at the end is not part of it. */
+/** The slash of an id may be raw or %2F. A slash at the end is not part of the id. */
 const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.join("/").replace(/\/$/, "");
 
 /** A POST with a verb is a call in Gemini's format. The known verbs have a route, so this one does not exist. */
@@ -78,7 +78,7 @@ const formatHeaders: RequestHandler = (req, res, next) => {
 
 function chatModels(deps: ModelDeps): ModelList {
   const { catalog, registry } = deps;
-  // Once, because the list is long and anyone may ask for it.
+  // Rendered once, because the list is long and anyone may ask for it.
   const rendered = catalog.list().map((model) => ({ model, json: JSON.stringify(chatModel(catalog, model)) }));
   return {
     list() {
@@ -161,7 +161,7 @@ const geminiModelQuery = z.object({
   pageToken: z.string().optional().describe("The `nextPageToken` of the page before"),
 });
 
-/** The last model of a page, not an offset: the list may change between two requests. */
+/** Encodes the last model of a page instead of an offset, because the list may change between two requests. */
 const tokenOf = ({ created, id }: Place) => Buffer.from(`${created} ${id}`).toString("base64url");
 
 function placeOf(token: string): Place {
@@ -235,7 +235,7 @@ export const modelGroup: Group = {
   },
 };
 
-/** The same in the group of Gemini's format. */
+/** The same operations in the group of Gemini's format. */
 export const geminiModelOperations = {
   "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
     security: [],

@@ -21,7 +21,7 @@ const description = `Text, image, video, audio and embedding models behind one a
 
 **Errors of every route**, beside its own: 405 \`method_not_allowed\` with \`Allow\`, 417 \`expectation_failed\`, 431 \`headers_too_large\`.`;
 
-/** Most generators of clients do not read OpenAPI 3.2 yet, which could describe streams by item. */
+/** Most client generators do not read OpenAPI 3.2 yet, which could describe streams by item. */
 const documentOf = (
   info: { readonly title: string; readonly description: string },
   serverUrl: string,

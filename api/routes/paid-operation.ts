@@ -26,7 +26,7 @@ const paidErrors = [400, 401, 402, 403, 404, 408, 410, 413, 415, 429, 500, 502, 
 
 const examplesByOperation: Readonly<Record<string, Details["examples"]>> = examples;
 
-/** `stores`: its answers are stored for an `Idempotency-Key`. */
+/** `stores`: the answers are stored for an `Idempotency-Key`. */
 export function callOperation(
   { payable, isFree, stores = !isFree }: Pick<PaidRoute, "payable" | "isFree"> & { readonly stores?: boolean },
   { operationId, summary, params, responses, ...details }: Call,

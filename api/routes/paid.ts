@@ -131,7 +131,7 @@ export const paidGroups: readonly Group[] = groups.map(({ name, description, rou
   },
 }));
 
-/** The paid routes that have one path and accept only POST. Messages and Gemini have routers of their own. */
+/** The paid routes that have one path and accept only POST. Messages and Gemini have their own routers. */
 export const paidRoutes: readonly PaidRoute[] = groups
   .filter((group) => group !== messages)
   .flatMap(({ routes }) => routes);

@@ -20,12 +20,12 @@ interface ResponseDeps {
   readonly bodyBudget: ByteBudget;
 }
 
-/** The text and the value of a stored response, and the text of the answer. */
+/** A stored response takes memory for its text, its value and the text of the answer. */
 const responseCopies = 4;
 
 const noSuchResponse = () => notFound("response");
 
-/** The query of the list of input items, as OpenAI has it. `include` changes nothing: all that is stored is shown. */
+/** OpenAI's query for the list of input items. `include` changes nothing: everything that is stored is shown. */
 const itemsQuery = z.looseObject({
   limit: wholeNumber(z.int().min(1).max(100)).optional(),
   after: z.string().min(1).max(200).optional().describe("`last_id` of the page before"),
@@ -145,7 +145,10 @@ export function responsesRoutes({ keys, responses: stored, bodyBudget }: Respons
   return router;
 }
 
-/** Every item of a list has an id of its own, or pages would repeat: those without one, and those that came twice, are numbered. */
+/**
+ * Gives each item of a list a unique id, or pages would repeat. Items without an id, and those whose id occurred before, are
+ * numbered.
+ */
 function namedItems(responseId: string, input: readonly JsonObject[]): readonly JsonObject[] {
   const seen = new Set<string>();
   return input.map((item, index) => {

@@ -8,7 +8,7 @@ const part = fields({
   bytes: z.int().describe("The exact size of this part"),
 });
 
-/** docs/api/inference.md, "Upload". */
+/** An upload (docs/api/inference.md, "Upload"). */
 export const uploadObject = fields({
   id: z.string().describe("upl_..."),
   object: tag("upload"),
@@ -28,10 +28,10 @@ export const uploadObject = fields({
   complete_url: z.url().describe("POST here once all parts are sent").optional(),
 }).meta({ id: "Upload" });
 
-/** `POST /v1/uploads` as JSON. */
+/** The JSON body of `POST /v1/uploads`. */
 export const newUpload = z
   .object({
-    // A larger file is a 413, as every file over a limit.
+    // A larger file is answered 413, like every file over a limit.
     bytes: z
       .int()
       .positive()
@@ -40,7 +40,10 @@ export const newUpload = z
   })
   .meta({ id: "NewUpload", description: "An upload in parts, of up to 200 MB" });
 
-/** `POST /v1/uploads/{id}/complete`. Accepted because S3 clients send it, and ignored: the parts are those that storage lists. */
+/**
+ * The body of `POST /v1/uploads/{id}/complete`. It is accepted because S3 clients send it, and ignored: storage lists the
+ * parts.
+ */
 export const completion = z
   .object({ parts: z.array(z.object({ part_number: z.int(), etag: z.string() })).optional() })
   .meta({ id: "UploadCompletion" });

@@ -27,12 +27,12 @@ interface UploadDeps extends CreateDeps {
 }
 
 const jsonLimitBytes = 16 * 1024;
-/** Longer than receiving or completing an upload takes. After it the slot frees itself. */
+/** Longer than receiving or completing an upload takes. The slot expires after this time. */
 const slotMs = 30 * 60_000;
-/** Whoever asks for no page gets all of a day, but for the busiest accounts. */
+/** The default page holds all uploads of a day, except for the busiest accounts. */
 const maxListed = 1_000;
 
-/** One log line for each upload, as for each call. */
+/** Writes one log line for each upload, as for each call. */
 const logWhenClosed = ({ clock, log }: UploadDeps, req: Request, res: Response, { account, keyId }: Caller) =>
   res.once("close", () => {
     const { requestId, arrivedAt } = localsOf(res);

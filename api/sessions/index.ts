@@ -1,12 +1,11 @@
 /**
- * Sessions of the dashboard (docs/api/dashboard.md) and one-time codes that begin one. Owns the collection `sessions`.
+ * Sessions of the dashboard (docs/api/dashboard.md), and one-time codes that begin one. Owns the collection `sessions`.
  *
- * A session stands for an API key or for an operator's token, never holds either, and is worth nothing without it: whoever
- * uses one asks whether the key or the token is still valid. Its secret has 256 bits and is stored as a hash, so it needs no
- * salt. What stands for an operator's token is sealed with that secret, because tokens may be guessable, and a copy of the
- * database must not help to guess one.
+ * A session stands for an API key or an operator's token and holds neither: every use checks that the key or token is still
+ * valid. Its secret has 256 bits, so its stored hash needs no salt. The value that stands for an operator's token is sealed
+ * with that secret, because tokens may be guessable, and a copy of the database must not help to guess one.
  *
- * Only `npm start` issues codes, for the demo. Outside of it there are none to redeem.
+ * Only `npm start` issues codes, for the demo.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { type DocumentOf, openCollection } from "#platform/collection";
@@ -16,10 +15,10 @@ export { sessionsSchema } from "./migrations.ts";
 
 export const sessionLifeMs = 12 * 3_600_000;
 const codeLifeMs = 5 * 60_000;
-/** Limits the sessions of one key or one operator. The oldest end beyond it. */
+/** Limits the sessions of one key or one operator. Beyond it the oldest ones end. */
 const maxSessions = 100;
 
-/** The owner of a session. `sealed`: by the secret of the session or code. */
+/** The owner of a session. `sealed` stands for an operator's token, and is sealed with the secret of the session or code. */
 export type Subject =
   | { readonly kind: "account"; readonly account: string; readonly key: string }
   | { readonly kind: "operator"; readonly operator: string; readonly sealed: string };
@@ -38,7 +37,7 @@ const definition = {
 } as const;
 type Stored = DocumentOf<typeof definition>;
 
-/** A code is no session: their hashes differ. */
+/** A code cannot be used as a session, because their hashes differ. */
 type Use = "session" | "code";
 const secretBytes = 32;
 const isSecret = (text: string) => /^[\w-]{43}$/.test(text);
@@ -50,7 +49,7 @@ function toSession({ account, key, operator, sealed, expiresAt }: Stored): Sessi
   throw new TypeError("a session of nobody");
 }
 
-/** `subjectOf` gets the new secret, to seal with. */
+/** Receives the new secret, to seal with it. */
 type SubjectOf = (secret: string) => Subject;
 
 export function createSessions({ mongo, clock }: Uses<"mongo" | "clock">) {
@@ -66,7 +65,7 @@ export function createSessions({ mongo, clock }: Uses<"mongo" | "clock">) {
     return { secret, owner, expiresAt };
   }
 
-  /** That has not expired, under a well-formed secret. */
+  /** Filters for an unexpired session or code with a well-formed secret. */
   const at = (use: Use, secret: string) => ({ _id: hashOf(use, secret), expiresAt: { $gt: new Date(clock.now()) } });
 
   async function endOldest(owner: string): Promise<void> {
@@ -92,7 +91,7 @@ export function createSessions({ mongo, clock }: Uses<"mongo" | "clock">) {
       await model.deleteOne({ _id: hashOf("session", secret) });
     },
 
-    /** A code that begins one session within five minutes. */
+    /** Issues a code that begins one session within five minutes. */
     async issueCode(subjectOf: SubjectOf): Promise<string> {
       return (await insert("code", codeLifeMs, subjectOf)).secret;
     },

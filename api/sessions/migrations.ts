@@ -10,7 +10,7 @@ export const sessionsSchema = {
         collection: "sessions",
         indexes: [
           { key: { owner: 1, createdAt: -1, _id: -1 } },
-          // For space alone: every read checks the time.
+          // The index only saves space: every read checks the time.
           { key: { expiresAt: 1 }, expireAfterSeconds: 0 },
         ],
       },

@@ -9,8 +9,8 @@ import express from "express";
 import { expect, onTestFinished, test } from "vitest";
 import { errorHandler } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
-import { pageRoutes } from "../../api/routes/dashboard/pages.ts";
 import { pageHeaders } from "../../api/routes/dashboard/index.ts";
+import { pageRoutes } from "../../api/routes/dashboard/pages.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 

@@ -5,11 +5,11 @@ import { hasBody, type Resource, type Route } from "../route.ts";
 import { requestId } from "./headers.ts";
 import { exampleOf, type Group, json, operation } from "./operation.ts";
 
-/** The interface that routes are part of. */
+/** Properties shared by all routes of an interface. */
 interface Interface {
   /** Errors of every request: authentication, rate limits, and stores that are unavailable. */
   readonly errors: readonly number[];
-  /** Tests record answers to its examples. */
+  /** Tests record answers to the examples. */
   readonly isRecorded?: boolean;
 }
 

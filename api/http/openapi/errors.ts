@@ -4,7 +4,7 @@ import { errorKinds } from "#errors";
 import { refTo } from "./formats/index.ts";
 import { authenticate, messagesRequestId, rateLimits, requestId, retryAfter, shouldRetry } from "./headers.ts";
 
-/** docs/api/inference.md, part 7. */
+/** The body of every error in the common format (docs/api/inference.md, part 7). */
 export const errorBody = z
   .object({
     error: z.object({
@@ -35,7 +35,7 @@ export const meaningsOf = (status: number) =>
     .map(([code, { when }]) => `\`${code}\`: ${when}.`)
     .join(" ");
 
-/** Before a call is admitted nothing is known of its limits. */
+/** Statuses of errors before admission, when the limits of the call are not known yet. */
 const beforeAdmission: readonly number[] = [401, 402, 403, 404, 408, 409, 410, 411, 413, 415];
 const finalErrors: readonly number[] = [402, 403, 409, 429, 504];
 
@@ -56,7 +56,7 @@ const names: Readonly<Record<ErrorFormat, string>> = {
   byHeader: "ModelsError",
 };
 
-/** `isCall`: of a call that costs money or counts tokens. Each response is a component of the document. */
+/** `isCall`: the operation costs money or counts tokens. Each response is a component of the document. */
 export function errorResponse(status: number, format: ErrorFormat, isCall: boolean): ZodOpenApiResponseObject {
   const id = `${isCall ? "Call" : ""}${names[format]}${status}`;
   const existing = made.get(id);

@@ -102,7 +102,7 @@ export const answeringModel = {
 /** Sent with the 200 answer of a call. */
 const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits });
 
-/** The same, where the answer is stored for an `Idempotency-Key`. */
+/** Like `callHeaders`, where the answer is stored for an `Idempotency-Key`. */
 export const storedCallHeaders = callHeaders.extend(replayed);
 
 /** Sent with a stream. */
@@ -111,7 +111,7 @@ export const streamHeaders = z.object({ ...requestId, ...rateLimits, ...ignoredP
 /** Sent where a call may be converted to the upstream's format. */
 const convertedHeaders = callHeaders.extend(ignoredParams);
 export const storedConvertedHeaders = storedCallHeaders.extend(ignoredParams);
-/** The same, where a call may name several models. */
+/** Like `convertedHeaders`, where a call may name several models. */
 export const routedHeaders = convertedHeaders.extend(answeringModel);
 export const storedRoutedHeaders = storedConvertedHeaders.extend(answeringModel);
 

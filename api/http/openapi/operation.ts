@@ -4,18 +4,18 @@ import answers from "./answers.json" with { type: "json" };
 import { type ErrorFormat, errorResponse } from "./errors.ts";
 import { requestId } from "./headers.ts";
 
-/** The answer to the first example of each operation: test/integration/openapi-answers.test.ts. */
+/** Recorded answers to the first example of each operation (test/integration/openapi-answers.test.ts). */
 const recorded: Readonly<Record<string, unknown>> = answers;
 export const exampleOf = (operationId: string) => (operationId in recorded ? { example: recorded[operationId] } : {});
 
-/** The operations of one tag: `"POST /v1/..."` and what it does. */
+/** The operations of one tag, by method and path: `POST /v1/...`. */
 export interface Group {
   readonly name: string;
   readonly description: string;
   readonly operations: Readonly<Record<string, ZodOpenApiOperationObject>>;
 }
 
-/** All operations, as a document has them. */
+/** The `paths` of a document. */
 export function pathsOf(groups: readonly Group[]) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const { name: tag, operations } of groups)

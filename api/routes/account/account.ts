@@ -6,7 +6,7 @@ import { route } from "./route.ts";
 const alertFields = {
   alert_below_usd: orNull(usd).describe("The threshold of the balance alert"),
   alert: orNull(fields({ since: unixSeconds })).describe(
-    "Since when `available_usd` has been below the threshold, as a look every 15 seconds found it",
+    "Since when `available_usd` has been below the threshold, as checked every 15 seconds",
   ),
 };
 
@@ -43,7 +43,7 @@ export const accountRoutes = [
     answers: { 200: "The balance" },
     answer: balance,
     async handle({ money, leases }, { who: { account: id } }) {
-      // Leases that no call needs would show as held.
+      // Settle idle leases, which would show as held.
       await leases.settleIdle(id);
       const account = found(await money.account(id), "account");
       const balances = await money.balances([id]);

@@ -11,7 +11,7 @@ import type { AccountDeps } from "./route.ts";
 import { topupRoutes } from "./topups.ts";
 import { usageRoutes } from "./usage.ts";
 
-/** The interface of an account for itself: docs/api/account.md. Everything in it is the caller's own account's. */
+/** The account's own interface (docs/api/account.md). Every route is limited to the caller's account. */
 const resources = [
   {
     name: "Account",
@@ -33,7 +33,7 @@ const resources = [
 
 export const accountGroups = resources.map((resource) => groupOf(resource, { errors: [401, 429, 500, 503] }));
 
-/** A key identifies the caller, or under the dashboard a session. */
+/** The caller is identified by a key or, under the dashboard, by a session. */
 export function createAccountRouter(deps: AccountDeps, identify: (req: Request) => Promise<Caller>): Router {
   const routes = resources.flatMap((resource) => resource.routes);
   return routerOf(routes, deps, {
@@ -41,7 +41,7 @@ export function createAccountRouter(deps: AccountDeps, identify: (req: Request) 
     payerOf: (caller) => caller,
     async authorize(req, res, { scope }) {
       const caller = await identify(req);
-      // Its answers cost reads of the database.
+      // Answers cost reads of the database.
       await deps.keys.countAccountRequest(caller, localsOf(res).requestId);
       // Answers contain balances and secrets.
       res.set("cache-control", "no-store");

@@ -1,11 +1,14 @@
 import { insufficientScope } from "#errors";
 import type { Caller, Keys } from "#keys";
 
-/** Whose calls a key may see: its own, or with `manage` (undefined) all of its account. */
+/** The key whose calls the caller may see: its own, or undefined for all of its account with the scope `manage`. */
 export const visibleKey = ({ scopes, keyId }: Caller): string | undefined =>
   scopes.includes("manage") ? undefined : keyId;
 
-/** The same, of the key that is asked for. Throws 403 for one that may not be seen, 404 for none of the account. */
+/**
+ * Like `visibleKey`, limited to the key that was asked for. Throws 403 if the caller may not see it, 404 if the account does
+ * not have it.
+ */
 export async function askedKey(keys: Keys, caller: Caller, asked: string | undefined): Promise<string | undefined> {
   const visible = visibleKey(caller);
   if (asked === undefined || asked === visible) return visible;

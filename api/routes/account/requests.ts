@@ -56,7 +56,7 @@ const requestDetail = fields({
   attempts: z.array(attempt),
 }).meta({ id: "RequestDetail" });
 
-/** Fields that OpenRouter's clients want, and that this service does not know. */
+/** Fields that OpenRouter's clients expect, and that this service does not know. */
 const unknown = [
   "cache_discount",
   "app_id",
@@ -98,7 +98,7 @@ const generation = fields({
   ...Object.fromEntries(unknown.map((field) => [field, nothing])),
 }).meta({ id: "Generation" });
 
-/** Tokens of an entry, as the usage by day counts them. */
+/** The tokens of an entry, as the usage by day counts them. */
 function tokensOf({ usage = {} }: Partial<Pick<NonNullable<LedgerEntry["request"]>, "usage">>) {
   const { input = 0, cached_input = 0, cache_write = 0, cache_write_1h = 0, audio_input = 0 } = usage;
   return {
@@ -120,7 +120,7 @@ const callOf = ({ request, ...entry }: Call, refunded: boolean) => ({
   refunded,
 });
 
-/** It was never a call: nothing ran, and nothing was held. */
+/** A refused request was never a call: nothing ran, and nothing was held. */
 const refusalOf = ({ requestId: id, status, code, ...refusal }: Refusal) => ({
   ...callOf({ ...refusal, id, costNanoUsd: 0n }, false),
   ...refusal,
@@ -186,7 +186,7 @@ export const requestRoutes = [
     },
     answers: { 200: "The calls" },
     answer: listOf(requestObject),
-    // The key of the filter may be another's, or none.
+    // The key of the filter may be another key (403), or unknown (404).
     errors: [403, 404],
     async handle({ keys, money }, { who: caller, query: { key, limit = defaultLimit, ...query } }) {
       const own = { account: caller.account, key: await askedKey(keys, caller, key) };

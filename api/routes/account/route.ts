@@ -16,5 +16,5 @@ export interface AccountDeps {
   readonly clock: Clock;
 }
 
-/** A route of an account for itself. What it shows and changes is the caller's own account's. */
+/** Defines a route of the account's own interface, limited to the caller's account. */
 export const route = routeOf<AccountDeps, Caller>();

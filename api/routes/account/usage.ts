@@ -12,7 +12,7 @@ const maxRows = 10_000;
 
 const dayExample = { format: "date", example: "2026-11-23" };
 const day = z.string().meta(dayExample);
-/** The pattern of real days is longer than all other fields together. */
+/** The document omits the pattern of valid dates, which is longer than all other fields together. */
 const dayInput = z.iso.date("must be a day, like 2026-11-23").meta({
   example: dayExample.example,
   override: ({ jsonSchema }) => delete jsonSchema.pattern,
@@ -63,7 +63,7 @@ const month = z.string().regex(/^[1-9]\d{3}-(0[1-9]|1[0-2])$/, "must be a month,
 /** Far above 31 days of all models. */
 const maxLines = 100_000;
 
-/** Text is quoted, and never begins as a formula does, which spreadsheets would run. */
+/** Quotes text, and escapes a leading character that spreadsheets would take for a formula. */
 function cell(value: string | number | null | undefined): string {
   if (typeof value === "number") return String(value);
   const content = value ?? "";
@@ -71,7 +71,7 @@ function cell(value: string | number | null | undefined): string {
   return `"${safe.replaceAll('"', '""')}"`;
 }
 
-/** RFC 4180. Amounts are numbers, exact as they stand. */
+/** Renders CSV (RFC 4180). Amounts are exact decimal numbers. */
 function csvOf(rows: readonly UsageRow[], totalNanoUsd: bigint): string {
   const header = ["day", "model", "calls", "input_tokens", "output_tokens", "cached_tokens", "units", "cost_usd"];
   const lines = rows.map((row) => {
@@ -102,7 +102,7 @@ export const usageRoutes = [
       has_more: z.literal(false),
       next: z.null(),
     }),
-    // The key of the filter may be another's, or none.
+    // The key of the filter may be another key (403), or unknown (404).
     errors: [403, 404],
     async handle({ keys, money, clock }, { who: caller, query }) {
       const { to = dayOf(clock.now()), groupBy = ["day"], key } = query;

@@ -39,7 +39,7 @@ async function withBalance(money: Money, account: Account) {
   return found(shown, "account");
 }
 
-/** An id finds its account, also one of a payment; anything else is the beginning of a name. */
+/** Finds an account by its id, including accounts of payments. Any other text is the beginning of a name. */
 async function search(money: Money, wanted: string | undefined, page: Page): Promise<readonly Account[]> {
   if (wanted === undefined) return money.accounts(page);
   const account = /^(acct_|x402:)./.test(wanted) ? await money.account(wanted) : undefined;
@@ -65,7 +65,7 @@ export const accountRoutes = [
     answers: { 200: "A page" },
     answer: listOf(account).meta({ id: "AdminAccountList" }),
     async handle({ money, leases }, { query }) {
-      // Leases that no call needs would show as held.
+      // Settle idle leases, which would show as held.
       await leases.settleIdle();
       return readPage(query, async (page) => withBalances(money, await search(money, query.search, page)));
     },

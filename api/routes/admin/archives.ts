@@ -36,7 +36,7 @@ async function find({ archives }: Money, id: string) {
 
 const params = idOf("The month, such as `2026-01`");
 
-/** Archived months of the ledger. A worker does what is requested here. */
+/** Archived months of the ledger. A worker performs the requested restores and removals. */
 export const archiveRoutes = [
   route({
     method: "get",

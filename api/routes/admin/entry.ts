@@ -50,14 +50,14 @@ export const entry = fields({
   request: request.optional(),
 }).meta({ id: "AdminEntry" });
 
-/** An entry as it is answered; `request` is there if it is that of a call. */
+/** Renders an entry. `request` is set for the entry of a call. */
 export const shownEntry = (found: LedgerEntry, isRefunded = false) => ({
   ...found,
   ...(isRefunded && { refunded: true as const }),
   buyback: found.buyback && { ...found.buyback, amountNanoUsd: found.buyback.nanoUsd },
 });
 
-/** The answer to a request that creates an entry once: 200 if it had been created before. */
+/** Renders the entry of a request that creates it once, with status 201, or 200 if it had been created before. */
 export function shownMovement(res: Response, { entry: made, created }: { entry: LedgerEntry; created: boolean }) {
   res.status(created ? 201 : 200);
   return shownEntry(made);

@@ -33,8 +33,8 @@ const resources: readonly Resource<AdminRouteDeps, string>[] = [
 export const adminGroups = resources.map((resource) => groupOf(resource, { errors: [400, 401, 500, 503] }));
 
 /**
- * The admin interface, mounted at `/admin/v1`, where a token says which operator calls, and under the dashboard, where a session
- * does. `identify` returns the operator's name, or throws. Every change is recorded under that name.
+ * The admin interface, mounted at `/admin/v1`, where a token identifies the operator, and under the dashboard, where a
+ * session does. `identify` returns the operator's name, or throws. Every change is recorded under that name.
  */
 export function createAdminRouter(
   deps: AdminDeps,
@@ -57,8 +57,8 @@ export function createAdminRouter(
 }
 
 /**
- * Records a change before and after it runs. A body that is refused changes nothing, and is not recorded; what is recorded has
- * only fields of the schema, none of which is a secret.
+ * Records a change before and after it runs. A body that its schema refuses changes nothing and is not recorded. A recorded
+ * body has only fields of the schema, none of which is a secret.
  */
 function recorded(
   { audit }: AdminDeps,
@@ -76,7 +76,7 @@ function recorded(
   return audit.record(intent, run, (answer) => ({ status: res.statusCode, targets: targetsIn(answer) }));
 }
 
-/** Ids in the answer of a change: of what it made or changed, and of the account that has it. */
+/** The ids in the answer to a change: that of the created or changed object, and that of its account. */
 function targetsIn(answer: unknown): string[] {
   const { id, account } = answer as { id?: unknown; account?: unknown };
   return [id, account].filter((each) => typeof each === "string");

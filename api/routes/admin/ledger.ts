@@ -42,7 +42,7 @@ type Filter = {
   readonly [Name in "account" | "key" | "model" | "endpoint" | "upstream" | "code" | "status"]?: unknown;
 };
 
-/** A filter without an index needs another one that has it. */
+/** Throws 400 for a filter without an index, unless it is combined with an indexed one. */
 function requireIndex(query: Filter): void {
   if (query.account !== undefined) return;
   if (query.key !== undefined) throw invalidValue("key", "key: needs its account beside it.");
@@ -52,7 +52,7 @@ function requireIndex(query: Filter): void {
       throw invalidValue(field, `${field}: needs account, code, or status=failed or cancelled beside it.`);
 }
 
-/** It is not in the ledger, and shown as an entry of a call would be. */
+/** Renders a refused request, which is not in the ledger, like the entry of a call. */
 const shownRefusal = ({ requestId: id, account, key, endpoint, status, code, createdAt }: Refusal) => ({
   id,
   account,
@@ -86,7 +86,7 @@ export const ledgerRoutes = [
     answer: entry,
     errors: [409],
     async handle({ money, leases }, { params: { id }, body: credit, res }) {
-      // Idle leases can be taken back.
+      // Settle idle leases, so that their amounts are available.
       if (credit.amountNanoUsd < 0n) await leases.settleIdle(id);
       return shownMovement(res, await money.credit(id, credit));
     },

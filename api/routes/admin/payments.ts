@@ -53,7 +53,7 @@ const shown = (each: Batch) => ({
   amountNanoUsd: each.nanoUsd,
   transaction: each.signature,
   spentNanoUsd: each.spent === undefined ? null : each.spent * unitNanoUsd,
-  // In the token's smallest unit, because only the mint knows its decimals.
+  // The amount is in the token's smallest unit, because only the mint knows its decimals.
   received: each.received === undefined ? null : String(each.received),
 });
 

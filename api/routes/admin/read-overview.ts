@@ -17,14 +17,14 @@ export interface OverviewDeps {
   readonly clock: Clock;
 }
 
-/** However many operators look, this much is asked of the stores. */
+/** The stores are read once in this time, however many operators ask. */
 const validMs = 1_000;
-/** A sum over all payment accounts. */
+/** Longer, because the sum covers all payment accounts. */
 const owedValidMs = 60_000;
-/** Counts of a maintenance worker that are older say nothing of now. */
+/** Older counts of a maintenance worker are outdated. */
 const gatheredValidMs = 120_000;
 
-/** One reading for all that ask within this time. One that failed is forgotten at once. */
+/** Shares one read among all callers within `ms`. A failed read is not cached. */
 function shared<T>(clock: Clock, ms: number, read: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly value: Promise<T> } | undefined;
   return () => {
@@ -38,7 +38,7 @@ function shared<T>(clock: Clock, ms: number, read: () => Promise<T>): () => Prom
   };
 }
 
-/** A store that does not answer is shown as null. */
+/** Resolves to null if a store does not answer. */
 const orNothing = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null);
 
 /** Reads the state of the whole service, cheaply enough to be asked every second. */
@@ -52,7 +52,7 @@ export function createOverview(deps: OverviewDeps) {
       chargedNanoUsd: each.nanoUsd,
     });
     return {
-      // The minute that runs, and those before it.
+      // The current minute and the four before it.
       last5Minutes: shown(sumOf(minutes.slice(-5))),
       lastHour: shown(sumOf(minutes)),
       lastDay: shown(sumOf(hours)),

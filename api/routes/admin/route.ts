@@ -22,7 +22,7 @@ export interface AdminRouteDeps extends AdminDeps {
   readonly overview: ReturnType<typeof createOverview>;
 }
 
-/** A route of operators; `who` is the operator's name. */
+/** Defines a route for operators; `who` is the operator's name. */
 export const route = routeOf<AdminRouteDeps, string>();
 
 export const idOf = (what: string) => ({ id: z.string().describe(what) });

@@ -10,20 +10,23 @@ import { addressOf, localsOf } from "../../http/headers.ts";
 
 const digest = (text: string) => createHash("sha256").update(text).digest();
 
-/** One whose token is configured. */
+/** An operator whose token is configured. */
 interface Operator {
   readonly name: string;
-  /** What stands for the token in a session, and tells nothing about it without the session's secret. */
+  /**
+   * Derives the value that stands for the token in a session. It reveals nothing about the token without the session's
+   * secret.
+   */
   readonly seal: (secret: string) => string;
 }
 
 export interface AdminTokens {
   find(token: string): Operator | undefined;
-  /** The operator whose token was sealed, while it is configured. */
+  /** Finds the operator whose token was sealed, if it is still configured. */
   open(sealed: string, secret: string): Operator | undefined;
 }
 
-/** Whose tokens are accepted; undefined if none is configured. */
+/** The operators whose tokens are accepted, or undefined if none is configured. */
 export function createAdminTokens({
   ADMIN_TOKEN,
   ADMIN_TOKENS,
@@ -49,8 +52,8 @@ export function createAdminTokens({
 const maxAddresses = 10_000;
 
 /**
- * Who calls, by the bearer token of the request. Throws 401, and 429 for an address with too many wrong tokens: they count as
- * failed sign-ins do.
+ * Identifies the operator by the request's bearer token. Throws 401, and 429 for an address with too many wrong tokens,
+ * which count as failed sign-ins.
  */
 export function identifyByToken(deps: {
   tokens: AdminTokens;
@@ -66,7 +69,7 @@ export function identifyByToken(deps: {
   async function countFailure(address: string, requestId: string): Promise<void> {
     log.warn({ requestId, address }, "an admin token was refused");
     await keys.countSignIn(address, requestId).catch((error: unknown) => {
-      // The wrong token is refused all the same while Redis is unavailable.
+      // The wrong token is still refused while Redis is unavailable.
       if (!(error instanceof ServiceError) || error.status !== 429) return;
       if (refused.size >= maxAddresses) refused.clear();
       refused.set(addressNetwork(address), { error, until: clock.now() + (error.retryAfterSeconds ?? 1) * 1_000 });

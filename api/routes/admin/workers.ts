@@ -7,7 +7,7 @@ import { fields, orNull, tag, unixSecondsOfMs } from "../../http/fields.ts";
 import { listOf, wholeList } from "../../http/page.ts";
 import { route } from "./route.ts";
 
-/** Worker processes, the upstreams that they call, and the models that those serve: as each worker says every second. */
+/** Worker processes, their upstreams and the models that these serve, as each worker reports every second. */
 
 export const state = z.enum(["ready", "open", "no key"]).describe("`open`: the circuit breaker is");
 
@@ -62,7 +62,7 @@ const modelsByUpstream = (catalog: Catalog) =>
     (each) => each.upstream,
   );
 
-/** These lists are as long as the catalog, or as there are processes, so they have no pages. */
+/** These lists are only as long as the catalog or the number of processes, so they have no pages. */
 export const workerRoutes = [
   route({
     method: "get",

@@ -26,7 +26,7 @@ interface SharedRoutes {
   readonly operators: (identify: (req: Request) => string) => RequestHandler;
 }
 
-/** The dashboard, mounted at `/dashboard`: docs/api/dashboard.md. */
+/** The dashboard, mounted at `/dashboard` (docs/api/dashboard.md). */
 export function createDashboardRouter(deps: DashboardDeps, { callers, operators }: SharedRoutes): Router {
   const router = Router();
   router.use(pageHeaders(deps), sameOriginWrites(deps.publicUrl));
@@ -78,15 +78,15 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
 
 const signedInOf = ({ locals }: Response) => (locals as { signedIn: SignedIn }).signedIn;
 
-/** Set before every route that asks. */
+/** Set before every route that uses it. */
 const callerOf = (res: Response) => localsOf(res).sessionCaller as Caller;
 
 /** Methods that change nothing. */
 const isRead = (method: string) => method === "GET" || method === "HEAD";
 
 /**
- * Refuses writes that another site's page makes the browser send, beside the cookie's `SameSite`. A browser that sends no
- * `Sec-Fetch-Site` sends `Origin` with every write.
+ * Refuses writes that another site's page makes the browser send, in addition to the cookie's `SameSite`. A browser that
+ * sends no `Sec-Fetch-Site` sends `Origin` with every write.
  */
 const sameOriginWrites =
   (publicUrl: () => string): RequestHandler =>
@@ -105,8 +105,9 @@ function isOwn(origin: string | undefined, host: string | undefined, publicUrl: 
 }
 
 /**
- * Headers of the page. Beside its own host it reaches only the storage that uploads go to directly, and the public address in
- * the links of generated files. `blob:` shows what the page made itself: previews of chosen files, images and audio of answers.
+ * The security headers of the page. Besides its own host, the page may reach only the storage, for direct uploads, and the
+ * public address, which is in the links of generated files. `blob:` allows what the page creates itself: previews of chosen
+ * files, and images and audio of answers.
  */
 export function pageHeaders({ publicUrl, storage }: { publicUrl: () => string; storage: string }): RequestHandler {
   const storageOrigin = new URL(storage).origin;

@@ -38,7 +38,7 @@ const file = fields({
 
 const route = routeOf<OwnDeps, Caller>();
 
-/** Only the page asks for these: calls that a person waits for, and the files that they made. */
+/** Routes that only the page uses: calls that a person waits for, and the files that calls generated. */
 export const ownRoutes = [
   route({
     method: "get",

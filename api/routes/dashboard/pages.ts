@@ -26,17 +26,17 @@ interface PageFile {
   readonly type: string;
   readonly bytes: Buffer;
   readonly etag: string;
-  /** Compressed at the first request that takes it, once. */
+  /** Compressed once, at the first request that accepts the encoding. */
   readonly encoded: Map<Encoding, Promise<Buffer>>;
 }
 
 interface Build {
   readonly builtAt: number;
-  /** By the path after `/dashboard/`. */
+  /** The files by their path after `/dashboard/`. */
   readonly files: ReadonlyMap<string, PageFile>;
 }
 
-/** Names of files that Vite makes contain a hash of their content. */
+/** Vite puts a hash of the content into the names of these files. */
 const hashed = /^assets\//;
 
 const notBuilt = `<!doctype html>
@@ -49,7 +49,7 @@ const notBuilt = `<!doctype html>
 </html>
 `;
 
-/** `GET /dashboard` and below: the built page, from memory. Every route of the page itself is answered with `index.html`. */
+/** Serves the built page from memory, at `GET /dashboard` and below. The page's own routes get `index.html`. */
 export function pageRoutes(folder: string): Router {
   let build: Promise<Build | undefined> | undefined;
 
@@ -69,7 +69,8 @@ export function pageRoutes(folder: string): Router {
   const serve: RequestHandler = async (req, res, next) => {
     const name = decodeURIComponent(req.path.slice(1));
     const isAsset = hashed.test(name);
-    // The names of assets say what they are, so the build that is in memory has them or another one does.
+    // Asset names contain a hash of their content, so a name in the cached build is current. Any other may be in a newer
+    // build.
     const known = isAsset ? ((await build)?.files.has(name) ? await build : await current()) : await current();
     if (!known) return void res.status(503).set("cache-control", "no-store").type("html").send(notBuilt);
     const file = known.files.get(name) ?? (isNavigation(req) && !isAsset ? known.files.get("index.html") : undefined);
@@ -84,7 +85,10 @@ export function pageRoutes(folder: string): Router {
   return router;
 }
 
-/** A page is asked for, not a file that one refers to. Names of models in its routes have dots, so those say nothing. */
+/**
+ * Returns true if the browser navigates to a page. The path cannot tell, because names of models in the page's routes have
+ * dots.
+ */
 const isNavigation = (req: Request) =>
   req.get("sec-fetch-mode") === "navigate" || (req.get("accept") ?? "").includes("text/html");
 

@@ -36,8 +36,8 @@ const refused = () => invalidApiKey("This key, token or link does not sign in: i
 const signedOut = () => invalidApiKey("Not signed in, or the session has ended.");
 
 /**
- * Undefined also for two cookies of this name: another host of the domain may have set one of them. The path of the cookie keeps
- * it from other routes, which do not read cookies either.
+ * Returns undefined if there are two cookies of this name: another host of the domain may have set one of them. The path of
+ * the cookie keeps it from other routes, which do not read cookies either.
  */
 function secretOf(req: Pick<Request, "headers">): string | undefined {
   const cookies = req.headers.cookie?.split(";") ?? [];
@@ -45,14 +45,17 @@ function secretOf(req: Pick<Request, "headers">): string | undefined {
   return named.length === 1 ? named[0]?.slice(cookieName.length + 1) : undefined;
 }
 
-/** A proxy that ends TLS says so, or the public address does. A forged header only weakens the sender's own cookie. */
+/**
+ * Returns true if a proxy that ends TLS, or the public address, says so. A forged header only weakens the sender's own
+ * cookie.
+ */
 const isSecure = (req: Pick<Request, "get">, publicUrl: string) =>
   publicUrl.startsWith("https:") || req.get("x-forwarded-proto")?.split(",")[0]?.trim() === "https";
 
-/** Whom the cookie of a request stands for, as long as the key or the token is valid. */
+/** The owner of a request's session, whose key or token is valid. */
 export interface SignedIn {
   readonly session: Session;
-  /** The caller of an account's session. */
+  /** Set for the session of an account. */
   readonly caller?: Caller;
 }
 

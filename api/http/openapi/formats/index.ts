@@ -7,9 +7,9 @@ import others from "./others.json" with { type: "json" };
 import responses from "./responses.json" with { type: "json" };
 
 /**
- * The formats that calls are in, as the OpenAPI document shows them, in JSON files: the parts, tools, events and answers that
- * most clients use, and example requests. Fields that are not there pass through to providers that speak the format.
- * `shared/formats` is what the service itself checks of a request.
+ * The formats of calls in the OpenAPI document, as JSON files: the parts, tools, events and answers that most clients use,
+ * and example requests. Fields that they omit pass through to providers that speak the format. `shared/formats` has what the
+ * service itself checks of a request.
  */
 
 type JsonSchema = Readonly<Record<string, unknown>>;
@@ -30,7 +30,7 @@ export const examples = {
   ...others.examples,
 };
 
-/** A component, as a schema. */
+/** A schema that refers to a component. */
 export const refTo = (name: string) => {
   if (!(name in formatSchemas)) throw new Error(`no format has the schema ${name}`);
   return z.unknown().meta({ override: { $ref: `#/components/schemas/${name}` } });
@@ -42,7 +42,7 @@ const requests: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>> =
   ...responses.requests,
 };
 
-/** A request that the service checks in less detail than its format has: these fields are shown in full. */
+/** Describes a request whose fields the document shows in more detail than the service checks. */
 export function requestOf(name: string, checked: z.ZodObject, description?: string) {
   const shown = Object.entries(requests[name] ?? {}).map(([field, schema]) => {
     const inFull = z.unknown().meta({ override: schema });
