@@ -34,7 +34,6 @@ export function createCallObserver(
   };
 }
 
-/** Counts payments by outcome. */
 export function createPaymentObserver(metrics: Metrics): (outcome: PaymentOutcome) => void {
   const count = metrics.counter("inference_x402_payments_total");
   return (outcome) => count({ outcome });

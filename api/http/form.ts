@@ -4,7 +4,6 @@ import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/bus
 import { invalidValue, requestTooLarge } from "#errors";
 import type { Clock } from "#platform/clock";
 
-/** The files that a form may hold. */
 export interface FormRules {
   /** Limit of one file. */
   readonly fileBytes: number;

@@ -6,7 +6,7 @@ import type { Caller } from "#keys";
 import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 
-/** The service's data of one HTTP request, in `res.locals`. */
+/** The service's data for one HTTP request, in `res.locals`. */
 interface Locals {
   requestId: string;
   arrivedAt: number;

@@ -9,8 +9,8 @@ export interface Range {
 export type Open = (range: Range | undefined) => Promise<AsyncIterable<Buffer>>;
 
 /**
- * Reads from `start` to `end`. Storage closes a connection that a slow caller does not read, such as a player with a full buffer.
- * Reading resumes where it stopped, as long as every attempt makes progress.
+ * Reads from `start` to `end`. Storage closes a connection that a slow caller, such as a player with a full buffer, does not
+ * read. Reading resumes where it stopped, as long as every attempt makes progress.
  */
 export async function* readStored(
   open: Open,

@@ -3,8 +3,8 @@
  *
  * A secret is `live_` and 40 random base62 characters (docs/api/inference.md, part 5), shown once and stored as a hash. Keys
  * are cached in memory until the value of `limits:epoch` changes. Every change to data in a `Caller` is written to MongoDB
- * first, then to the epoch. A paid call reads the epoch together with the script that takes its slot, any other call at most
- * 500 ms late, so a revocation can be neither missed nor lost.
+ * first, and then replaces the epoch. A paid call reads the epoch together with the script that takes its slot, any other
+ * call at most 500 ms late, so a revocation can be neither missed nor lost.
  *
  * Limits belong to a key (docs/api/inference.md, part 8). An x402 payment has the default limits, and a caller with neither
  * is counted by address. A call takes a slot before its body is read: requests and slots are checked before either is
@@ -133,7 +133,7 @@ export function createKeys(
     }
   }
 
-  /** Counts a request against a quota that limits only requests. It can be uncounted within `ttlMs`. */
+  /** Counts a request against a quota that limits only requests. The count can be taken back within `ttlMs`. */
   async function count(
     name: string,
     perMinute: number,
@@ -222,8 +222,8 @@ export function createKeys(
     },
 
     /**
-     * Counts a sign-in against its address, before the key is checked. Returns a function that uncounts a successful one, so
-     * that only failures count. Throws 429 and 503.
+     * Counts a sign-in against its address, before the key is checked. Returns a function that takes the count back after a
+     * success, so that only failures count. Throws 429 and 503.
      */
     async countSignIn(address: string, requestId: string): Promise<() => Promise<void>> {
       const name = `{address:${addressNetwork(address)}}:sign-ins`;

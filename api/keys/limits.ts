@@ -167,7 +167,6 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
       await run({ quota }, "counted", token, String(spentNanoUsd), `${from};${calls}`);
     },
 
-    /** The ids of the open calls. */
     async openCalls(budget: QuotaBudget): Promise<string[]> {
       const fields = await redis.hkeys(budgetKey(budget));
       return fields.filter((field) => field.startsWith("o:")).map((field) => field.slice(2));

@@ -4,16 +4,17 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
 
-/** Minimum interval between two notes. Answers delivered between the last note and a crash are free. */
+/** Minimum interval between two records. Answers delivered between the last record and a crash are free. */
 const noteMs = 250;
-/** An instance that writes no note for several times this long may be taken for dead. */
+/** An instance that writes no record for several times this long may be taken for dead. */
 const renewMs = 5_000;
 /** The cost of a call may be captured for a while after its deadline. */
 const marginMs = 120_000;
 
 /**
- * Notes which JSON answers this instance has not delivered, so that a call whose answer dies with it is refunded. An answer is
- * delivered once the kernel has all of it. Calls with an `Idempotency-Key` and payments are not noted: their answers are stored.
+ * Records which JSON answers this instance has not delivered, so that a call whose answer dies with it is refunded. An
+ * answer is delivered once the kernel has all of it. Calls with an `Idempotency-Key` and payments are not recorded: their
+ * answers are stored.
  */
 export function createDeliveries(deps: {
   instance: string;
@@ -53,7 +54,7 @@ export function createDeliveries(deps: {
       accounts.set(requestId, account);
       return next++;
     },
-    /** Called once the answer is delivered or the caller has disconnected. A call whose cost is unknown stays noted. */
+    /** Called once the answer is delivered or the caller has disconnected. A call whose cost is unknown stays recorded. */
     end(requestId: string, costNanoUsd: bigint | undefined): void {
       if (costNanoUsd !== undefined && accounts.delete(requestId)) isChanged = true;
     },

@@ -60,7 +60,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     if (isFinished(call)) return;
     if (frame.seq >= 0) {
       if (!startOrContinueAttempt(call, frame)) return background("second attempt", call, fail(call, runTwice()));
-      if (frame.seq < call.nextSeq) return; // The worker repeated it after a reconnect.
+      if (frame.seq < call.nextSeq) return; // The frame was repeated after a reconnect.
       if (frame.seq > call.nextSeq) return background("missing frame", call, fail(call, frameLost()));
       call.nextSeq++;
     }
@@ -195,7 +195,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       background("disconnect", call, handleDisconnect(call));
   }
 
-  /** Answers an error while the work continues: the result can be fetched later. */
+  /** Answers an error while the work continues. The result can be fetched later. */
   function postpone(call: OpenCall, error: ServiceError): void {
     if (!isDetached(call)) writeError(call, error);
   }

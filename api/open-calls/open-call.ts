@@ -90,7 +90,7 @@ type CallState =
   | { readonly kind: "preparing" }
   /** The job was added, or may have been. */
   | { readonly kind: "queued" }
-  /** The caller disconnected. The job is being removed or the workers notified, or that is done. */
+  /** The caller disconnected. The job is removed, or the workers are notified. */
   | { readonly kind: "disconnected" }
   /** The hold is being released here; a frame may still come first. */
   | { readonly kind: "deciding" }
@@ -107,7 +107,6 @@ export const openCall = (submission: Submission, memory: ByteBudget, now: number
   isPaused: false,
   pace: (() => {}) as (pace: Pace) => void,
   state: { kind: "preparing" } as CallState,
-  /** Ends the subscription to the call's frames. */
   unsubscribe: () => {},
   /** The attempt whose frames are being delivered. */
   attempt: undefined as string | undefined,
@@ -123,7 +122,6 @@ export const openCall = (submission: Submission, memory: ByteBudget, now: number
   firstEventAt: undefined as number | undefined,
   /** The number of bytes that the caller has received, and the time since which it has received no more. */
   sent: { bytes: 0, at: now },
-  /** The body is in object storage. */
   bodyStored: false,
   /** The job that carries the call. Once this is set, the registry counts the call, and a worker may have it. */
   queuedJob: undefined as Promise<QueuedJob> | undefined,

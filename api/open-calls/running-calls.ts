@@ -22,14 +22,14 @@ interface RunningCall extends z.infer<typeof record> {
 
 /** Limits an answer to the newest calls. */
 const maxShown = 100;
-/** Longer than it takes to note the end of a call. */
+/** Longer than it takes to record the end of a call. */
 const marginMs = 60_000;
 const nameOf = (account: string) => `running:{${account}}`;
 
 /**
  * The calls for images and media that an account has in flight, in all API instances: those that a person waits for. Calls
- * of the text pools are not noted, so they have no extra cost. Owns the Redis keys `running:*`. Nothing depends on them: the
- * queue knows which of them still run.
+ * of the text pools are not recorded, so they have no extra cost. Owns the Redis keys `running:*`. Nothing depends on them:
+ * the queue knows which of them still run.
  */
 export function createRunningCalls({ redis, queues, clock }: { redis: RedisClient; queues: Queues; clock: Clock }) {
   return {

@@ -36,7 +36,6 @@ export interface Refusal {
   readonly account: string;
   readonly key: string;
   readonly endpoint: string;
-  /** The status of the HTTP response. */
   readonly status: number;
   readonly code: string;
   readonly createdAt: Date;

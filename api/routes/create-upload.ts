@@ -164,7 +164,10 @@ async function recoverOrEnd(
 
 const backoff = { firstMs: 1_000, maxMs: 1_000 };
 
-/** Retries until it succeeds, because the upload is already charged. If the process stops first, the next request recovers it. */
+/**
+ * Retries until it succeeds, because the upload is already charged. If the process stops first, the next request recovers
+ * the upload.
+ */
 async function storeAnswer(
   { idempotency, clock, ending, log }: CreateDeps,
   id: string,

@@ -46,7 +46,7 @@ const extensions: Readonly<Record<string, string>> = {
   "audio/webm": "weba",
 };
 
-/** Client generators drop answers of `*/*`, so each type is listed. A file of another type is read as the first. */
+/** Client generators drop an answer of any type, so each type is listed. A file of another type is read as the first. */
 export const file: Content = Object.fromEntries(
   ["application/octet-stream", ...Object.keys(extensions)].map((type) => [type, { schema: binary }]),
 );
@@ -133,8 +133,8 @@ function isFresh(req: Request, res: Response): boolean {
 }
 
 /**
- * The part of a body that `Range` requests. Undefined means all of it: no such header, not a range of bytes, several ranges
- * (RFC 9110 lets a server ignore them), or an `If-Range` that does not match.
+ * The part of a body that `Range` requests. Returns undefined for the whole body: there is no such header, it is not one
+ * range of bytes (RFC 9110 lets a server ignore several), or `If-Range` does not match.
  */
 function rangeOf(req: Request, res: Response, bytes: number): Range | "unsatisfiable" | undefined {
   if (req.method !== "GET" || !isUnchanged(req.get("if-range"), res)) return undefined;

@@ -38,7 +38,6 @@ const documentOf = (
     paths: pathsOf(shown),
   });
 
-/** The public interface. */
 export const openApiDocument = (serverUrl: string) =>
   documentOf({ title: "Inference service", description }, serverUrl, groups, {
     schemas: formatSchemas,

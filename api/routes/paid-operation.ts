@@ -21,7 +21,6 @@ export const paid = (route: PaidRoute, call: Call): DescribedRoute => ({
   operation: callOperation(route, call),
 });
 
-/** Errors of every paid route. */
 const paidErrors = [400, 401, 402, 403, 404, 408, 410, 413, 415, 429, 500, 502, 503, 504];
 
 const examplesByOperation: Readonly<Record<string, Details["examples"]>> = examples;
@@ -70,7 +69,7 @@ const paymentHeaders = z.object({
 /** Headers of an answer that x402 may have paid for. */
 export const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": paymentResponse });
 
-/** docs/api/inference.md, "Payment required": x402 version 2. */
+/** The 402 of x402 version 2 (docs/api/inference.md, "Payment required"). */
 const paymentRequired = {
   description: `Without a key: what to pay, or why the payment was not taken. ${meaningsOf(402)}`,
   headers: errorHeaders(402, "common", true).extend(paymentHeaders.shape),

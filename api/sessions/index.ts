@@ -65,7 +65,7 @@ export function createSessions({ mongo, clock }: Uses<"mongo" | "clock">) {
     return { secret, owner, expiresAt };
   }
 
-  /** Filters for an unexpired session or code with a well-formed secret. */
+  /** Filters for a session or code that has not expired. The secret must be well-formed. */
   const at = (use: Use, secret: string) => ({ _id: hashOf(use, secret), expiresAt: { $gt: new Date(clock.now()) } });
 
   async function endOldest(owner: string): Promise<void> {

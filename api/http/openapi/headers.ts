@@ -105,7 +105,6 @@ const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits });
 /** Like `callHeaders`, where the answer is stored for an `Idempotency-Key`. */
 export const storedCallHeaders = callHeaders.extend(replayed);
 
-/** Sent with a stream. */
 export const streamHeaders = z.object({ ...requestId, ...rateLimits, ...ignoredParams, ...answeringModel });
 
 /** Sent where a call may be converted to the upstream's format. */

@@ -55,7 +55,6 @@ function liveWorkers(registry: WorkerRegistry) {
   return workers;
 }
 
-/** The ids of the models that each upstream serves. */
 const modelsByUpstream = (catalog: Catalog) =>
   Map.groupBy(
     catalog.list().flatMap((model) => model.upstreams.map((each) => ({ upstream: each.upstream, id: model.id }))),

@@ -81,7 +81,6 @@ const signedInOf = ({ locals }: Response) => (locals as { signedIn: SignedIn }).
 /** Set before every route that uses it. */
 const callerOf = (res: Response) => localsOf(res).sessionCaller as Caller;
 
-/** Methods that change nothing. */
 const isRead = (method: string) => method === "GET" || method === "HEAD";
 
 /**
