@@ -181,7 +181,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       await releaseHold(call, { status: "cancelled" });
       open.end(call, 499);
     } catch (error) {
-      // Redis is unavailable; the next tick tries again.
+      // A store is unavailable; the next tick tries again.
       if (call.state.kind === "disconnected") call.state = { kind: "queued" };
       throw error;
     }
