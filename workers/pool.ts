@@ -20,8 +20,6 @@ import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 import { endWithoutRunning, HandedOver } from "./run-call.ts";
 import { beginDelivery } from "./tracing/call-trace.ts";
 
-const lockMs = 10_000;
-const renewMs = 2_500;
 const retryMs = 1_000;
 
 interface TakenJob {
@@ -71,12 +69,15 @@ export function startPool(
     pool,
     queueNames,
     concurrency,
+    lockMs,
     redis,
     observeWait,
   }: {
     pool: Pool;
     queueNames: readonly string[];
     concurrency: number;
+    /** How long a job stays locked after the last renewal. */
+    lockMs: number;
     redis: RedisClient;
     observeWait: (seconds: number) => void;
   },
@@ -97,7 +98,7 @@ export function startPool(
       connection: redis,
       prefix: prefixOf(queue),
       lockDuration: lockMs,
-      stalledInterval: 5_000,
+      stalledInterval: lockMs / 2,
       // BullMQ's default fails a stalled job without calling the processor, and the caller gets no answer.
       maxStalledCount: 1_000_000,
       skipVersionCheck: true,
@@ -282,7 +283,7 @@ export function startPool(
     await Promise.all([...held].map(([worker, jobs]) => renewIn(worker, jobs)));
   });
 
-  const stopRenewing = clock.every(renewMs, () => void renew());
+  const stopRenewing = clock.every(lockMs / 4, () => void renew());
   for (const name of queueNames) serve(name);
 
   return {

@@ -113,6 +113,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       pool,
       queueNames: queues.namesOf(pool),
       concurrency,
+      lockMs: config.JOB_LOCK_MS,
       redis: queueRedis,
       observeWait: (seconds) => observeWait({ pool }, seconds),
     });

@@ -126,18 +126,23 @@ async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<Ar
     reserve(share, capacity + decoder);
     bytes = new Uint8Array(bytes.buffer.transfer(capacity));
   }
-  function onData(chunk: Buffer): void {
+  function add(chunk: Buffer): void {
+    if (size + chunk.length > limitBytes) throw requestTooLarge(limitBytes);
+    scan.push(chunk);
+    if (size + chunk.length > bytes.length) grow(size + chunk.length);
+    bytes.set(chunk, size);
+    size += chunk.length;
+  }
+  // A flowing stream would read up to 2 MB in one turn of the event loop, and so would those of all other callers.
+  function onReadable(): void {
     try {
-      if (size + chunk.length > limitBytes) throw requestTooLarge(limitBytes);
-      scan.push(chunk);
-      if (size + chunk.length > bytes.length) grow(size + chunk.length);
-      bytes.set(chunk, size);
-      size += chunk.length;
+      for (let chunk = read(); chunk !== null; chunk = read()) add(chunk);
     } catch (error) {
-      source.pause();
+      source.off("readable", onReadable);
       reject(error);
     }
   }
+  const read = () => source.read() as Buffer | null;
   function onCompressed(chunk: Buffer): void {
     compressed += chunk.length;
     if (compressed > limitBytes) reject(requestTooLarge(limitBytes));
@@ -149,7 +154,7 @@ async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<Ar
   };
 
   const cancel = clock.after(bodyTimeoutMs, () => reject(requestTimeout()));
-  source.on("data", onData).once("end", resolve);
+  source.on("readable", onReadable).once("end", resolve);
   req.once("error", onBroken).once("close", onClose);
   if (inflater) req.on("data", onCompressed).pipe(inflater).once("error", onBroken);
   try {
@@ -160,7 +165,7 @@ async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<Ar
     throw error;
   } finally {
     cancel();
-    source.off("data", onData).off("end", resolve);
+    source.off("readable", onReadable).off("end", resolve);
     req.off("error", onBroken).off("close", onClose).off("data", onCompressed);
     if (inflater) {
       req.unpipe(inflater);

@@ -1,3 +1,4 @@
+import { isAscii } from "node:buffer";
 import { invalidValue } from "#errors";
 
 /** Limits of the JSON in one body. docs/api/inference.md, part 8. */
@@ -12,6 +13,8 @@ export interface JsonLimits {
   readonly levels: number;
   /** Backslashes in strings. Each escaped character is escaped again when the string is written. */
   readonly escapes: number;
+  /** Bytes of texts and names that are not ASCII. */
+  readonly otherBytes: number;
   /** Characters of one number. */
   readonly numberLength: number;
 }
@@ -23,7 +26,8 @@ export const jsonLimits: JsonLimits = {
   names: 20_000,
   nameBytes: 4 * 1024 * 1024,
   levels: 128,
-  escapes: 2_000_000,
+  escapes: 800_000,
+  otherBytes: 8 * 1024 * 1024,
   numberLength: 100,
 };
 
@@ -60,7 +64,7 @@ export type JsonScan = ReturnType<typeof createJsonScan>;
  * first byte beyond it.
  */
 export function createJsonScan(limits: JsonLimits = jsonLimits) {
-  let [values, wholeNumbers, nameBytes, escapes, depth] = [0, 0, 0, 0, 0];
+  let [values, wholeNumbers, nameBytes, escapes, otherBytes, depth] = [0, 0, 0, 0, 0, 0];
   const names = new Set<string>();
   const isListAt: boolean[] = [];
   let isList = false;
@@ -83,6 +87,10 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
 
   function tooMany(limit: number, what: string): never {
     throw invalidValue(undefined, `The body has more than ${limit} ${what}.`);
+  }
+  function countOtherBytes(chunk: Buffer): void {
+    for (const byte of chunk) if (byte > 127) otherBytes++;
+    if (otherBytes > limits.otherBytes) tooMany(limits.otherBytes, "bytes that are not ASCII");
   }
   function countValue(): void {
     if (++values > limits.values) tooMany(limits.values, "values");
@@ -176,6 +184,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
 
   return {
     push(chunk: Buffer): void {
+      if (!isAscii(chunk)) countOtherBytes(chunk);
       nextBackslash = -1;
       let at = 0;
       while (at < chunk.length) {
@@ -206,7 +215,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
       }
     },
     get counts() {
-      return { values, wholeNumbers, names: names.size, nameBytes, escapes };
+      return { values, wholeNumbers, names: names.size, nameBytes, escapes, otherBytes };
     },
     /** Estimated heap size of the values, excluding the text of their strings. */
     get heapBytes(): number {

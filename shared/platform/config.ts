@@ -171,8 +171,8 @@ export const environment = z.object({
     .describe("`on`: traces of text calls have the prompt and the answer, cut to 16,000 characters each"),
   BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
   BODY_BUDGET_BYTES: count(
-    "Memory for JSON bodies that one API process is reading or has not queued yet, with the values that they are parsed to, and for streams that callers have not read; beyond it new calls get 503 and callers who read nothing for 2 s are disconnected. All bodies without a key share an eighth. At least 10 times BODY_LIMIT_BYTES",
-    256 * 1024 * 1024,
+    "Memory for JSON bodies that one API process is reading or has not queued yet, with the values that they are parsed to, and for streams that callers have not read; beyond it new calls get 503 and callers who read nothing for 2 s are disconnected. All bodies without a key share an eighth. At least 8 times BODY_LIMIT_BYTES",
+    200 * 1024 * 1024,
   ),
   NATIVE_FORMATS_ANY_MODEL: z
     .stringbool()
@@ -195,6 +195,12 @@ export const environment = z.object({
   UPLOAD_BUDGET_BYTES: count(
     "Temporary disk space for forms that one API process is receiving; beyond it new ones get 503",
     2 * 1024 * 1024 * 1024,
+  ),
+  JOB_LOCK_MS: between(
+    "Time after its last sign of life until the jobs of a dead or stopped worker are given to another, which takes up to 1.5 times as long. A worker renews its locks four times in it",
+    1_000,
+    60_000,
+    10_000,
   ),
   PING_INTERVAL_MS: count("Idle time after which a stream sends a ping", 15_000),
   DRAIN_DELAY: z.coerce

@@ -4,12 +4,18 @@ import { ConfigError } from "./config.ts";
 
 export class PortInUse extends ConfigError {}
 
+/**
+ * Connections that the kernel accepts ahead of the process, at most `net.core.somaxconn`. When they are more than Node's default
+ * of 511, a client's first packet is dropped, and it tries again after a second.
+ */
+const backlog = 4_096;
+
 /** Binds the server to the port of this variable, and resolves to the port. Throws ConfigError if it cannot. */
 export async function listen(
   server: Server,
   { variable, port, host }: { variable: string; port: number; host: string },
 ): Promise<number> {
-  server.listen(port, host);
+  server.listen({ port, host, backlog });
   try {
     await once(server, "listening");
   } catch (error) {

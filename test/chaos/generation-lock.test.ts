@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import {
   askVideo,
   charges,
-  endLocks,
   expectFiles,
   keyed,
   looks,
@@ -10,7 +9,7 @@ import {
   outcomeOf,
   posts,
 } from "../support/chaos-generation-setup.ts";
-import { callsOf, heldWire, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
+import { callsOf, heldWire, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { mockMp4 } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { testStores } from "../support/servers.ts";
@@ -28,7 +27,6 @@ test("a worker that pauses longer than its locks last: the provider's job is end
   ];
   await eventually(() => looks(provider) === 2);
   worker.kill("SIGSTOP");
-  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
   const [first, second] = await Promise.all(answers);
   for (const answer of [first, second]) {
@@ -70,7 +68,6 @@ test("a worker cut off from Redis ends a call that another one has ended: the de
   const answer = outcomeOf(post());
   await provider.request(2);
   wire.hold();
-  await endLocks(redisOf(shared));
   await spawnWorker(shared, env);
   const outcome = await answer;
   expect(outcome).toMatchObject({ status: 200, replayed: false });

@@ -5,7 +5,6 @@ import {
   askImage,
   askVideo,
   charges,
-  endLocks,
   expectFiles,
   holdCommands,
   imagesPath,
@@ -68,7 +67,6 @@ test("a worker killed while images are made: one clear error, nothing charged, n
   provider.always();
   worker.kill("SIGKILL");
   await worker.exited;
-  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
   const refused = await plain;
   expect(refused).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1", costUsd: null });
@@ -108,7 +106,6 @@ test("a worker killed while images are edited: nothing is charged, and none of t
 
   worker.kill("SIGKILL");
   await worker.exited;
-  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
   expect(await refused).toMatchObject({ status: 503, code: "no_capacity" });
   expect(await charges(client, customer)).toEqual([]);
@@ -139,7 +136,6 @@ test("a worker killed while a provider's jobs run: the next one continues them, 
 
   worker.kill("SIGKILL");
   await worker.exited;
-  await endLocks(redisOf(stores));
   // The worker does not mistake a lost connection for a missing job.
   await spawnWorker(await unlucky(stores, "generations"), env);
   const [first, second] = await Promise.all(answers);
@@ -179,7 +175,6 @@ test("a worker killed between capture and answer: a stored answer is delivered, 
   });
   worker.kill("SIGKILL");
   await worker.exited;
-  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
 
   expect(await lost).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
@@ -210,7 +205,6 @@ test.each([
     await reached;
     worker.kill("SIGKILL");
     await worker.exited;
-    await endLocks(redisOf(stores));
     await spawnWorker(stores, env);
     const outcome = await answer;
     expect(outcome).toMatchObject({ status: 200, costUsd, replayed: false });
@@ -243,7 +237,6 @@ test("a stored answer stays paid though its caller is gone and MongoDB is unavai
   worker.kill("SIGKILL");
   expect(await disconnected).toBe(true);
   await worker.exited;
-  await endLocks(redis);
   const next = await spawnWorker(await unlucky(shared, "idempotency"), env);
   await next.line(({ msg }) => msg === "the state of an earlier delivery is not known yet");
   await eventually(async () => (await callCounts(redis, "image")).active === 0);

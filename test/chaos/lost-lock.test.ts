@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { endLocks } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
@@ -8,7 +7,6 @@ import {
   outcomeOf,
   path,
   read,
-  redisOf,
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
@@ -38,7 +36,6 @@ test("a worker that pauses longer than its locks last: one error, no late answer
   worker.kill("SIGSTOP");
   // The answers have arrived by the time the worker resumes.
   gate.resolve();
-  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
   expect(await json).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
   for (const stream of streams) {

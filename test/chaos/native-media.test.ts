@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { formatUsd } from "#money";
-import { charges, endLocks, expectFiles, outcomeOf } from "../support/chaos-generation-setup.ts";
-import { availableUsd, callsOf, never, redisOf, startProcesses } from "../support/chaos-setup.ts";
+import { charges, expectFiles, outcomeOf } from "../support/chaos-generation-setup.ts";
+import { availableUsd, callsOf, never, startProcesses } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { asking, costOf, shipped } from "../support/native-media-prices.ts";
 import { type ProviderName, type Providers, startProviders } from "../support/native-media-setup.ts";
@@ -29,7 +29,6 @@ async function startService() {
   const replace = async () => {
     worker.kill("SIGKILL");
     await worker.exited;
-    await endLocks(redisOf(stores));
     await spawnWorker(stores, env);
   };
   return { client, providers, ask, replace };

@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { formatUsd } from "#money";
-import { endLocks } from "../support/chaos-generation-setup.ts";
-import { availableUsd, never, onlyCall, redisOf, startProcesses } from "../support/chaos-setup.ts";
+import { availableUsd, never, onlyCall, startProcesses } from "../support/chaos-setup.ts";
 import { startMockAnthropic } from "../support/mock-anthropic.ts";
 import { startMockGemini } from "../support/mock-gemini.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
@@ -103,7 +102,6 @@ test("a worker killed under native streams: each ends with its format's own erro
 
   worker.kill("SIGKILL");
   await worker.exited;
-  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
   const texts = await Promise.all(streams.map(({ whole }) => whole));
   for (const [at, { face, customer, response }] of streams.entries()) {

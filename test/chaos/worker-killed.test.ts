@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { endLocks, gathering } from "../support/chaos-generation-setup.ts";
+import { gathering } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
@@ -24,10 +24,10 @@ import { keysOf } from "../support/jobs-setup.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { startMockCohere } from "../support/mock-rerank.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, jobLockMs, spawnApi, spawnWorker } from "../support/service.ts";
 
-/** 10 s until a job's lock has expired, and 5 s between two checks for stalled jobs. */
-const noticedWithinMs = 16_500;
+/** The checks for stalled jobs are half a lock apart. */
+const noticedWithinMs = 1.5 * jobLockMs + 1_500;
 
 test("a worker killed before and during output: one clear error, nothing charged, the provider never asked again", async () => {
   const stores = await testStores({ oneServer: true });
@@ -87,7 +87,6 @@ test("a worker killed during a rerank and a moderation: an error each, nothing c
   await spawnWorker(stores, env);
   worker.kill("SIGKILL");
   await worker.exited;
-  await endLocks(redisOf(stores));
   for (const call of calls) expect(await call).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
   await client.settled();
   expect(await availableUsd(client, customer)).toBe("1.00");
@@ -113,7 +112,6 @@ test("a worker killed while it sends audio: the connection is cut, nothing charg
 
   worker.kill("SIGKILL");
   await worker.exited;
-  await endLocks(redisOf(stores));
   await expect(reader.read()).rejects.toThrow("terminated");
   await client.settled();
   const calls = await callsOf(client, customer);
@@ -148,7 +146,6 @@ test("a worker killed between capture and answer: the caller gets an error and t
   }
   worker.kill("SIGKILL");
   await worker.exited;
-  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
 
   const answer = await json;
@@ -204,7 +201,6 @@ test.for([
     }
     worker.kill("SIGKILL");
     await worker.exited;
-    await endLocks(redis);
     await spawnWorker(stores, env);
     const later = withApi ? (await spawnApi(stores, env)).client : client;
     await Promise.all(ended);

@@ -1,6 +1,4 @@
 import { expect, onTestFinished, test } from "vitest";
-import { endLocks } from "../support/chaos-generation-setup.ts";
-import { redisOf } from "../support/chaos-setup.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { caller, startOtlpReceiver, treeOf } from "../support/otlp-receiver.ts";
 import { testStores } from "../support/servers.ts";
@@ -12,7 +10,6 @@ const inference = `chat ${providerModel.replace("openai/", "")}`;
 
 test("over processes a call is one trace, which their logs name, a second delivery joins, and SIGTERM sends", async () => {
   const stores = await testStores({ oneServer: true });
-  const redis = redisOf(stores);
   const receiver = await startOtlpReceiver();
   const provider = await startMockOpenai();
   onTestFinished(() => provider.close());
@@ -41,7 +38,6 @@ test("over processes a call is one trace, which their logs name, a second delive
   worker.kill("SIGKILL");
   await worker.exited;
   const other = await spawnWorker(stores, env);
-  await endLocks(redis);
   expect((await answer).status).toBe(503);
   const joined = await receiver.trace(second.trace, `POST ${path}`, "process chat");
   expect(joined.find(({ name }) => name === "process chat")).toMatchObject({

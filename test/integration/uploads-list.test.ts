@@ -87,7 +87,10 @@ test("the list has all uploads of the day, to 1,000, for a caller who asks for n
   const connection = await mongoose.createConnection(there.stores.MONGODB_URI).asPromise();
   onTestFinished(() => connection.close());
   const uploads = connection.collection<{ _id: string }>("uploads");
-  const template = { ...(await uploads.findOne({ _id: id }, { projection: { dueAt: 0 }, promoteLongs: false })), status: "deleted" };
+  const template = {
+    ...(await uploads.findOne({ _id: id }, { projection: { dueAt: 0 }, promoteLongs: false })),
+    status: "deleted",
+  };
   const copies = Array.from({ length: 1_000 }, (_, at) => ({
     ...template,
     _id: `upl_${id}_${at}`,

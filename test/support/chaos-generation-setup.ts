@@ -1,5 +1,4 @@
 import { ListMultipartUploadsCommand, ListObjectsV2Command } from "@aws-sdk/client-s3";
-import type { Redis } from "ioredis";
 import { expect, onTestFinished } from "vitest";
 import { createFiles, type Files } from "#files";
 import { createMoney, type Money } from "#money";
@@ -144,16 +143,6 @@ export async function gathering(stores: Stores) {
     return made;
   }
   return { apiStores: held.stores, gather };
-}
-
-/** Expires the locks of all workers that have jobs: the next worker that checks gives their jobs to others. */
-export async function endLocks(redis: Redis): Promise<void> {
-  const locks = await keysOf(redis, "{*:lock");
-  if (locks.length === 0) throw new Error("no job is locked");
-  for (const lock of locks) {
-    const [bull, pool, id] = lock.split(":") as [string, string, string];
-    await redis.multi().del(lock, `${bull}:${pool}:stalled-check`).sadd(`${bull}:${pool}:stalled`, id).exec();
-  }
 }
 
 export interface Later {

@@ -134,6 +134,9 @@ export async function spawnApi(
   return { ...api, client: createClient(url as string), metrics: localOrigin(metricsPort as number) };
 }
 
+/** Shorter than in production, so that a test need not wait long until the jobs of a killed worker are taken over. */
+export const jobLockMs = 3_000;
+
 /** A worker process that takes jobs. */
 export async function spawnWorker(
   stores: Stores,
@@ -141,7 +144,7 @@ export async function spawnWorker(
   cwd?: string,
 ): Promise<ServiceProcess & { metrics: string }> {
   await migrateDatabase(stores.MONGODB_URI);
-  const worker = spawnProcess("workers", environment(stores, env), cwd);
+  const worker = spawnProcess("workers", environment(stores, { JOB_LOCK_MS: String(jobLockMs), ...env }), cwd);
   const { metricsPort } = await worker.line(({ msg }) => msg === "taking jobs");
   return { ...worker, metrics: localOrigin(metricsPort as number) };
 }

@@ -51,7 +51,8 @@ test("the counts of any JSON are those of its parsed value, however it is writte
       (value, indent, chunkBytes) => {
         const text = JSON.stringify(value, null, indent);
         const { counts: found, levels } = countOf(value);
-        const counts = { ...found, escapes: text.match(/\\./g)?.length ?? 0 };
+        const otherBytes = Buffer.from(text).filter((byte) => byte > 127).length;
+        const counts = { ...found, escapes: text.match(/\\./g)?.length ?? 0, otherBytes };
         expect(scan(text, unlimitedJson, chunkBytes).counts).toEqual(counts);
         const most = { ...unlimitedJson, ...counts, levels };
         expect(() => scan(text, most, chunkBytes)).not.toThrow();
@@ -84,9 +85,15 @@ test.each<[what: string, text: string, message: string | undefined, param?: stri
   ],
   ["fractions", `[${Array(50_001).fill("0.1").join()}]`, "The body has more than 50000 values."],
   ["a name that never ends", `{"${"x".repeat(5_000_000)}`, "The body has more than 4194304 bytes of field names."],
-  ["a text that never ends", `["${'[\\"'.repeat(1_000_000)}`, undefined],
-  ["as many escapes as there may be", `["${"\\ud83d".repeat(2_000_000)}"]`, undefined],
-  ["an escape more", `["${"\\\\".repeat(2_000_001)}"]`, "The body has more than 2000000 escaped characters."],
+  ["a text that never ends", `["${'[\\"'.repeat(700_000)}`, undefined],
+  ["as many bytes that are not ASCII as there may be", `["${"é".repeat(4 * 1024 * 1024)}"]`, undefined],
+  [
+    "a character more",
+    `["${"é".repeat(4 * 1024 * 1024 + 1)}"]`,
+    "The body has more than 8388608 bytes that are not ASCII.",
+  ],
+  ["as many escapes as there may be", `["${"\\ud83d".repeat(800_000)}"]`, undefined],
+  ["an escape more", `["${"\\\\".repeat(800_001)}"]`, "The body has more than 800000 escaped characters."],
 ])("%s", (_, text, message, param) => {
   let thrown: unknown;
   try {

@@ -22,7 +22,7 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PdfSize } from "./pdf.ts";
 import { promptOf } from "./prompt.ts";
-import { createRecordings } from "./recordings.ts";
+import { createRecordings, type Recording } from "./recordings.ts";
 import { readPrompt, sampleOf } from "./sample.ts";
 import { createTokenizer } from "./tokenizer.ts";
 
@@ -56,7 +56,7 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
       const [size] = (await tokenizer.count({ texts: [], documents: [document] }, signal))?.documents ?? [];
       return size && "pages" in size ? size : undefined;
     },
-    secondsOf: recordings.secondsOf,
+    secondsOf: (recording: Recording, signal: AbortSignal) => recordings.secondsOf(recording, signal),
     /** Ends the threads; estimates in progress fall back to bytes. */
     async close() {
       await Promise.all([tokenizer.close(), recordings.close()]);

@@ -1,4 +1,3 @@
-
 import type { Model } from "#catalog";
 import { invalidValue, noCapacity, ServiceError } from "#errors";
 import { type MediaInput } from "#formats";

@@ -226,11 +226,7 @@ const policyCodes: readonly unknown[] = [
 ];
 
 /** The code of a provider's refusal for callers, and whether the limit is that host's own. */
-function refusalOf(
-  status: number,
-  code: unknown,
-  message: string,
-): Pick<UpstreamFailure, "code" | "isHostLimit"> {
+function refusalOf(status: number, code: unknown, message: string): Pick<UpstreamFailure, "code" | "isHostLimit"> {
   const known = isProviderCode(code) ? code : isContextLimit(message) ? "context_length_exceeded" : undefined;
   const isLimit = status === 413 || hostCodes.includes(known) || isIn(hostTexts, message);
   return { code: known, isHostLimit: isLimit && !policyCodes.includes(known) };
