@@ -15,6 +15,8 @@ export interface JsonLimits {
   readonly escapes: number;
   /** Bytes of texts and names that are not ASCII. */
   readonly otherBytes: number;
+  /** Bytes of the outermost field `tools`, whose schemas are written again for the provider and in some responses. */
+  readonly toolBytes: number;
   /** Characters of one number. */
   readonly numberLength: number;
 }
@@ -28,6 +30,7 @@ export const jsonLimits: JsonLimits = {
   levels: 128,
   escapes: 800_000,
   otherBytes: 8 * 1024 * 1024,
+  toolBytes: 4 * 1024 * 1024,
   numberLength: 100,
 };
 
@@ -77,6 +80,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
   let nameStart = "";
   /** The last name of the outermost object. */
   let field = "";
+  let [passedBytes, fieldStart] = [0, 0];
   /** Length of the current number or literal, 0 outside one. */
   let length = 0;
   let isElement = false;
@@ -95,6 +99,10 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
   function countValue(): void {
     if (++values > limits.values) tooMany(limits.values, "values");
   }
+  function checkToolBytes(end: number): void {
+    if (field === "tools" && end - fieldStart > limits.toolBytes)
+      throw invalidValue("tools", `tools: is longer than ${limits.toolBytes} bytes.`);
+  }
   function beginElement(): void {
     if (awaitsElement) countValue();
     awaitsElement = false;
@@ -110,8 +118,12 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
     awaitsElement = list;
     awaitsName = !list;
   }
-  function close(): void {
+  function close(end: number): void {
     if (depth > 0) depth--;
+    if (depth === 0) {
+      checkToolBytes(end);
+      field = "";
+    }
     isList = isListAt[depth] === true;
     awaitsElement = false;
     awaitsName = false;
@@ -127,8 +139,12 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
     if (nameBytes > limits.nameBytes) tooMany(limits.nameBytes, "bytes of field names");
     nameStart += chunk.toString("latin1", start, end);
   }
-  function endName(): void {
-    if (depth === 1) field = nameStart;
+  function endName(end: number): void {
+    if (depth === 1) {
+      checkToolBytes(end);
+      field = nameStart;
+      fieldStart = end;
+    }
     if (names.add(nameStart).size > limits.names) tooMany(limits.names, "different field names");
     nameStart = "";
   }
@@ -153,7 +169,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
         isInString = false;
         if (!isInName) return at + 1;
         addToName(chunk, start, at);
-        endName();
+        endName(passedBytes + at);
         return at + 1;
       }
       if (chunk[at] === backslash && ++escapes > limits.escapes) tooMany(limits.escapes, "escaped characters");
@@ -211,8 +227,10 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
           awaitsName = !isList;
         } else if (byte === colon) countValue();
         else if (byte === openList || byte === openObject) open(byte === openList);
-        else close();
+        else close(passedBytes + at);
       }
+      passedBytes += chunk.length;
+      checkToolBytes(passedBytes);
     },
     get counts() {
       return { values, wholeNumbers, names: names.size, nameBytes, escapes, otherBytes };

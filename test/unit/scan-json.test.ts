@@ -92,6 +92,13 @@ test.each<[what: string, text: string, message: string | undefined, param?: stri
     `["${"é".repeat(4 * 1024 * 1024 + 1)}"]`,
     "The body has more than 8388608 bytes that are not ASCII.",
   ],
+  [
+    "as many bytes of tools as there may be",
+    `{"tools":["${"x".repeat(4_194_290)}"],"y":"${"x".repeat(5_000_000)}"}`,
+    undefined,
+  ],
+  ["more bytes of tools", `{"tools":["${"x".repeat(4_194_304)}"]}`, "tools: is longer than 4194304 bytes.", "tools"],
+  ["an inner field of that name", `{"x":{"tools":"${"x".repeat(5_000_000)}"},"tools":[]}`, undefined],
   ["as many escapes as there may be", `["${"\\ud83d".repeat(800_000)}"]`, undefined],
   ["an escape more", `["${"\\\\".repeat(800_001)}"]`, "The body has more than 800000 escaped characters."],
 ])("%s", (_, text, message, param) => {

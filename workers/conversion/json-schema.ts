@@ -11,12 +11,15 @@ function checkDepth(path: string, depth: number): void {
   if (depth === maxDepth) throw invalidValue(path, `${path}: is nested too deep.`);
 }
 
-/** The schema with its direct subschemas replaced. */
+/** The schema with its direct subschemas replaced. Returns the same object if it has none. */
 function mapSubschemas(
   schema: JsonObject,
   convert: (subschema: JsonObject) => JsonObject,
   singleFields: readonly string[] = ["items", "additionalProperties"],
 ): JsonObject {
+  const hasSubschemas = (field: string) =>
+    listFields.includes(field) || singleFields.includes(field) || mapFields.includes(field);
+  if (!Object.keys(schema).some(hasSubschemas)) return schema;
   const one = (value: unknown) => (typeof value === "object" && value !== null ? convert(object(value)) : value);
   const fields = Object.entries(schema).map(([field, value]): [string, unknown] => {
     if (listFields.includes(field) && Array.isArray(value)) return [field, value.map(one)];
@@ -57,10 +60,11 @@ export function geminiSchemaToChat(value: unknown, path: string, depth = 0): Jso
   const lowerType = text(type).toLowerCase();
   const name = lowerType === "type_unspecified" || !lowerType ? undefined : lowerType;
   const isNullable = nullable === true;
+  const counts = countFields.filter((field) => typeof rest[field] === "string");
   return omitNullish({
     type: Array.isArray(type) ? type : isNullable && name ? [name, "null"] : name,
     ...rest,
-    ...Object.fromEntries(countFields.map((field) => [field, numeric(rest[field])])),
+    ...Object.fromEntries(counts.map((field) => [field, numeric(rest[field])])),
     ...(isNullable && Array.isArray(rest["enum"]) && { enum: [...strings(rest["enum"]), null] }),
     ...(isNullable && !name && Array.isArray(rest["anyOf"]) && { anyOf: [...list(rest["anyOf"]), { type: "null" }] }),
     format: format === "enum" ? undefined : format,

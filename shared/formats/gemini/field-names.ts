@@ -83,20 +83,25 @@ const schema = shape(
     "additionalProperties prefixItems",
 );
 
+/** Longer than the longest spelling of a name. */
+const longName = 64;
+
+function nameOf(field: string, { names, spellings }: Shape): string {
+  if (names.has(field) || field.length > longName) return field;
+  return spellings.get(spelling(field)) ?? field;
+}
+
 /** Returns the same object if all of its fields have their canonical or unknown names. */
-function rename(value: JsonObject, { names, spellings }: Shape, path: string): JsonObject {
-  const nameOf = (field: string) => (names.has(field) ? field : (spellings.get(spelling(field)) ?? field));
+function rename(value: JsonObject, form: Shape, path: string): JsonObject {
   const fields = Object.keys(value);
-  if (fields.every((field) => nameOf(field) === field)) return value;
+  const names = fields.map((field) => nameOf(field, form));
+  if (names.every((name, n) => name === fields[n])) return value;
   const seen = new Set<string>();
-  return Object.fromEntries(
-    fields.map((field) => {
-      const name = nameOf(field);
-      if (seen.has(name)) throw invalidValue(`${path}${name}`, `${path}${name}: is given twice, under two names.`);
-      seen.add(name);
-      return [name, value[field]];
-    }),
-  );
+  for (const name of names) {
+    if (seen.has(name)) throw invalidValue(`${path}${name}`, `${path}${name}: is given twice, under two names.`);
+    seen.add(name);
+  }
+  return Object.fromEntries(fields.map((field, n) => [names[n] ?? field, value[field]]));
 }
 
 function normalize(value: unknown, form: Shape, path: string): unknown {

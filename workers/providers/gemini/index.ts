@@ -19,6 +19,7 @@ import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import { connectProvider, type ProviderClient, versioned } from "../http/provider-client.ts";
 import { readStream } from "../http/read-stream.ts";
+import { vectorValues } from "../http/untrusted-json.ts";
 import {
   type Provider,
   refusal,
@@ -100,7 +101,9 @@ async function embedBatch(client: ProviderClient, call: UpstreamCall, texts: rea
     outputDimensionality: dimensions,
   }));
   const path = methodPath(call.model, "batchEmbedContents");
-  const { embeddings, usageMetadata } = await client.sendForJson({ path, json: { requests } }, call);
+  const { embeddings, usageMetadata } = await client.sendForJson({ path, json: { requests } }, call, {
+    maxValues: vectorValues,
+  });
   const vectors = Array.isArray(embeddings) ? embeddings.map(vectorOf) : [];
   if (vectors.length !== texts.length)
     throw new UpstreamFailure("unavailable", "an answer without an embedding for each text");

@@ -6,7 +6,7 @@ import { createSafeFetch } from "#platform/safe-fetch";
 import { type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "./failures.ts";
 import { errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
-import { parseAnswer, writeRequest } from "./untrusted-json.ts";
+import { parseLargeAnswer, writeRequest } from "./untrusted-json.ts";
 
 export interface ProviderRequest {
   /** Defaults to POST with a body, else to GET. */
@@ -117,14 +117,12 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
       call: CallContext,
       {
         limitBytes = answerLimitBytes,
+        maxValues,
         reserveMemory,
-      }: { limitBytes?: number; reserveMemory?: (bytes: number) => void } = {},
+      }: { limitBytes?: number; maxValues?: number; reserveMemory?: (bytes: number) => void } = {},
     ): Promise<JsonObject> {
       const text = await readText(await send(request, call), limitBytes, call.signal, reserveMemory);
-      await nextTurnIfLarge(text.length);
-      const parsed = parseAnswer(text);
-      await nextTurnIfLarge(text.length);
-      return parsed;
+      return parseLargeAnswer(text, maxValues);
     },
     /** Downloads the file at an address that an answer names. The key is not sent there. */
     download: (url: string, limitBytes: number, signal: AbortSignal): Promise<HttpAnswer> =>

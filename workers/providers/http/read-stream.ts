@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
 import type { JsonObject } from "#json";
 import { type UpstreamCall, UpstreamFailure } from "../provider.ts";
@@ -73,6 +74,8 @@ export async function* readStream(
 }
 
 const maxEventCharacters = 8 * 1024 * 1024;
+/** Parsed in one turn of the event loop. Node may read 2 MB in one, which is a million lines. */
+const turnBytes = 256 * 1024;
 
 /** The `data` of server-sent events; those that arrive in one read are delivered together. */
 export async function* eventData(body: AsyncIterable<Buffer>): AsyncGenerator<readonly string[], void, undefined> {
@@ -89,7 +92,13 @@ export async function* eventData(body: AsyncIterable<Buffer>): AsyncGenerator<re
       if (type === "max-buffer-size-exceeded") tooLarge = true;
     },
   });
+  let sinceTurn = 0;
   for await (const bytes of body) {
+    sinceTurn += bytes.length;
+    if (sinceTurn > turnBytes) {
+      sinceTurn = 0;
+      await setImmediate();
+    }
     parser.feed(decoder.decode(bytes, { stream: true }));
     if (tooLarge)
       throw new UpstreamFailure("unavailable", `one event of the stream is over ${maxEventCharacters} characters`);

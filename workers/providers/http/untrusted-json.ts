@@ -1,24 +1,53 @@
-import { createJsonScan, unlimitedJson } from "#formats";
+import { createJsonScan, jsonLimits, unlimitedJson } from "#formats";
 import { isDeeper, isObject } from "#json";
+import { nextTurnIfLarge } from "#platform/next-turn";
 import { refusal, UpstreamFailure } from "../provider.ts";
 
 /** JSON.parse accepts any depth; JSON.stringify and other recursive code do not. */
 const maxDepth = 512;
 
-/** Bounds the time for which one answer blocks the event loop. Vectors have a value for each number. */
-const answerLimits = { ...unlimitedJson, values: 1_000_000, names: 100_000 };
+/** Bound the time for which one answer blocks the event loop. */
+const answerLimits = { ...unlimitedJson, values: 250_000, names: 100_000, escapes: jsonLimits.escapes, levels: 128 };
+/** The values of an answer with vectors: each has a value for each number. */
+export const vectorValues = 1_000_000;
 /** A shorter text cannot exceed the limits. */
 const scannedCharacters = 250_000;
 
+// The text may quote a prompt, so it does not go into the error.
+const unreadable = () =>
+  new UpstreamFailure("unavailable", "the answer is not a JSON object, nested too deep, or too large");
+
 export function parseAnswer(text: string): Record<string, unknown> {
+  scanAnswer(text);
+  return parseScanned(text);
+}
+
+/** Throws if what the text would become is too large. */
+function scanAnswer(text: string, values = answerLimits.values): void {
   try {
-    if (text.length > scannedCharacters) createJsonScan(answerLimits).push(Buffer.from(text));
+    if (text.length > scannedCharacters) createJsonScan({ ...answerLimits, values }).push(Buffer.from(text));
+  } catch {
+    throw unreadable();
+  }
+}
+
+function parseScanned(text: string): Record<string, unknown> {
+  try {
     const value: unknown = JSON.parse(text);
     // Each level takes at least two characters, so short texts, like most events, need no check.
     if (isObject(value) && (text.length <= 2 * maxDepth || !isDeeper(value, maxDepth))) return value;
   } catch {}
-  // The text may quote a prompt, so it does not go into the error.
-  throw new UpstreamFailure("unavailable", "the answer is not a JSON object, nested too deep, or too large");
+  throw unreadable();
+}
+
+/** Like `parseAnswer`, with each step for a large text in a turn of the event loop. */
+export async function parseLargeAnswer(text: string, maxValues?: number): Promise<Record<string, unknown>> {
+  await nextTurnIfLarge(text.length);
+  scanAnswer(text, maxValues);
+  await nextTurnIfLarge(text.length);
+  const parsed = parseScanned(text);
+  await nextTurnIfLarge(text.length);
+  return parsed;
 }
 
 export function writeRequest(value: unknown): string {

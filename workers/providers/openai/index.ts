@@ -12,6 +12,7 @@ import { chunkParser, failureOfChoices, normalizeAnswer, responsesFailure } from
 import { failureInside } from "../http/failures.ts";
 import { connectProvider } from "../http/provider-client.ts";
 import { readStream, type StreamRules } from "../http/read-stream.ts";
+import { vectorValues } from "../http/untrusted-json.ts";
 import {
   type Provider,
   type TextCall,
@@ -33,7 +34,8 @@ export function createOpenai(target: UpstreamEndpoint, { clock }: { clock: Clock
     call: UpstreamCall,
     field: "choices" | "data" | "output" | "results",
   ) => {
-    const answer = await client.sendForJson({ path, json: body }, call);
+    const limits = field === "data" ? { maxValues: vectorValues } : {};
+    const answer = await client.sendForJson({ path, json: body }, call, limits);
     const list = answer[field];
     // A failed response also has status 200 and a list.
     const failure = field === "output" ? responsesFailure(answer) : undefined;
