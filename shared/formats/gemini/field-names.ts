@@ -94,6 +94,7 @@ function nameOf(field: string, { names, spellings }: Shape): string {
 /** Returns the same object if all of its fields have their canonical or unknown names. */
 function rename(value: JsonObject, form: Shape, path: string): JsonObject {
   const fields = Object.keys(value);
+  if (fields.every((field) => form.names.has(field))) return value;
   const names = fields.map((field) => nameOf(field, form));
   if (names.every((name, n) => name === fields[n])) return value;
   const seen = new Set<string>();
