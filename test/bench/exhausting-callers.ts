@@ -1,11 +1,14 @@
 import { connect, type Socket } from "node:net";
+import { constants, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { asking, burstPrompt, streamFormats } from "./format-streams.ts";
 import { prompt } from "./workload.ts";
 
 /**
- * Callers who try to exhaust the service's memory, in a separate thread so that they do not delay the measured calls. A
- * caller who is answered or disconnected starts again after ten seconds. Posts the counts of each status once a second.
+ * Callers who try to exhaust the service's memory, in a separate thread so that they do not delay the measured calls. They
+ * begin within three seconds, and one who is answered or disconnected begins again after five to fifteen. The thread has the
+ * lowest priority: on other machines, as in reality, it would take no processor time from the service at all. Posts the
+ * counts of each status once a second.
  */
 export type Attack = "streams" | "drips" | "keyless" | "unfunded";
 
@@ -19,6 +22,7 @@ export interface Attackers {
 
 const { attack, port, model, keys } = workerData as Attackers;
 const statuses: Record<string, number> = {};
+const beginWithinMs = 3_000;
 const againMs = 10_000;
 /** The delay before the last byte of a keyless body. */
 const lastByteMs = 5_000;
@@ -105,7 +109,7 @@ function begin(caller: number): void {
     if (isOver) return;
     isOver = true;
     socket.destroy();
-    setTimeout(begin, againMs, caller);
+    setTimeout(begin, againMs * (0.5 + Math.random()), caller);
   };
   socket.on("error", () => {}).on("close", again);
   if (attack === "streams") socket.pause();
@@ -122,7 +126,8 @@ function begin(caller: number): void {
   void send(socket);
 }
 
-for (const caller of keys.keys()) begin(caller);
+setPriority(0, constants.priority.PRIORITY_LOW);
+for (const caller of keys.keys()) setTimeout(begin, beginWithinMs * Math.random(), caller);
 setInterval(() => {
   for (const socket of dripping) socket.write(" ");
 }, dripMs);
