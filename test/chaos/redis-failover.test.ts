@@ -95,6 +95,7 @@ test.for([
   await Promise.all([held.answers(3), load.answers(3)]);
 
   const calls = [...(await held.stop()), ...(await load.stop())];
+  expect(calls.some(({ answered }) => answered)).toBe(true);
   await expectBooks(client, customer, calls);
   // A job whose acknowledgement was lost with the primary ends when another worker finds that its lock has expired.
   await eventually(async () => (await callCounts(redisOf(stores), "chat")).active === 0);
