@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import type { mongo } from "mongoose";
 import type { Aftermath, Balance, BookEntry, RunLog } from "./run-log.ts";
-import type { World } from "./world.ts";
+import { isNotFound, type World } from "./world.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -32,6 +32,16 @@ async function everyPage({ admin }: World, path: string): Promise<Fields[]> {
     all.push(...(page["data"] as Fields[]));
     if (page["next"] === null) return all;
     after = page["next"];
+  }
+}
+
+/** A payment that was cut off before the service had it leaves no account. */
+async function findAccount({ admin }: World, id: string): Promise<Fields[]> {
+  try {
+    return [await admin("GET", `/accounts/${id}`)];
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
   }
 }
 
@@ -102,10 +112,8 @@ export async function readAftermath(
   }
   const check = await world.admin("GET", "/ledger/check", { full: "true" });
   const paid = calls.filter(({ account }) => account.startsWith("x402:"));
-  const accounts = [
-    ...(await everyPage(world, "/accounts")),
-    ...(await Promise.all(paid.map(({ account }) => world.admin("GET", `/accounts/${account}`)))),
-  ];
+  const paidAccounts = await Promise.all(paid.map(({ account }) => findAccount(world, account)));
+  const accounts = [...(await everyPage(world, "/accounts")), ...paidAccounts.flat()];
   const entries = await Promise.all(accounts.map(({ id }) => everyPage(world, `/accounts/${String(id)}/ledger`)));
   const deliveries = await world.stores.mongo.client
     .db()

@@ -4,13 +4,15 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
-import { createAdminClient } from "../../../infra/cli/admin-client.ts";
+import { CommandError, createAdminClient } from "../../../infra/cli/admin-client.ts";
 import { createProgram, expectOk, freePort, type Program, until } from "../../../infra/embedded/index.ts";
 import { createNetwork, type Network, type Place, startWire, type Wire } from "./network.ts";
 import { type Payer, startPayer } from "./payer.ts";
 import { type CustomerName, customerNames } from "./plan.ts";
 import { type Providers, startProviders, upstreamNames, writeCatalog } from "./provider.ts";
 import { type ChaosStores, startStores } from "./stores.ts";
+
+export const isNotFound = (error: unknown) => error instanceof CommandError && error.status === 404;
 
 /** A process of the service. */
 export interface Instance {
@@ -206,7 +208,7 @@ export async function startWorld(options: {
         try {
           return await createAdminClient({ url: origin, token: adminToken })(method, path, input);
         } catch (error) {
-          if (tries === 30) throw error;
+          if (tries === 30 || isNotFound(error)) throw error;
           await wait(1_000);
         }
       }
