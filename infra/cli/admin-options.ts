@@ -35,16 +35,22 @@ function budgetOf(text: string): object {
   return { limit_usd: usd, period };
 }
 
-/** Parses an expiry time. A day without a time expires at its end, in UTC. */
+/** Milliseconds of a day at the given time, or of a time in ISO 8601. UTC, unless the text has an offset. */
+function utcMs(text: string, timeOfDay: string): number {
+  const time = text.includes("T") ? text : `${text}T${timeOfDay}`;
+  return Date.parse(/(?:Z|[+-]\d\d:\d\d)$/i.test(time) ? time : `${time}Z`);
+}
+
+/** Parses an expiry time. A day without a time expires at its end. */
 function endOf(text: string): number {
-  const ms = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T23:59:59Z` : text);
+  const ms = utcMs(text, "23:59:59");
   if (Number.isNaN(ms)) throw new InvalidArgumentError("It must be a day, or a time in ISO 8601.");
   return Math.floor(ms / 1_000);
 }
 
-/** Parses a date in UTC, or unix seconds. */
+/** Parses a date, a time, or Unix seconds. */
 function unixTime(text: string): number {
-  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(/T/.test(text) ? text : `${text}T00:00:00Z`);
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : utcMs(text, "00:00:00");
   if (Number.isNaN(ms))
     throw new InvalidArgumentError("It must be a date such as 2026-01-31, a time, or unix seconds.");
   return Math.floor(ms / 1_000);
@@ -57,7 +63,7 @@ const special: Readonly<Record<string, readonly [flag: string, parse: (text: str
   scopes: ["--scope <scope>", each, "inference (default) or manage; more than once for both"],
   models: ["--model <model>", each, "a model that it may call, or 'provider/*'; more than once for several"],
   budget: ["--budget <usd/period>", budgetOf, "what its calls may cost in a day, week, month or in total: 5/day"],
-  expires_at: ["--expires <time>", endOf, "a day in UTC, or a time"],
+  expires_at: ["--expires <time>", endOf, "a day, or a time in ISO 8601, in UTC unless it has an offset"],
   from: ["--from <date>", unixTime, "not before this"],
   to: ["--to <date>", unixTime, "before this"],
   idempotency_key: ["--idempotency-key <key>", String, "one key adds once (default: a new one)"],
