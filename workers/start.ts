@@ -1,5 +1,5 @@
 import { withUpstreamKeys } from "#catalog";
-import { createGathered } from "#gathered";
+import { createClusterStats } from "#cluster-stats";
 import { createCancellations, createQueues, createReplies, type Pool, registerWorker } from "#jobs";
 import { createArchiveObjects } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
@@ -85,7 +85,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     counting,
     queues,
     memory,
-    gathered: createGathered({ redis, clock }),
+    clusterStats: createClusterStats({ redis, clock }),
     archive: common.money.createArchive({
       objects: createArchiveObjects(config),
       retentionDays: config.LEDGER_RETENTION_DAYS,

@@ -1,6 +1,6 @@
+import type { ClusterStats } from "#cluster-stats";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
-import type { Gathered } from "#gathered";
 import { type JobName, type JobPayload, type PaidJobName, pools, type Queues, registrationMs } from "#jobs";
 import type { Archive } from "#money";
 import type { Payments } from "#payments";
@@ -21,7 +21,7 @@ import { rerank } from "./rerank.ts";
 export interface HandlerDeps extends RunCallDeps {
   readonly queues: Queues;
   readonly payments: Payments;
-  readonly gathered: Gathered;
+  readonly clusterStats: ClusterStats;
   readonly archive: Archive;
   /** Counts payments whose outcome was read from the chain. */
   readonly observePayments: (outcome: "settled" | "reopened", count: number) => void;
