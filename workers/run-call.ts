@@ -14,7 +14,7 @@ import {
   type RunCallDeps,
   type Work,
 } from "./run-call/context.ts";
-import { charge, failureOf, ledgerFields, upstreamCostOf } from "./run-call/decision.ts";
+import { failureOf, ledgerFields, priced, upstreamCostOf } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
 import type { DeliveryTrace } from "./tracing/call-trace.ts";
@@ -121,7 +121,7 @@ async function runWork(
     await nextTurnIfLarge(body.length);
     trace?.call?.asks(request);
     const chargeOf = (counted: CountedUsage) => {
-      const { costNanoUsd } = charge(catalog, tier, answering() ?? model, counted);
+      const { costNanoUsd } = priced(catalog, tier, answering() ?? model, counted);
       return costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
     };
     const own = {
@@ -144,7 +144,7 @@ async function runWork(
     if (Object.keys(usage).length > 0 && !earlier.job)
       deps.upstreams.noteSpeed(record, estimated ? undefined : completionTokens(usage));
     const answerer = answering() ?? model;
-    const charged = charge(catalog, tier, answerer, answered);
+    const charged = priced(catalog, tier, answerer, answered);
     const known = { ...(payload.fallbacks && { model: answerer.id }), ...(headers && { headers }) };
     return storeAnswer(deps, payload, { text, ...charged, ...known }, signal);
   }
@@ -174,7 +174,7 @@ async function runWork(
     const { counted } = details;
     const model = answering();
     const charged =
-      model && counted ? charge(catalog, tier, model, counted) : { usage: {}, estimated: false, costNanoUsd: 0n };
+      model && counted ? priced(catalog, tier, model, counted) : { usage: {}, estimated: false, costNanoUsd: 0n };
     const closing = details.closing?.(answer);
     const outcome = { tokens: counted ? totalTokens(counted) : 0, ...(closing && { ending: closing }) };
     return {

@@ -119,7 +119,7 @@ export function createMoney({
   const movements = createMovements(deps);
 
   /** Captures the cost, then settles the entry that counts. */
-  async function settle(decision: Decision): Promise<Decided> {
+  async function charge(decision: Decision): Promise<Decided> {
     const decided = await decide(decision);
     const { account, requestId, heldNanoUsd, lease, signal } = decision;
     const { costNanoUsd } = decided.entry;
@@ -129,13 +129,13 @@ export function createMoney({
   }
 
   /** Settles an uncharged call at zero. An earlier entry keeps its cost. */
-  const release = (call: ReleasedCall, reason: ReleaseReason) => settle(releaseDecision(call, reason));
+  const release = (call: ReleasedCall, reason: ReleaseReason) => charge(releaseDecision(call, reason));
 
   return {
     ...createHold({ ...deps, release, background }),
     decide,
     apply,
-    settle,
+    charge,
     release,
     shortfalls,
     ...movements,

@@ -10,7 +10,7 @@ test("operators find calls over all accounts by every filter, and a key needs it
   const local = newRequestId();
   await settledCall(server, one, local);
   const failing = await held(money, holdOf(other, 100n));
-  await money.settle(
+  await money.charge(
     decisionOf(failing, 0n, { status: "failed", error: "upstream_timeout", key: "key_2", endpoint: "/v1/messages" }),
   );
   const failed = failing.requestId;

@@ -19,7 +19,7 @@ type Bank = Awaited<ReturnType<typeof startArchive>>;
 
 async function spend({ money, clock }: Bank, account: string, costNanoUsd: bigint): Promise<string> {
   const hold = await held(money, holdOf(account, 100n, { expiresAt: clock.now() + dayMs }));
-  await money.settle(decisionOf(hold, costNanoUsd));
+  await money.charge(decisionOf(hold, costNanoUsd));
   return hold.requestId;
 }
 
@@ -98,7 +98,7 @@ test("months of entries are archived by several workers that die, and every bala
           const account = inTurn(accounts, at);
           const hold = await held(money, holdOf(account, 100n, { expiresAt: clock.now() + 60_000 }));
           if (ends === "decided") await money.decide(decisionOf(hold, cost));
-          else await money.settle(decisionOf(hold, cost));
+          else await money.charge(decisionOf(hold, cost));
           if (ends === "refunded") await money.refund(account, hold.requestId);
           else spent.set(account, (spent.get(account) ?? 0n) + cost);
           made += ends === "refunded" ? 2 : 1;

@@ -33,7 +33,7 @@ const calls = ({ money, clock }: Bank, account: string, count: number) =>
   Promise.all(
     times(count, async (at) => {
       const hold = await held(money, holdOf(account, 100n, { expiresAt: clock.now() + dayMs }));
-      await money.settle(decisionOf(hold, BigInt(at), { usage: { input: 3_000_000_000, output: 5 } }));
+      await money.charge(decisionOf(hold, BigInt(at), { usage: { input: 3_000_000_000, output: 5 } }));
       return hold.requestId;
     }),
   );
@@ -93,7 +93,7 @@ test("a call whose deadline is long past is not captured again", async () => {
   const bank = await startArchive();
   const account = await openAccount(bank.money, 1_000n);
   const hold = await held(bank.money, holdOf(account, 100n));
-  await bank.money.settle(decisionOf(hold, 10n));
+  await bank.money.charge(decisionOf(hold, 10n));
   const until = bank.clock.now() + 30 * dayMs;
   await bank.grow();
   expect(await bank.archive.run()).toBe(1);
@@ -147,7 +147,7 @@ test("an accrual stays until a batch has claimed it", async () => {
   const money = createMoney({ mongo, clock, log, buyback: { bps: 1_000, token: "mint", eligible: new Set() } });
   const account = await openAccount(money, 1_000n);
   const hold = await held(money, holdOf(account, 100n));
-  await money.settle(decisionOf(hold, 50n));
+  await money.charge(decisionOf(hold, 50n));
   await bank.grow();
   const archive = money.createArchive({ objects, retentionDays, sizes });
   expect(await archive.run()).toBe(0);

@@ -66,15 +66,15 @@ test("a dump under load is restored into a fresh MongoDB: holds and leases end, 
   ];
   const [leasedRunning, leasedDecided] = [await takeFromLease(), await takeFromLease()];
   await money.decide(decisionOf(decided, 40n));
-  await money.settle(decisionOf(settled, 10n));
+  await money.charge(decisionOf(settled, 10n));
   await money.decide(leasedDecision(leasedDecided.request, leasedDecided.leased, 7n));
   const [dumped, , , later] = await Promise.all([
     dump(uri),
-    money.settle(decisionOf(running, 99n)),
+    money.charge(decisionOf(running, 99n)),
     money.decide(leasedDecision(leasedRunning.request, leasedRunning.leased, 88n)),
     held(money, holdOf(account, 50n)),
   ]);
-  await money.settle(decisionOf(later, 50n));
+  await money.charge(decisionOf(later, 50n));
   await money.credit(account, { amountNanoUsd: 5_000n, idempotencyKey: "after the dump" });
   leases.abandon();
 

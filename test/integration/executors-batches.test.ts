@@ -24,7 +24,7 @@ async function charged() {
   await migrated(mongo, [moneySchema, paymentsSchema]);
   const account = await openAccount(money, 10n ** 12n);
   const hold = await held(money, holdOf(account, 120_000_009_990n));
-  await money.settle(decisionOf(hold, 120_000_009_990n));
+  await money.charge(decisionOf(hold, 120_000_009_990n));
   expect(await buyback.gather()).toEqual({ entries: 1, due: 1 });
 
   /** Runs the scheduled job once, in a separate process. */

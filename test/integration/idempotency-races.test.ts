@@ -42,7 +42,7 @@ describe("the process that had the key is dead", () => {
       await idempotency.store(id, first.requestId, storedCall());
       expect(await idempotency.claim(second, dead)).toMatchObject({ kind: "new" });
       if (when === "after") await held(money, hold);
-      expect(await money.settle(decisionOf(hold, 600n))).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
+      expect(await money.charge(decisionOf(hold, 600n))).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
       await idempotency.store(id, second.requestId, storedCall());
       await decide(second.requestId, 600n);
       expect(await balance(money, account)).toEqual(free(1_000_000n - 600n));

@@ -165,7 +165,7 @@ describe("the service's migrations", () => {
     const account = await openAccount(money, 1_000_000n);
     const settled = async (status: "succeeded" | "failed", attempts?: number) => {
       const hold = await held(money, holdOf(account, 300n));
-      await money.settle(decisionOf(hold, 0n, { status }));
+      await money.charge(decisionOf(hold, 0n, { status }));
       if (attempts !== undefined)
         await mongo.db
           .collection<{ _id: string }>("ledger")

@@ -95,7 +95,7 @@ test("accounts are listed newest first, page by page, also those of one millisec
 
 test("a ledger is listed newest first, page by page and by kind, without other accounts' entries", async () => {
   const { money, account } = await startBank();
-  for (let at = 0; at < 5; at++) await money.settle(decisionOf(await held(money, holdOf(account, 10n)), BigInt(at)));
+  for (let at = 0; at < 5; at++) await money.charge(decisionOf(await held(money, holdOf(account, 10n)), BigInt(at)));
   await money.credit(account, { amountNanoUsd: -1n, idempotencyKey: "back" });
   const all = await money.ledger(account, { limit: 10 });
   expect(all.map(({ amountNanoUsd }) => amountNanoUsd)).toEqual([-1n, -4n, -3n, -2n, -1n, 0n, 1_000n]);

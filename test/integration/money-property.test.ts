@@ -19,7 +19,7 @@ const nanoUsd = (max: number) => fc.bigInt({ min: 0n, max: BigInt(max) });
 const pick = fc.nat({ max: 1_000 });
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant("hold" as const), most: nanoUsd(400), least: nanoUsd(50) }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant("settle" as const), pick, cost: nanoUsd(500) }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant("charge" as const), pick, cost: nanoUsd(500) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("decide" as const), pick, cost: nanoUsd(500) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("apply again" as const), pick }) },
   {
@@ -66,7 +66,7 @@ function createCalls() {
         if (!(error instanceof HoldUnknown)) return orRefused(Promise.reject(error), 503);
         unknown += 1;
         const tried = { ...hold, maxNanoUsd: error.heldNanoUsd };
-        await money.settle(decisionOf(tried, 0n, { status: "failed" }));
+        await money.charge(decisionOf(tried, 0n, { status: "failed" }));
       }
     },
   };
@@ -79,7 +79,7 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
     case "hold":
       // Make it overdue from the start, so that a sweep may come at any time.
       return calls.hold(money, holdOf(account, it.most, { minNanoUsd: it.least, expiresAt: Date.now() - 1 }));
-    case "settle":
+    case "charge":
     case "decide": {
       const call = calls.pick(it.pick);
       if (call) await money[it.do](decisionOf(call, it.cost));
@@ -160,7 +160,7 @@ test("a hundred calls account for every nano-USD when answers and requests are l
   const costs = await Promise.all(
     times(100, async (at) => {
       const call = calls.pick(at);
-      return call ? (await far.settle(decisionOf(call, BigInt(at)))).entry : undefined;
+      return call ? (await far.charge(decisionOf(call, BigInt(at)))).entry : undefined;
     }),
   );
   const spent = new Map(costs.map((entry) => [entry?.id, entry?.costNanoUsd ?? 0n]));

@@ -137,7 +137,7 @@ test("concurrent sweepers and late workers decide and apply each call once", asy
   const late = await another();
   const [swept, settled] = await Promise.all([
     Promise.all(processes.map((sweeper) => sweeper.sweep(gone))),
-    Promise.all(holds.map((hold) => late.settle(decisionOf(hold, 30n)))),
+    Promise.all(holds.map((hold) => late.charge(decisionOf(hold, 30n)))),
   ]);
   const byWorker = settled.filter(({ won }) => won).length;
   const bySweeper = swept.reduce((sum, { decided }) => sum + decided, 0);
@@ -151,9 +151,9 @@ test("a worker that comes after the sweeper has not won, and a sweeper after the
   const [first, second] = await Promise.all(times(2, () => held(money, holdOf(account, 100n, { expiresAt: 0 }))));
   if (!first || !second) throw new Error("no holds");
   clock.later(minuteMs);
-  await money.settle(decisionOf(second, 40n));
+  await money.charge(decisionOf(second, 40n));
   await money.sweep(gone);
-  const late = await (await another()).settle(decisionOf(first, 70n));
+  const late = await (await another()).charge(decisionOf(first, 70n));
   expect(late).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
   expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
   expect(await balance(money, account)).toEqual(free(960n));
@@ -162,7 +162,7 @@ test("a worker that comes after the sweeper has not won, and a sweeper after the
 test("a hold written after its call was settled at zero is ended by the sweeper", async () => {
   const { money, account, clock } = await startBank();
   const hold = holdOf(account, 100n, { expiresAt: 0 });
-  await money.settle(decisionOf(hold, 0n, { status: "failed" }));
+  await money.charge(decisionOf(hold, 0n, { status: "failed" }));
   await held(money, hold);
   clock.later(minuteMs);
   expect(await money.sweep(waits)).toEqual({ applied: 1, decided: 0 });
@@ -190,7 +190,7 @@ test("a sweep reads only the accounts that may have an overdue hold", async () =
   for (const account of live) await held(money, holdOf(account, 1n, { expiresAt: clock.now() + 5 * minuteMs }));
   const short = await held(money, holdOf(applied, 1n, { expiresAt: clock.now() + minuteMs }));
   await held(money, holdOf(applied, 1n, { expiresAt: clock.now() + 3 * minuteMs }));
-  await money.settle(decisionOf(short, 0n));
+  await money.charge(decisionOf(short, 0n));
   clock.later(2 * minuteMs);
   const examined = await examinedAccounts(mongo);
 
@@ -231,7 +231,7 @@ test("a hold that expires sooner is not missed when it is written during the upd
   const { uri, money, account, clock } = await startBank();
   const early = await held(money, holdOf(account, 1n, { expiresAt: clock.now() + minuteMs }));
   await held(money, holdOf(account, 1n, { expiresAt: clock.now() + 9 * minuteMs }));
-  await money.settle(decisionOf(early, 0n));
+  await money.charge(decisionOf(early, 0n));
   clock.later(2 * minuteMs);
   const wire = await brokenWire(uri, async (command): Promise<Fate> => {
     const [update] = (command["updates"] ?? []) as { u: unknown }[];

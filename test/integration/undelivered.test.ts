@@ -10,7 +10,7 @@ async function heldCall(money: Money, account: string, number: number, instance 
   const hold = await held(money, holdOf(account, 100n));
   return {
     key: { _id: hold.requestId, account },
-    charge: () => money.settle(decisionOf(hold, 60n, { reply: { instance, number } })),
+    charge: () => money.charge(decisionOf(hold, 60n, { reply: { instance, number } })),
   };
 }
 

@@ -68,7 +68,7 @@ export async function startAccountServer() {
     const call = async (more: Partial<Parameters<typeof decisionOf>[2]> & { costNanoUsd?: bigint } = {}) => {
       const { costNanoUsd = 1_000n, ...fields } = more;
       const hold = await held(money, holdOf(account, 1_000_000n, { expiresAt: clock.now() + 600_000 }));
-      await money.settle(decisionOf(hold, costNanoUsd, { key: first.id, ...fields }));
+      await money.charge(decisionOf(hold, costNanoUsd, { key: first.id, ...fields }));
       return hold.requestId;
     };
     return { account, manager, first, second, call };

@@ -138,7 +138,7 @@ export async function startAdminServer(
 export async function settledCall({ money }: Instance, account: string, requestId: string): Promise<void> {
   const held = { account, requestId, maxNanoUsd: 2_000_000n, minNanoUsd: 2_000_000n };
   await money.hold({ ...held, expiresAt: Date.now() + 60_000 });
-  await money.settle({
+  await money.charge({
     account,
     requestId,
     key: "key_1",

@@ -31,7 +31,7 @@ export async function begin(instance: Instance, caller: Caller, nanoUsd: bigint,
     await money.holdForCall({ ...hold, insufficientText: () => "insufficient" });
     const call = { ...ids, heldNanoUsd, totalMs: 1, attempts: [], usage: {}, estimated: false } as const;
     const decide = async (costNanoUsd: bigint) =>
-      void (await money.settle({ ...call, costNanoUsd, status: "succeeded" }));
+      void (await money.charge({ ...call, costNanoUsd, status: "succeeded" }));
     await keys.takeTokens(slot, 1, heldNanoUsd).catch(async (error: unknown) => {
       await money.release({ ...ids, heldNanoUsd, totalMs: 1 }, { status: "failed" });
       throw error;

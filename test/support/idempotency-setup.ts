@@ -46,7 +46,7 @@ export async function startIdempotency(clock: Clock = systemClock, given?: Store
   /** Takes a hold for a request and settles it. */
   const decide = async (requestId: string, cost: bigint, status: "succeeded" | "failed" = "succeeded") => {
     const hold = await held(money, holdOf(account, 1_000n, { requestId }));
-    await money.settle(decisionOf(hold, cost, { status }));
+    await money.charge(decisionOf(hold, cost, { status }));
   };
   return {
     stores,
