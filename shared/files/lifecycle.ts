@@ -102,7 +102,7 @@ export function createLifecycle(
     // A multipart upload may have been started an hour ago.
     const expiresAt = record.multipart ? new Date(clock.now() + fileLifetimeMs) : record.expiresAt;
     try {
-      const { entry } = await money.decide({
+      const { entry } = await money.capture({
         ...callOf(record),
         costNanoUsd: price(bytes),
         status: "succeeded",

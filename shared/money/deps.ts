@@ -7,7 +7,7 @@ import type { Ledger } from "./ledger.ts";
 /** Receives money events, for metrics. */
 export interface MoneyObserver {
   /** Called when this process made the entry. The model is that of the capture. */
-  decided(
+  captured(
     call: { model?: string | null | undefined; usage: Usage },
     amounts: { chargedNanoUsd: bigint; shortfallNanoUsd: bigint },
   ): void;

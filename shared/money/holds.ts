@@ -3,11 +3,11 @@ import type { Background } from "#platform/background";
 import { sleep } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { StoredAccount, StoredHold } from "./accounts.ts";
+import type { Capture, ReleasedCall, ReleaseReason } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { assertRequestId } from "./ledger.ts";
 import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
 import { createRefusedAccounts } from "./refused-accounts.ts";
-import type { Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 import { assertAmount } from "./usd.ts";
 
 export interface Hold {
@@ -26,7 +26,7 @@ export interface Hold {
 }
 
 /** A hold and its call. If the hold has to be released, the entry is written immediately. */
-export interface CallHold extends Omit<Hold, "key">, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
+export interface CallHold extends Omit<Hold, "key">, Pick<Capture, "kind" | "key" | "endpoint" | "model"> {
   /** The message of the 402. */
   insufficientText(availableNanoUsd: bigint): string;
 }

@@ -178,10 +178,10 @@ test("callers who disconnect at any moment of their admission: no hold remains, 
   // Every admitted call is settled: charged in full if it reached a provider, else at zero.
   const amounts = await eventually(async () => {
     await client.settled();
-    const decided = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
-    const charged = decided.filter((amount) => amount !== "0.00").length;
+    const captured = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
+    const charged = captured.filter((amount) => amount !== "0.00").length;
     const isPaid = (await availableUsd(client, customer)) === balanceAfter(charged);
-    return isPaid && charged === provider.requests.length && decided;
+    return isPaid && charged === provider.requests.length && captured;
   });
   expect(new Set(["0.00", `-${fullCostUsd}`]).isSupersetOf(new Set(amounts))).toBe(true);
 });

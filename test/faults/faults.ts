@@ -45,7 +45,7 @@ const money: Area = {
     },
     {
       name: "more than the hold is charged",
-      file: "settle.ts",
+      file: "capture.ts",
       find: "const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;",
       replace: "const chargedNanoUsd = costNanoUsd;",
     },
@@ -390,7 +390,7 @@ const filesAndPayments: Area = {
       replace: "(BigInt(bytes) * nanoUsdPerGb) / bytesPerGb",
     },
     {
-      name: "an upload that was decided free becomes active",
+      name: "an upload that was captured free becomes active",
       file: "lifecycle.ts",
       find: 'if (entry.request?.status !== "succeeded") return null;',
       replace: "",

@@ -52,7 +52,7 @@ test("the ledger is checked part by part, and a difference shows before all acco
   end();
 });
 
-test("open holds are counted with their age, and those that nothing decides once they have expired", async () => {
+test("open holds are counted with their age, and those not captured once they have expired", async () => {
   const { money, account, clock, deps, read, end } = await start();
   await countStored(deps);
   expect((await read()).counts).toMatchObject({ holds: { open: 0 }, leases: { open: 0 }, undecided: 0 });

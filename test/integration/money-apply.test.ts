@@ -3,7 +3,7 @@ import { brokenWire } from "../support/money-proxy.ts";
 import {
   applicationOf,
   balance,
-  decisionOf,
+  captureOf,
   free,
   held,
   holdOf,
@@ -17,7 +17,7 @@ test("an application counts once: repeated, concurrent, and from several process
   const { money, account, another } = await startBank();
   const other = await another();
   const hold = await held(money, holdOf(account, 100n));
-  await money.decide(decisionOf(hold, 40n));
+  await money.capture(captureOf(hold, 40n));
   const application = applicationOf(hold, 40n);
   await Promise.all(times(20, (at) => (at % 2 ? money : other).apply(application)));
   await money.apply(application);
@@ -28,7 +28,7 @@ test("an application counts once: repeated, concurrent, and from several process
 test("a group with one call that is applied already applies the others", async () => {
   const { money, account, another } = await startBank();
   const holds = await Promise.all(times(8, () => held(money, holdOf(account, 10n))));
-  await Promise.all(holds.map((hold) => money.decide(decisionOf(hold, 4n))));
+  await Promise.all(holds.map((hold) => money.capture(captureOf(hold, 4n))));
   const early = holds[3];
   if (!early) throw new Error("no hold");
   await (await another()).apply(applicationOf(early, 4n));
@@ -49,7 +49,7 @@ test("a settlement whose answers were lost is retried and counts once; other acc
   });
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
   const theirs = await held(money, holdOf(other, 10n));
-  await Promise.all([...holds, theirs].map((hold) => money.decide(decisionOf(hold, 7n))));
+  await Promise.all([...holds, theirs].map((hold) => money.capture(captureOf(hold, 7n))));
   const { money: far } = await startMoney(wire);
   await Promise.all([...holds, theirs].map((hold) => far.apply(applicationOf(hold, 7n))));
   expect(lost).toBeGreaterThan(4);
@@ -61,7 +61,7 @@ test("a settlement whose answers were lost is retried and counts once; other acc
 test("an application with another amount than the hold's does not change the hold", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
-  await money.decide(decisionOf(hold, 40n));
+  await money.capture(captureOf(hold, 40n));
   await money.apply({ ...applicationOf(hold, 40n), heldNanoUsd: 400n });
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 900n, heldNanoUsd: 100n, openHolds: 1 });
 });

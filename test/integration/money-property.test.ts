@@ -5,7 +5,7 @@ import type { Clock } from "../../shared/platform/clock.ts";
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import {
   applicationOf,
-  decisionOf,
+  captureOf,
   free,
   holdOf,
   minuteMs,
@@ -20,7 +20,7 @@ const pick = fc.nat({ max: 1_000 });
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant("hold" as const), most: nanoUsd(400), least: nanoUsd(50) }) },
   { weight: 5, arbitrary: fc.record({ do: fc.constant("charge" as const), pick, cost: nanoUsd(500) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("decide" as const), pick, cost: nanoUsd(500) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("capture" as const), pick, cost: nanoUsd(500) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("apply again" as const), pick }) },
   {
     weight: 1,
@@ -66,7 +66,7 @@ function createCalls() {
         if (!(error instanceof HoldUnknown)) return orRefused(Promise.reject(error), 503);
         unknown += 1;
         const tried = { ...hold, maxNanoUsd: error.heldNanoUsd };
-        await money.charge(decisionOf(tried, 0n, { status: "failed" }));
+        await money.charge(captureOf(tried, 0n, { status: "failed" }));
       }
     },
   };
@@ -80,9 +80,9 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
       // Make it overdue from the start, so that a sweep may come at any time.
       return calls.hold(money, holdOf(account, it.most, { minNanoUsd: it.least, expiresAt: Date.now() - 1 }));
     case "charge":
-    case "decide": {
+    case "capture": {
       const call = calls.pick(it.pick);
-      if (call) await money[it.do](decisionOf(call, it.cost));
+      if (call) await money[it.do](captureOf(call, it.cost));
       return;
     }
     case "apply again": {
@@ -160,7 +160,7 @@ test("a hundred calls account for every nano-USD when answers and requests are l
   const costs = await Promise.all(
     times(100, async (at) => {
       const call = calls.pick(at);
-      return call ? (await far.charge(decisionOf(call, BigInt(at)))).entry : undefined;
+      return call ? (await far.charge(captureOf(call, BigInt(at)))).entry : undefined;
     }),
   );
   const spent = new Map(costs.map((entry) => [entry?.id, entry?.costNanoUsd ?? 0n]));

@@ -103,7 +103,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
       return (await lookup) || (await queues.emptySince()) > since.getTime();
     };
     const swept = await money.sweep(isPending, isServing);
-    if (swept.applied + swept.decided > 0) log.warn(swept, "overdue holds were ended");
+    if (swept.applied + swept.captured > 0) log.warn(swept, "overdue holds were ended");
   },
   "refund-undelivered": async ({ money, replies }) => {
     await money.refundUndelivered((instance) => replies.instanceLives(instance, registrationMs));

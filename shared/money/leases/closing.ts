@@ -23,7 +23,7 @@ export const instanceOf = (lease: string): string => lease.split(":")[1] ?? "";
 /**
  * The calls of a lease are captured within this time after their deadlines or never, so that the lease can be closed.
  */
-export const decidableMs = 60_000;
+export const capturableMs = 60_000;
 
 const batchSize = 500;
 
@@ -82,7 +82,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
         amount,
         createdAt: new Date(clock.now()),
         decider: randomBase62(12),
-        reason: "calls were decided after their lease was closed",
+        reason: "calls were captured after their lease was closed",
       },
       { session },
     );
@@ -106,7 +106,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
         await accounts.collection.updateOne({ _id: account }, { $inc: { available: -charged } }, { session });
         if (charged < lateNanoUsd) await writeOff(_id, account, lateNanoUsd - charged, session);
         late += 1;
-        log.error({ account, lease: _id, lateNanoUsd }, "calls were decided after their lease was closed");
+        log.error({ account, lease: _id, lateNanoUsd }, "calls were captured after their lease was closed");
       });
     const applyAll = async (leases: readonly StoredLease[]) => {
       const costs = await ledger.sumLeases(leases);
