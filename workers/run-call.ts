@@ -55,7 +55,7 @@ export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: De
     if (!captured || captured.won || isStored) await ending.notify(costNanoUsd);
     else await notifyCaptured(deps, payload, costNanoUsd, endedElsewhere());
     if (captured && payload.lease === undefined)
-      await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd });
+      await money.settle({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd });
   } finally {
     call.end();
   }

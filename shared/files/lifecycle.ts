@@ -117,11 +117,11 @@ export function createLifecycle(
       const active = await markActive(id, { ...type, bytes, cost, expiresAt }, signal);
       if (!active) return null;
       const { account, requestId, held: heldNanoUsd } = record;
-      const applySignal = AbortSignal.timeout(endTimeoutMs);
-      const applied = money.apply({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal: applySignal });
-      background.run("a storage charge has to be applied by the sweeper", applied, { upload: id });
+      const settleSignal = AbortSignal.timeout(endTimeoutMs);
+      const settled = money.settle({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal: settleSignal });
+      background.run("a storage charge has to be settled by the sweeper", settled, { upload: id });
       // The charge is already captured.
-      await unlessAborted(signal, () => applied).catch(() => undefined);
+      await unlessAborted(signal, () => settled).catch(() => undefined);
       return active;
     } catch (error) {
       throw noCapacity("The upload could not be recorded in time.", 5, error);

@@ -67,7 +67,7 @@ const groupLimit = 500;
  * The response to a call precedes the settling of its cost, so the unused part of its hold becomes available a moment
  * later. A caller who immediately makes another call must not be refused because of that.
  */
-const applyDelayMs = 50;
+const settleDelayMs = 50;
 /** Afterwards the sweeper ends a hold whose outcome is unknown. This also bounds `settled`. */
 const releaseTimeoutMs = 120_000;
 
@@ -201,7 +201,7 @@ export function createHold(
     const result = await hold(request);
     if (result.ok || result.reason !== "insufficient") return result;
     if (result.availableNanoUsd + result.heldNanoUsd < request.minNanoUsd) return result;
-    await sleep(clock, applyDelayMs);
+    await sleep(clock, settleDelayMs);
     return hold(request);
   }
 

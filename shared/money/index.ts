@@ -5,8 +5,8 @@
  *
  * A text call draws its hold from a **lease**, a hold that many calls of an account share (`leases`), and needs one
  * write: its capture. Any other paid call needs three writes of one document each: **hold** the maximum cost,
- * **capture** the final cost (an insert into the ledger, of which the first wins), **settle** it on the
- * balance (`apply`: at most once, by its filter). A process may die between any two of them; the sweeper ends what
+ * **capture** the final cost (an insert into the ledger, of which the first wins), **settle** it on the balance (at most
+ * once, by its filter). `charge` does the last two. A process may die between any two of them; the sweeper ends what
  * remains. Concurrent writes are grouped. Credits, adjustments, refunds and payouts are transactions. An on-chain
  * payment opens its own account, `x402:<memo>`, whose credit has the hash of the payment's message as its id; its
  * balance may be paid back to the payer.
@@ -46,7 +46,7 @@ import { createMovements } from "./movements.ts";
 import { createOpenHolds } from "./open-holds.ts";
 import { createPaymentAccounts } from "./payment-accounts.ts";
 import { pendingCosts } from "./pending-costs.ts";
-import { createApply } from "./settle.ts";
+import { createSettle } from "./settle.ts";
 import { createSweep } from "./sweep.ts";
 import { createUndelivered } from "./undelivered.ts";
 import { createUsageDays } from "./usage/days.ts";
@@ -111,11 +111,11 @@ export function createMoney({
   const checkpoints = createCheckpoints(deps);
   const usageDays = createUsageDays(deps);
   const { capture, captureOnce, shortfalls } = createCapture({ ...deps, buyback });
-  const { apply, applyOnce } = createApply(deps);
+  const { settle, settleOnce } = createSettle(deps);
   const parts = createArchiveParts(platform);
   const archivedSums = createArchivedSums(deps);
   const restored = createRestoredEntries({ ...platform, parts });
-  const { closeLease, closeOwnLease, applyLateCosts, findSwept } = createLeaseClosing(deps);
+  const { closeLease, closeOwnLease, settleLateCosts, findSwept } = createLeaseClosing(deps);
   const movements = createMovements(deps);
 
   /** Captures the cost, then settles the entry that counts. */
@@ -124,7 +124,7 @@ export function createMoney({
     const { account, requestId, heldNanoUsd, lease, signal } = call;
     const { costNanoUsd } = captured.entry;
     // The costs of a lease are settled when it is closed.
-    if (lease === undefined) await apply({ account, requestId, heldNanoUsd, costNanoUsd, signal });
+    if (lease === undefined) await settle({ account, requestId, heldNanoUsd, costNanoUsd, signal });
     return captured;
   }
 
@@ -134,7 +134,7 @@ export function createMoney({
   return {
     ...createHold({ ...deps, release, background }),
     capture,
-    apply,
+    settle,
     charge,
     release,
     shortfalls,
@@ -153,8 +153,8 @@ export function createMoney({
     findEntry: ledger.findEntry,
     /** Finds calls by their properties. A call that is still running has no entry yet. */
     findCalls: createFindCalls(deps),
-    ...createSweep({ ...deps, applyOnce, captureOnce, closeLease }),
-    applyLateCosts,
+    ...createSweep({ ...deps, settleOnce, captureOnce, closeLease }),
+    settleLateCosts,
     findAnswer: createFindAnswer(deps),
     ...createBalanceAlerts(deps),
     /** Computes the usage of the last days. Used by workers. */

@@ -7,16 +7,16 @@ import { assertRequestId } from "./ledger.ts";
 import { assertAmount } from "./usd.ts";
 
 /** The cost is that of the entry that counts. */
-export type Application = Pick<Capture, "account" | "requestId" | "heldNanoUsd" | "costNanoUsd" | "signal">;
+export type Settlement = Pick<Capture, "account" | "requestId" | "heldNanoUsd" | "costNanoUsd" | "signal">;
 
 const groupLimit = 500;
 const backoff = { firstMs: 20, maxMs: 1_000 };
 
 /** Settles captured costs. Each write ends one hold on its account, at most once because of its filter. */
-export function createApply(deps: MoneyDeps) {
+export function createSettle(deps: MoneyDeps) {
   const { accounts, observer, clock, log } = deps;
   /** Settles all of them or none. */
-  async function write(account: string, group: readonly Application[]): Promise<boolean> {
+  async function write(account: string, group: readonly Settlement[]): Promise<boolean> {
     const open: Record<`holds.${string}.amount`, bigint> = {};
     const ended: Record<`holds.${string}`, ""> = {};
     let heldNanoUsd = 0n;
@@ -32,11 +32,11 @@ export function createApply(deps: MoneyDeps) {
     return (await update).matchedCount === 1;
   }
 
-  async function writeGroup(account: string, group: readonly Application[]): Promise<(boolean | Error)[]> {
+  async function writeGroup(account: string, group: readonly Settlement[]): Promise<(boolean | Error)[]> {
     try {
       if (await write(account, group)) return group.map(() => true);
     } catch (error) {
-      log.warn({ err: error, account, applications: group.length }, "costs are not applied yet");
+      log.warn({ err: error, account, settlements: group.length }, "costs are not settled yet");
       throw error;
     }
     if (group.length === 1) return [false];
@@ -46,13 +46,13 @@ export function createApply(deps: MoneyDeps) {
     return outcomes;
   }
 
-  const commit = groupCommit<Application, boolean>({
+  const commit = groupCommit<Settlement, boolean>({
     limit: groupLimit,
     observe: observer?.writes.applications,
     write: writeGroup,
   });
 
-  function assertValid({ requestId, heldNanoUsd, costNanoUsd }: Application): void {
+  function assertValid({ requestId, heldNanoUsd, costNanoUsd }: Settlement): void {
     assertRequestId(requestId);
     assertAmount(heldNanoUsd, "heldNanoUsd");
     assertAmount(costNanoUsd, "costNanoUsd");
@@ -60,18 +60,18 @@ export function createApply(deps: MoneyDeps) {
   }
 
   /** Retries until the cost is settled. A missing hold was ended before. */
-  async function apply(application: Application): Promise<void> {
-    assertValid(application);
-    const { account, requestId, signal } = application;
-    const commitOnce = () => commit(account, requestId, application);
+  async function settle(settlement: Settlement): Promise<void> {
+    assertValid(settlement);
+    const { account, requestId, signal } = settlement;
+    const commitOnce = () => commit(account, requestId, settlement);
     await retry({ clock, signal, backoff }, () => unlessAborted(signal, commitOnce));
   }
 
   /** Does not retry. Returns true if this call ended the hold. */
-  async function applyOnce(application: Application): Promise<boolean> {
-    assertValid(application);
-    return commit(application.account, application.requestId, application);
+  async function settleOnce(settlement: Settlement): Promise<boolean> {
+    assertValid(settlement);
+    return commit(settlement.account, settlement.requestId, settlement);
   }
 
-  return { apply, applyOnce };
+  return { settle, settleOnce };
 }

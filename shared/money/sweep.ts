@@ -5,7 +5,7 @@ import type { MoneyDeps } from "./deps.ts";
 import { unavailable } from "./holds.ts";
 import { instanceOf, isLease, type LeaseClosing } from "./leases/closing.ts";
 import { assertRequestId, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
-import type { Application } from "./settle.ts";
+import type { Settlement } from "./settle.ts";
 
 /** Afterwards a hold is released even if it is still pending. */
 const maxOverdueMs = 3_600_000;
@@ -33,11 +33,11 @@ export interface OpenHold {
 export function createSweep(
   deps: MoneyDeps & {
     captureOnce: (call: AnyCapture) => Promise<Captured>;
-    applyOnce: (application: Application) => Promise<boolean>;
+    settleOnce: (settlement: Settlement) => Promise<boolean>;
     closeLease: LeaseClosing["closeLease"];
   },
 ) {
-  const { mongo, accounts, ledger, clock, log, captureOnce, applyOnce, closeLease } = deps;
+  const { mongo, accounts, ledger, clock, log, captureOnce, settleOnce, closeLease } = deps;
 
   async function mayRelease(overdue: OpenHold, isPending: IsPending, isServing: IsServing): Promise<boolean> {
     const { account, requestId, hold } = overdue;
@@ -62,15 +62,15 @@ export function createSweep(
     return captureOnce(zeroCapture(call, { status: "failed", error: "no_capacity" }));
   }
 
-  const applyCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
-    applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
+  const settleCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
+    settleOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
 
   /**
    * Settles at zero a call of which only the hold is known, unless it is captured. Resolves to the entry that counts.
    */
   async function releaseHold(open: OpenHold): Promise<LedgerEntry> {
     const { entry } = await captureZero(open);
-    await applyCost(open, entry.costNanoUsd);
+    await settleCost(open, entry.costNanoUsd);
     return entry;
   }
 
@@ -104,24 +104,24 @@ export function createSweep(
   /**
    * Ends expired holds: settles captured costs, and settles at zero the calls that are not pending (or an hour
    * overdue), except in the first minute after MongoDB has recovered. Closes the leases of dead instances, and any
-   * other lease at its end. Resolves to the number of ended holds, including leases (`applied`), and of captured calls
+   * other lease at its end. Resolves to the number of ended holds, including leases (`settled`), and of captured calls
    * (`captured`).
    */
   async function sweep(isPending: IsPending, isServing: IsServing = async () => true) {
-    let applied = 0;
+    let settled = 0;
     let captured = 0;
 
     async function end(overdue: OpenHold, existing: StoredEntry | undefined): Promise<void> {
       const { account, requestId, hold } = overdue;
       if (isLease(requestId)) {
         if ((await mayClose(overdue, isServing)) && (await closeLease(account, requestId, hold.expiresAt)))
-          applied += 1;
+          settled += 1;
         return;
       }
       if (!existing && !(await mayRelease(overdue, isPending, isServing))) return;
       const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await captureZero(overdue);
       if (won) captured += 1;
-      if (await applyCost(overdue, entry.costNanoUsd)) applied += 1;
+      if (await settleCost(overdue, entry.costNanoUsd)) settled += 1;
     }
 
     async function endAll(batch: readonly OpenHold[]): Promise<void> {
@@ -145,7 +145,7 @@ export function createSweep(
     }
     if (batch.length > 0) await endAll(batch);
     await updateEarliestExpiry(accounts, now);
-    return { applied, captured };
+    return { settled, captured };
   }
 
   return { sweep, endUncaptured, releaseAll };

@@ -117,7 +117,7 @@ export const metricList = {
     type: "counter",
     of: ["worker"],
     labels: [],
-    help: "Leases with calls that were captured after the lease was closed: their costs were applied afterwards. Should stay 0",
+    help: "Leases with calls that were captured after the lease was closed: their costs were settled afterwards. Should stay 0",
   },
   inference_holds_open: {
     type: "gauge",

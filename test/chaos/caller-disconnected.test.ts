@@ -61,7 +61,7 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
   expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: { length: 0 } } });
   expect((await callCounts(redis, "chat")).waiting).toBe(0);
-  // The capture is applied to the balance after it is in the ledger.
+  // The capture is settled on the balance after it is in the ledger.
   await eventually(async () => (await availableUsd(client, customer)) === "1.00");
 
   gate.resolve();

@@ -141,7 +141,7 @@ async function run(seed: number, balanceNanoUsd: bigint) {
   await Promise.all(alive.map(({ leases }) => leases.stop()));
   while (alive[0]) die(alive[0]);
   await sweep();
-  counts.late += await money.applyLateCosts();
+  counts.late += await money.settleLateCosts();
   return { money, account, counts };
 }
 

@@ -147,10 +147,10 @@ const leases: Area = {
       replace: "amount <= lease.unusedNanoUsd;",
     },
     {
-      name: "late costs are not applied",
+      name: "late costs are not settled",
       file: "closing.ts",
-      find: "if (cost !== lease.cost) await applyDifference(lease, cost);",
-      replace: "if (cost < lease.cost) await applyDifference(lease, cost);",
+      find: "if (cost !== lease.cost) await settleDifference(lease, cost);",
+      replace: "if (cost < lease.cost) await settleDifference(lease, cost);",
     },
   ],
 };

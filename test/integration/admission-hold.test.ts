@@ -39,7 +39,7 @@ test("a call waits a moment for the unused part of the previous call's hold", as
   const before = await held(money, holdOf(account, 600n));
   const again = hold(from(waiting), ask(account));
   await eventually(() => clock.pending() === 1);
-  // The previous call has been answered; its capture is applied only now.
+  // The previous call has been answered; its capture is settled only now.
   await money.charge(captureOf(before, 10n));
   clock.advance(50);
   expect(await again).toEqual({ heldNanoUsd: 600n });

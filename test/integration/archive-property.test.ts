@@ -72,7 +72,7 @@ const month = fc.array(
   fc.record({
     account: fc.nat({ max: 3 }),
     cost: fc.bigInt({ min: 0n, max: 100n }),
-    ends: fc.constantFrom("applied" as const, "applied" as const, "captured" as const, "refunded" as const),
+    ends: fc.constantFrom("settled" as const, "settled" as const, "captured" as const, "refunded" as const),
   }),
   { maxLength: 14 },
 );

@@ -101,7 +101,7 @@ test("a call whose deadline is long past is not captured again", async () => {
   await expectExact(bank.money);
 });
 
-test("an entry whose hold is not applied yet stays; the sweeper applies it, however late", async () => {
+test("an entry whose hold is not settled yet stays; the sweeper settles it, however late", async () => {
   const bank = await startArchive();
   const { money, clock } = bank;
   const account = await openAccount(money, 1_000n);
@@ -133,7 +133,7 @@ test("the entries of a lease stay while it is open, and while late costs are loo
     async () => false,
   );
   expect(await bank.archive.run()).toBe(0);
-  expect(await money.applyLateCosts()).toBe(0);
+  expect(await money.settleLateCosts()).toBe(0);
   expect(await money.account(account)).toMatchObject({ availableNanoUsd: 970n, openHolds: 0 });
   // MongoDB does this after two days.
   await mongo.connection.collection("sweptLeases").deleteMany({});

@@ -114,7 +114,7 @@ test("a charge without an active file, as after a crash, is refunded", async () 
 test("the sweeper ends the hold of an active upload after a crash, with its charge", async () => {
   const archive = await startArchive();
   const body = pngOf();
-  const money = { ...archive.money, apply: () => Promise.reject(new Error("died here")) };
+  const money = { ...archive.money, settle: () => Promise.reject(new Error("died here")) };
   const { id } = await upload({ ...archive, files: archive.another({ money }) }, body);
   expect(await archive.money.account(archive.account)).toMatchObject({ openHolds: 1 });
   archive.clock.later(21 * minutesMs);

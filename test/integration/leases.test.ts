@@ -164,9 +164,9 @@ test("the first growth of a lease was lost: the sweeper returns its money", asyn
   expect(await balance(bank, account)).toEqual({ availableNanoUsd: 300n, heldNanoUsd: 700n, openHolds: 1 });
   const sweep = () => bank.sweep(async () => false);
   clock.later(2 * minuteMs);
-  expect(await sweep()).toEqual({ applied: 0, captured: 0 });
+  expect(await sweep()).toEqual({ settled: 0, captured: 0 });
   clock.later(10 * minuteMs);
-  expect(await sweep()).toEqual({ applied: 1, captured: 0 });
+  expect(await sweep()).toEqual({ settled: 1, captured: 0 });
   await expectClosed(bank, account, 1_000n);
 });
 
@@ -188,12 +188,12 @@ test("an instance dies: its leases are closed once none of its jobs remains, and
       },
     );
   clock.later(2 * minuteMs);
-  expect(await sweep()).toEqual({ applied: 0, captured: 0 });
+  expect(await sweep()).toEqual({ settled: 0, captured: 0 });
   serving = false;
-  expect(await sweep()).toEqual({ applied: 1, captured: 0 });
+  expect(await sweep()).toEqual({ settled: 1, captured: 0 });
   expect(asked).toEqual(["api_dead", "api_dead"]);
   await expectClosed(money, account, 880n);
-  expect(await money.applyLateCosts()).toBe(0);
+  expect(await money.settleLateCosts()).toBe(0);
 
   await money.capture(leasedCapture(running, leased, 150n));
   const late: number[] = [];
@@ -201,8 +201,8 @@ test("an instance dies: its leases are closed once none of its jobs remains, and
   const writes = { ledger: ignore, holds: ignore, applications: ignore, leases: ignore };
   const observer = { captured: ignore, late: (count: number) => void late.push(count), writes };
   const maintenance = createMoney({ mongo, observer, clock, log });
-  expect(await maintenance.applyLateCosts()).toBe(1);
-  expect(await maintenance.applyLateCosts()).toBe(0);
+  expect(await maintenance.settleLateCosts()).toBe(1);
+  expect(await maintenance.settleLateCosts()).toBe(0);
   expect(late).toEqual([1]);
   await expectClosed(money, account, 730n);
 
@@ -211,10 +211,10 @@ test("an instance dies: its leases are closed once none of its jobs remains, and
   const second = leaseRequestOf(account, 400n);
   const lateOne = await other.hold(second);
   clock.later(2 * minuteMs);
-  expect(await sweep()).toEqual({ applied: 1, captured: 0 });
+  expect(await sweep()).toEqual({ settled: 1, captured: 0 });
   await money.credit(account, { amountNanoUsd: -700n, idempotencyKey: "spent" });
   await money.capture(leasedCapture(second, lateOne, 100n));
-  expect(await money.applyLateCosts()).toBe(1);
+  expect(await money.settleLateCosts()).toBe(1);
   await expectClosed(money, account, 0n);
 });
 
@@ -271,10 +271,10 @@ test("an instance that comes back while the sweeper takes it for dead keeps its 
   if (!leased) throw new Error("nothing was given out");
   const rest = leasesOf(maintenance, "api_other").hold(leaseRequestOf(account, 1_000n));
   await expect(rest).rejects.toMatchObject({ status: 402, message: expect.stringContaining("available: 200") });
-  expect(swept).toEqual({ applied: 0, captured: 0 });
+  expect(swept).toEqual({ settled: 0, captured: 0 });
   await money.capture(leasedCapture(running, leased, 700n));
   leased.end(700n);
   await leases.settleIdle();
   await expectClosed(money, account, 300n);
-  expect(await money.applyLateCosts()).toBe(0);
+  expect(await money.settleLateCosts()).toBe(0);
 });

@@ -2,7 +2,6 @@ import { mongo as driver } from "mongoose";
 import { expect, test } from "vitest";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
-  applicationOf,
   balance,
   captureOf,
   free,
@@ -10,6 +9,7 @@ import {
   holdOf,
   inTurn,
   openAccount,
+  settlementOf,
   startBank,
   startMoney,
   times,
@@ -242,7 +242,7 @@ test.each([
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   await expect(money.charge(captureOf(hold, 1n, wrong))).rejects.toThrow("costNanoUsd");
-  await expect(money.apply({ ...applicationOf(hold, 1n), ...wrong })).rejects.toThrow("costNanoUsd");
+  await expect(money.settle({ ...settlementOf(hold, 1n), ...wrong })).rejects.toThrow("costNanoUsd");
   expect(await money.findEntry(hold.requestId)).toBeUndefined();
 });
 

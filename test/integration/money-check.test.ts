@@ -12,10 +12,10 @@ test("open holds, captured or not, are counted, and the check passes", async () 
   const { money, account, clock } = await startBank();
   await openAccount(money, 0n);
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
-  const [captured, applied] = holds;
-  if (!captured || !applied) throw new Error("no holds");
+  const [captured, settled] = holds;
+  if (!captured || !settled) throw new Error("no holds");
   await money.capture(captureOf(captured, 40n));
-  await money.charge(captureOf(applied, 10n));
+  await money.charge(captureOf(settled, 10n));
   clock.later(90_000);
   await held(money, holdOf(account, 1n, { expiresAt: clock.now() }));
   clock.later(30_000);

@@ -95,7 +95,7 @@ test.each(["req_a.amount", "req_$inc", "a", "req_", "req_a\u0000b", "holds.req_a
     const hold = holdOf(account, 1n, { requestId });
     await expect(money.hold(hold)).rejects.toThrow(TypeError);
     await expect(money.charge(captureOf(hold, 1n))).rejects.toThrow(TypeError);
-    await expect(money.apply({ account, requestId, heldNanoUsd: 1n, costNanoUsd: 1n })).rejects.toThrow(TypeError);
+    await expect(money.settle({ account, requestId, heldNanoUsd: 1n, costNanoUsd: 1n })).rejects.toThrow(TypeError);
     expect(await money.findEntry(requestId)).toBeUndefined();
     expect(await balance(money, account)).toEqual(free(1_000n));
   },

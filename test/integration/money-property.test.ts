@@ -4,12 +4,12 @@ import { type Hold, HoldUnknown, type Money } from "../../shared/money/index.ts"
 import type { Clock } from "../../shared/platform/clock.ts";
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import {
-  applicationOf,
   captureOf,
   free,
   holdOf,
   minuteMs,
   openAccount,
+  settlementOf,
   startBank,
   startMoney,
   times,
@@ -21,7 +21,7 @@ const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant("hold" as const), most: nanoUsd(400), least: nanoUsd(50) }) },
   { weight: 5, arbitrary: fc.record({ do: fc.constant("charge" as const), pick, cost: nanoUsd(500) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("capture" as const), pick, cost: nanoUsd(500) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("apply again" as const), pick }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("settle again" as const), pick }) },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant("credit" as const), amount: nanoUsd(300), key: fc.nat({ max: 5 }) }),
@@ -85,10 +85,10 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
       if (call) await money[it.do](captureOf(call, it.cost));
       return;
     }
-    case "apply again": {
+    case "settle again": {
       const call = calls.pick(it.pick);
       const entry = call && (await money.findEntry(call.requestId));
-      if (entry) await money.apply(applicationOf(call, entry.costNanoUsd));
+      if (entry) await money.settle(settlementOf(call, entry.costNanoUsd));
       return;
     }
     case "credit":

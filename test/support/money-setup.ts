@@ -100,7 +100,7 @@ export const captureOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Capture
   ...more,
 });
 
-export const applicationOf = (hold: Hold, costNanoUsd: bigint) => ({
+export const settlementOf = (hold: Hold, costNanoUsd: bigint) => ({
   account: hold.account,
   requestId: hold.requestId,
   heldNanoUsd: hold.maxNanoUsd,

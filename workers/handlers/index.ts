@@ -103,13 +103,13 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
       return (await lookup) || (await queues.emptySince()) > since.getTime();
     };
     const swept = await money.sweep(isPending, isServing);
-    if (swept.applied + swept.captured > 0) log.warn(swept, "overdue holds were ended");
+    if (swept.settled + swept.captured > 0) log.warn(swept, "overdue holds were ended");
   },
   "refund-undelivered": async ({ money, replies }) => {
     await money.refundUndelivered((instance) => replies.instanceLives(instance, registrationMs));
   },
   "apply-late-costs": async ({ money }) => {
-    await money.applyLateCosts();
+    await money.settleLateCosts();
   },
   "checkpoint-ledger": async ({ money, ending }) => {
     await money.checkpoint(ending);

@@ -91,10 +91,10 @@ export function createLeaseClosing(deps: MoneyDeps) {
    * Settles costs that were captured late: an instance was considered dead and its lease was closed before a worker
    * captured one of its calls. Returns the number of leases with late costs.
    */
-  async function applyLateCosts(): Promise<number> {
+  async function settleLateCosts(): Promise<number> {
     let late = 0;
     const since = new Date(clock.now() - dayMs);
-    const applyDifference = (lease: StoredLease, cost: bigint) =>
+    const settleDifference = (lease: StoredLease, cost: bigint) =>
       mongo.inTransaction(async (session) => {
         const { _id, account } = lease;
         const lateNanoUsd = cost - lease.cost;
@@ -108,31 +108,31 @@ export function createLeaseClosing(deps: MoneyDeps) {
         late += 1;
         log.error({ account, lease: _id, lateNanoUsd }, "calls were captured after their lease was closed");
       });
-    const applyAll = async (leases: readonly StoredLease[]) => {
+    const settleAll = async (leases: readonly StoredLease[]) => {
       const costs = await ledger.sumLeases(leases);
       for (const lease of leases) {
         const cost = costs.get(lease._id) ?? 0n;
-        if (cost !== lease.cost) await applyDifference(lease, cost);
+        if (cost !== lease.cost) await settleDifference(lease, cost);
       }
     };
     let batch: StoredLease[] = [];
     for await (const lease of swept.find({ closedAt: { $gte: since } })) {
       batch.push(lease);
       if (batch.length < batchSize) continue;
-      await applyAll(batch);
+      await settleAll(batch);
       batch = [];
     }
-    if (batch.length > 0) await applyAll(batch);
+    if (batch.length > 0) await settleAll(batch);
     if (late > 0) observer?.late(late);
     return late;
   }
 
-  /** Returns the leases whose entries `applyLateCosts` may still sum. */
+  /** Returns the leases whose entries `settleLateCosts` may still sum. */
   async function findSwept(leases: readonly string[]): Promise<readonly string[]> {
     if (leases.length === 0) return [];
     const found = swept.find({ _id: { $in: [...leases] } }, { projection: { _id: 1 } });
     return (await found.toArray()).map(({ _id }) => _id);
   }
 
-  return { closeLease, closeOwnLease, applyLateCosts, findSwept };
+  return { closeLease, closeOwnLease, settleLateCosts, findSwept };
 }
