@@ -185,7 +185,7 @@ const queues: Area = {
     {
       name: "a frame that was written twice is delivered twice",
       file: "index.ts",
-      find: "if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.",
+      find: "if (frame.seq < call.nextSeq) return; // The frame was repeated after a reconnect.",
       replace: "",
     },
     {
