@@ -30,7 +30,7 @@ import { uploadRoutes } from "./routes/uploads.ts";
 
 interface AppDeps
   extends CallDeps,
-    Pick<AdminDeps, "audit" | "gathered" | "queues" | "traffic">,
+    Pick<AdminDeps, "audit" | "clusterStats" | "queues" | "traffic">,
     Pick<DashboardDeps, "sessions" | "pages" | "running"> {
   readonly config: Pick<
     Config,

@@ -1,6 +1,6 @@
 import type { Catalog } from "#catalog";
+import { type ClusterCheck, type ClusterCounts, type ClusterStats, maxStatsAgeMs } from "#cluster-stats";
 import { errorKinds } from "#errors";
-import type { Gathered, GatheredCheck, GatheredCounts } from "#gathered";
 import { pools, type Queues, type ReplyReader, type WorkerRegistry } from "#jobs";
 import type { Clock } from "#platform/clock";
 import { type Metrics, upstreamStates } from "#platform/metrics";
@@ -46,11 +46,11 @@ export function observe(deps: {
   queues: Queues;
   openCalls: OpenCalls;
   reader: Pick<ReplyReader, "caughtUp">;
-  gathered: Gathered;
+  clusterStats: ClusterStats;
   catalog: Catalog;
   clock: Clock;
 }): void {
-  const { metrics, registry, queues, openCalls, reader, gathered, catalog, clock } = deps;
+  const { metrics, registry, queues, openCalls, reader, clusterStats, catalog, clock } = deps;
   metrics.gauge("inference_catalog_differs", () => [[{}, registry.catalog().differs ? 1 : 0]]);
   metrics.gauge("inference_open_calls", () => [[{}, openCalls.count()]]);
   metrics.gauge("inference_endpoint_open_calls", () =>
@@ -64,7 +64,7 @@ export function observe(deps: {
     await reader.caughtUp();
     return [[{}, (performance.now() - startedAt) / 1_000]];
   });
-  observeGathered({ metrics, gathered, clock });
+  observeClusterStats({ metrics, clusterStats, clock });
   metrics.gauge("inference_upstream_state", () =>
     [...catalog.upstreams.keys()].map((upstream) => [{ upstream }, upstreamStates[registry.upstream(upstream)]]),
   );
@@ -80,18 +80,15 @@ export function observe(deps: {
   );
 }
 
-/** Older counts are outdated: no maintenance worker is running. */
-const maxCountsAgeMs = 120_000;
-
 /** Metrics of stored data: every API instance exports the counts of a maintenance worker. */
-function observeGathered(deps: { metrics: Metrics; gathered: Gathered; clock: Clock }): void {
-  const { metrics, gathered, clock } = deps;
+function observeClusterStats(deps: { metrics: Metrics; clusterStats: ClusterStats; clock: Clock }): void {
+  const { metrics, clusterStats, clock } = deps;
   const ageSeconds = (since: number) => Math.max(0, clock.now() - since) / 1_000;
   const ageOf = (since: number | undefined) => (since === undefined ? 0 : ageSeconds(since));
 
-  async function counts(): Promise<GatheredCounts | undefined> {
-    const { counts: found } = await gathered.read();
-    return found && clock.now() - found.at <= maxCountsAgeMs ? found : undefined;
+  async function counts(): Promise<ClusterCounts | undefined> {
+    const { counts: found } = await clusterStats.read();
+    return found && clock.now() - found.at <= maxStatsAgeMs ? found : undefined;
   }
 
   type Gauge = Parameters<Metrics["gauge"]>[0];
@@ -101,7 +98,7 @@ function observeGathered(deps: { metrics: Metrics; gathered: Gathered; clock: Cl
       const value = await read();
       return value === undefined ? undefined : [[{}, value]];
     });
-  const counted = (name: Plain, of: (found: GatheredCounts) => number) =>
+  const counted = (name: Plain, of: (found: ClusterCounts) => number) =>
     plain(name, async () => {
       const found = await counts();
       return found && of(found);
@@ -114,7 +111,7 @@ function observeGathered(deps: { metrics: Metrics; gathered: Gathered; clock: Cl
   counted("inference_undecided_calls", ({ undecided }) => undecided);
   counted("inference_file_expiry_lag_seconds", ({ dueSince }) => ageOf(dueSince));
   plain("inference_gathered_age_seconds", async () => {
-    const { counts: found } = await gathered.read();
+    const { counts: found } = await clusterStats.read();
     return found && ageSeconds(found.at);
   });
   const byState = (states: Readonly<Record<string, number>> | undefined) =>
@@ -123,8 +120,8 @@ function observeGathered(deps: { metrics: Metrics; gathered: Gathered; clock: Cl
   metrics.gauge("inference_buyback_batches", async () => byState((await counts())?.buybacks));
 
   /** The larger value of the last complete check and the current one. */
-  const found = (of: (check: NonNullable<GatheredCheck["complete" | "current"]>) => number) => async () => {
-    const { check } = await gathered.read();
+  const found = (of: (check: NonNullable<ClusterCheck["complete" | "current"]>) => number) => async () => {
+    const { check } = await clusterStats.read();
     const values = [check?.complete, check?.current].flatMap((each) => (each ? [of(each)] : []));
     return values.length > 0 ? Math.max(...values) : undefined;
   };
@@ -137,7 +134,7 @@ function observeGathered(deps: { metrics: Metrics; gathered: Gathered; clock: Cl
     found(({ faults }) => faults),
   );
   plain("inference_ledger_check_age_seconds", async () => {
-    const { check } = await gathered.read();
+    const { check } = await clusterStats.read();
     return check?.complete && ageSeconds(check.complete.at);
   });
 }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { auditSchema, createAudit } from "#audit";
-import { createGathered } from "#gathered";
+import { createClusterStats } from "#cluster-stats";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys, keysSchema } from "#keys";
@@ -112,8 +112,8 @@ export async function startApi(deps: ProcessDeps) {
     { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() },
   );
   const spoolBudget = createByteBudget(config.UPLOAD_BUDGET_BYTES);
-  const gathered = createGathered({ redis, clock });
-  observe({ metrics, registry, queues, openCalls, reader, gathered, catalog: common.catalog, clock });
+  const clusterStats = createClusterStats({ redis, clock });
+  observe({ metrics, registry, queues, openCalls, reader, clusterStats, catalog: common.catalog, clock });
   observeBudgets(metrics, { body: bodyBudget, upload: spoolBudget });
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
     instance === reader.instance ||
@@ -127,7 +127,7 @@ export async function startApi(deps: ProcessDeps) {
     sessions: createSessions({ mongo, clock }),
     pages,
     running,
-    gathered,
+    clusterStats,
     traffic,
     audit: createAudit({ mongo, clock, log }),
     isAlive,

@@ -166,7 +166,7 @@ ${metrics()}
 - The same holds for what is stored: \`inference_holds_...\`, \`inference_lease...\`, \`inference_ledger_...\`, \`inference_uploads\`,
   \`inference_file_expiry_lag_seconds\`, \`inference_buyback_batches\`, \`inference_undecided_calls\`. A worker that serves the
   \`maintenance\` pool counts it every 15 s, with bounds, and every API instance shows that. Without such a worker they are
-  absent after two minutes ([why](../adr/0015-gathered-metrics.md)).
+  absent after two minutes ([why](../adr/0015-cluster-stats.md)).
 - The ledger is checked from its checkpoints, 20,000 accounts every 30 s, over and over. A difference shows as soon as it is
   found and until a later pass over all accounts finds none. Which accounts: \`npm run admin -- ledger check\`, and the log.
 - \`inference_call_duration_seconds\` = \`inference_overhead_seconds\` + time at upstreams. If a call is slow, compare

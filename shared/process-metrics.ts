@@ -32,7 +32,7 @@ export function createProcessObservers(metrics: Metrics, catalog: Catalog, traff
   const countLate = metrics.process === "worker" ? metrics.counter("inference_late_entries_total") : undefined;
   const money: MoneyObserver = {
     writes,
-    decided({ model: id, usage }, { chargedNanoUsd, shortfallNanoUsd }) {
+    captured({ model: id, usage }, { chargedNanoUsd, shortfallNanoUsd }) {
       const model = modelLabel(catalog, id);
       traffic.charged(chargedNanoUsd);
       if (chargedNanoUsd > 0n) countCharged({ model }, Number(chargedNanoUsd));

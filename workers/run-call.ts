@@ -3,9 +3,10 @@ import { noCapacity, type ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { PaidCall } from "#jobs";
 import type { JsonObject } from "#json";
-import { archivableMs, type Decision, decidableMs } from "#money";
+import { archivableMs, type Capture, capturableMs } from "#money";
 import { nextTurnIfLarge } from "#platform/next-turn";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
+import { failureOf, ledgerFields, priced, upstreamCostOf } from "./run-call/capture.ts";
 import {
   type CountedUsage,
   type Delivery,
@@ -14,7 +15,6 @@ import {
   type RunCallDeps,
   type Work,
 } from "./run-call/context.ts";
-import { charge, failureOf, ledgerFields, upstreamCostOf } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
 import type { DeliveryTrace } from "./tracing/call-trace.ts";
@@ -41,21 +41,21 @@ export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: De
   try {
     if (delivery.isShared) await call.cancellationChecked;
     const ending = await runWork(deps, payload, { ...call, trace: delivery.trace }, earlier, work);
-    const { status, usage } = ending.decision;
+    const { status, usage } = ending.capture;
     // A free call needs no capture: it costs nothing, however often it ends.
-    const deciding = payload.isFree ? undefined : delivery.trace?.call?.decides();
-    const decided = payload.isFree
+    const capturing = payload.isFree ? undefined : delivery.trace?.call?.capturesCost();
+    const captured = payload.isFree
       ? undefined
-      : await money.decide({ ...ending.decision, until: decidableUntil(payload) });
-    deciding?.end();
-    const costNanoUsd = decided?.entry.costNanoUsd ?? 0n;
+      : await money.capture({ ...ending.capture, until: capturableUntil(payload) });
+    capturing?.end();
+    const costNanoUsd = captured?.entry.costNanoUsd ?? 0n;
     delivery.trace?.call?.endAttempts(usage);
     delivery.trace?.span.set({ "inference.status": status, "inference.cost_nanousd": Number(costNanoUsd) });
-    const isStored = ending.isStored && decided?.entry.request?.status === "succeeded";
-    if (!decided || decided.won || isStored) await ending.notify(costNanoUsd);
-    else await notifyDecided(deps, payload, costNanoUsd, endedElsewhere());
-    if (decided && payload.lease === undefined)
-      await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd });
+    const isStored = ending.isStored && captured?.entry.request?.status === "succeeded";
+    if (!captured || captured.won || isStored) await ending.notify(costNanoUsd);
+    else await notifyCaptured(deps, payload, costNanoUsd, endedElsewhere());
+    if (captured && payload.lease === undefined)
+      await money.settle({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd });
   } finally {
     call.end();
   }
@@ -80,7 +80,7 @@ function begin({ running, cancellations, log }: RunCallDeps, payload: PaidCall) 
 
 /** The end of a delivery: the cost to capture, and how the caller is notified afterwards. */
 interface Ending {
-  readonly decision: Decision;
+  readonly capture: Capture;
   /** The answer is stored: it is sent even if the delivery that captured the cost died before sending it. */
   readonly isStored?: boolean;
   notify(costNanoUsd: bigint): Promise<unknown>;
@@ -121,7 +121,7 @@ async function runWork(
     await nextTurnIfLarge(body.length);
     trace?.call?.asks(request);
     const chargeOf = (counted: CountedUsage) => {
-      const { costNanoUsd } = charge(catalog, tier, answering() ?? model, counted);
+      const { costNanoUsd } = priced(catalog, tier, answering() ?? model, counted);
       return costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
     };
     const own = {
@@ -144,7 +144,7 @@ async function runWork(
     if (Object.keys(usage).length > 0 && !earlier.job)
       deps.upstreams.noteSpeed(record, estimated ? undefined : completionTokens(usage));
     const answerer = answering() ?? model;
-    const charged = charge(catalog, tier, answerer, answered);
+    const charged = priced(catalog, tier, answerer, answered);
     const known = { ...(payload.fallbacks && { model: answerer.id }), ...(headers && { headers }) };
     return storeAnswer(deps, payload, { text, ...charged, ...known }, signal);
   }
@@ -155,7 +155,7 @@ async function runWork(
     if (headers) reply.announce(headers);
     const tokens = totalTokens(charged);
     return {
-      decision: { ...fields(), status: "succeeded", ...charged, ...upstreamCostOf(record, charged.usage) },
+      capture: { ...fields(), status: "succeeded", ...charged, ...upstreamCostOf(record, charged.usage) },
       isStored: storesAnswer(payload),
       notify: (cost) => reply.final(text, { cost: String(cost), tokens, providerMs: providerMs(record, clock.now()) }),
     };
@@ -174,11 +174,11 @@ async function runWork(
     const { counted } = details;
     const model = answering();
     const charged =
-      model && counted ? charge(catalog, tier, model, counted) : { usage: {}, estimated: false, costNanoUsd: 0n };
+      model && counted ? priced(catalog, tier, model, counted) : { usage: {}, estimated: false, costNanoUsd: 0n };
     const closing = details.closing?.(answer);
     const outcome = { tokens: counted ? totalTokens(counted) : 0, ...(closing && { ending: closing }) };
     return {
-      decision: { ...fields(), status, error, ...charged, ...upstreamCostOf(record, charged.usage) },
+      capture: { ...fields(), status, error, ...charged, ...upstreamCostOf(record, charged.usage) },
       notify: (cost) =>
         reply.error(answer, { ...outcome, cost: String(cost), providerMs: providerMs(record, clock.now()) }),
     };
@@ -192,7 +192,7 @@ const targetsOf = (catalog: Catalog, { fallbacks = [], ...first }: PaidCall): Ta
     return model ? [{ model, name, upstreams, outputCap, isCapDefault, fileBound }] : [];
   });
 
-const totalTokens = ({ usage }: Pick<Decision, "usage">) => promptTokens(usage) + completionTokens(usage);
+const totalTokens = ({ usage }: Pick<Capture, "usage">) => promptTokens(usage) + completionTokens(usage);
 
 /** A provider's refusal may quote the prompt, which must not be logged. */
 const reasonToLog = ({ code, message }: ServiceError) => (code === "invalid_value" ? {} : { reason: message });
@@ -221,14 +221,14 @@ export async function endWithoutRunning(
     { requestId: payload.requestId, ...trace?.ids, answerLost, code: error.code },
     "a call ended without being run here",
   );
-  await notifyDecided(deps, payload, costNanoUsd, error);
+  await notifyCaptured(deps, payload, costNanoUsd, error);
 }
 
 /** Captures zero, unless the ledger already has an entry. Resolves with the cost of the entry that counts. */
 async function releaseHold({ money, clock }: RunCallDeps, payload: PaidCall, error: ServiceError): Promise<bigint> {
   const now = clock.now();
   const fields = ledgerFields(payload, { attempts: [] }, { startedAt: now, endedAt: now });
-  const call = { ...fields, until: decidableUntil(payload) };
+  const call = { ...fields, until: capturableUntil(payload) };
   return (await money.release(call, { status: "failed", error: error.code })).entry.costNanoUsd;
 }
 
@@ -240,8 +240,8 @@ const markFailed = (trace: DeliveryTrace | undefined, { status, code }: ServiceE
  * Deadline for capturing the cost. Afterwards the call's lease may be closed or its entry archived, so the cost is no longer
  * captured and the call is free.
  */
-const decidableUntil = ({ lease, deadlineAt }: PaidCall): number =>
-  deadlineAt + (lease === undefined ? archivableMs : decidableMs);
+const capturableUntil = ({ lease, deadlineAt }: PaidCall): number =>
+  deadlineAt + (lease === undefined ? archivableMs : capturableMs);
 
 const workerDied = () => noCapacity("The worker that ran this call died; nothing was charged. Repeat it.", 1);
 const endedElsewhere = () => noCapacity("The call was ended elsewhere; nothing was charged. Repeat it.", 1);
@@ -250,7 +250,7 @@ const endedElsewhere = () => noCapacity("The call was ended elsewhere; nothing w
  * Another worker captured the cost, and may have died before it notified the caller. If its answer arrives after this error,
  * the call is already closed, and the API refunds it.
  */
-const notifyDecided = (
+const notifyCaptured = (
   { replies }: RunCallDeps,
   { replyTo, requestId }: PaidCall,
   costNanoUsd: bigint,

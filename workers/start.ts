@@ -1,5 +1,5 @@
 import { withUpstreamKeys } from "#catalog";
-import { createGathered } from "#gathered";
+import { createClusterStats } from "#cluster-stats";
 import { createCancellations, createQueues, createReplies, type Pool, registerWorker } from "#jobs";
 import { createArchiveObjects } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
@@ -30,7 +30,7 @@ const maxRedisMs = 2_000;
  * Maximum time that the shutdown waits for costs to be captured: without MongoDB that may never happen, and the next worker
  * gets the jobs.
  */
-const maxDecisionMs = 10_000;
+const maxCaptureMs = 10_000;
 
 /** API instances may begin to use more shards. */
 const shardsMs = 1_000;
@@ -85,7 +85,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     counting,
     queues,
     memory,
-    gathered: createGathered({ redis, clock }),
+    clusterStats: createClusterStats({ redis, clock }),
     archive: common.money.createArchive({
       objects: createArchiveObjects(config),
       retentionDays: config.LEDGER_RETENTION_DAYS,
@@ -170,8 +170,8 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
         run: () => atMost(clock, config.DRAIN_GRACE * 1_000, Promise.all(started.map((pool) => pool.idle()))),
       },
       { name: "abort", run: async () => running.abortAll() },
-      { name: "finish", run: () => atMost(clock, maxDecisionMs, Promise.all(started.map((pool) => pool.close()))) },
-      { name: "settle", run: () => atMost(clock, maxDecisionMs, settled()) },
+      { name: "finish", run: () => atMost(clock, maxCaptureMs, Promise.all(started.map((pool) => pool.close()))) },
+      { name: "settle", run: () => atMost(clock, maxCaptureMs, settled()) },
       {
         name: "close",
         run: async () => {

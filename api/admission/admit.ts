@@ -66,7 +66,7 @@ interface Checked {
 }
 
 /** A refused caller waits this long for its hold to be released. */
-const settleMs = 2_000;
+const releaseMs = 2_000;
 /** A hold expires this long after its call's deadline; then the sweeper settles it. */
 const holdMarginMs = 120_000;
 
@@ -232,10 +232,10 @@ async function release(
   error: string,
 ): Promise<void> {
   if (leased) return leased.end(0n);
-  const refused = { ...entry, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(settleMs) };
+  const refused = { ...entry, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(releaseMs) };
   await money
     .release(refused, { status: "failed", error })
-    .catch((cause: unknown) => log.warn({ err: cause, ...entry }, "the sweeper has to settle a hold"));
+    .catch((cause: unknown) => log.warn({ err: cause, ...entry }, "the sweeper has to release a hold"));
 }
 
 /** Explains what the input can cost and, if the caller named a cap, how many output tokens the balance covers. */

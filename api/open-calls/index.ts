@@ -35,7 +35,7 @@ const maxInlineBodyBytes = 64 * 1024;
 /** A worker gets this long to write the last frames of a call whose job is lost. */
 const lastFramesMs = 1_000;
 /** A stopping process waits this long for the holds of its calls to be released. */
-const lastDecisionMs = 10_000;
+const lastReleasesMs = 10_000;
 
 const runTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
@@ -138,8 +138,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
     error: ServiceError,
     { mayBeAnswered = false, signal }: { mayBeAnswered?: boolean; signal?: AbortSignal } = {},
   ): Promise<void> {
-    if (isFinished(call) || call.state.kind === "deciding") return;
-    call.state = { kind: "deciding" };
+    if (isFinished(call) || call.state.kind === "releasing") return;
+    call.state = { kind: "releasing" };
     const costNanoUsd = await releaseHold(call, { status: "failed", error: error.code }, signal);
     if (isFinished(call)) return;
     const isCharged = costNanoUsd > 0n;
@@ -300,7 +300,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     /** Refuses further calls, and fails those that are open. */
     async abort(): Promise<void> {
       open.close();
-      const signal = AbortSignal.timeout(lastDecisionMs);
+      const signal = AbortSignal.timeout(lastReleasesMs);
       const ending = open.values().map(async (call) => {
         const error = shuttingDown();
         if (call.state.kind === "answered") return open.end(call, 499, { isCut: true });

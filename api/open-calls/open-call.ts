@@ -93,7 +93,7 @@ type CallState =
   /** The caller disconnected. The job is removed, or the workers are notified. */
   | { readonly kind: "disconnected" }
   /** The hold is being released here; a frame may still come first. */
-  | { readonly kind: "deciding" }
+  | { readonly kind: "releasing" }
   /** The end of the answer is written. The call is over once the caller has received it or disconnects. */
   | { readonly kind: "answered"; readonly status: number; readonly code?: string | undefined }
   | { readonly kind: "ended" };

@@ -15,7 +15,7 @@ import { newUpload } from "./upload-object.ts";
 
 export interface CreateDeps extends IdempotencyDeps {
   readonly files: Pick<Files, "uploads">;
-  readonly money: Pick<Money, "endUndecided">;
+  readonly money: Pick<Money, "endUncaptured">;
   readonly instance: string;
   readonly syncTimeoutMs: number;
   readonly spoolBudget: ByteBudget;
@@ -158,7 +158,7 @@ async function recoverOrEnd(
 ): Promise<Created | undefined> {
   const recovered = await recover(deps, call, before, digest);
   if (recovered) return recovered;
-  const { request } = await deps.money.endUndecided(call.caller.account, before);
+  const { request } = await deps.money.endUncaptured(call.caller.account, before);
   return request?.status === "succeeded" ? recover(deps, call, before, digest) : undefined;
 }
 

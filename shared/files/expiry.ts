@@ -8,8 +8,8 @@ import type { MultipartMarker, Storage } from "./storage.ts";
 interface Deps extends Uses<"clock" | "log"> {
   readonly collection: Collection<StoredObject>;
   readonly keyOf: (id: string) => string;
-  /** Runs before objects are deleted. Returns the ids for which it failed. */
-  readonly settle?: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
+  /** Releases their holds before objects are deleted. Returns the ids for which it failed. */
+  readonly release?: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly storage: Storage;
 }
 
@@ -19,17 +19,17 @@ const retryDelayMs = 60_000;
 const ended = { $in: ["expired" as const, "deleted" as const] };
 
 /** Creates the expiry of one collection: uploads or generated files. */
-export function createExpiry({ collection, keyOf, settle, storage, clock, log }: Deps) {
+export function createExpiry({ collection, keyOf, release, storage, clock, log }: Deps) {
   /**
    * Cleans up records that have ended: first their money, then their objects, then the record or its `dueAt`.
    * Idempotent. Failed records are due again in a minute. Returns the number of completed records.
    */
   async function cleanUp(ids: readonly string[]): Promise<number> {
     if (ids.length === 0) return 0;
-    const unsettled = await settle?.(ids);
-    const settled = ids.filter((id) => !unsettled?.has(id));
-    const remaining = await storage.remove(settled.map(keyOf));
-    const done = settled.filter((id) => !remaining.has(keyOf(id)));
+    const unreleased = await release?.(ids);
+    const released = ids.filter((id) => !unreleased?.has(id));
+    const remaining = await storage.remove(released.map(keyOf));
+    const done = released.filter((id) => !remaining.has(keyOf(id)));
     const cleaned = { _id: { $in: done }, status: ended };
     const { modifiedCount } = await fromMongo(
       collection.updateMany({ ...cleaned, announced: true, dueAt: { $exists: true } }, { $unset: { dueAt: "" } }),

@@ -46,7 +46,7 @@ export function createLifecycle(
   },
 ) {
   const { records, money, price, storage, background, clock, log } = deps;
-  const expiry = createExpiry({ ...deps, collection: records.objects, keyOf: uploadKey, settle });
+  const expiry = createExpiry({ ...deps, collection: records.objects, keyOf: uploadKey, release: releaseEnded });
 
   const callOf = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
     kind: "storage" as const,
@@ -78,7 +78,7 @@ export function createLifecycle(
       const released = { ...call, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(releaseTimeoutMs) };
       await money
         .release(released, { status: "failed", error: toServiceError(refused).code })
-        .catch((error: unknown) => log.warn({ err: error, requestId }, "the sweeper has to settle a hold"));
+        .catch((error: unknown) => log.warn({ err: error, requestId }, "the sweeper has to release a hold"));
       throw refused;
     }
     return heldNanoUsd;
@@ -102,7 +102,7 @@ export function createLifecycle(
     // A multipart upload may have been started an hour ago.
     const expiresAt = record.multipart ? new Date(clock.now() + fileLifetimeMs) : record.expiresAt;
     try {
-      const { entry } = await money.decide({
+      const { entry } = await money.capture({
         ...callOf(record),
         costNanoUsd: price(bytes),
         status: "succeeded",
@@ -117,11 +117,11 @@ export function createLifecycle(
       const active = await markActive(id, { ...type, bytes, cost, expiresAt }, signal);
       if (!active) return null;
       const { account, requestId, held: heldNanoUsd } = record;
-      const applySignal = AbortSignal.timeout(endTimeoutMs);
-      const applied = money.apply({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal: applySignal });
-      background.run("a storage charge has to be applied by the sweeper", applied, { upload: id });
+      const settleSignal = AbortSignal.timeout(endTimeoutMs);
+      const settled = money.settle({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal: settleSignal });
+      background.run("a storage charge has to be settled by the sweeper", settled, { upload: id });
       // The charge is already captured.
-      await unlessAborted(signal, () => applied).catch(() => undefined);
+      await unlessAborted(signal, () => settled).catch(() => undefined);
       return active;
     } catch (error) {
       throw noCapacity("The upload could not be recorded in time.", 5, error);
@@ -171,23 +171,23 @@ export function createLifecycle(
   }
 
   /** Releases the holds of ended uploads that were never active, and aborts their multipart uploads. */
-  async function settle(ids: readonly string[]): Promise<ReadonlySet<string>> {
-    const unsettled = new Set<string>();
+  async function releaseEnded(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const unreleased = new Set<string>();
     const neverActive = (await records.findAll(ids)).filter(({ activatedAt }) => !activatedAt);
     for (let from = 0; from < neverActive.length; from += maxConcurrent) {
       const signal = AbortSignal.timeout(releaseTimeoutMs);
       const batch = neverActive.slice(from, from + maxConcurrent).map((record) =>
-        settleOne(record, signal).catch((error: unknown) => {
-          log.warn({ err: error, upload: record._id }, "an ended upload could not be settled; it will be retried");
-          unsettled.add(record._id);
+        releaseOne(record, signal).catch((error: unknown) => {
+          log.warn({ err: error, upload: record._id }, "an ended upload could not be released; it will be retried");
+          unreleased.add(record._id);
         }),
       );
       await Promise.all(batch);
     }
-    return unsettled;
+    return unreleased;
   }
 
-  async function settleOne(record: StoredUpload, signal: AbortSignal): Promise<void> {
+  async function releaseOne(record: StoredUpload, signal: AbortSignal): Promise<void> {
     const reason: ReleaseReason =
       record.status === "expired"
         ? { status: "failed", error: "upload_expired" }

@@ -103,7 +103,7 @@ const idOf = (account: string, key: string) =>
 
 export function createIdempotencyStore(
   deps: Uses<"mongo" | "clock"> & {
-    money: Pick<Money, "entry" | "endUndecided">;
+    money: Pick<Money, "entry" | "endUncaptured">;
     files: Pick<Files, "putAnswer" | "getAnswer">;
   },
 ) {
@@ -184,7 +184,7 @@ export function createIdempotencyStore(
       if (state === "changed") continue;
       // A seemingly dead process may still capture the call, so it is captured here before another call runs.
       if (state === "dead" && stored.pool !== undefined) {
-        await money.endUndecided(stored.account, stored.requestId);
+        await money.endUncaptured(stored.account, stored.requestId);
         continue;
       }
       if (isFree(state)) {

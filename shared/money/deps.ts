@@ -7,12 +7,13 @@ import type { Ledger } from "./ledger.ts";
 /** Receives money events, for metrics. */
 export interface MoneyObserver {
   /** Called when this process made the entry. The model is that of the capture. */
-  decided(
+  captured(
     call: { model?: string | null | undefined; usage: Usage },
     amounts: { chargedNanoUsd: bigint; shortfallNanoUsd: bigint },
   ): void;
   /** Called with the number of leases that had calls captured after they were closed. */
   late(leases: number): void;
+  /** By the label values of the metrics: `applications` are settlements. */
   readonly writes: Readonly<Record<"ledger" | "holds" | "applications" | "leases", ObserveWrite>>;
 }
 

@@ -3,11 +3,11 @@ import type { Background } from "#platform/background";
 import { sleep } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { StoredAccount, StoredHold } from "./accounts.ts";
+import type { Capture, ReleasedCall, ReleaseReason } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { assertRequestId } from "./ledger.ts";
 import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
 import { createRefusedAccounts } from "./refused-accounts.ts";
-import type { Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 import { assertAmount } from "./usd.ts";
 
 export interface Hold {
@@ -26,7 +26,7 @@ export interface Hold {
 }
 
 /** A hold and its call. If the hold has to be released, the entry is written immediately. */
-export interface CallHold extends Omit<Hold, "key">, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
+export interface CallHold extends Omit<Hold, "key">, Pick<Capture, "kind" | "key" | "endpoint" | "model"> {
   /** The message of the 402. */
   insufficientText(availableNanoUsd: bigint): string;
 }
@@ -67,7 +67,7 @@ const groupLimit = 500;
  * The response to a call precedes the settling of its cost, so the unused part of its hold becomes available a moment
  * later. A caller who immediately makes another call must not be refused because of that.
  */
-const applyDelayMs = 50;
+const settleDelayMs = 50;
 /** Afterwards the sweeper ends a hold whose outcome is unknown. This also bounds `settled`. */
 const releaseTimeoutMs = 120_000;
 
@@ -201,7 +201,7 @@ export function createHold(
     const result = await hold(request);
     if (result.ok || result.reason !== "insufficient") return result;
     if (result.availableNanoUsd + result.heldNanoUsd < request.minNanoUsd) return result;
-    await sleep(clock, applyDelayMs);
+    await sleep(clock, settleDelayMs);
     return hold(request);
   }
 

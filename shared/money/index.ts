@@ -5,8 +5,8 @@
  *
  * A text call draws its hold from a **lease**, a hold that many calls of an account share (`leases`), and needs one
  * write: its capture. Any other paid call needs three writes of one document each: **hold** the maximum cost,
- * **capture** the final cost (`decide`: an insert into the ledger, of which the first wins), **settle** it on the
- * balance (`apply`: at most once, by its filter). A process may die between any two of them; the sweeper ends what
+ * **capture** the final cost (an insert into the ledger, of which the first wins), **settle** it on the balance (at most
+ * once, by its filter). `charge` does the last two. A process may die between any two of them; the sweeper ends what
  * remains. Concurrent writes are grouped. Credits, adjustments, refunds and payouts are transactions. An on-chain
  * payment opens its own account, `x402:<memo>`, whose credit has the hash of the payment's message as its id; its
  * balance may be paid back to the payer.
@@ -24,6 +24,14 @@ import { createArchiveParts } from "./archive/parts.ts";
 import { createRestoredEntries } from "./archive/restored-entries.ts";
 import { createArchivedSums } from "./archive/sums.ts";
 import { createBalanceAlerts } from "./balance-alerts.ts";
+import {
+  type Capture,
+  type Captured,
+  createCapture,
+  type ReleasedCall,
+  type ReleaseReason,
+  zeroCapture,
+} from "./capture.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import type { MoneyDeps, MoneyObserver } from "./deps.ts";
@@ -38,15 +46,7 @@ import { createMovements } from "./movements.ts";
 import { createOpenHolds } from "./open-holds.ts";
 import { createPaymentAccounts } from "./payment-accounts.ts";
 import { pendingCosts } from "./pending-costs.ts";
-import {
-  createApply,
-  createDecide,
-  type Decided,
-  type Decision,
-  type ReleasedCall,
-  type ReleaseReason,
-  releaseDecision,
-} from "./settle.ts";
+import { createSettle } from "./settle.ts";
 import { createSweep } from "./sweep.ts";
 import { createUndelivered } from "./undelivered.ts";
 import { createUsageDays } from "./usage/days.ts";
@@ -59,10 +59,11 @@ export { type ArchiveObjects, createArchiveObjects } from "./archive/objects.ts"
 export type { ArchivedMonth } from "./archive/parts.ts";
 export type { RestoreState } from "./archive/restored-entries.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
+export type { Capture, Captured, ReleasedCall, ReleaseReason } from "./capture.ts";
 export type { MoneyObserver } from "./deps.ts";
 export type { CallPage, CallQuery } from "./find-calls.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
-export { decidableMs } from "./leases/closing.ts";
+export { capturableMs } from "./leases/closing.ts";
 export type { Leased, Registration } from "./leases/lease.ts";
 export type { Leases } from "./leases/leases.ts";
 export { createReturnRequests, type ReturnRequests } from "./leases/return-requests.ts";
@@ -77,7 +78,6 @@ export { moneySchema } from "./migrations.ts";
 export type { Movement, Payout } from "./movements.ts";
 export type { ListedHold } from "./open-holds.ts";
 export { isPaymentAccount, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
-export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export type { DeliveryNote } from "./undelivered.ts";
 export { dayOf, daysLater } from "./usage/dates.ts";
 export type { KeyUsage } from "./usage/key-totals.ts";
@@ -110,32 +110,32 @@ export function createMoney({
   const deps: MoneyDeps = { ...platform, accounts, ledger, observer };
   const checkpoints = createCheckpoints(deps);
   const usageDays = createUsageDays(deps);
-  const { decide, decideOnce, shortfalls } = createDecide({ ...deps, buyback });
-  const { apply, applyOnce } = createApply(deps);
+  const { capture, captureOnce, shortfalls } = createCapture({ ...deps, buyback });
+  const { settle, settleOnce } = createSettle(deps);
   const parts = createArchiveParts(platform);
   const archivedSums = createArchivedSums(deps);
   const restored = createRestoredEntries({ ...platform, parts });
-  const { closeLease, closeOwnLease, applyLateCosts, findSwept } = createLeaseClosing(deps);
+  const { closeLease, closeOwnLease, settleLateCosts, findSwept } = createLeaseClosing(deps);
   const movements = createMovements(deps);
 
   /** Captures the cost, then settles the entry that counts. */
-  async function settle(decision: Decision): Promise<Decided> {
-    const decided = await decide(decision);
-    const { account, requestId, heldNanoUsd, lease, signal } = decision;
-    const { costNanoUsd } = decided.entry;
+  async function charge(call: Capture): Promise<Captured> {
+    const captured = await capture(call);
+    const { account, requestId, heldNanoUsd, lease, signal } = call;
+    const { costNanoUsd } = captured.entry;
     // The costs of a lease are settled when it is closed.
-    if (lease === undefined) await apply({ account, requestId, heldNanoUsd, costNanoUsd, signal });
-    return decided;
+    if (lease === undefined) await settle({ account, requestId, heldNanoUsd, costNanoUsd, signal });
+    return captured;
   }
 
   /** Settles an uncharged call at zero. An earlier entry keeps its cost. */
-  const release = (call: ReleasedCall, reason: ReleaseReason) => settle(releaseDecision(call, reason));
+  const release = (call: ReleasedCall, reason: ReleaseReason) => charge(zeroCapture(call, reason));
 
   return {
     ...createHold({ ...deps, release, background }),
-    decide,
-    apply,
+    capture,
     settle,
+    charge,
     release,
     shortfalls,
     ...movements,
@@ -153,8 +153,8 @@ export function createMoney({
     findEntry: ledger.findEntry,
     /** Finds calls by their properties. A call that is still running has no entry yet. */
     findCalls: createFindCalls(deps),
-    ...createSweep({ ...deps, applyOnce, decideOnce, closeLease }),
-    applyLateCosts,
+    ...createSweep({ ...deps, settleOnce, captureOnce, closeLease }),
+    settleLateCosts,
     findAnswer: createFindAnswer(deps),
     ...createBalanceAlerts(deps),
     /** Computes the usage of the last days. Used by workers. */

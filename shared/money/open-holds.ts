@@ -43,7 +43,7 @@ export function createOpenHolds({ accounts, ledger, clock }: MoneyDeps) {
   const hint = { holdsExpireAt: 1 } as const;
 
   /** Counts holds that have expired although their call has no entry. */
-  async function countUndecided(): Promise<number> {
+  async function countUncaptured(): Promise<number> {
     const overdue = await findOverdue(accounts, new Date(clock.now()), maxOverdue).toArray();
     const calls = overdue
       .filter(({ requestId }) => !isLease(requestId))
@@ -67,7 +67,7 @@ export function createOpenHolds({ accounts, ledger, clock }: MoneyDeps) {
       ],
       { hint, ...scatter("metrics") },
     );
-    const [found, undecided] = await Promise.all([counts.toArray(), countUndecided()]);
+    const [found, undecided] = await Promise.all([counts.toArray(), countUncaptured()]);
     const of = (isOfLeases: boolean) => {
       const counted = found.find(({ _id }) => _id === isOfLeases);
       return { open: counted?.open ?? 0, oldestAt: counted?.oldestAt.getTime() };

@@ -1,219 +1,22 @@
-import { mongo } from "mongoose";
 import { groupCommit } from "#platform/group-commit";
-import { randomBase62 } from "#platform/ids";
-import { duplicateKey } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import { unlessAborted } from "#platform/unless-aborted";
-import { accrualOf, type BuybackTerms } from "./accruals.ts";
-import { storedAttempts } from "./attempts.ts";
+import type { Capture } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";
-import { assertRequestId, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
+import { assertRequestId } from "./ledger.ts";
 import { assertAmount } from "./usd.ts";
 
-/** The end of a call and its final cost. */
-export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
-  /** Defaults to `usage`, a model call. */
-  readonly kind?: "usage" | "storage" | undefined;
-  readonly account: string;
-  readonly requestId: string;
-  /** The id of the API key. */
-  readonly key: string;
-  readonly endpoint: string;
-  readonly heldNanoUsd: bigint;
-  /** The lease from which the hold was drawn. Undefined if the call has its own hold. */
-  readonly lease?: string | undefined;
-  /** The API instance that has to deliver the response, and the call's number there. Undelivered calls are refunded. */
-  readonly reply?: { readonly instance: string; readonly number: number } | undefined;
-  /** Unbounded: the part above the hold is recorded as a shortfall instead of being charged. */
-  readonly costNanoUsd: bigint;
-  /** The mint for its buyback, chosen by the account or the caller. Defaults to the service's own. */
-  readonly buybackToken?: string | null | undefined;
-  readonly signal?: AbortSignal | undefined;
-  /** Unix milliseconds after which the capture is no longer attempted. */
-  readonly until?: number | undefined;
-}
-
-/** The sweeper captures calls of which only the hold is known. */
-export type AnyDecision = Omit<Decision, "key" | "endpoint"> & Partial<Decision>;
-
-type OutcomeField = "costNanoUsd" | "status" | "error" | "attempts" | "usage" | "estimated";
-
-/** A call whose hold is released. */
-export type ReleasedCall = Omit<Decision, OutcomeField>;
-
-/** The reason why a call is not charged. */
-export interface ReleaseReason {
-  readonly status: "failed" | "cancelled";
-  /** The code of the error in the response. */
-  readonly error?: string | undefined;
-}
-
-export interface Decided {
-  /** Set if this capture made the entry. Exact, even when the response to the insert was lost. */
-  readonly won: boolean;
-  /** The entry that counts. */
-  readonly entry: LedgerEntry;
-}
-
 /** The cost is that of the entry that counts. */
-export type Application = Pick<Decision, "account" | "requestId" | "heldNanoUsd" | "costNanoUsd" | "signal">;
+export type Settlement = Pick<Capture, "account" | "requestId" | "heldNanoUsd" | "costNanoUsd" | "signal">;
 
 const groupLimit = 500;
-/** A typical entry has half a kilobyte. 500 of the largest stay far below MongoDB's 48 MB per message. */
-const entryLimitBytes = 16 * 1024;
 const backoff = { firstMs: 20, maxMs: 1_000 };
 
-/** Makes the decision that a call costs nothing. */
-export const releaseDecision = <Call extends Omit<AnyDecision, OutcomeField>>(
-  call: Call,
-  { status, error }: ReleaseReason,
-) => ({ ...call, costNanoUsd: 0n, status, error, attempts: [], usage: {}, estimated: false }) as const;
-
-/** Returns the id of a response, unless it can be derived from the request's. */
-const storedAnswerId = (answerId: string | undefined, requestId: string): string | undefined =>
-  answerId?.endsWith(requestId.slice("req_".length)) || (answerId?.length ?? 0) > 200 ? undefined : answerId;
-
-/** Returns true if the entry has to be measured. Apart from its text it has a few hundred bytes. */
-function mayBeTooLarge(decision: AnyDecision): boolean {
-  const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage, attempts, answerId } =
-    decision;
-  let characters = 0;
-  for (const text of [account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, answerId])
-    characters += text?.length ?? 0;
-  for (const unit of Object.keys(usage)) characters += unit.length + 16;
-  for (const { upstream: tried, model: other, code } of attempts)
-    characters += (tried?.length ?? 0) + (other?.length ?? 0) + (code?.length ?? 0) + 64;
-  return characters > 1_000;
-}
-
-/** Captures: the first insert into the ledger under a request id wins. */
-export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefined }) {
-  const { ledger, buyback, observer, clock, log } = deps;
-  let shortfalls = 0;
-
-  /** Returns for each entry the one that counts, or why there is none yet. */
-  async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
-    const refusals = await ledger.insert(group);
-    if (refusals.size === 0) return [...group];
-    const existing = await ledger.readCommitted(group.filter((_, at) => refusals.has(at)));
-    return group.map((entry, at) => {
-      const refusal = refusals.get(at);
-      if (!refusal) return entry;
-      const winner = refusal.code === duplicateKey ? existing.get(entry._id) : undefined;
-      if (winner) return winner;
-      const error = new Error(`${entry._id} is not decided yet: ${refusal.code} ${refusal.errmsg}`);
-      log.error({ err: error }, "MongoDB refused a ledger entry");
-      return error;
-    });
-  }
-
-  const commit = groupCommit<StoredEntry, StoredEntry>({
-    limit: groupLimit,
-    // An insert waits for the journal, which takes most of a short call's time.
-    pacing: { many: 10, spacingMs: 4, writers: 2 },
-    observe: observer?.writes.ledger,
-    write: (_, group) =>
-      insertGroup(group).catch((error: unknown) => {
-        log.warn({ err: error, entries: group.length }, "ledger entries are not written yet");
-        throw error;
-      }),
-  });
-
-  /** Throws for values that can never form an entry. */
-  function encode(decision: AnyDecision): StoredEntry {
-    const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd, lease, reply } = decision;
-    assertRequestId(requestId);
-    assertAmount(heldNanoUsd, "heldNanoUsd");
-    assertAmount(costNanoUsd, "costNanoUsd");
-    const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
-    const { key, endpoint, streamed, finishReason, model, upstream, attempts, status, error, usage, estimated } =
-      decision;
-    const answerId = storedAnswerId(decision.answerId, requestId);
-    const { queueMs, firstTokenMs, totalMs, upstreamCostNanoUsd } = decision;
-    if (upstreamCostNanoUsd !== undefined) assertAmount(upstreamCostNanoUsd, "upstreamCostNanoUsd");
-    const entry: StoredEntry = {
-      _id: requestId,
-      account,
-      kind,
-      amount: -chargedNanoUsd,
-      createdAt: new Date(clock.now()),
-      decider: randomBase62(12),
-      ...(lease !== undefined && { lease }),
-      ...(reply && chargedNanoUsd > 0n && { reply }),
-      ...accrualOf(buyback, chargedNanoUsd, decision.buybackToken),
-      request: {
-        key,
-        endpoint,
-        answerId,
-        streamed,
-        finishReason,
-        model,
-        upstream,
-        attempts: storedAttempts(attempts, { upstream, model }),
-        status,
-        error,
-        usage,
-        estimated,
-        queueMs,
-        firstTokenMs,
-        totalMs,
-        shortfall: costNanoUsd - chargedNanoUsd,
-        upstreamCost: upstreamCostNanoUsd,
-        // `ignoreUndefined` omits undefined fields.
-      } as NonNullable<StoredEntry["request"]>,
-    };
-    if (mayBeTooLarge(decision)) {
-      const bytes = mongo.BSON.serialize(entry, { ignoreUndefined: true }).length;
-      if (bytes > entryLimitBytes) throw new RangeError(`the entry of ${requestId} has ${bytes} bytes`);
-    }
-    return entry;
-  }
-
-  /**
-   * Returns the insert of a capture. Retries repeat the same insert except for its time, because the sums of a past
-   * hour depend on entries that arrive soon after their own time.
-   */
-  function insertOf(decision: AnyDecision): () => Promise<Decided> {
-    const inserted = encode(decision);
-    return async () => {
-      const entry = await commit("all accounts", inserted._id, { ...inserted, createdAt: new Date(clock.now()) });
-      const won = entry.decider === inserted.decider;
-      const shortfallNanoUsd = inserted.request?.shortfall ?? 0n;
-      if (won) observer?.decided(decision, { chargedNanoUsd: -inserted.amount, shortfallNanoUsd });
-      if (won && shortfallNanoUsd > 0n) {
-        shortfalls += 1;
-        const { account, requestId, model } = decision;
-        log.error({ account, requestId, model, shortfallNanoUsd }, "a call cost more than was held");
-      }
-      return { won, entry: toEntry(entry) };
-    };
-  }
-
-  /** Retries until the call is captured, by this or an earlier capture. Rejects with the reason of `signal`. */
-  async function decide(decision: AnyDecision): Promise<Decided> {
-    const insertOnce = insertOf(decision);
-    const { signal, until = Number.POSITIVE_INFINITY } = decision;
-    const isInTime = () => clock.now() < until;
-    return retry({ clock, signal, backoff, retryIf: isInTime }, async () => {
-      if (!isInTime()) throw new Error(`it is too late to decide ${decision.requestId}`);
-      return unlessAborted(signal, insertOnce);
-    });
-  }
-  const decideOnce = async (decision: AnyDecision): Promise<Decided> => insertOf(decision)();
-
-  return {
-    decide,
-    decideOnce,
-    /** The number of calls that cost more than was held, since this process started. Should be 0. */
-    shortfalls: () => shortfalls,
-  };
-}
-
 /** Settles captured costs. Each write ends one hold on its account, at most once because of its filter. */
-export function createApply(deps: MoneyDeps) {
+export function createSettle(deps: MoneyDeps) {
   const { accounts, observer, clock, log } = deps;
   /** Settles all of them or none. */
-  async function write(account: string, group: readonly Application[]): Promise<boolean> {
+  async function write(account: string, group: readonly Settlement[]): Promise<boolean> {
     const open: Record<`holds.${string}.amount`, bigint> = {};
     const ended: Record<`holds.${string}`, ""> = {};
     let heldNanoUsd = 0n;
@@ -229,11 +32,11 @@ export function createApply(deps: MoneyDeps) {
     return (await update).matchedCount === 1;
   }
 
-  async function writeGroup(account: string, group: readonly Application[]): Promise<(boolean | Error)[]> {
+  async function writeGroup(account: string, group: readonly Settlement[]): Promise<(boolean | Error)[]> {
     try {
       if (await write(account, group)) return group.map(() => true);
     } catch (error) {
-      log.warn({ err: error, account, applications: group.length }, "costs are not applied yet");
+      log.warn({ err: error, account, settlements: group.length }, "costs are not settled yet");
       throw error;
     }
     if (group.length === 1) return [false];
@@ -243,13 +46,13 @@ export function createApply(deps: MoneyDeps) {
     return outcomes;
   }
 
-  const commit = groupCommit<Application, boolean>({
+  const commit = groupCommit<Settlement, boolean>({
     limit: groupLimit,
     observe: observer?.writes.applications,
     write: writeGroup,
   });
 
-  function assertValid({ requestId, heldNanoUsd, costNanoUsd }: Application): void {
+  function assertValid({ requestId, heldNanoUsd, costNanoUsd }: Settlement): void {
     assertRequestId(requestId);
     assertAmount(heldNanoUsd, "heldNanoUsd");
     assertAmount(costNanoUsd, "costNanoUsd");
@@ -257,18 +60,18 @@ export function createApply(deps: MoneyDeps) {
   }
 
   /** Retries until the cost is settled. A missing hold was ended before. */
-  async function apply(application: Application): Promise<void> {
-    assertValid(application);
-    const { account, requestId, signal } = application;
-    const commitOnce = () => commit(account, requestId, application);
+  async function settle(settlement: Settlement): Promise<void> {
+    assertValid(settlement);
+    const { account, requestId, signal } = settlement;
+    const commitOnce = () => commit(account, requestId, settlement);
     await retry({ clock, signal, backoff }, () => unlessAborted(signal, commitOnce));
   }
 
   /** Does not retry. Returns true if this call ended the hold. */
-  async function applyOnce(application: Application): Promise<boolean> {
-    assertValid(application);
-    return commit(application.account, application.requestId, application);
+  async function settleOnce(settlement: Settlement): Promise<boolean> {
+    assertValid(settlement);
+    return commit(settlement.account, settlement.requestId, settlement);
   }
 
-  return { apply, applyOnce };
+  return { settle, settleOnce };
 }

@@ -1,10 +1,11 @@
 import { longRunning, scatter } from "#platform/collection";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
+import { type AnyCapture, type Captured, zeroCapture } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { unavailable } from "./holds.ts";
 import { instanceOf, isLease, type LeaseClosing } from "./leases/closing.ts";
 import { assertRequestId, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
-import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
+import type { Settlement } from "./settle.ts";
 
 /** Afterwards a hold is released even if it is still pending. */
 const maxOverdueMs = 3_600_000;
@@ -31,12 +32,12 @@ export interface OpenHold {
  */
 export function createSweep(
   deps: MoneyDeps & {
-    decideOnce: (decision: AnyDecision) => Promise<Decided>;
-    applyOnce: (application: Application) => Promise<boolean>;
+    captureOnce: (call: AnyCapture) => Promise<Captured>;
+    settleOnce: (settlement: Settlement) => Promise<boolean>;
     closeLease: LeaseClosing["closeLease"];
   },
 ) {
-  const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce, closeLease } = deps;
+  const { mongo, accounts, ledger, clock, log, captureOnce, settleOnce, closeLease } = deps;
 
   async function mayRelease(overdue: OpenHold, isPending: IsPending, isServing: IsServing): Promise<boolean> {
     const { account, requestId, hold } = overdue;
@@ -55,21 +56,21 @@ export function createSweep(
   const mayClose = async ({ requestId, hold: { callsEndAt, heldAt } }: OpenHold, isServing: IsServing) =>
     (callsEndAt != null && callsEndAt.getTime() <= clock.now()) || !(await isServing(instanceOf(requestId), heldAt));
 
-  function decideZero({ account, requestId, hold }: OpenHold): Promise<Decided> {
+  function captureZero({ account, requestId, hold }: OpenHold): Promise<Captured> {
     const totalMs = clock.now() - hold.heldAt.getTime();
     const call = { account, requestId, heldNanoUsd: hold.amount, totalMs };
-    return decideOnce(releaseDecision(call, { status: "failed", error: "no_capacity" }));
+    return captureOnce(zeroCapture(call, { status: "failed", error: "no_capacity" }));
   }
 
-  const applyCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
-    applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
+  const settleCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
+    settleOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
 
   /**
    * Settles at zero a call of which only the hold is known, unless it is captured. Resolves to the entry that counts.
    */
   async function releaseHold(open: OpenHold): Promise<LedgerEntry> {
-    const { entry } = await decideZero(open);
-    await applyCost(open, entry.costNanoUsd);
+    const { entry } = await captureZero(open);
+    await settleCost(open, entry.costNanoUsd);
     return entry;
   }
 
@@ -78,7 +79,7 @@ export function createSweep(
    * regardless of what its processes still do. The sweeper ends a hold that is made later. Throws 503 while MongoDB is
    * unavailable.
    */
-  async function endUndecided(account: string, requestId: string): Promise<LedgerEntry> {
+  async function endUncaptured(account: string, requestId: string): Promise<LedgerEntry> {
     assertRequestId(requestId);
     const projection = { [`holds.${requestId}`]: 1 } as const;
     const stored = await accounts.collection.findOne({ _id: account }, { projection }).catch(unavailable);
@@ -86,7 +87,7 @@ export function createSweep(
     if (hold) return releaseHold({ account, requestId, hold }).catch(unavailable);
     const now = new Date(clock.now());
     const none = { amount: 0n, heldAt: now, expiresAt: now };
-    return (await decideZero({ account, requestId, hold: none }).catch(unavailable)).entry;
+    return (await captureZero({ account, requestId, hold: none }).catch(unavailable)).entry;
   }
 
   /** Releases all holds of an account that has no running call. Throws 503 while MongoDB is unavailable. */
@@ -103,24 +104,24 @@ export function createSweep(
   /**
    * Ends expired holds: settles captured costs, and settles at zero the calls that are not pending (or an hour
    * overdue), except in the first minute after MongoDB has recovered. Closes the leases of dead instances, and any
-   * other lease at its end. Resolves to the number of ended holds, including leases (`applied`), and of captured calls
-   * (`decided`).
+   * other lease at its end. Resolves to the number of ended holds, including leases (`settled`), and of captured calls
+   * (`captured`).
    */
   async function sweep(isPending: IsPending, isServing: IsServing = async () => true) {
-    let applied = 0;
-    let decided = 0;
+    let settled = 0;
+    let captured = 0;
 
     async function end(overdue: OpenHold, existing: StoredEntry | undefined): Promise<void> {
       const { account, requestId, hold } = overdue;
       if (isLease(requestId)) {
         if ((await mayClose(overdue, isServing)) && (await closeLease(account, requestId, hold.expiresAt)))
-          applied += 1;
+          settled += 1;
         return;
       }
       if (!existing && !(await mayRelease(overdue, isPending, isServing))) return;
-      const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await decideZero(overdue);
-      if (won) decided += 1;
-      if (await applyCost(overdue, entry.costNanoUsd)) applied += 1;
+      const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await captureZero(overdue);
+      if (won) captured += 1;
+      if (await settleCost(overdue, entry.costNanoUsd)) settled += 1;
     }
 
     async function endAll(batch: readonly OpenHold[]): Promise<void> {
@@ -144,10 +145,10 @@ export function createSweep(
     }
     if (batch.length > 0) await endAll(batch);
     await updateEarliestExpiry(accounts, now);
-    return { applied, decided };
+    return { settled, captured };
   }
 
-  return { sweep, endUndecided, releaseAll };
+  return { sweep, endUncaptured, releaseAll };
 }
 
 /** Matches accounts whose `holdsExpireAt` has passed or is missing, by the partial index. */

@@ -77,8 +77,8 @@ export function createUndelivered(
 
   async function refundCallsOf(dead: StoredInstance): Promise<number> {
     const now = new Date(clock.now());
-    const decided = await ledger.readCommitted(dead.open);
-    const charged = dead.open.filter(({ _id }) => (decided.get(_id)?.amount ?? 0n) < 0n);
+    const captured = await ledger.readCommitted(dead.open);
+    const charged = dead.open.filter(({ _id }) => (captured.get(_id)?.amount ?? 0n) < 0n);
     const undelivered = [...charged, ...(await findLater(dead))];
     const refundKeys = undelivered.map(({ _id, account }) => ({ _id: refundOf(_id), account }));
     const refunded = await ledger.readCommitted(refundKeys);
@@ -89,7 +89,7 @@ export function createUndelivered(
     const isRecovered = clock.now() - (mongo.upSince() ?? Number.POSITIVE_INFINITY) > recoveryMs;
     if (!isRecovered) return owed.length;
     const isSame = { _id: dead._id, notedAt: dead.notedAt };
-    const open = dead.open.filter(({ _id }) => !decided.has(_id));
+    const open = dead.open.filter(({ _id }) => !captured.has(_id));
     if (now > dead.endsAt) await collection.deleteOne(isSame);
     else await collection.updateOne(isSame, { $set: { open, scanFrom: now } });
     return owed.length;

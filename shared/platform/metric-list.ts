@@ -93,7 +93,7 @@ export const metricList = {
     type: "counter",
     of: both,
     labels: ["model"],
-    help: "Nano-USD (10^-9 USD) charged by the decisions of this process, before refunds. Uploads have the model `other`",
+    help: "Nano-USD (10^-9 USD) charged by the captures of this process, before refunds. Uploads have the model `other`",
   },
   inference_tokens_total: {
     type: "counter",
@@ -117,7 +117,7 @@ export const metricList = {
     type: "counter",
     of: ["worker"],
     labels: [],
-    help: "Leases with calls that were decided after the lease was closed: their costs were applied afterwards. Should stay 0",
+    help: "Leases with calls that were captured after the lease was closed: their costs were settled afterwards. Should stay 0",
   },
   inference_holds_open: {
     type: "gauge",
@@ -147,7 +147,7 @@ export const metricList = {
     type: "gauge",
     of: ["api"],
     labels: [],
-    help: "Calls whose hold has expired and that nothing has decided: the sweeper waits for their job, or cannot decide them. Should be 0",
+    help: "Calls whose hold has expired and that are not captured: the sweeper waits for their job, or cannot end them. Should be 0",
   },
   inference_ledger_difference_usd: {
     type: "gauge",

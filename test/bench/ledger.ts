@@ -94,7 +94,7 @@ async function measure(uri: string, mongod: Measured): Promise<void> {
     await Promise.all(Array.from({ length: overdue }, (_, at) => late(7 * at + 1)));
     const swept = await time(sweep);
     const idle = await time(sweep);
-    print(`sweep, ${swept.result.decided} holds overdue: ${shown(swept)}; none overdue: ${shown(idle)}`);
+    print(`sweep, ${swept.result.captured} holds overdue: ${shown(swept)}; none overdue: ${shown(idle)}`);
   }
   await mongo.connection.collection("accounts").updateMany({}, { $unset: { holdsExpireAt: "" } });
   print(`sweep, the first after an upgrade: ${shown(await time(sweep))}`);

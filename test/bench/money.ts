@@ -39,7 +39,7 @@ async function call(account: string): Promise<void> {
   const { requestId, answer } = holdOne(account);
   const held = await answer;
   if (!held.ok) throw new Error(held.reason);
-  await money.settle({
+  await money.charge({
     account,
     requestId,
     key: "key_bench",

@@ -100,7 +100,7 @@ ${renderBars(compared, checks)}`,
   ];
   return `# Measured
 
-Written by \`${command}\` in ${Math.round(minutes)} minutes. A \`direct\` call goes straight to the mock; the service holds, decides and settles
+Written by \`${command}\` in ${Math.round(minutes)} minutes. A \`direct\` call goes straight to the mock; the service holds, captures and settles
 money for each call, Portkey's gateway does not. All processes, the mock and the load generator too, share the machine:
 
 ${[...machine, othersLine([...fixedSize, ...scaling])].map((line) => `- ${line}`).join("\n")}

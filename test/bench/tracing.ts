@@ -69,7 +69,7 @@ function traceDelivery(tracing: Tracing | undefined, received: Span, traceparent
   attempt.set({ id: "chatcmpl-1", response: "gpt-4.1-mini", reasons: ["stop"], first: 0.2, input: 9, output: 8 });
   attempt.event("first chunk");
   attempt.end();
-  received.child("decide").end();
+  received.child("capture").end();
   received.set({ status: "succeeded", cost: 25_000 });
 }
 

@@ -61,7 +61,7 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
   expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: { length: 0 } } });
   expect((await callCounts(redis, "chat")).waiting).toBe(0);
-  // The capture is applied to the balance after it is in the ledger.
+  // The capture is settled on the balance after it is in the ledger.
   await eventually(async () => (await availableUsd(client, customer)) === "1.00");
 
   gate.resolve();
@@ -178,10 +178,10 @@ test("callers who disconnect at any moment of their admission: no hold remains, 
   // Every admitted call is settled: charged in full if it reached a provider, else at zero.
   const amounts = await eventually(async () => {
     await client.settled();
-    const decided = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
-    const charged = decided.filter((amount) => amount !== "0.00").length;
+    const captured = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
+    const charged = captured.filter((amount) => amount !== "0.00").length;
     const isPaid = (await availableUsd(client, customer)) === balanceAfter(charged);
-    return isPaid && charged === provider.requests.length && decided;
+    return isPaid && charged === provider.requests.length && captured;
   });
   expect(new Set(["0.00", `-${fullCostUsd}`]).isSupersetOf(new Set(amounts))).toBe(true);
 });

@@ -65,7 +65,7 @@ test("a gap in the numbers of frames ends the call with an error, aborts the pro
   expect(await availableUsd(client, customer)).toBe("1.00");
 });
 
-test("a gap after the call was decided: the error is answered and the cost refunded", async () => {
+test("a gap after the call was captured: the error is answered and the cost refunded", async () => {
   const { client, customer, wire, gate, redis, key, stream } = await halfWay();
   wire.hold();
   gate.resolve();

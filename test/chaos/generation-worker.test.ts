@@ -170,8 +170,8 @@ test("a worker killed between capture and answer: a stored answer is delivered, 
   wire.hold();
   gate.resolve();
   await eventually(async () => {
-    const decided = await Promise.all([plain, keeping].map((each) => callsOf(client, each)));
-    return decided.flat().filter(({ amount_usd }) => amount_usd === "-0.04").length === 2;
+    const captured = await Promise.all([plain, keeping].map((each) => callsOf(client, each)));
+    return captured.flat().filter(({ amount_usd }) => amount_usd === "-0.04").length === 2;
   });
   worker.kill("SIGKILL");
   await worker.exited;
@@ -194,7 +194,7 @@ test.each([
   ["an image", imagesPath, askImage(), "0.04"],
   ["chat", chatPath, askChat(), fullCostUsd],
 ])(
-  "%s: a worker killed after its answer was stored and before it was decided: the answer is delivered, and charged then",
+  "%s: a worker killed after its answer was stored and before it was captured: the answer is delivered, and charged then",
   async (_, path, ask, costUsd) => {
     const stores = await testStores({ oneServer: true });
     const { provider, env } = await startProvider();

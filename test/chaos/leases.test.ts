@@ -6,7 +6,7 @@ import {
   balance,
   createRecallBus,
   free,
-  leasedDecision,
+  leasedCapture,
   leaseRequestOf,
   leasesOf,
   minuteMs,
@@ -69,14 +69,14 @@ async function run(seed: number, balanceNanoUsd: bigint) {
   /** Settles a call as its worker does, perhaps twice. */
   async function work(request: CallHold, leased: Leased): Promise<bigint> {
     const cost = BigInt(Math.floor(Number(leased.heldNanoUsd) * random()));
-    const decide = () => money.decide(leasedDecision(request, leased, cost));
+    const capture = () => money.capture(leasedCapture(request, leased, cost));
     if (random() < 0.04) {
       // The next delivery ends the call of a worker presumed dead, which still settles it later.
-      zombies.push(sleep(random() * 60).then(decide));
-      const zero = await money.decide(leasedDecision(request, leased, 0n));
+      zombies.push(sleep(random() * 60).then(capture));
+      const zero = await money.capture(leasedCapture(request, leased, 0n));
       return zero.entry.costNanoUsd;
     }
-    return (await decide()).entry.costNanoUsd;
+    return (await capture()).entry.costNanoUsd;
   }
 
   async function call(instance: Instance): Promise<void> {
@@ -141,7 +141,7 @@ async function run(seed: number, balanceNanoUsd: bigint) {
   await Promise.all(alive.map(({ leases }) => leases.stop()));
   while (alive[0]) die(alive[0]);
   await sweep();
-  counts.late += await money.applyLateCosts();
+  counts.late += await money.settleLateCosts();
   return { money, account, counts };
 }
 

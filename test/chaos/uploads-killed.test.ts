@@ -26,7 +26,7 @@ function from(number: number, isMeant: (command: Readonly<Record<string, unknown
 }
 
 test.for([
-  ["before its charge is decided", from(1, ({ insert }) => insert === "ledger"), 0],
+  ["before its charge is captured", from(1, ({ insert }) => insert === "ledger"), 0],
   ["before it is active", from(1, ({ findAndModify }) => findAndModify === "uploads"), 0],
   ["before its hold is ended", from(2, ({ update }) => update === "accounts"), 1],
 ] as const)(

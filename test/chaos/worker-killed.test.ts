@@ -136,11 +136,11 @@ test("a worker killed between capture and answer: the caller gets an error and t
   await stream.sees(4);
   wire.hold();
   gate.resolve();
-  const decided = await eventually(async () => {
+  const captured = await eventually(async () => {
     const calls = await callsOf(client, customer);
     return calls.length === 2 && calls;
   });
-  for (const { amount_usd, request } of decided) {
+  for (const { amount_usd, request } of captured) {
     expect(amount_usd).toBe(`-${fullCostUsd}`);
     expect(request).toMatchObject({ status: "succeeded", attempts: { length: 1 } });
   }
@@ -156,7 +156,7 @@ test("a worker killed between capture and answer: the caller gets an error and t
   await client.settled();
   expect(await callsOf(client, customer)).toHaveLength(2);
   const refunds = await callsOf(client, customer, "refund");
-  expect(refunds.map(({ id }) => id).toSorted()).toEqual(decided.map(({ id }) => `refund:${id}`).toSorted());
+  expect(refunds.map(({ id }) => id).toSorted()).toEqual(captured.map(({ id }) => `refund:${id}`).toSorted());
   for (const { amount_usd } of refunds) expect(amount_usd).toBe(fullCostUsd);
   expect(await availableUsd(client, customer)).toBe("1.00");
   expect(provider.requests).toHaveLength(2);

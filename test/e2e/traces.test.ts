@@ -23,7 +23,7 @@ test("over processes a call is one trace, which their logs name, a second delive
   expect((await call(first.traceparent)).status).toBe(200);
   const spans = await receiver.trace(first.trace, `POST ${path}`, "process chat");
   expect(treeOf(spans)).toEqual([
-    [`POST ${path}`, ["admission", "queue chat", ["process chat", [[inference, ["POST"]], "decide"]]]],
+    [`POST ${path}`, ["admission", "queue chat", ["process chat", [[inference, ["POST"]], "capture"]]]],
   ]);
   const [server, consumer] = ["server", "consumer"].map((kind) => spans.find((span) => span.kind === kind));
   expect(server).toMatchObject({ service: "inference-api", parent: first.span });

@@ -45,7 +45,7 @@ const money: Area = {
     },
     {
       name: "more than the hold is charged",
-      file: "settle.ts",
+      file: "capture.ts",
       find: "const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;",
       replace: "const chargedNanoUsd = costNanoUsd;",
     },
@@ -147,10 +147,10 @@ const leases: Area = {
       replace: "amount <= lease.unusedNanoUsd;",
     },
     {
-      name: "late costs are not applied",
+      name: "late costs are not settled",
       file: "closing.ts",
-      find: "if (cost !== lease.cost) await applyDifference(lease, cost);",
-      replace: "if (cost < lease.cost) await applyDifference(lease, cost);",
+      find: "if (cost !== lease.cost) await settleDifference(lease, cost);",
+      replace: "if (cost < lease.cost) await settleDifference(lease, cost);",
     },
   ],
 };
@@ -185,7 +185,7 @@ const queues: Area = {
     {
       name: "a frame that was written twice is delivered twice",
       file: "index.ts",
-      find: "if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.",
+      find: "if (frame.seq < call.nextSeq) return; // The frame was repeated after a reconnect.",
       replace: "",
     },
     {
@@ -390,7 +390,7 @@ const filesAndPayments: Area = {
       replace: "(BigInt(bytes) * nanoUsdPerGb) / bytesPerGb",
     },
     {
-      name: "an upload that was decided free becomes active",
+      name: "an upload that was captured free becomes active",
       file: "lifecycle.ts",
       find: 'if (entry.request?.status !== "succeeded") return null;',
       replace: "",

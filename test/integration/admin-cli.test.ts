@@ -102,7 +102,7 @@ test("a request is shown with its cost, and the ledger is checked", async () => 
   );
   expect(fields).toEqual({
     REQUEST: requestId,
-    "DECIDED (UTC)": expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/),
+    "CAPTURED (UTC)": expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/),
     ACCOUNT: id,
     KEY: "key_1",
     ENDPOINT: "/v1/chat/completions",

@@ -3,7 +3,7 @@ import { createMoney } from "../../shared/money/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { type AdminServer, startAdminServer } from "../support/admin-server.ts";
-import { decisionOf, held, holdOf, openAccount, times } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, openAccount, times } from "../support/money-setup.ts";
 
 const token = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 const signature = (digit: number) => String(digit).repeat(88);
@@ -100,7 +100,7 @@ test("accrued charges are listed by token, then as batches; entries show their s
   const money = createMoney({ mongo, buyback: { bps: 250, token, eligible: new Set() }, clock: systemClock, log });
   const account = await openAccount(money, 1_000_000_000_000n);
   const hold = await held(money, holdOf(account, 400_000_000_000n));
-  await money.settle(decisionOf(hold, 400_000_000_000n));
+  await money.charge(captureOf(hold, 400_000_000_000n));
   const entry = (batch: unknown) => ({ buyback: { token, amount_usd: "10.00", batch } });
   expect((await ask("GET", `/requests/${hold.requestId}`)).body).toMatchObject(entry(null));
   const accrual = { object: "accrual", token, amount_usd: "10.00", entries: 1 };

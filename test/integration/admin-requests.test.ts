@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { settledCall, startAdminServer } from "../support/admin-server.ts";
-import { decisionOf, held, holdOf, openAccount } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, openAccount } from "../support/money-setup.ts";
 
 test("operators find calls over all accounts by every filter, and a key needs its account", async () => {
   const server = await startAdminServer();
@@ -10,8 +10,8 @@ test("operators find calls over all accounts by every filter, and a key needs it
   const local = newRequestId();
   await settledCall(server, one, local);
   const failing = await held(money, holdOf(other, 100n));
-  await money.settle(
-    decisionOf(failing, 0n, { status: "failed", error: "upstream_timeout", key: "key_2", endpoint: "/v1/messages" }),
+  await money.charge(
+    captureOf(failing, 0n, { status: "failed", error: "upstream_timeout", key: "key_2", endpoint: "/v1/messages" }),
   );
   const failed = failing.requestId;
   const found = async (query: string) => (await ask("GET", `/requests?${query}`)).body.data.map(({ id }) => id);

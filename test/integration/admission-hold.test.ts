@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { hold } from "../../api/admission/admit.ts";
 import type { CallHold, Money } from "../../shared/money/index.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { balance, decisionOf, free, held, holdOf, startBank, startMoney } from "../support/money-setup.ts";
+import { balance, captureOf, free, held, holdOf, startBank, startMoney } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 
 const bound = {
@@ -39,8 +39,8 @@ test("a call waits a moment for the unused part of the previous call's hold", as
   const before = await held(money, holdOf(account, 600n));
   const again = hold(from(waiting), ask(account));
   await eventually(() => clock.pending() === 1);
-  // The previous call has been answered; its capture is applied only now.
-  await money.settle(decisionOf(before, 10n));
+  // The previous call has been answered; its capture is settled only now.
+  await money.charge(captureOf(before, 10n));
   clock.advance(50);
   expect(await again).toEqual({ heldNanoUsd: 600n });
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 390n, heldNanoUsd: 600n });

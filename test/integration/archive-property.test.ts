@@ -13,13 +13,13 @@ import {
   sizes,
   startArchive,
 } from "../support/archive-setup.ts";
-import { decisionOf, held, holdOf, inTurn, openAccount } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, inTurn, openAccount } from "../support/money-setup.ts";
 
 type Bank = Awaited<ReturnType<typeof startArchive>>;
 
 async function spend({ money, clock }: Bank, account: string, costNanoUsd: bigint): Promise<string> {
   const hold = await held(money, holdOf(account, 100n, { expiresAt: clock.now() + dayMs }));
-  await money.settle(decisionOf(hold, costNanoUsd));
+  await money.charge(captureOf(hold, costNanoUsd));
   return hold.requestId;
 }
 
@@ -72,7 +72,7 @@ const month = fc.array(
   fc.record({
     account: fc.nat({ max: 3 }),
     cost: fc.bigInt({ min: 0n, max: 100n }),
-    ends: fc.constantFrom("applied" as const, "applied" as const, "decided" as const, "refunded" as const),
+    ends: fc.constantFrom("settled" as const, "settled" as const, "captured" as const, "refunded" as const),
   }),
   { maxLength: 14 },
 );
@@ -97,8 +97,8 @@ test("months of entries are archived by several workers that die, and every bala
         const make = async ({ account: at, cost, ends }: (typeof entries)[number]) => {
           const account = inTurn(accounts, at);
           const hold = await held(money, holdOf(account, 100n, { expiresAt: clock.now() + 60_000 }));
-          if (ends === "decided") await money.decide(decisionOf(hold, cost));
-          else await money.settle(decisionOf(hold, cost));
+          if (ends === "captured") await money.capture(captureOf(hold, cost));
+          else await money.charge(captureOf(hold, cost));
           if (ends === "refunded") await money.refund(account, hold.requestId);
           else spent.set(account, (spent.get(account) ?? 0n) + cost);
           made += ends === "refunded" ? 2 : 1;

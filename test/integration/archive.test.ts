@@ -16,10 +16,10 @@ import {
   startArchive,
 } from "../support/archive-setup.ts";
 import {
-  decisionOf,
+  captureOf,
   held,
   holdOf,
-  leasedDecision,
+  leasedCapture,
   leaseRequestOf,
   leasesOf,
   openAccount,
@@ -33,7 +33,7 @@ const calls = ({ money, clock }: Bank, account: string, count: number) =>
   Promise.all(
     times(count, async (at) => {
       const hold = await held(money, holdOf(account, 100n, { expiresAt: clock.now() + dayMs }));
-      await money.settle(decisionOf(hold, BigInt(at), { usage: { input: 3_000_000_000, output: 5 } }));
+      await money.charge(captureOf(hold, BigInt(at), { usage: { input: 3_000_000_000, output: 5 } }));
       return hold.requestId;
     }),
   );
@@ -93,20 +93,20 @@ test("a call whose deadline is long past is not captured again", async () => {
   const bank = await startArchive();
   const account = await openAccount(bank.money, 1_000n);
   const hold = await held(bank.money, holdOf(account, 100n));
-  await bank.money.settle(decisionOf(hold, 10n));
+  await bank.money.charge(captureOf(hold, 10n));
   const until = bank.clock.now() + 30 * dayMs;
   await bank.grow();
   expect(await bank.archive.run()).toBe(1);
-  await expect(bank.money.decide(decisionOf(hold, 90n, { until }))).rejects.toThrow("too late");
+  await expect(bank.money.capture(captureOf(hold, 90n, { until }))).rejects.toThrow("too late");
   await expectExact(bank.money);
 });
 
-test("an entry whose hold is not applied yet stays; the sweeper applies it, however late", async () => {
+test("an entry whose hold is not settled yet stays; the sweeper settles it, however late", async () => {
   const bank = await startArchive();
   const { money, clock } = bank;
   const account = await openAccount(money, 1_000n);
   const hold = await held(money, holdOf(account, 100n, { expiresAt: clock.now() }));
-  await money.decide(decisionOf(hold, 40n));
+  await money.capture(captureOf(hold, 40n));
   await calls(bank, account, 2);
   await bank.grow();
   expect(await bank.archive.run()).toBe(2);
@@ -124,7 +124,7 @@ test("the entries of a lease stay while it is open, and while late costs are loo
   const account = await openAccount(money, 1_000n);
   const leases = leasesOf(money);
   const request = leaseRequestOf(account, 100n, { expiresAt: clock.now() + dayMs });
-  await money.decide(leasedDecision(request, await leases.hold(request), 30n));
+  await money.capture(leasedCapture(request, await leases.hold(request), 30n));
   leases.abandon();
   await bank.grow();
   expect(await bank.archive.run()).toBe(0);
@@ -133,7 +133,7 @@ test("the entries of a lease stay while it is open, and while late costs are loo
     async () => false,
   );
   expect(await bank.archive.run()).toBe(0);
-  expect(await money.applyLateCosts()).toBe(0);
+  expect(await money.settleLateCosts()).toBe(0);
   expect(await money.account(account)).toMatchObject({ availableNanoUsd: 970n, openHolds: 0 });
   // MongoDB does this after two days.
   await mongo.connection.collection("sweptLeases").deleteMany({});
@@ -147,7 +147,7 @@ test("an accrual stays until a batch has claimed it", async () => {
   const money = createMoney({ mongo, clock, log, buyback: { bps: 1_000, token: "mint", eligible: new Set() } });
   const account = await openAccount(money, 1_000n);
   const hold = await held(money, holdOf(account, 100n));
-  await money.settle(decisionOf(hold, 50n));
+  await money.charge(captureOf(hold, 50n));
   await bank.grow();
   const archive = money.createArchive({ objects, retentionDays, sizes });
   expect(await archive.run()).toBe(0);

@@ -3,10 +3,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { exactTypes } from "../../shared/money/archive/file.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import {
-  decisionOf,
+  captureOf,
   held,
   holdOf,
-  leasedDecision,
+  leasedCapture,
   leaseRequestOf,
   leasesOf,
   minuteMs,
@@ -59,22 +59,22 @@ test("a dump under load is restored into a fresh MongoDB: holds and leases end, 
     const request = leaseRequestOf(account, 100n, { expiresAt });
     return { request, leased: await leases.hold(request) };
   };
-  const [running, decided, settled] = [
+  const [running, captured, settled] = [
     await held(money, holdOf(account, 100n)),
     await held(money, holdOf(account, 100n)),
     await held(money, holdOf(account, 100n)),
   ];
-  const [leasedRunning, leasedDecided] = [await takeFromLease(), await takeFromLease()];
-  await money.decide(decisionOf(decided, 40n));
-  await money.settle(decisionOf(settled, 10n));
-  await money.decide(leasedDecision(leasedDecided.request, leasedDecided.leased, 7n));
+  const [leasedRunning, leasedCaptured] = [await takeFromLease(), await takeFromLease()];
+  await money.capture(captureOf(captured, 40n));
+  await money.charge(captureOf(settled, 10n));
+  await money.capture(leasedCapture(leasedCaptured.request, leasedCaptured.leased, 7n));
   const [dumped, , , later] = await Promise.all([
     dump(uri),
-    money.settle(decisionOf(running, 99n)),
-    money.decide(leasedDecision(leasedRunning.request, leasedRunning.leased, 88n)),
+    money.charge(captureOf(running, 99n)),
+    money.capture(leasedCapture(leasedRunning.request, leasedRunning.leased, 88n)),
     held(money, holdOf(account, 50n)),
   ]);
-  await money.settle(decisionOf(later, 50n));
+  await money.charge(captureOf(later, 50n));
   await money.credit(account, { amountNanoUsd: 5_000n, idempotencyKey: "after the dump" });
   leases.abandon();
 

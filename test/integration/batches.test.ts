@@ -65,7 +65,7 @@ test("a call withdrawn from a waiting batch never reaches the provider and costs
   await service.settled();
 });
 
-test("a call that cannot be read, or not be decided, does not take the others of its batch along", async () => {
+test("a call that cannot be read, or not be captured, does not take the others of its batch along", async () => {
   const { stores, service, provider, queues, admit } = await startBatches(4);
   const customer = await service.account("1.00");
   const gates = Array.from({ length: 4 }, gate);

@@ -6,7 +6,7 @@ import { connectMongo } from "../../shared/platform/mongo.ts";
 import { createExecutor } from "../../workers/executors/index.ts";
 import { bought, market, received, spent, untouched } from "../support/executors-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { createMovableClock, decisionOf, held, holdOf, minuteMs, openAccount } from "../support/money-setup.ts";
+import { captureOf, createMovableClock, held, holdOf, minuteMs, openAccount } from "../support/money-setup.ts";
 import { migrated } from "../support/schema.ts";
 import { testStores } from "../support/servers.ts";
 
@@ -24,7 +24,7 @@ async function charged() {
   await migrated(mongo, [moneySchema, paymentsSchema]);
   const account = await openAccount(money, 10n ** 12n);
   const hold = await held(money, holdOf(account, 120_000_009_990n));
-  await money.settle(decisionOf(hold, 120_000_009_990n));
+  await money.charge(captureOf(hold, 120_000_009_990n));
   expect(await buyback.gather()).toEqual({ entries: 1, due: 1 });
 
   /** Runs the scheduled job once, in a separate process. */

@@ -38,7 +38,7 @@ test("a deleted pending upload loses its parts and hold at once, and its links s
 test("deleting a pending upload refunds the charge of an interrupted completion", async () => {
   const archive = await startArchive();
   const { id, requestId } = await sent(archive, wavOf(5_000));
-  await archive.money.decide({
+  await archive.money.capture({
     kind: "storage",
     account: archive.account,
     requestId,

@@ -89,7 +89,7 @@ test("a charge without an active file, as after a crash, is refunded", async () 
   const archive = await startArchive();
   const body = wavOf(5_000);
   const { requestId } = await sent(archive, body);
-  await archive.money.settle({
+  await archive.money.charge({
     kind: "storage",
     account: archive.account,
     requestId,
@@ -114,7 +114,7 @@ test("a charge without an active file, as after a crash, is refunded", async () 
 test("the sweeper ends the hold of an active upload after a crash, with its charge", async () => {
   const archive = await startArchive();
   const body = pngOf();
-  const money = { ...archive.money, apply: () => Promise.reject(new Error("died here")) };
+  const money = { ...archive.money, settle: () => Promise.reject(new Error("died here")) };
   const { id } = await upload({ ...archive, files: archive.another({ money }) }, body);
   expect(await archive.money.account(archive.account)).toMatchObject({ openHolds: 1 });
   archive.clock.later(21 * minutesMs);
@@ -126,7 +126,7 @@ test("the sweeper ends the hold of an active upload after a crash, with its char
 test("an upload whose hold the sweeper released cannot be charged and fails", async () => {
   const archive = await startArchive();
   const { id, requestId } = await sent(archive, wavOf(5_000));
-  await archive.money.settle({
+  await archive.money.charge({
     account: archive.account,
     requestId,
     key: "key_test",
@@ -143,7 +143,7 @@ test("an upload whose hold the sweeper released cannot be charged and fails", as
   await archive.expectNothing();
 });
 
-test("a record that cannot be settled does not delay the others", async () => {
+test("a record that cannot be released does not delay the others", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, wavOf(1_000));
   const broken = await archive.files.uploads.begin({ ...archive.ask(), maxBytes: 10 });
@@ -159,7 +159,7 @@ test("a record that cannot be settled does not delay the others", async () => {
   await archive.expectNothing();
 });
 
-test("a batch that cannot be settled does not block the next", async () => {
+test("a batch that cannot be released does not block the next", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, wavOf(1_000));
   const [record] = await archive.records();

@@ -109,9 +109,9 @@ test("while MongoDB does not answer, reads are 503 with Retry-After", async () =
     expect(each).toMatchObject({ status: "rejected", reason: { code: "no_capacity", retryAfterSeconds: 1 } });
 });
 
-test("a charge that cannot be decided leaves no active upload", async () => {
+test("a charge that cannot be captured leaves no active upload", async () => {
   const archive = await startArchive();
-  const money = { ...archive.money, decide: () => Promise.reject(new Error("unavailable for too long")) };
+  const money = { ...archive.money, capture: () => Promise.reject(new Error("unavailable for too long")) };
   const files = archive.another({ money });
   await expect(upload({ ...archive, files }, pngOf())).rejects.toThrow(refused("no_capacity"));
   await archive.expectNothing();

@@ -253,7 +253,7 @@ test("200 MB in parts, end to end", async () => {
 
 /** Writes the documents of a process that died immediately after. */
 async function charge(archive: Awaited<ReturnType<typeof startArchive>>, upload: { requestId: string; bytes: number }) {
-  await archive.money.decide({
+  await archive.money.capture({
     kind: "storage",
     account: archive.account,
     requestId: upload.requestId,

@@ -77,10 +77,10 @@ test.for(Object.entries(endings))(
     const { id } = await sent(archive, wavOf(30_000));
     const late: Money = {
       ...archive.money,
-      async decide(decision) {
-        const decided = await archive.money.decide(decision);
+      async capture(call) {
+        const captured = await archive.money.capture(call);
         await end(archive, id);
-        return decided;
+        return captured;
       },
     };
     const completed = archive.another({ money: late }).uploads.complete(archive.account, id);
@@ -98,10 +98,10 @@ test("a late completion refunds nothing of an upload that was active and then de
   const { id } = await sent(archive, body);
   const late: Money = {
     ...archive.money,
-    async decide(decision) {
+    async capture(call) {
       await files.uploads.complete(account, id);
       await files.uploads.delete(account, id);
-      return archive.money.decide(decision);
+      return archive.money.capture(call);
     },
   };
   const completed = archive.another({ money: late }).uploads.complete(account, id);

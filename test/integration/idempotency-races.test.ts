@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Claim } from "../../shared/idempotency/index.ts";
 import { alive, claimNew, dead, openIdempotency, startIdempotency, storedCall } from "../support/idempotency-setup.ts";
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
-import { balance, decisionOf, free, held, holdOf, times } from "../support/money-setup.ts";
+import { balance, captureOf, free, held, holdOf, times } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 import { gate } from "../support/service-setup.ts";
 
@@ -22,7 +22,7 @@ describe("the process that had the key is dead", () => {
     expect(owners).toMatchObject([{ requestId: second.requestId, instance: "api_1" }]);
   });
 
-  test("an answer that was stored but not decided does not count", async () => {
+  test("an answer that was stored but not captured does not count", async () => {
     const { idempotency, ask } = await startIdempotency();
     const [first, second] = [ask(), ask()];
     const id = await claimNew(idempotency, first);
@@ -32,9 +32,9 @@ describe("the process that had the key is dead", () => {
   });
 
   test.each(["before", "after"] as const)(
-    "a call that is decided after its key was taken over costs nothing, its hold was written %s that",
+    "a call that is captured after its key was taken over costs nothing, its hold was written %s that",
     async (when) => {
-      const { idempotency, money, account, ask, decide } = await startIdempotency();
+      const { idempotency, money, account, ask, charge } = await startIdempotency();
       const [first, second] = [ask(), ask()];
       const id = await claimNew(idempotency, first);
       const hold = holdOf(account, 1_000n, { requestId: first.requestId });
@@ -42,21 +42,21 @@ describe("the process that had the key is dead", () => {
       await idempotency.store(id, first.requestId, storedCall());
       expect(await idempotency.claim(second, dead)).toMatchObject({ kind: "new" });
       if (when === "after") await held(money, hold);
-      expect(await money.settle(decisionOf(hold, 600n))).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
+      expect(await money.charge(captureOf(hold, 600n))).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
       await idempotency.store(id, second.requestId, storedCall());
-      await decide(second.requestId, 600n);
+      await charge(second.requestId, 600n);
       expect(await balance(money, account)).toEqual(free(1_000_000n - 600n));
       expect(await idempotency.claim(ask(), dead)).toMatchObject({ kind: "answered", requestId: second.requestId });
     },
   );
 
-  test("a call that is decided before the zero that its successor writes is answered, not run again", async () => {
-    const { stores, idempotency, ask, decide } = await startIdempotency();
+  test("a call that is captured before the zero that its successor writes is answered, not run again", async () => {
+    const { stores, idempotency, ask, charge } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
     await idempotency.store(id, first.requestId, storedCall());
     const uri = await brokenWire(stores.MONGODB_URI, async ({ insert }): Promise<Fate> => {
-      if (insert === "ledger") await decide(first.requestId, 600n);
+      if (insert === "ledger") await charge(first.requestId, 600n);
       return "pass";
     });
     const next = await openIdempotency({ ...stores, MONGODB_URI: uri });
@@ -64,22 +64,22 @@ describe("the process that had the key is dead", () => {
     expect(claim).toMatchObject({ kind: "answered", requestId: first.requestId, answer: { costNanoUsd: 600n } });
   });
 
-  test("a call that is decided during the liveness check is not run twice", async () => {
-    const { idempotency, ask, decide } = await startIdempotency();
+  test("a call that is captured during the liveness check is not run twice", async () => {
+    const { idempotency, ask, charge } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
     await idempotency.store(id, first.requestId, storedCall());
     // The worker settles the call and acknowledges its job between the two reads of the ledger.
     const claim = await idempotency.claim(ask(), async () => {
-      await decide(first.requestId, 600n);
+      await charge(first.requestId, 600n);
       return false;
     });
     expect(claim).toMatchObject({ kind: "answered", requestId: first.requestId });
   });
 });
 
-test("a call that is answered and decided while its key is read is not run twice", async () => {
-  const { stores, idempotency, ask, decide } = await startIdempotency();
+test("a call that is answered and captured while its key is read is not run twice", async () => {
+  const { stores, idempotency, ask, charge } = await startIdempotency();
   const [reached, resumed] = [gate(), gate()];
   // Delay the read of the ledger until the key's document is outdated.
   const uri = await brokenWire(stores.MONGODB_URI, async (command): Promise<Fate> => {
@@ -94,7 +94,7 @@ test("a call that is answered and decided while its key is read is not run twice
   const again = slow.idempotency.claim(ask(), alive);
   await reached.opened;
   await idempotency.store(id, first.requestId, storedCall());
-  await decide(first.requestId, 600n);
+  await charge(first.requestId, 600n);
   resumed.open();
   expect(await again).toMatchObject({ kind: "answered", requestId: first.requestId });
 });
@@ -113,12 +113,12 @@ describe("many at once", () => {
   });
 
   test("on the key of a dead or failed request: one is new", async () => {
-    const { idempotency, ask, another, decide } = await startIdempotency();
+    const { idempotency, ask, another, charge } = await startIdempotency();
     const processes = [idempotency, (await another()).idempotency, (await another()).idempotency];
     for (const end of ["died", "failed"]) {
       const first = ask({ key: end });
       await claimNew(idempotency, first);
-      if (end === "failed") await decide(first.requestId, 0n, "failed");
+      if (end === "failed") await charge(first.requestId, 0n, "failed");
       const isAlive = async ({ requestId }: { requestId: string }) => requestId !== first.requestId;
       const claims = await Promise.all(
         times(24, (at) => processes[at % 3]?.claim(ask({ key: end }), isAlive) as Promise<Claim>),

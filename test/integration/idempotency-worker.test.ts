@@ -35,9 +35,9 @@ async function startAlone() {
 }
 
 test("a call that succeeded and is delivered again to a worker that cannot run it, with a key: its charge is final", async () => {
-  const { deps, money, account, decide } = await startAlone();
+  const { deps, money, account, charge } = await startAlone();
   const requestId = newRequestId();
-  await decide(requestId, 600n);
+  await charge(requestId, 600n);
   await endWithoutRunning(
     deps,
     paidCall(requestId, { account, held: "1000", idempotencyKeyId: "a-key" }),

@@ -72,18 +72,18 @@ describe("a key", () => {
   });
 
   test("with another body is a conflict, while the call runs and after it was answered", async () => {
-    const { idempotency, ask, decide } = await startIdempotency();
+    const { idempotency, ask, charge } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
     const conflict = { status: 409, code: "conflict", shouldRetry: false };
     await expect(idempotency.claim(ask({ hash: "hash-2" }), alive)).rejects.toMatchObject(conflict);
     await idempotency.store(id, first.requestId, storedCall());
-    await decide(first.requestId, 600n);
+    await charge(first.requestId, 600n);
     await expect(idempotency.claim(ask({ hash: "hash-2" }), alive)).rejects.toMatchObject(conflict);
     expect(await idempotency.claim(ask(), alive)).toMatchObject({ kind: "answered" });
   });
 
-  test("of a request that ended before anything was decided is free", async () => {
+  test("of a request that ended before anything was captured is free", async () => {
     const { idempotency, ask } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
@@ -96,25 +96,25 @@ describe("a key", () => {
   });
 
   test("is not released once its answer is stored", async () => {
-    const { idempotency, ask, decide } = await startIdempotency();
+    const { idempotency, ask, charge } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
     await idempotency.store(id, first.requestId, storedCall());
     await idempotency.release(id, first.requestId);
-    await decide(first.requestId, 600n);
+    await charge(first.requestId, 600n);
     expect(await idempotency.claim(ask(), dead)).toMatchObject({ kind: "answered", requestId: first.requestId });
   });
 });
 
 describe("an answer", () => {
   test("counts once the call has succeeded, with the cost of the ledger", async () => {
-    const { idempotency, ask, decide } = await startIdempotency();
+    const { idempotency, ask, charge } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
     expect(await idempotency.store(id, first.requestId, storedCall("the answer", { costNanoUsd: 5_000n }))).toBe(true);
     expect(await idempotency.claim(ask(), alive)).toEqual({ kind: "running" });
     // The hold was 1,000, so the charge is at most that much.
-    await decide(first.requestId, 5_000n);
+    await charge(first.requestId, 5_000n);
     expect(await idempotency.claim(ask(), alive)).toEqual({
       kind: "answered",
       requestId: first.requestId,
@@ -124,19 +124,19 @@ describe("an answer", () => {
   });
 
   test("that cost nothing is returned", async () => {
-    const { idempotency, ask, decide } = await startIdempotency();
+    const { idempotency, ask, charge } = await startIdempotency();
     const first = ask();
     await idempotency.store(await claimNew(idempotency, first), first.requestId, storedCall("{}", { costNanoUsd: 0n }));
-    await decide(first.requestId, 0n);
+    await charge(first.requestId, 0n);
     expect(await idempotency.claim(ask(), alive)).toMatchObject({ answer: { text: "{}", costNanoUsd: 0n } });
   });
 
   test("of a call that failed in the end is dropped, and the key is free", async () => {
-    const { idempotency, ask, decide } = await startIdempotency();
+    const { idempotency, ask, charge } = await startIdempotency();
     const [first, second] = [ask(), ask({ hash: "a corrected body" })];
     const id = await claimNew(idempotency, first);
     await idempotency.store(id, first.requestId, storedCall());
-    await decide(first.requestId, 0n, "failed");
+    await charge(first.requestId, 0n, "failed");
     expect(await idempotency.claim(second, alive)).toEqual({ kind: "new", id, before: first.requestId });
     expect(await idempotency.stored(id, first.requestId)).toBeUndefined();
     expect(await idempotency.stored(id, second.requestId)).toBeUndefined();
@@ -153,7 +153,7 @@ describe("an answer", () => {
     ["of just less than 1 MB compressed", random(1_040_000), false],
     ["of more than 1 MB compressed", random(1_060_000), true],
   ])("%s comes back as it was", async (_, text, isLarge) => {
-    const { idempotency, files, ask, decide } = await startIdempotency();
+    const { idempotency, files, ask, charge } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
     const usage = { image: 3, minute: 0.083333, character: 2 ** 33, input_image: 0 };
@@ -166,19 +166,19 @@ describe("an answer", () => {
     );
     expect(await inStorage).toBe(isLarge);
     expect(await idempotency.stored(id, first.requestId)).toEqual(call);
-    await decide(first.requestId, 600n);
+    await charge(first.requestId, 600n);
     const again = await idempotency.claim(ask(), alive);
     expect(again).toMatchObject({ kind: "answered", answer: { costNanoUsd: 600n, headers } });
     expect(again.kind === "answered" && "text" in again.answer && again.answer.text === text).toBe(true);
   });
 
   test("that is stored again, as after a lost connection, is the same answer", async () => {
-    const { idempotency, ask, decide } = await startIdempotency();
+    const { idempotency, ask, charge } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
     expect(await idempotency.store(id, first.requestId, storedCall())).toBe(true);
     expect(await idempotency.store(id, first.requestId, storedCall())).toBe(true);
-    await decide(first.requestId, 600n);
+    await charge(first.requestId, 600n);
     expect(await idempotency.claim(ask(), alive)).toMatchObject({ kind: "answered" });
   });
 
@@ -214,11 +214,11 @@ describe("an answer", () => {
 describe("24 hours", () => {
   test("the answer is valid until then; after them the key is new, for any body", async () => {
     const clock = createManualClock(Date.now());
-    const { idempotency, ask, decide } = await startIdempotency(clock);
+    const { idempotency, ask, charge } = await startIdempotency(clock);
     const first = ask();
     const id = await claimNew(idempotency, first);
     await idempotency.store(id, first.requestId, storedCall());
-    await decide(first.requestId, 600n);
+    await charge(first.requestId, 600n);
     clock.advance(dayMs - 1);
     expect(await idempotency.claim(ask(), dead)).toMatchObject({ kind: "answered" });
     await expect(idempotency.claim(ask({ hash: "hash-2" }), dead)).rejects.toMatchObject({ code: "conflict" });
@@ -237,11 +237,11 @@ describe("24 hours", () => {
     onTestFinished(() => s3.destroy());
     await s3.send(new CreateBucketCommand({ Bucket: stores.S3_BUCKET }));
     const clock = createManualClock(Date.now());
-    const { idempotency, files, ask, decide } = await startIdempotency(clock, stores);
+    const { idempotency, files, ask, charge } = await startIdempotency(clock, stores);
     const first = ask();
     const id = await claimNew(idempotency, first);
     await idempotency.store(id, first.requestId, storedCall(random(1_060_000)));
-    await decide(first.requestId, 600n);
+    await charge(first.requestId, 600n);
     // S3 reports the age of an object in whole seconds.
     clock.advance(dayMs - 1_000);
     expect(await files.expireBodies()).toBe(0);

@@ -117,7 +117,7 @@ test("a call whose instance died is ended by its entry in the ledger", async () 
   const { a, b, caller, spent } = await startBudget(10n);
   const lost = await begin(a, caller, 9n * usd);
   await expect(begin(b, caller, 2n * usd)).rejects.toMatchObject(exceeded);
-  await lost.decide(4n * usd);
+  await lost.charge(4n * usd);
   // It is looked up once a second at most.
   await expect.poll(() => begin(b, caller, 6n * usd).catch(() => undefined), { timeout: 10_000 }).toBeDefined();
   expect(await spent()).toBe(4n * usd);
@@ -180,7 +180,7 @@ test("a call in flight when a budget is set is counted when it ends", async () =
   await a.keys.update(key.id, { budget: { limitNanoUsd: 10n * usd, period: "total" } });
   const caller = await a.keys.authenticate(secret);
   expect((await a.keys.budgetOf(caller))?.spentNanoUsd).toBe(0n);
-  await a.money.decide({
+  await a.money.capture({
     account: account.id,
     key: key.id,
     requestId: newRequestId(),

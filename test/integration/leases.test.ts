@@ -7,7 +7,7 @@ import {
   balance,
   createRecallBus,
   free,
-  leasedDecision,
+  leasedCapture,
   leaseRequestOf,
   leasesOf,
   minuteMs,
@@ -20,7 +20,7 @@ import { eventually } from "../support/service.ts";
 /** Makes a call that is captured at this cost. */
 async function spend(money: Money, leases: Leases, request: CallHold, costNanoUsd: bigint): Promise<Leased> {
   const leased = await leases.hold(request);
-  await money.decide(leasedDecision(request, leased, costNanoUsd));
+  await money.capture(leasedCapture(request, leased, costNanoUsd));
   leased.end(costNanoUsd);
   return leased;
 }
@@ -63,7 +63,7 @@ test("another instance gets the unused money of one, and only then is a balance 
   expect(await money.balances([account])).toEqual(new Map([[account, 980n]]));
   await spend(money, two, leaseRequestOf(account, 480n), 480n);
   await expect(two.hold(leaseRequestOf(account, 1n))).rejects.toMatchObject({ status: 402, message: /^available: 0/ });
-  await money.decide(leasedDecision(running, held, 500n));
+  await money.capture(leasedCapture(running, held, 500n));
   held.end(500n);
   await Promise.all([one.settleIdle(), two.settleIdle()]);
   await expectClosed(money, account, 0n);
@@ -104,7 +104,7 @@ test("a busy account costs a few writes, not one for each call, and an idle one 
   await expectClosed(bank, account, 9_960_000n);
 });
 
-test("a lease gives out for a minute, and is closed when its last call is decided", async () => {
+test("a lease gives out for a minute, and is closed when its last call is captured", async () => {
   const { uri, account, money: bank } = await startBank();
   const clock = createManualClock(Date.now());
   const { money } = await startMoney(uri, clock);
@@ -121,7 +121,7 @@ test("a lease gives out for a minute, and is closed when its last call is decide
   await eventually(async () => (await balance(bank, account)).availableNanoUsd === 650n);
   const second = await leases.hold(leaseRequestOf(account, 100n));
   expect(second.lease).not.toBe(first.lease);
-  await money.decide(leasedDecision(request, first, 300n));
+  await money.capture(leasedCapture(request, first, 300n));
   first.end(300n);
   await eventually(async () => (await balance(bank, account)).openHolds === 1);
   second.end(0n);
@@ -146,7 +146,7 @@ test.each(["lose the answer", "lose the request"] as const)(
     const growths = await Promise.allSettled(sizes.map((size) => leases.hold(leaseRequestOf(account, size))));
     for (const growth of growths) expect(growth).toMatchObject({ reason: { status: 503, code: "no_capacity" } });
     isBroken = false;
-    await money.decide(leasedDecision(request, running, 60n));
+    await money.capture(leasedCapture(request, running, 60n));
     running.end(60n);
     await spend(money, leases, leaseRequestOf(account, 900n), 40n);
     await leases.settleIdle();
@@ -164,9 +164,9 @@ test("the first growth of a lease was lost: the sweeper returns its money", asyn
   expect(await balance(bank, account)).toEqual({ availableNanoUsd: 300n, heldNanoUsd: 700n, openHolds: 1 });
   const sweep = () => bank.sweep(async () => false);
   clock.later(2 * minuteMs);
-  expect(await sweep()).toEqual({ applied: 0, decided: 0 });
+  expect(await sweep()).toEqual({ settled: 0, captured: 0 });
   clock.later(10 * minuteMs);
-  expect(await sweep()).toEqual({ applied: 1, decided: 0 });
+  expect(await sweep()).toEqual({ settled: 1, captured: 0 });
   await expectClosed(bank, account, 1_000n);
 });
 
@@ -188,21 +188,21 @@ test("an instance dies: its leases are closed once none of its jobs remains, and
       },
     );
   clock.later(2 * minuteMs);
-  expect(await sweep()).toEqual({ applied: 0, decided: 0 });
+  expect(await sweep()).toEqual({ settled: 0, captured: 0 });
   serving = false;
-  expect(await sweep()).toEqual({ applied: 1, decided: 0 });
+  expect(await sweep()).toEqual({ settled: 1, captured: 0 });
   expect(asked).toEqual(["api_dead", "api_dead"]);
   await expectClosed(money, account, 880n);
-  expect(await money.applyLateCosts()).toBe(0);
+  expect(await money.settleLateCosts()).toBe(0);
 
-  await money.decide(leasedDecision(running, leased, 150n));
+  await money.capture(leasedCapture(running, leased, 150n));
   const late: number[] = [];
   const ignore = () => {};
   const writes = { ledger: ignore, holds: ignore, applications: ignore, leases: ignore };
-  const observer = { decided: ignore, late: (count: number) => void late.push(count), writes };
+  const observer = { captured: ignore, late: (count: number) => void late.push(count), writes };
   const maintenance = createMoney({ mongo, observer, clock, log });
-  expect(await maintenance.applyLateCosts()).toBe(1);
-  expect(await maintenance.applyLateCosts()).toBe(0);
+  expect(await maintenance.settleLateCosts()).toBe(1);
+  expect(await maintenance.settleLateCosts()).toBe(0);
   expect(late).toEqual([1]);
   await expectClosed(money, account, 730n);
 
@@ -211,10 +211,10 @@ test("an instance dies: its leases are closed once none of its jobs remains, and
   const second = leaseRequestOf(account, 400n);
   const lateOne = await other.hold(second);
   clock.later(2 * minuteMs);
-  expect(await sweep()).toEqual({ applied: 1, decided: 0 });
+  expect(await sweep()).toEqual({ settled: 1, captured: 0 });
   await money.credit(account, { amountNanoUsd: -700n, idempotencyKey: "spent" });
-  await money.decide(leasedDecision(second, lateOne, 100n));
-  expect(await money.applyLateCosts()).toBe(1);
+  await money.capture(leasedCapture(second, lateOne, 100n));
+  expect(await money.settleLateCosts()).toBe(1);
   await expectClosed(money, account, 0n);
 });
 
@@ -271,10 +271,10 @@ test("an instance that comes back while the sweeper takes it for dead keeps its 
   if (!leased) throw new Error("nothing was given out");
   const rest = leasesOf(maintenance, "api_other").hold(leaseRequestOf(account, 1_000n));
   await expect(rest).rejects.toMatchObject({ status: 402, message: expect.stringContaining("available: 200") });
-  expect(swept).toEqual({ applied: 0, decided: 0 });
-  await money.decide(leasedDecision(running, leased, 700n));
+  expect(swept).toEqual({ settled: 0, captured: 0 });
+  await money.capture(leasedCapture(running, leased, 700n));
   leased.end(700n);
   await leases.settleIdle();
   await expectClosed(money, account, 300n);
-  expect(await money.applyLateCosts()).toBe(0);
+  expect(await money.settleLateCosts()).toBe(0);
 });

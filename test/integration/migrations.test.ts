@@ -4,7 +4,7 @@ import { systemClock } from "../../shared/platform/clock.ts";
 import { backfill, createCollections, dropIndexes } from "../../shared/platform/migration-steps.ts";
 import { checkSchema, type Migration, migrate, migrationStates } from "../../shared/platform/migrations.ts";
 import { counted, emptyDatabase, log, schemaOf } from "../support/migrations-setup.ts";
-import { decisionOf, held, holdOf, openAccount } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, openAccount } from "../support/money-setup.ts";
 import { allSchemas, migrated } from "../support/schema.ts";
 
 const states = async (...given: Parameters<typeof migrationStates>) =>
@@ -165,7 +165,7 @@ describe("the service's migrations", () => {
     const account = await openAccount(money, 1_000_000n);
     const settled = async (status: "succeeded" | "failed", attempts?: number) => {
       const hold = await held(money, holdOf(account, 300n));
-      await money.settle(decisionOf(hold, 0n, { status }));
+      await money.charge(captureOf(hold, 0n, { status }));
       if (attempts !== undefined)
         await mongo.db
           .collection<{ _id: string }>("ledger")

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { createMovableClock, decisionOf, held, holdOf, startBank, startMoney, times } from "../support/money-setup.ts";
+import { captureOf, createMovableClock, held, holdOf, startBank, startMoney, times } from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
 
 test("collections and indexes are created once by concurrent processes", async () => {
@@ -95,7 +95,7 @@ test("accounts are listed newest first, page by page, also those of one millisec
 
 test("a ledger is listed newest first, page by page and by kind, without other accounts' entries", async () => {
   const { money, account } = await startBank();
-  for (let at = 0; at < 5; at++) await money.settle(decisionOf(await held(money, holdOf(account, 10n)), BigInt(at)));
+  for (let at = 0; at < 5; at++) await money.charge(captureOf(await held(money, holdOf(account, 10n)), BigInt(at)));
   await money.credit(account, { amountNanoUsd: -1n, idempotencyKey: "back" });
   const all = await money.ledger(account, { limit: 10 });
   expect(all.map(({ amountNanoUsd }) => amountNanoUsd)).toEqual([-1n, -4n, -3n, -2n, -1n, 0n, 1_000n]);
@@ -114,7 +114,7 @@ test("a ledger is listed newest first, page by page and by kind, without other a
   await expect(money.ledger(other, { limit: 10, after })).rejects.toMatchObject({ status: 400, param: "after" });
 });
 
-test("a request has an entry once it is decided, and credits are no requests", async () => {
+test("a request has an entry once it is captured, and credits are no requests", async () => {
   const { money, account } = await startBank();
   expect(await money.findEntry(newRequestId())).toBeUndefined();
   expect(await money.findEntry(`credit:${account}:opening`)).toBeUndefined();

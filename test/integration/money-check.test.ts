@@ -1,21 +1,21 @@
 import { expect, test } from "vitest";
 import type { Mongo } from "../../shared/platform/mongo.ts";
 import { brokenWire, type Command } from "../support/money-proxy.ts";
-import { decisionOf, held, holdOf, openAccount, startBank, startMoney, times } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, openAccount, startBank, startMoney, times } from "../support/money-setup.ts";
 
 const stored = ({ connection }: Mongo, collection: "accounts" | "ledger" | "checkpoints") =>
   connection.collection<{ _id: string; account?: string; amount?: bigint }>(collection);
 /** Entries that no checkpoint counts. */
 const since = (mongo: Mongo) => stored(mongo, "ledger").countDocuments({ checkpointed: null } as object);
 
-test("open holds, decided or not, are counted, and the check passes", async () => {
+test("open holds, captured or not, are counted, and the check passes", async () => {
   const { money, account, clock } = await startBank();
   await openAccount(money, 0n);
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
-  const [decided, applied] = holds;
-  if (!decided || !applied) throw new Error("no holds");
-  await money.decide(decisionOf(decided, 40n));
-  await money.settle(decisionOf(applied, 10n));
+  const [captured, settled] = holds;
+  if (!captured || !settled) throw new Error("no holds");
+  await money.capture(captureOf(captured, 40n));
+  await money.charge(captureOf(settled, 10n));
   clock.later(90_000);
   await held(money, holdOf(account, 1n, { expiresAt: clock.now() }));
   clock.later(30_000);
@@ -82,7 +82,7 @@ test.each(["a", "zzzz"])("entries of an account %s that does not exist are found
 
 test("an entry that was wrong when it was counted is found by every check, one changed later only by a full check", async () => {
   const { money, mongo, account } = await startBank();
-  await money.settle(decisionOf(await held(money, holdOf(account, 100n)), 30n));
+  await money.charge(captureOf(await held(money, holdOf(account, 100n)), 30n));
   const spoil = (amount: bigint) =>
     stored(mongo, "ledger").updateOne({ account, amount: { $lt: 0n } }, { $inc: { amount } });
   await spoil(-4n);
@@ -110,12 +110,12 @@ test("an account whose entries add up to zero has no checkpoint", async () => {
 
 test("a crash at any command of a checkpoint leaves every entry counted once", async () => {
   const { money, mongo, uri, account } = await startBank({ balanceNanoUsd: 1_000_000n });
-  await Promise.all(times(40, async () => money.settle(decisionOf(await held(money, holdOf(account, 20n)), 3n))));
+  await Promise.all(times(40, async () => money.charge(captureOf(await held(money, holdOf(account, 20n)), 3n))));
   const cases = times(5, (at) =>
     ["lose the request" as const, "lose the answer" as const].map((fate) => [at, fate] as const),
   );
   for (const [dieAt, fate] of cases.flat()) {
-    await money.settle(decisionOf(await held(money, holdOf(account, 20n)), 3n));
+    await money.charge(captureOf(await held(money, holdOf(account, 20n)), 3n));
     const commands: Command[] = [];
     const dead = Promise.withResolvers<void>();
     const wire = await brokenWire(uri, (command) => {
@@ -187,7 +187,7 @@ test("the check passes while balances change and checkpoints are made", async ()
   const state = { busy: true };
   const writing = Promise.all(
     times(20, async () => {
-      while (state.busy) await writer.settle(decisionOf(await held(writer, holdOf(account, 20n)), 3n));
+      while (state.busy) await writer.charge(captureOf(await held(writer, holdOf(account, 20n)), 3n));
     }),
   );
   for (let round = 0; round < 20; round++) {

@@ -6,8 +6,8 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
   balance,
+  captureOf,
   createMovableClock,
-  decisionOf,
   free,
   held,
   holdOf,
@@ -54,7 +54,7 @@ test("a hold waits a moment for the rest of an earlier call's hold", async () =>
   onTestFinished(() => mongo.close());
   const taken = createMoney({ mongo, clock, log }).holdForCall(callHoldOf(account, 600n));
   await eventually(() => clock.pending() === 1);
-  await money.settle(decisionOf(before, 10n));
+  await money.charge(captureOf(before, 10n));
   clock.advance(50);
   expect(await taken).toBe(600n);
 });
@@ -106,7 +106,7 @@ test("a repeated refusal costs one read and no write, and a credit or release co
   await refuse(1_002n);
   await refuse(1_002n);
   expect(sent.splice(0)).toEqual(["update", "find", "find"]);
-  await money.settle(decisionOf(all, 1n));
+  await money.charge(captureOf(all, 1n));
   expect(await far.holdForCall(callHoldOf(account, 1_000n))).toBe(1_000n);
   expect(sent.splice(0)).toEqual(["find", "update"]);
 });

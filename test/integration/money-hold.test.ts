@@ -4,7 +4,7 @@ import { newRequestId } from "../../shared/platform/ids.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
   balance,
-  decisionOf,
+  captureOf,
   free,
   held,
   holdOf,
@@ -94,8 +94,8 @@ test.each(["req_a.amount", "req_$inc", "a", "req_", "req_a\u0000b", "holds.req_a
     const { money, account } = await startBank();
     const hold = holdOf(account, 1n, { requestId });
     await expect(money.hold(hold)).rejects.toThrow(TypeError);
-    await expect(money.settle(decisionOf(hold, 1n))).rejects.toThrow(TypeError);
-    await expect(money.apply({ account, requestId, heldNanoUsd: 1n, costNanoUsd: 1n })).rejects.toThrow(TypeError);
+    await expect(money.charge(captureOf(hold, 1n))).rejects.toThrow(TypeError);
+    await expect(money.settle({ account, requestId, heldNanoUsd: 1n, costNanoUsd: 1n })).rejects.toThrow(TypeError);
     expect(await money.findEntry(requestId)).toBeUndefined();
     expect(await balance(money, account)).toEqual(free(1_000n));
   },
@@ -135,7 +135,7 @@ test("a hold whose answer was lost is unknown, is not retried, and is released o
   expect(sent).toBe(2);
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 500n, heldNanoUsd: 500n, openHolds: 2 });
 
-  for (const hold of [...lost, ...lost]) await far.settle(decisionOf(hold, 0n, { status: "failed" }));
+  for (const hold of [...lost, ...lost]) await far.charge(captureOf(hold, 0n, { status: "failed" }));
   expect(await balance(money, account)).toEqual(free(1_000n));
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 1 });
 });
@@ -151,7 +151,7 @@ test("an unknown hold reports the amount of its write, also when that was below 
   const { money: far } = await startMoney(wire);
   const hold = holdOf(account, 100n, { minNanoUsd: 1n });
   await expect(far.hold(hold)).rejects.toMatchObject({ name: "HoldUnknown", heldNanoUsd: 70n });
-  await money.settle(decisionOf(hold, 0n, { heldNanoUsd: 70n, status: "failed" }));
+  await money.charge(captureOf(hold, 0n, { heldNanoUsd: 70n, status: "failed" }));
   expect(await balance(money, account)).toEqual(free(70n));
 });
 
@@ -161,7 +161,7 @@ test("a hold that did not reach MongoDB is unknown too, and its release changes 
   const { money: far } = await startMoney(wire);
   const hold = holdOf(account, 100n);
   await expect(far.hold(hold)).rejects.toThrow(HoldUnknown);
-  await money.settle(decisionOf(hold, 0n, { status: "failed" }));
+  await money.charge(captureOf(hold, 0n, { status: "failed" }));
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 

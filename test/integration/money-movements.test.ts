@@ -3,7 +3,7 @@ import { newRequestId } from "../../shared/platform/ids.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
   balance,
-  decisionOf,
+  captureOf,
   free,
   held,
   holdOf,
@@ -138,7 +138,7 @@ test("40 credits succeed alongside 4 busy writers", async () => {
     while (state.busy) {
       await Promise.all(
         times(10, async () => {
-          await writer.settle(decisionOf(await held(writer, holdOf(account, 20n)), 1n));
+          await writer.charge(captureOf(await held(writer, holdOf(account, 20n)), 1n));
           state.calls += 1;
         }),
       );
@@ -160,7 +160,7 @@ test("40 credits succeed alongside 4 busy writers", async () => {
 test("a call is refunded in full and once, even before it is settled", async () => {
   const { money, account, another } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
-  await money.decide(decisionOf(hold, 120n));
+  await money.capture(captureOf(hold, 120n));
   const processes = [money, await another()] as const;
   const entries = await Promise.all(times(6, (at) => inTurn(processes, at).refund(account, hold.requestId)));
   expect(entries[0]).toMatchObject({
@@ -171,7 +171,7 @@ test("a call is refunded in full and once, even before it is settled", async () 
   });
   for (const entry of entries) expect(entry).toEqual(entries[0]);
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 1 });
-  await money.settle(decisionOf(hold, 0n));
+  await money.charge(captureOf(hold, 0n));
   expect(await balance(money, account)).toEqual(free(1_000n));
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
@@ -179,7 +179,7 @@ test("a call is refunded in full and once, even before it is settled", async () 
 test("a refund is retried until MongoDB accepts it, and counts once", async () => {
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
-  await money.settle(decisionOf(hold, 120n));
+  await money.charge(captureOf(hold, 120n));
   let reads = 0;
   const wire = await brokenWire(uri, (command) => {
     if (command.find !== "ledger") return "pass";
@@ -195,16 +195,16 @@ test("a refund is retried until MongoDB accepts it, and counts once", async () =
 test("a refund to a removed account is not retried", async () => {
   const { money, mongo, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
-  await money.settle(decisionOf(hold, 120n));
+  await money.charge(captureOf(hold, 120n));
   await mongo.connection.collection<{ _id: string }>("accounts").deleteOne({ _id: account });
   await expect(money.refund(account, hold.requestId)).rejects.toMatchObject({ status: 404 });
 });
 
-test("a call is refunded only to its own account, and not before it is decided", async () => {
+test("a call is refunded only to its own account, and not before it is captured", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   await expect(money.refund(account, hold.requestId)).rejects.toMatchObject({ status: 404 });
-  await money.settle(decisionOf(hold, 120n));
+  await money.charge(captureOf(hold, 120n));
   const { id: other } = await money.createAccount({ name: "other" });
   await expect(money.refund(other, hold.requestId)).rejects.toMatchObject({ status: 404 });
   await expect(money.refund(account, newRequestId())).rejects.toMatchObject({ status: 404 });

@@ -4,12 +4,12 @@ import { type Hold, HoldUnknown, type Money } from "../../shared/money/index.ts"
 import type { Clock } from "../../shared/platform/clock.ts";
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import {
-  applicationOf,
-  decisionOf,
+  captureOf,
   free,
   holdOf,
   minuteMs,
   openAccount,
+  settlementOf,
   startBank,
   startMoney,
   times,
@@ -19,9 +19,9 @@ const nanoUsd = (max: number) => fc.bigInt({ min: 0n, max: BigInt(max) });
 const pick = fc.nat({ max: 1_000 });
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant("hold" as const), most: nanoUsd(400), least: nanoUsd(50) }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant("settle" as const), pick, cost: nanoUsd(500) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("decide" as const), pick, cost: nanoUsd(500) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("apply again" as const), pick }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant("charge" as const), pick, cost: nanoUsd(500) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("capture" as const), pick, cost: nanoUsd(500) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("settle again" as const), pick }) },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant("credit" as const), amount: nanoUsd(300), key: fc.nat({ max: 5 }) }),
@@ -66,7 +66,7 @@ function createCalls() {
         if (!(error instanceof HoldUnknown)) return orRefused(Promise.reject(error), 503);
         unknown += 1;
         const tried = { ...hold, maxNanoUsd: error.heldNanoUsd };
-        await money.settle(decisionOf(tried, 0n, { status: "failed" }));
+        await money.charge(captureOf(tried, 0n, { status: "failed" }));
       }
     },
   };
@@ -79,16 +79,16 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
     case "hold":
       // Make it overdue from the start, so that a sweep may come at any time.
       return calls.hold(money, holdOf(account, it.most, { minNanoUsd: it.least, expiresAt: Date.now() - 1 }));
-    case "settle":
-    case "decide": {
+    case "charge":
+    case "capture": {
       const call = calls.pick(it.pick);
-      if (call) await money[it.do](decisionOf(call, it.cost));
+      if (call) await money[it.do](captureOf(call, it.cost));
       return;
     }
-    case "apply again": {
+    case "settle again": {
       const call = calls.pick(it.pick);
       const entry = call && (await money.findEntry(call.requestId));
-      if (entry) await money.apply(applicationOf(call, entry.costNanoUsd));
+      if (entry) await money.settle(settlementOf(call, entry.costNanoUsd));
       return;
     }
     case "credit":
@@ -160,7 +160,7 @@ test("a hundred calls account for every nano-USD when answers and requests are l
   const costs = await Promise.all(
     times(100, async (at) => {
       const call = calls.pick(at);
-      return call ? (await far.settle(decisionOf(call, BigInt(at)))).entry : undefined;
+      return call ? (await far.charge(captureOf(call, BigInt(at)))).entry : undefined;
     }),
   );
   const spent = new Map(costs.map((entry) => [entry?.id, entry?.costNanoUsd ?? 0n]));

@@ -3,7 +3,7 @@ import type { Mongo } from "../../shared/platform/mongo.ts";
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import {
   balance,
-  decisionOf,
+  captureOf,
   free,
   held,
   holdOf,
@@ -22,9 +22,9 @@ test("a hold that has not expired is unchanged, an overdue one whose job is in n
   const { money, account, clock } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   clock.later(9 * minuteMs);
-  expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  expect(await money.sweep(gone)).toEqual({ settled: 0, captured: 0 });
   clock.later(minuteMs + 1);
-  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, account)).toEqual(free(1_000n));
   const entry = await money.findEntry(hold.requestId);
   expect(entry).toMatchObject({
@@ -39,10 +39,10 @@ test("an overdue hold whose job is still queued is settled an hour later", async
   const { money, account, clock } = await startBank();
   await held(money, holdOf(account, 100n));
   clock.later(10 * minuteMs + hourMs - minuteMs);
-  expect(await money.sweep(waits)).toEqual({ applied: 0, decided: 0 });
+  expect(await money.sweep(waits)).toEqual({ settled: 0, captured: 0 });
   expect(await balance(money, account)).toMatchObject({ openHolds: 1 });
   clock.later(2 * minuteMs);
-  expect(await money.sweep(waits)).toEqual({ applied: 1, decided: 1 });
+  expect(await money.sweep(waits)).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
@@ -57,41 +57,41 @@ test("an overdue hold that names its API instance is settled when that serves no
   const [dead, slow] = [holdOf(account, 100n, { instance: "api_1" }), holdOf(account, 100n, { instance: "api_2" })];
   await held(money, dead);
   clock.later(11 * minuteMs);
-  expect(await sweep(true)).toEqual({ applied: 0, decided: 0 });
-  expect(await sweep(false)).toEqual({ applied: 1, decided: 1 });
+  expect(await sweep(true)).toEqual({ settled: 0, captured: 0 });
+  expect(await sweep(false)).toEqual({ settled: 1, captured: 1 });
   expect(asked).toEqual([
     ["api_1", true],
     ["api_1", true],
   ]);
   await held(money, slow);
   clock.later(hourMs);
-  expect(await sweep(true)).toEqual({ applied: 1, decided: 1 });
+  expect(await sweep(true)).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("a decided call is applied with its cost, whether its job is queued or not", async () => {
+test("a captured call is settled with its cost, whether its job is queued or not", async () => {
   const { money, account, clock } = await startBank();
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
-  for (const hold of holds) await money.decide(decisionOf(hold, 30n));
+  for (const hold of holds) await money.capture(captureOf(hold, 30n));
   clock.later(11 * minuteMs);
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 3, overdueHolds: 3, undecided: 0 });
-  expect(await money.sweep(waits)).toEqual({ applied: 3, decided: 0 });
+  expect(await money.sweep(waits)).toEqual({ settled: 3, captured: 0 });
   expect(await balance(money, account)).toEqual(free(910n));
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("in the first minute after MongoDB came back the sweep decides nothing, but applies decisions", async () => {
+test("in the first minute after MongoDB came back the sweep captures nothing, but settles captures", async () => {
   const { uri, account, clock, money } = await startBank();
-  const [undecided, decided] = [holdOf(account, 100n, { expiresAt: 0 }), holdOf(account, 50n, { expiresAt: 0 })];
-  for (const hold of [undecided, decided]) await held(money, hold);
-  await money.decide(decisionOf(decided, 20n));
+  const [uncaptured, captured] = [holdOf(account, 100n, { expiresAt: 0 }), holdOf(account, 50n, { expiresAt: 0 })];
+  for (const hold of [uncaptured, captured]) await held(money, hold);
+  await money.capture(captureOf(captured, 20n));
   // A new process has known MongoDB only since its own start.
   const { money: sweeper } = await startMoney(uri, clock);
   clock.later(minuteMs - 5_000);
-  expect(await sweeper.sweep(gone)).toEqual({ applied: 1, decided: 0 });
+  expect(await sweeper.sweep(gone)).toEqual({ settled: 1, captured: 0 });
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 880n, heldNanoUsd: 100n, openHolds: 1 });
   clock.later(5_000);
-  expect(await sweeper.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await sweeper.sweep(gone)).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, account)).toEqual(free(980n));
 });
 
@@ -99,8 +99,8 @@ test("a sweep that fails on one hold ends the others, and the next sweep ends th
   const { uri, account, clock, money } = await startBank();
   const other = await openAccount(money, 10n);
   const lost = await held(money, holdOf(account, 100n, { expiresAt: 0 }));
-  const decided = await held(money, holdOf(other, 10n, { expiresAt: 0 }));
-  await money.decide(decisionOf(decided, 3n));
+  const captured = await held(money, holdOf(other, 10n, { expiresAt: 0 }));
+  await money.capture(captureOf(captured, 3n));
   let inserts = 0;
   const wire = await brokenWire(uri, (command) => {
     if (command.insert !== "ledger") return "pass";
@@ -109,12 +109,12 @@ test("a sweep that fails on one hold ends the others, and the next sweep ends th
   });
   const { money: far } = await startMoney(wire, clock);
   clock.later(minuteMs);
-  expect(await far.sweep(gone)).toEqual({ applied: 1, decided: 0 });
+  expect(await far.sweep(gone)).toEqual({ settled: 1, captured: 0 });
   // A later insert could land before the capture of a worker that waited for MongoDB.
   expect(inserts).toBe(1);
   expect(await money.findEntry(lost.requestId)).toBeUndefined();
   expect(await balance(money, other)).toEqual(free(7n));
-  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
@@ -125,11 +125,11 @@ test("holds stay while the queue is unavailable", async () => {
   clock.later(minuteMs);
   const swept = await money.sweep(() => Promise.reject(new Error("Redis is unavailable")));
   // The first is an hour overdue, so the queue is not read for it.
-  expect(swept).toEqual({ applied: 1, decided: 1 });
+  expect(swept).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 999n, heldNanoUsd: 1n, openHolds: 1 });
 });
 
-test("concurrent sweepers and late workers decide and apply each call once", async () => {
+test("concurrent sweepers and late workers capture and settle each call once", async () => {
   const { money, account, clock, another } = await startBank({ balanceNanoUsd: 10_000n });
   const processes = [money, await another(), await another()];
   const holds = await Promise.all(times(60, () => held(money, holdOf(account, 100n, { expiresAt: 0 }))));
@@ -137,10 +137,10 @@ test("concurrent sweepers and late workers decide and apply each call once", asy
   const late = await another();
   const [swept, settled] = await Promise.all([
     Promise.all(processes.map((sweeper) => sweeper.sweep(gone))),
-    Promise.all(holds.map((hold) => late.settle(decisionOf(hold, 30n)))),
+    Promise.all(holds.map((hold) => late.charge(captureOf(hold, 30n)))),
   ]);
   const byWorker = settled.filter(({ won }) => won).length;
-  const bySweeper = swept.reduce((sum, { decided }) => sum + decided, 0);
+  const bySweeper = swept.reduce((sum, { captured }) => sum + captured, 0);
   expect(byWorker + bySweeper).toBe(60);
   expect(await balance(money, account)).toEqual(free(10_000n - 30n * BigInt(byWorker)));
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
@@ -151,21 +151,21 @@ test("a worker that comes after the sweeper has not won, and a sweeper after the
   const [first, second] = await Promise.all(times(2, () => held(money, holdOf(account, 100n, { expiresAt: 0 }))));
   if (!first || !second) throw new Error("no holds");
   clock.later(minuteMs);
-  await money.settle(decisionOf(second, 40n));
+  await money.charge(captureOf(second, 40n));
   await money.sweep(gone);
-  const late = await (await another()).settle(decisionOf(first, 70n));
+  const late = await (await another()).charge(captureOf(first, 70n));
   expect(late).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
-  expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  expect(await money.sweep(gone)).toEqual({ settled: 0, captured: 0 });
   expect(await balance(money, account)).toEqual(free(960n));
 });
 
 test("a hold written after its call was settled at zero is ended by the sweeper", async () => {
   const { money, account, clock } = await startBank();
   const hold = holdOf(account, 100n, { expiresAt: 0 });
-  await money.settle(decisionOf(hold, 0n, { status: "failed" }));
+  await money.charge(captureOf(hold, 0n, { status: "failed" }));
   await held(money, hold);
   clock.later(minuteMs);
-  expect(await money.sweep(waits)).toEqual({ applied: 1, decided: 0 });
+  expect(await money.sweep(waits)).toEqual({ settled: 1, captured: 0 });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
@@ -175,35 +175,35 @@ test("more overdue holds than one batch, on many accounts, are all ended", async
   const holds = accounts.flatMap((account) => times(130, () => holdOf(account, 1n, { expiresAt: 0 })));
   await Promise.all(holds.map((hold) => held(money, hold)));
   clock.later(minuteMs);
-  expect(await money.sweep(gone)).toEqual({ applied: 650, decided: 650 });
+  expect(await money.sweep(gone)).toEqual({ settled: 650, captured: 650 });
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0, accounts: 6 });
 });
 
 test("a sweep reads only the accounts that may have an overdue hold", async () => {
   const { money, mongo, clock } = await startBank();
-  const [overdue, live, applied] = await Promise.all([
+  const [overdue, live, settled] = await Promise.all([
     openAccount(money, 1_000n),
     Promise.all(times(20, () => openAccount(money, 10n))),
     openAccount(money, 1_000n),
   ]);
   await held(money, holdOf(overdue, 1n, { expiresAt: clock.now() + minuteMs }));
   for (const account of live) await held(money, holdOf(account, 1n, { expiresAt: clock.now() + 5 * minuteMs }));
-  const short = await held(money, holdOf(applied, 1n, { expiresAt: clock.now() + minuteMs }));
-  await held(money, holdOf(applied, 1n, { expiresAt: clock.now() + 3 * minuteMs }));
-  await money.settle(decisionOf(short, 0n));
+  const short = await held(money, holdOf(settled, 1n, { expiresAt: clock.now() + minuteMs }));
+  await held(money, holdOf(settled, 1n, { expiresAt: clock.now() + 3 * minuteMs }));
+  await money.charge(captureOf(short, 0n));
   clock.later(2 * minuteMs);
   const examined = await examinedAccounts(mongo);
 
-  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });
   // The aggregation finds them, and the update raises the bound of the account that still has open holds.
   expect(await examined()).toEqual({ aggregate: 2, update: 1 });
-  expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  expect(await money.sweep(gone)).toEqual({ settled: 0, captured: 0 });
   expect(await examined()).toEqual({ aggregate: 0, update: 0 });
   clock.later(2 * minuteMs);
-  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
-  expect(await balance(money, applied)).toEqual(free(1_000n));
+  expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });
+  expect(await balance(money, settled)).toEqual(free(1_000n));
   clock.later(2 * minuteMs);
-  expect(await money.sweep(gone)).toEqual({ applied: 20, decided: 20 });
+  expect(await money.sweep(gone)).toEqual({ settled: 20, captured: 20 });
 });
 
 /** The number of accounts examined by each step of the sweeps since the last call. */
@@ -231,7 +231,7 @@ test("a hold that expires sooner is not missed when it is written during the upd
   const { uri, money, account, clock } = await startBank();
   const early = await held(money, holdOf(account, 1n, { expiresAt: clock.now() + minuteMs }));
   await held(money, holdOf(account, 1n, { expiresAt: clock.now() + 9 * minuteMs }));
-  await money.settle(decisionOf(early, 0n));
+  await money.charge(captureOf(early, 0n));
   clock.later(2 * minuteMs);
   const wire = await brokenWire(uri, async (command): Promise<Fate> => {
     const [update] = (command["updates"] ?? []) as { u: unknown }[];
@@ -239,9 +239,9 @@ test("a hold that expires sooner is not missed when it is written during the upd
     return "pass";
   });
   const { money: sweeper } = await startMoney(wire, clock);
-  expect(await sweeper.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  expect(await sweeper.sweep(gone)).toEqual({ settled: 0, captured: 0 });
   clock.later(2 * minuteMs);
-  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 999n, openHolds: 1 });
 });
 
@@ -251,8 +251,8 @@ test("the holds of an account that was written by an earlier version are swept",
   await mongo.connection
     .collection<{ _id: string }>("accounts")
     .updateOne({ _id: account }, { $unset: { holdsExpireAt: "" } });
-  expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  expect(await money.sweep(gone)).toEqual({ settled: 0, captured: 0 });
   clock.later(2 * minuteMs);
-  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });

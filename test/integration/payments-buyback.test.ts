@@ -13,8 +13,8 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
 import { brokenWire, type Command } from "../support/money-proxy.ts";
 import {
+  captureOf,
   createMovableClock,
-  decisionOf,
   held,
   holdOf,
   type MovableClock,
@@ -49,7 +49,7 @@ async function start() {
   /** A call at this cost, of which 2.5 % accrue. */
   const call = async (costNanoUsd: bigint, buybackToken?: string | null, money: Money = first.money) => {
     const hold = await held(money, holdOf(account, costNanoUsd));
-    await money.settle(decisionOf(hold, costNanoUsd, { buybackToken }));
+    await money.charge(captureOf(hold, costNanoUsd, { buybackToken }));
     return hold.requestId;
   };
   return { ...first, uri, clock, account, call, another: () => open(uri, clock) };
@@ -85,7 +85,7 @@ test("a charge accrues its share, rounded half up, to the chosen token, else to 
 test("only charges accrue, once per request", async () => {
   const { money, account, buyback } = await start();
   const hold = await held(money, holdOf(account, 1_000n));
-  await Promise.all(times(5, () => money.settle(decisionOf(hold, 400_000n))));
+  await Promise.all(times(5, () => money.charge(captureOf(hold, 400_000n))));
   expect(await buyback.accrued()).toEqual([{ token: own, nanoUsd: 25n, entries: 1 }]);
 });
 

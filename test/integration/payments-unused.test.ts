@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { decisionOf, held, holdOf, times } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, times } from "../support/money-setup.ts";
 import {
   available,
   micro,
@@ -24,7 +24,7 @@ async function paid(all: Started) {
   /** Runs a call at this cost on the payment. */
   const call = async (costNanoUsd: bigint, status: "succeeded" | "failed" = "succeeded") => {
     const hold = await held(money, holdOf(settlement.account, priceNanoUsd, { requestId: newRequestId() }));
-    await money.settle(decisionOf(hold, costNanoUsd, { status }));
+    await money.charge(captureOf(hold, costNanoUsd, { status }));
   };
   return { header, memo, account: settlement.account, signature: receiptOf(settlement).transaction, call };
 }

@@ -41,7 +41,7 @@ test("a stream is one trace, with what the conventions say of the model's answer
   await (await customer.post(path, body, { headers: { traceparent } })).text();
   const spans = await receiver.trace(trace, `POST ${path}`, "process chat");
   expect(treeOf(spans)).toEqual([
-    [`POST ${path}`, ["admission", "queue chat", ["process chat", [[inference, ["POST"]], "decide"]]]],
+    [`POST ${path}`, ["admission", "queue chat", ["process chat", [[inference, ["POST"]], "capture"]]]],
   ]);
   const call = only(spans, `POST ${path}`);
   expect(call).toMatchObject({ parent: span, kind: "server", events: ["first event"], isError: false });
@@ -116,7 +116,7 @@ test("the calls of one job belong to the traces of their callers", async () => {
   for (const { ended } of [...first, ...calls]) expect((await ended).kind).toBe("final");
   for (const [index, { trace, span }] of callers.entries()) {
     const spans = await receiver.trace(trace, "process chat");
-    expect(treeOf(spans)).toEqual(["queue chat", ["process chat", [[inference, ["POST"]], "decide"]]]);
+    expect(treeOf(spans)).toEqual(["queue chat", ["process chat", [[inference, ["POST"]], "capture"]]]);
     expect(only(spans, "process chat")).toMatchObject({
       parent: span,
       attributes: { "inference.request_id": calls[index]?.requestId },

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Money } from "../../shared/money/index.ts";
-import { balance, decisionOf, free, held, holdOf, minuteMs, startBank } from "../support/money-setup.ts";
+import { balance, captureOf, free, held, holdOf, minuteMs, startBank } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 
 const dead = async () => false;
@@ -10,7 +10,7 @@ async function heldCall(money: Money, account: string, number: number, instance 
   const hold = await held(money, holdOf(account, 100n));
   return {
     key: { _id: hold.requestId, account },
-    charge: () => money.settle(decisionOf(hold, 60n, { reply: { instance, number } })),
+    charge: () => money.charge(captureOf(hold, 60n, { reply: { instance, number } })),
   };
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { budgetPeriods, periodAt } from "../../api/keys/budget-period.ts";
 import type { LedgerEntry, Money } from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
-import { decisionOf, held, holdOf, openAccount, startBank, times } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, openAccount, startBank, times } from "../support/money-setup.ts";
 
 const dayOf = (date: Date) => date.toISOString().slice(0, 10);
 const everything = { from: "2000-01-01", to: "2999-12-31", limit: 10_000 };
@@ -90,8 +90,8 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
       it: { model: number; key: number; cost: bigint; failed: boolean; upload: boolean },
     ) => {
       const hold = await held(money, holdOf(account, 100n));
-      await money.settle(
-        decisionOf(hold, it.cost, {
+      await money.charge(
+        captureOf(hold, it.cost, {
           model: `vendor/model-${it.model}`,
           key: `key_${it.key}`,
           status: it.failed ? "failed" : "succeeded",
@@ -175,7 +175,7 @@ test("closed days are not summed again, a day without a run is, and a row withou
   const { money, mongo, clock, account } = await startBank({ balanceNanoUsd: 10_000n });
   const call = async (cost: bigint) => {
     const hold = await held(money, holdOf(account, 100n));
-    await money.settle(decisionOf(hold, cost));
+    await money.charge(captureOf(hold, cost));
     return hold.requestId;
   };
   const costs = async () =>
@@ -197,7 +197,7 @@ test("closed days are not summed again, a day without a run is, and a row withou
 
 test("the unfinished work of a dead run is repeated, and its late writes change nothing", async () => {
   const { money, mongo, account } = await startBank({ balanceNanoUsd: 10_000n });
-  await Promise.all(times(3, async () => money.settle(decisionOf(await held(money, holdOf(account, 100n)), 7n))));
+  await Promise.all(times(3, async () => money.charge(captureOf(await held(money, holdOf(account, 100n)), 7n))));
   await money.sumUsage();
   const hours = mongo.connection.collection("usageHours");
   const { hour } = (await hours.findOne({})) as unknown as { hour: string };
@@ -215,7 +215,7 @@ test("the job reads the entries of the last hour, and a budget those since the l
   const { money, mongo, clock, account } = await startBank({ balanceNanoUsd: 10_000n });
   const calls = async (count: number) => {
     for (const hold of await Promise.all(times(count, () => held(money, holdOf(account, 100n)))))
-      await money.settle(decisionOf(hold, 1n, { key: "key_0" }));
+      await money.charge(captureOf(hold, 1n, { key: "key_0" }));
   };
   const midnight = Date.parse(`${dayOf(new Date(clock.now() + dayMs))}T00:00:00Z`);
   clock.later(midnight - clock.now());

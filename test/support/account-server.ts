@@ -11,7 +11,7 @@ import { createAccountRouter } from "../../api/routes/account/index.ts";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { startInstance } from "./keys-instance.ts";
-import { createMovableClock, decisionOf, held, holdOf, leasesOf, openAccount } from "./money-setup.ts";
+import { captureOf, createMovableClock, held, holdOf, leasesOf, openAccount } from "./money-setup.ts";
 import { testStores } from "./servers.ts";
 
 /** The account interface alone, over HTTP, with a manual clock. It ends with the test. */
@@ -65,10 +65,10 @@ export async function startAccountServer() {
       openKey(account, ["inference"]),
       openKey(account, ["inference"]),
     ]);
-    const call = async (more: Partial<Parameters<typeof decisionOf>[2]> & { costNanoUsd?: bigint } = {}) => {
+    const call = async (more: Partial<Parameters<typeof captureOf>[2]> & { costNanoUsd?: bigint } = {}) => {
       const { costNanoUsd = 1_000n, ...fields } = more;
       const hold = await held(money, holdOf(account, 1_000_000n, { expiresAt: clock.now() + 600_000 }));
-      await money.settle(decisionOf(hold, costNanoUsd, { key: first.id, ...fields }));
+      await money.charge(captureOf(hold, costNanoUsd, { key: first.id, ...fields }));
       return hold.requestId;
     };
     return { account, manager, first, second, call };

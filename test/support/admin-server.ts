@@ -8,7 +8,7 @@ import { requestId } from "../../api/http/headers.ts";
 import { createRefusals } from "../../api/refusals/index.ts";
 import { createAdminRouter, createAdminTokens, identifyByToken } from "../../api/routes/admin/index.ts";
 import { loadCatalog } from "../../shared/catalog/index.ts";
-import { createGathered } from "../../shared/gathered/index.ts";
+import { createClusterStats } from "../../shared/cluster-stats/index.ts";
 import { createQueues, createWorkerRegistry } from "../../shared/jobs/index.ts";
 import { createPayments, type Payments, paymentsSchema } from "../../shared/payments/index.ts";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
@@ -93,7 +93,7 @@ export async function startAdminServer(
     registry,
     queues,
     traffic,
-    gathered: createGathered({ redis, clock: systemClock }),
+    clusterStats: createClusterStats({ redis, clock: systemClock }),
     audit: createAudit({ mongo, clock: systemClock, log }),
     probes: createProbes(
       { clock: systemClock, metrics: createMetrics("api", systemClock) },
@@ -138,7 +138,7 @@ export async function startAdminServer(
 export async function settledCall({ money }: Instance, account: string, requestId: string): Promise<void> {
   const held = { account, requestId, maxNanoUsd: 2_000_000n, minNanoUsd: 2_000_000n };
   await money.hold({ ...held, expiresAt: Date.now() + 60_000 });
-  await money.settle({
+  await money.charge({
     account,
     requestId,
     key: "key_1",

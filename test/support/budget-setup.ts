@@ -11,10 +11,10 @@ export interface Call {
   readonly instance: Instance;
   readonly requestId: string;
   readonly heldNanoUsd: bigint;
-  /** Captures the cost and ends the call. */
+  /** Charges the cost and ends the call. */
   end(costNanoUsd: bigint): Promise<void>;
-  /** Captures the cost, and is killed before it ends the call. */
-  decide(costNanoUsd: bigint): Promise<void>;
+  /** Charges the cost, and is killed before it ends the call. */
+  charge(costNanoUsd: bigint): Promise<void>;
 }
 
 /** A call as admission creates it: slot, hold, budget. Rejects with the refusal. */
@@ -30,8 +30,8 @@ export async function begin(instance: Instance, caller: Caller, nanoUsd: bigint,
     const hold = { ...ids, maxNanoUsd: heldNanoUsd, minNanoUsd: heldNanoUsd, expiresAt: Date.now() + dayMs };
     await money.holdForCall({ ...hold, insufficientText: () => "insufficient" });
     const call = { ...ids, heldNanoUsd, totalMs: 1, attempts: [], usage: {}, estimated: false } as const;
-    const decide = async (costNanoUsd: bigint) =>
-      void (await money.settle({ ...call, costNanoUsd, status: "succeeded" }));
+    const charge = async (costNanoUsd: bigint) =>
+      void (await money.charge({ ...call, costNanoUsd, status: "succeeded" }));
     await keys.takeTokens(slot, 1, heldNanoUsd).catch(async (error: unknown) => {
       await money.release({ ...ids, heldNanoUsd, totalMs: 1 }, { status: "failed" });
       throw error;
@@ -40,9 +40,9 @@ export async function begin(instance: Instance, caller: Caller, nanoUsd: bigint,
       instance,
       requestId,
       heldNanoUsd,
-      decide,
+      charge,
       async end(costNanoUsd) {
-        await decide(costNanoUsd);
+        await charge(costNanoUsd);
         await keys.release(slot, { costNanoUsd });
       },
     };

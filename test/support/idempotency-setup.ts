@@ -13,7 +13,7 @@ import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { createStoredResponses, responsesSchema } from "../../shared/stored-responses/index.ts";
 import { images, providerImages } from "./generation-setup.ts";
-import { decisionOf, held, holdOf, openAccount, startMoney } from "./money-setup.ts";
+import { captureOf, held, holdOf, openAccount, startMoney } from "./money-setup.ts";
 import { migrated } from "./schema.ts";
 import { type Stores, testStores } from "./servers.ts";
 import type { Customer } from "./service.ts";
@@ -44,9 +44,9 @@ export async function startIdempotency(clock: Clock = systemClock, given?: Store
     ...fields,
   });
   /** Takes a hold for a request and settles it. */
-  const decide = async (requestId: string, cost: bigint, status: "succeeded" | "failed" = "succeeded") => {
+  const charge = async (requestId: string, cost: bigint, status: "succeeded" | "failed" = "succeeded") => {
     const hold = await held(money, holdOf(account, 1_000n, { requestId }));
-    await money.settle(decisionOf(hold, cost, { status }));
+    await money.charge(captureOf(hold, cost, { status }));
   };
   return {
     stores,
@@ -56,7 +56,7 @@ export async function startIdempotency(clock: Clock = systemClock, given?: Store
     responses,
     account,
     ask,
-    decide,
+    charge,
     another: () => openIdempotency(stores, clock),
   };
 }

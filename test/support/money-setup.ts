@@ -1,8 +1,8 @@
 import { expect, onTestFinished } from "vitest";
 import {
   type CallHold,
+  type Capture,
   createMoney,
-  type Decision,
   type Hold,
   type Leased,
   type Money,
@@ -83,7 +83,7 @@ export async function held(money: Money, hold: Hold): Promise<Hold> {
   return hold;
 }
 
-export const decisionOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Decision> = {}): Decision => ({
+export const captureOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Capture> = {}): Capture => ({
   account: hold.account,
   requestId: hold.requestId,
   key: "key_test",
@@ -100,7 +100,7 @@ export const decisionOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Decisi
   ...more,
 });
 
-export const applicationOf = (hold: Hold, costNanoUsd: bigint) => ({
+export const settlementOf = (hold: Hold, costNanoUsd: bigint) => ({
   account: hold.account,
   requestId: hold.requestId,
   heldNanoUsd: hold.maxNanoUsd,
@@ -132,8 +132,8 @@ export const leaseRequestOf = (account: string, maxNanoUsd: bigint, more: Partia
 });
 
 /** The capture of a call whose hold is part of a lease. */
-export const leasedDecision = (request: CallHold, { lease, heldNanoUsd }: Leased, costNanoUsd: bigint) =>
-  decisionOf({ ...request, maxNanoUsd: heldNanoUsd }, costNanoUsd, { lease });
+export const leasedCapture = (request: CallHold, { lease, heldNanoUsd }: Leased, costNanoUsd: bigint) =>
+  captureOf({ ...request, maxNanoUsd: heldNanoUsd }, costNanoUsd, { lease });
 
 /** A bus on which instances receive each other's return requests. */
 export function createRecallBus() {

@@ -1,5 +1,5 @@
+import type { ClusterStats } from "#cluster-stats";
 import type { Files } from "#files";
-import type { Gathered } from "#gathered";
 import type { Money } from "#money";
 import type { Payments } from "#payments";
 import type { Clock } from "#platform/clock";
@@ -8,28 +8,28 @@ interface Deps {
   readonly money: Pick<Money, "check" | "openHolds">;
   readonly files: Pick<Files, "counts">;
   readonly payments: Pick<Payments, "countBuybacks">;
-  readonly gathered: Gathered;
+  readonly clusterStats: ClusterStats;
   readonly clock: Clock;
 }
 
 /** One page has 1,000 accounts; a run ends long before the next one starts. */
 const pagesInARun = 20;
 
-export async function countStored({ money, files, payments, gathered, clock }: Deps): Promise<void> {
+export async function countStored({ money, files, payments, clusterStats, clock }: Deps): Promise<void> {
   const [holds, { uploads, dueSince }, buybacks] = await Promise.all([
     money.openHolds(),
     files.counts(),
     payments.countBuybacks(),
   ]);
-  await gathered.write({ counts: { at: clock.now(), ...holds, uploads, dueSince, buybacks } });
+  await clusterStats.write({ counts: { at: clock.now(), ...holds, uploads, dueSince, buybacks } });
 }
 
 /**
  * Compares some accounts with the ledger, and continues with the next ones in the following run. A difference is reported
  * immediately.
  */
-export async function checkSome({ money, gathered, clock }: Deps, maxPages: number): Promise<void> {
-  const { check = {} } = await gathered.read();
+export async function checkSome({ money, clusterStats, clock }: Deps, maxPages: number): Promise<void> {
+  const { check = {} } = await clusterStats.read();
   const { after = "", differenceNanoUsd: before = "0", faults: faultsBefore = 0 } = check.current ?? {};
   const { next, ...checked } = await money.check({ after, maxPages });
   const found = {
@@ -37,7 +37,7 @@ export async function checkSome({ money, gathered, clock }: Deps, maxPages: numb
     faults: faultsBefore + checked.faults,
   };
   const { complete } = check;
-  await gathered.write({
+  await clusterStats.write({
     check:
       next === undefined
         ? { complete: { ...found, at: clock.now() } }

@@ -1,6 +1,6 @@
+import type { ClusterStats } from "#cluster-stats";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
-import type { Gathered } from "#gathered";
 import { type JobName, type JobPayload, type PaidJobName, pools, type Queues, registrationMs } from "#jobs";
 import type { Archive } from "#money";
 import type { Payments } from "#payments";
@@ -21,7 +21,7 @@ import { rerank } from "./rerank.ts";
 export interface HandlerDeps extends RunCallDeps {
   readonly queues: Queues;
   readonly payments: Payments;
-  readonly gathered: Gathered;
+  readonly clusterStats: ClusterStats;
   readonly archive: Archive;
   /** Counts payments whose outcome was read from the chain. */
   readonly observePayments: (outcome: "settled" | "reopened", count: number) => void;
@@ -103,13 +103,13 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
       return (await lookup) || (await queues.emptySince()) > since.getTime();
     };
     const swept = await money.sweep(isPending, isServing);
-    if (swept.applied + swept.decided > 0) log.warn(swept, "overdue holds were ended");
+    if (swept.settled + swept.captured > 0) log.warn(swept, "overdue holds were ended");
   },
   "refund-undelivered": async ({ money, replies }) => {
     await money.refundUndelivered((instance) => replies.instanceLives(instance, registrationMs));
   },
   "apply-late-costs": async ({ money }) => {
-    await money.applyLateCosts();
+    await money.settleLateCosts();
   },
   "checkpoint-ledger": async ({ money, ending }) => {
     await money.checkpoint(ending);

@@ -1,7 +1,7 @@
 import { type Format } from "#formats";
 import type { PaidCall, PaidJobName, Pool } from "#jobs";
 import { type JsonObject, object } from "#json";
-import type { Decision } from "#money";
+import type { Capture } from "#money";
 import type { Span, Tracing } from "#platform/tracing";
 import { converters } from "../conversion/index.ts";
 import type { Candidate, MadeAttempt } from "../upstreams/attempt.ts";
@@ -116,9 +116,9 @@ function createCallTrace(span: Span, job: PaidJobName, payload: PaidCall, captur
       attempt.chunks ??= converters[format].streamToChat();
       for (const chunk of attempt.chunks.write(event)) attempt.reader.add(chunk);
     },
-    decides: (): Span => span.child("decide"),
+    capturesCost: (): Span => span.child("capture"),
     /** Ends the spans of all attempts. The last one has the usage, which is known only when the call is over. */
-    endAttempts(usage: Decision["usage"]): void {
+    endAttempts(usage: Capture["usage"]): void {
       const last = attempts.at(-1);
       last?.span.set(usageAttributes(usage));
       const chat = capturesContent && last && prompt();

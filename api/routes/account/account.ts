@@ -12,7 +12,7 @@ const alertFields = {
 
 const balance = fields({
   object: tag("balance"),
-  balance_usd: usd.describe("Credits less decided costs"),
+  balance_usd: usd.describe("Credits less captured costs"),
   available_usd: usd.describe("What calls may still hold"),
   held_usd: usd.describe("Held for calls that run"),
   ...alertFields,

@@ -14,7 +14,7 @@ const account = fields({
   tier,
   frozen: z.boolean().describe("Its calls are refused"),
   buyback_token: z.string().nullable(),
-  balance_usd: usd.describe("Credits less decided costs"),
+  balance_usd: usd.describe("Credits less captured costs"),
   available_usd: usd,
   held_usd: usd,
   open_holds: z.int().describe("Holds and leases"),

@@ -1,5 +1,5 @@
 import type { Catalog } from "#catalog";
-import type { Gathered } from "#gathered";
+import { type ClusterStats, maxStatsAgeMs } from "#cluster-stats";
 import { pools, type Queues, type WorkerRegistry } from "#jobs";
 import type { Payments } from "#payments";
 import type { Clock } from "#platform/clock";
@@ -10,7 +10,7 @@ export interface OverviewDeps {
   readonly traffic: Pick<Traffic, "read">;
   readonly registry: WorkerRegistry;
   readonly queues: Pick<Queues, "oldestWaiting">;
-  readonly gathered: Gathered;
+  readonly clusterStats: ClusterStats;
   readonly catalog: Catalog;
   readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
   readonly payments: Pick<Payments, "unused">;
@@ -21,8 +21,6 @@ export interface OverviewDeps {
 const validMs = 1_000;
 /** Longer, because the sum covers all payment accounts. */
 const owedValidMs = 60_000;
-/** Older counts of a maintenance worker are outdated. */
-const gatheredValidMs = 120_000;
 
 /** Shares one read among all callers within `ms`. A failed read is not cached. */
 function shared<T>(clock: Clock, ms: number, read: () => Promise<T>): () => Promise<T> {
@@ -43,7 +41,7 @@ const orNothing = <T>(reading: Promise<T>): Promise<T | null> => reading.catch((
 
 /** Reads the state of the whole service, cheaply enough to be asked every second. */
 export function createOverview(deps: OverviewDeps) {
-  const { traffic, registry, queues, gathered, catalog, probes, payments, clock } = deps;
+  const { traffic, registry, queues, clusterStats, catalog, probes, payments, clock } = deps;
 
   async function readTraffic() {
     const [minutes, hours] = await Promise.all([traffic.read("minute"), traffic.read("hour")]);
@@ -81,12 +79,12 @@ export function createOverview(deps: OverviewDeps) {
   }
 
   async function readHolds() {
-    const { counts: held, check } = await gathered.read();
+    const { counts: held, check } = await clusterStats.read();
     const shown = ({ open, oldestAt }: { open: number; oldestAt?: number | undefined }) => ({
       open,
       oldestSeconds: oldestAt === undefined ? 0 : Math.max(0, Math.floor((clock.now() - oldestAt) / 1_000)),
     });
-    const isFresh = held !== undefined && clock.now() - held.at <= gatheredValidMs;
+    const isFresh = held !== undefined && clock.now() - held.at <= maxStatsAgeMs;
     return {
       money: isFresh ? { ...held, holds: shown(held.holds), leases: shown(held.leases) } : null,
       ledger: check?.complete && {

@@ -49,7 +49,7 @@ function Details({ account }: { readonly account: Shown }) {
   return (
     <>
       <div className="grid grid-cols-1 gap-4 sm:grid-cols-3">
-        <Figure label="Balance" note="Credits less decided costs">
+        <Figure label="Balance" note="Credits less captured costs">
           <Money usd={account.balance_usd} />
         </Figure>
         <Figure label="Available" note="What calls may still hold">

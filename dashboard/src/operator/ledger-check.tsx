@@ -112,7 +112,7 @@ function Result({ checked }: { readonly checked: Checked & { readonly at: number
       </span>
       <span>{count(checked.openHolds)} open holds</span>
       <span className={checked.overdueHolds > 0 ? "text-warn" : undefined}>{count(checked.overdueHolds)} overdue</span>
-      <span>{count(checked.undecided)} undecided</span>
+      <span>{count(checked.undecided)} uncaptured</span>
       <span className="text-muted">
         <Time at={checked.at} />
       </span>

@@ -171,7 +171,7 @@ export function Money({ overview: { money, ledger, owed } }: { readonly overview
         facts={[
           ["Holds", money ? open(money.holds) : uncounted],
           ["Leases", money ? open(money.leases) : uncounted],
-          ["Undecided calls", money ? count(money.undecided) : "–"],
+          ["Uncaptured calls", money ? count(money.undecided) : "–"],
           [
             "Ledger",
             ledger ? (

@@ -41,7 +41,7 @@ function Details({ entry }: { readonly entry: Entry }) {
             <Facts
               facts={[
                 ["Account", <AccountLink key="account" id={account} />],
-                ["Decided", <Time key="at" at={entry.created_at} />],
+                ["Captured", <Time key="at" at={entry.created_at} />],
                 ...(request
                   ? ([
                       ["Status", <CallStatus key="status" status={request.status} error={request.error} />],

@@ -62,7 +62,7 @@ export function OperatorRequests() {
             <p>
               {isFiltered
                 ? "Ids, models and codes are compared as a whole. Clear a filter to see more."
-                : "A call is listed once its cost is decided."}
+                : "A call is listed once its cost is captured."}
             </p>
           </EmptyState>
         }

@@ -23,7 +23,7 @@ export const instanceOf = (lease: string): string => lease.split(":")[1] ?? "";
 /**
  * The calls of a lease are captured within this time after their deadlines or never, so that the lease can be closed.
  */
-export const decidableMs = 60_000;
+export const capturableMs = 60_000;
 
 const batchSize = 500;
 
@@ -82,7 +82,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
         amount,
         createdAt: new Date(clock.now()),
         decider: randomBase62(12),
-        reason: "calls were decided after their lease was closed",
+        reason: "calls were captured after their lease was closed",
       },
       { session },
     );
@@ -91,10 +91,10 @@ export function createLeaseClosing(deps: MoneyDeps) {
    * Settles costs that were captured late: an instance was considered dead and its lease was closed before a worker
    * captured one of its calls. Returns the number of leases with late costs.
    */
-  async function applyLateCosts(): Promise<number> {
+  async function settleLateCosts(): Promise<number> {
     let late = 0;
     const since = new Date(clock.now() - dayMs);
-    const applyDifference = (lease: StoredLease, cost: bigint) =>
+    const settleDifference = (lease: StoredLease, cost: bigint) =>
       mongo.inTransaction(async (session) => {
         const { _id, account } = lease;
         const lateNanoUsd = cost - lease.cost;
@@ -106,33 +106,33 @@ export function createLeaseClosing(deps: MoneyDeps) {
         await accounts.collection.updateOne({ _id: account }, { $inc: { available: -charged } }, { session });
         if (charged < lateNanoUsd) await writeOff(_id, account, lateNanoUsd - charged, session);
         late += 1;
-        log.error({ account, lease: _id, lateNanoUsd }, "calls were decided after their lease was closed");
+        log.error({ account, lease: _id, lateNanoUsd }, "calls were captured after their lease was closed");
       });
-    const applyAll = async (leases: readonly StoredLease[]) => {
+    const settleAll = async (leases: readonly StoredLease[]) => {
       const costs = await ledger.sumLeases(leases);
       for (const lease of leases) {
         const cost = costs.get(lease._id) ?? 0n;
-        if (cost !== lease.cost) await applyDifference(lease, cost);
+        if (cost !== lease.cost) await settleDifference(lease, cost);
       }
     };
     let batch: StoredLease[] = [];
     for await (const lease of swept.find({ closedAt: { $gte: since } })) {
       batch.push(lease);
       if (batch.length < batchSize) continue;
-      await applyAll(batch);
+      await settleAll(batch);
       batch = [];
     }
-    if (batch.length > 0) await applyAll(batch);
+    if (batch.length > 0) await settleAll(batch);
     if (late > 0) observer?.late(late);
     return late;
   }
 
-  /** Returns the leases whose entries `applyLateCosts` may still sum. */
+  /** Returns the leases whose entries `settleLateCosts` may still sum. */
   async function findSwept(leases: readonly string[]): Promise<readonly string[]> {
     if (leases.length === 0) return [];
     const found = swept.find({ _id: { $in: [...leases] } }, { projection: { _id: 1 } });
     return (await found.toArray()).map(({ _id }) => _id);
   }
 
-  return { closeLease, closeOwnLease, applyLateCosts, findSwept };
+  return { closeLease, closeOwnLease, settleLateCosts, findSwept };
 }

@@ -363,10 +363,10 @@ export function createLeases(
     const keysOf = (leases: AccountLeases) =>
       openOf(leases).flatMap(({ openCalls }) => [...openCalls.keys()].map((_id) => ({ account: leases.account, _id })));
     const keys = asked.flatMap(keysOf);
-    const decided = keys.length > 0 ? await ledger.readCommitted(keys) : new Map<string, never>();
+    const captured = keys.length > 0 ? await ledger.readCommitted(keys) : new Map<string, never>();
     for (const { openCalls } of asked.flatMap(openOf))
       for (const [requestId, end] of openCalls) {
-        const entry = decided.get(requestId);
+        const entry = captured.get(requestId);
         if (entry) end(-entry.amount);
       }
     for (const leases of asked) if (leases.current?.openCalls.size === 0 && leases.waiting === 0) drain(leases);

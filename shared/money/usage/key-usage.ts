@@ -84,10 +84,10 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
         const isOfKeys = new Set<string | null | undefined>(keys);
         const holds = Object.entries(found?.holds ?? {}).filter(([, hold]) => isOfKeys.has(hold.key));
         const ids = holds.map(([_id]) => ({ _id, account }));
-        const decided = await ledger.readIn(ids, session).toArray();
-        const isDecided = new Set(decided.map(({ _id }) => _id));
+        const captured = await ledger.readIn(ids, session).toArray();
+        const isCaptured = new Set(captured.map(({ _id }) => _id));
         const spentNanoUsd = await spentSince(account, keys, since, session);
-        const open = holds.filter(([id]) => !isDecided.has(id)).map(([id, { amount }]) => ({ id, nanoUsd: amount }));
+        const open = holds.filter(([id]) => !isCaptured.has(id)).map(([id, { amount }]) => ({ id, nanoUsd: amount }));
         return { spentNanoUsd, open };
       }),
   };

@@ -2,14 +2,14 @@ import { mongo as driver } from "mongoose";
 import { expect, test } from "vitest";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
-  applicationOf,
   balance,
-  decisionOf,
+  captureOf,
   free,
   held,
   holdOf,
   inTurn,
   openAccount,
+  settlementOf,
   startBank,
   startMoney,
   times,
@@ -31,8 +31,8 @@ test("a capture stores all fields of the call, and its settlement charges the ac
     { upstream: "openai", startedMs: 45, durationMs: 1_100, outcome: "cancelled" },
   ] as const;
   const times = { queueMs: 3, firstTokenMs: 40 };
-  const { won, entry } = await money.settle(
-    decisionOf(hold, 120n, {
+  const { won, entry } = await money.charge(
+    captureOf(hold, 120n, {
       status: "cancelled",
       error: "upstream_error",
       ...times,
@@ -73,22 +73,22 @@ test("a capture stores all fields of the call, and its settlement charges the ac
 test("an unknown field is absent from the entry", async () => {
   const { money, account, mongo } = await startBank();
   const hold = await held(money, holdOf(account, 3n));
-  await money.settle(decisionOf(hold, 1n, { upstream: undefined, error: undefined }));
+  await money.charge(captureOf(hold, 1n, { upstream: undefined, error: undefined }));
   const stored = await mongo.connection.collection<{ _id: string }>("ledger").findOne({ _id: hold.requestId });
   expect(stored).not.toHaveProperty("request.upstream");
   expect(stored).not.toHaveProperty("request.error");
   expect(stored).not.toHaveProperty("request.queueMs");
 });
 
-test("one of several concurrent decisions wins, and all return its entry", async () => {
+test("one of several concurrent captures wins, and all return its entry", async () => {
   const { money, account, another } = await startBank();
   const processes = [money, await another(), await another()] as const;
   for (let round = 0; round < 5; round++) {
     const hold = await held(money, holdOf(account, 100n));
-    const decided = await Promise.all(times(9, (at) => inTurn(processes, at).settle(decisionOf(hold, BigInt(at + 1)))));
-    expect(decided.filter(({ won }) => won)).toHaveLength(1);
-    expect(new Set(decided.map(({ entry }) => entry.costNanoUsd)).size).toBe(1);
-    expect(decided[0]?.entry).toEqual(await money.findEntry(hold.requestId));
+    const captured = await Promise.all(times(9, (at) => inTurn(processes, at).charge(captureOf(hold, BigInt(at + 1)))));
+    expect(captured.filter(({ won }) => won)).toHaveLength(1);
+    expect(new Set(captured.map(({ entry }) => entry.costNanoUsd)).size).toBe(1);
+    expect(captured[0]?.entry).toEqual(await money.findEntry(hold.requestId));
   }
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
@@ -97,8 +97,8 @@ test("the first of two captures for one call in one group wins", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   const [first, second] = await Promise.all([
-    money.settle(decisionOf(hold, 10n)),
-    money.settle(decisionOf(hold, 0n, { status: "failed" })),
+    money.charge(captureOf(hold, 10n)),
+    money.charge(captureOf(hold, 0n, { status: "failed" })),
   ]);
   expect(first.won).toBe(true);
   expect(second).toEqual({ won: false, entry: first.entry });
@@ -108,10 +108,10 @@ test("the first of two captures for one call in one group wins", async () => {
 test("a later capture returns the earlier entry, even in a group with new ones", async () => {
   const { money, account } = await startBank();
   const holds = await Promise.all(times(6, () => held(money, holdOf(account, 10n))));
-  for (const hold of holds.slice(0, 3)) await money.settle(decisionOf(hold, 1n));
-  const decided = await Promise.all(holds.map((hold) => money.settle(decisionOf(hold, 2n))));
-  expect(decided.map(({ won }) => won)).toEqual([false, false, false, true, true, true]);
-  expect(decided.map(({ entry }) => entry.costNanoUsd)).toEqual([1n, 1n, 1n, 2n, 2n, 2n]);
+  for (const hold of holds.slice(0, 3)) await money.charge(captureOf(hold, 1n));
+  const captured = await Promise.all(holds.map((hold) => money.charge(captureOf(hold, 2n))));
+  expect(captured.map(({ won }) => won)).toEqual([false, false, false, true, true, true]);
+  expect(captured.map(({ entry }) => entry.costNanoUsd)).toEqual([1n, 1n, 1n, 2n, 2n, 2n]);
   expect(await balance(money, account)).toEqual(free(991n));
 });
 
@@ -128,8 +128,8 @@ test.each(["lose the answer", "lose the request"] as const)(
     });
     const { money: far } = await startMoney(wire);
     const holds = [await held(money, holdOf(account, 100n)), await held(money, holdOf(other, 10n))] as const;
-    const decided = await Promise.all(holds.map((hold) => far.settle(decisionOf(hold, 7n))));
-    expect(decided.map(({ won }) => won)).toEqual([true, true]);
+    const captured = await Promise.all(holds.map((hold) => far.charge(captureOf(hold, 7n))));
+    expect(captured.map(({ won }) => won)).toEqual([true, true]);
     expect(inserts).toBeGreaterThan(2);
     expect((await money.findEntry(holds[0].requestId))?.costNanoUsd).toBe(7n);
     expect(await balance(money, account)).toEqual(free(993n));
@@ -145,11 +145,11 @@ test("a capture that was overtaken while its insert was lost has not won", async
   const wire = await brokenWire(uri, async (command) => {
     if (command.insert !== "ledger") return "pass";
     inserts += 1;
-    if (inserts === 2) await money.settle(decisionOf(hold, 0n, { status: "failed" }));
+    if (inserts === 2) await money.charge(captureOf(hold, 0n, { status: "failed" }));
     return inserts <= 2 ? "lose the request" : "pass";
   });
   const { money: far } = await startMoney(wire);
-  const { won, entry } = await far.settle(decisionOf(hold, 90n));
+  const { won, entry } = await far.charge(captureOf(hold, 90n));
   expect(won).toBe(false);
   expect(entry.costNanoUsd).toBe(0n);
   expect(await balance(money, account)).toEqual(free(1_000n));
@@ -165,11 +165,11 @@ test("a capture waits for MongoDB until its signal aborts", async () => {
   });
   const { money: far } = await startMoney(wire);
   const leaving = new AbortController();
-  const settling = far.settle(decisionOf(hold, 1n, { signal: leaving.signal }));
+  const settling = far.charge(captureOf(hold, 1n, { signal: leaving.signal }));
   void inserted.promise.then(() => leaving.abort(new Error("shutting down")));
   await expect(settling).rejects.toThrow("shutting down");
   expect(await money.findEntry(hold.requestId)).toBeUndefined();
-  await expect(far.decide(decisionOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
+  await expect(far.capture(captureOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
 });
 
 test("a capture whose insert hangs rejects as soon as its signal aborts", async () => {
@@ -184,22 +184,22 @@ test("a capture whose insert hangs rejects as soon as its signal aborts", async 
     return "pass" as const;
   });
   const { money: far } = await startMoney(wire);
-  await expect(far.settle(decisionOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
+  await expect(far.charge(captureOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
   sent.resolve();
   // The command was sent and executed anyway: the next capture returns its entry.
   await expect.poll(() => money.findEntry(hold.requestId)).toBeDefined();
-  expect(await money.settle(decisionOf(hold, 0n))).toMatchObject({ won: false, entry: { costNanoUsd: 1n } });
+  expect(await money.charge(captureOf(hold, 0n))).toMatchObject({ won: false, entry: { costNanoUsd: 1n } });
   expect(await balance(money, account)).toEqual(free(999n));
 });
 
 test("a cost above the hold is not charged, but recorded and counted as shortfall", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
-  const { entry } = await money.settle(decisionOf(hold, 130n));
+  const { entry } = await money.charge(captureOf(hold, 130n));
   expect(entry).toMatchObject({ costNanoUsd: 100n, request: { shortfallNanoUsd: 30n } });
   expect(money.shortfalls()).toBe(1);
   // The losing capture charged nothing.
-  expect((await money.settle(decisionOf(hold, 150n))).won).toBe(false);
+  expect((await money.charge(captureOf(hold, 150n))).won).toBe(false);
   expect(money.shortfalls()).toBe(1);
   expect(await balance(money, account)).toEqual(free(900n));
   expect(await money.check()).toMatchObject({ ok: true });
@@ -210,13 +210,13 @@ test("an entry that is too large is refused alone", async () => {
   const [large, usual] = await Promise.all(times(2, () => held(money, holdOf(account, 10n))));
   if (!large || !usual) throw new Error("no holds");
   const outcomes = await Promise.allSettled([
-    money.settle(decisionOf(large, 1n, { model: "x".repeat(17_000) })),
-    money.settle(decisionOf(usual, 1n)),
+    money.charge(captureOf(large, 1n, { model: "x".repeat(17_000) })),
+    money.charge(captureOf(usual, 1n)),
   ]);
   expect(outcomes).toMatchObject([{ status: "rejected", reason: { name: "RangeError" } }, { status: "fulfilled" }]);
   expect(await money.findEntry(large.requestId)).toBeUndefined();
   // The caller settles at 0 instead.
-  await money.settle(decisionOf(large, 0n, { status: "failed" }));
+  await money.charge(captureOf(large, 0n, { status: "failed" }));
   expect(await balance(money, account)).toEqual(free(999n));
 });
 
@@ -226,8 +226,8 @@ test("an entry that MongoDB refuses does not delay others, and is retried until 
   if (!refused || !usual) throw new Error("no holds");
   const rule = (validator: object) => mongo.connection.db?.command({ collMod: "ledger", validator });
   await rule({ "request.model": { $ne: "refused" } });
-  const waiting = money.settle(decisionOf(refused, 1n, { model: "refused" }));
-  await money.settle(decisionOf(usual, 1n));
+  const waiting = money.charge(captureOf(refused, 1n, { model: "refused" }));
+  await money.charge(captureOf(usual, 1n));
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 989n, heldNanoUsd: 10n, openHolds: 1 });
   await rule({});
   expect((await waiting).won).toBe(true);
@@ -238,18 +238,18 @@ test.each([
   ["a negative cost", { costNanoUsd: -1n }],
   ["a cost that is no bigint", { costNanoUsd: 1 as unknown as bigint }],
   ["a cost beyond an Int64", { costNanoUsd: 2n ** 63n }],
-])("a decision with %s is refused", async (_, wrong) => {
+])("a capture with %s is refused", async (_, wrong) => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
-  await expect(money.settle(decisionOf(hold, 1n, wrong))).rejects.toThrow("costNanoUsd");
-  await expect(money.apply({ ...applicationOf(hold, 1n), ...wrong })).rejects.toThrow("costNanoUsd");
+  await expect(money.charge(captureOf(hold, 1n, wrong))).rejects.toThrow("costNanoUsd");
+  await expect(money.settle({ ...settlementOf(hold, 1n), ...wrong })).rejects.toThrow("costNanoUsd");
   expect(await money.findEntry(hold.requestId)).toBeUndefined();
 });
 
 test("the attempt of an ordinary entry takes at most 32 bytes more than the bare number", async () => {
   const { money, account, mongo } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
-  await money.settle(decisionOf(hold, 0n));
+  await money.charge(captureOf(hold, 0n));
   const stored = await mongo.connection.collection<{ _id: string }>("ledger").findOne({ _id: hold.requestId });
   const { attempts } = (stored as unknown as { request: { attempts: object[] } }).request;
   expect(attempts).toEqual([{ s: 1, d: 40 }]);

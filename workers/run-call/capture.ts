@@ -39,8 +39,8 @@ export const ledgerFields = (
   totalMs: times.endedAt - payload.acceptedAt,
 });
 
-/** Charges at the prices of the model that answered. */
-export function charge(catalog: Catalog, tier: Tier, model: Model, counted: CountedUsage & Pick<Answer, "input">) {
+/** The billed usage, at the prices of the model that answered. */
+export function priced(catalog: Catalog, tier: Tier, model: Model, counted: CountedUsage & Pick<Answer, "input">) {
   const { usage, estimated, input } = counted;
   const billed = catalog.billed(model, usage, input);
   return { usage: billed, estimated, costNanoUsd: catalog.cost(model, billed, tier, input) };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createGathered } from "#gathered";
+import { createClusterStats } from "#cluster-stats";
 import { loadConfig } from "#platform/config";
 import { connectRedis, startRedis } from "#platform/redis";
 import { checkSome, countStored } from "../../workers/handlers/cluster-stats.ts";
@@ -15,10 +15,16 @@ async function start() {
   const time = createManualClock();
   const files = { counts: async () => ({ uploads: { pending: 0, active: 0, due: 0 }, dueSince: undefined }) };
   const payments = { countBuybacks: async () => ({ open: 0, due: 0, done: 0 }) };
-  const deps = { ...bank, files, payments, gathered: createGathered({ redis, clock: time }), clock: bank.clock };
+  const deps = {
+    ...bank,
+    files,
+    payments,
+    clusterStats: createClusterStats({ redis, clock: time }),
+    clock: bank.clock,
+  };
   const read = async () => {
     time.advance(minuteMs);
-    return deps.gathered.read();
+    return deps.clusterStats.read();
   };
   return { ...bank, deps, read, end: () => redis.disconnect() };
 }
@@ -46,7 +52,7 @@ test("the ledger is checked part by part, and a difference shows before all acco
   end();
 });
 
-test("open holds are counted with their age, and those that nothing decides once they have expired", async () => {
+test("open holds are counted with their age, and those not captured once they have expired", async () => {
   const { money, account, clock, deps, read, end } = await start();
   await countStored(deps);
   expect((await read()).counts).toMatchObject({ holds: { open: 0 }, leases: { open: 0 }, undecided: 0 });

@@ -8,6 +8,8 @@ import { z } from "zod";
 import type { Uses } from "#platform/uses";
 
 const key = "gathered";
+/** Older counts are outdated: no maintenance worker is running. */
+export const maxStatsAgeMs = 120_000;
 /** Cached briefly, because a scrape reads the values one after the other. */
 const freshMs = 500;
 
@@ -31,19 +33,19 @@ const shapes = {
   }),
 };
 
-export type GatheredCounts = z.infer<typeof shapes.counts>;
-export type GatheredCheck = z.infer<typeof shapes.check>;
-interface GatheredValues {
-  readonly counts?: GatheredCounts | undefined;
-  readonly check?: GatheredCheck | undefined;
+export type ClusterCounts = z.infer<typeof shapes.counts>;
+export type ClusterCheck = z.infer<typeof shapes.check>;
+interface StatsValues {
+  readonly counts?: ClusterCounts | undefined;
+  readonly check?: ClusterCheck | undefined;
 }
 
-export type Gathered = ReturnType<typeof createGathered>;
+export type ClusterStats = ReturnType<typeof createClusterStats>;
 
-export function createGathered({ redis, clock }: Uses<"redis" | "clock">) {
-  let last: { readonly at: number; readonly values: Promise<GatheredValues> } | undefined;
+export function createClusterStats({ redis, clock }: Uses<"redis" | "clock">) {
+  let last: { readonly at: number; readonly values: Promise<StatsValues> } | undefined;
 
-  async function readNow(): Promise<GatheredValues> {
+  async function readNow(): Promise<StatsValues> {
     const stored = await redis.hgetall(key);
     // Another version of the worker may have written it.
     const parse = <T>(shape: z.ZodType<T>, text: string | undefined): T | undefined =>
@@ -53,12 +55,12 @@ export function createGathered({ redis, clock }: Uses<"redis" | "clock">) {
 
   return {
     /** Rejects while Redis is unavailable. */
-    read(): Promise<GatheredValues> {
+    read(): Promise<StatsValues> {
       const at = clock.now();
       if (!last || at - last.at >= freshMs) last = { at, values: readNow() };
       return last.values;
     },
-    async write(values: GatheredValues): Promise<void> {
+    async write(values: StatsValues): Promise<void> {
       for (const [name, value] of Object.entries(values)) await redis.hset(key, name, JSON.stringify(value));
     },
   };

@@ -1,38 +1,38 @@
 import { expect, test } from "vitest";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
-  applicationOf,
   balance,
-  decisionOf,
+  captureOf,
   free,
   held,
   holdOf,
   openAccount,
+  settlementOf,
   startBank,
   startMoney,
   times,
 } from "../support/money-setup.ts";
 
-test("an application counts once: repeated, concurrent, and from several processes", async () => {
+test("a settlement counts once: repeated, concurrent, and from several processes", async () => {
   const { money, account, another } = await startBank();
   const other = await another();
   const hold = await held(money, holdOf(account, 100n));
-  await money.decide(decisionOf(hold, 40n));
-  const application = applicationOf(hold, 40n);
-  await Promise.all(times(20, (at) => (at % 2 ? money : other).apply(application)));
-  await money.apply(application);
+  await money.capture(captureOf(hold, 40n));
+  const settlement = settlementOf(hold, 40n);
+  await Promise.all(times(20, (at) => (at % 2 ? money : other).settle(settlement)));
+  await money.settle(settlement);
   expect(await balance(money, account)).toEqual(free(960n));
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("a group with one call that is applied already applies the others", async () => {
+test("a group with one call that is settled still settles the others", async () => {
   const { money, account, another } = await startBank();
   const holds = await Promise.all(times(8, () => held(money, holdOf(account, 10n))));
-  await Promise.all(holds.map((hold) => money.decide(decisionOf(hold, 4n))));
+  await Promise.all(holds.map((hold) => money.capture(captureOf(hold, 4n))));
   const early = holds[3];
   if (!early) throw new Error("no hold");
-  await (await another()).apply(applicationOf(early, 4n));
-  await Promise.all(holds.map((hold) => money.apply(applicationOf(hold, 4n))));
+  await (await another()).settle(settlementOf(early, 4n));
+  await Promise.all(holds.map((hold) => money.settle(settlementOf(hold, 4n))));
   expect(await balance(money, account)).toEqual(free(968n));
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
@@ -49,26 +49,26 @@ test("a settlement whose answers were lost is retried and counts once; other acc
   });
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
   const theirs = await held(money, holdOf(other, 10n));
-  await Promise.all([...holds, theirs].map((hold) => money.decide(decisionOf(hold, 7n))));
+  await Promise.all([...holds, theirs].map((hold) => money.capture(captureOf(hold, 7n))));
   const { money: far } = await startMoney(wire);
-  await Promise.all([...holds, theirs].map((hold) => far.apply(applicationOf(hold, 7n))));
+  await Promise.all([...holds, theirs].map((hold) => far.settle(settlementOf(hold, 7n))));
   expect(lost).toBeGreaterThan(4);
   expect(await balance(money, account)).toEqual(free(979n));
   expect(await balance(money, other)).toEqual(free(3n));
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("an application with another amount than the hold's does not change the hold", async () => {
+test("a settlement with another amount than the hold's does not change the hold", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
-  await money.decide(decisionOf(hold, 40n));
-  await money.apply({ ...applicationOf(hold, 40n), heldNanoUsd: 400n });
+  await money.capture(captureOf(hold, 40n));
+  await money.settle({ ...settlementOf(hold, 40n), heldNanoUsd: 400n });
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 900n, heldNanoUsd: 100n, openHolds: 1 });
 });
 
-test("a cost above the hold is not applied", async () => {
+test("a cost above the hold is not settled", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
-  await expect(money.apply(applicationOf(hold, 101n))).rejects.toThrow(RangeError);
+  await expect(money.settle(settlementOf(hold, 101n))).rejects.toThrow(RangeError);
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 900n, heldNanoUsd: 100n, openHolds: 1 });
 });

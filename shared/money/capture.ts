@@ -1,0 +1,206 @@
+import { mongo } from "mongoose";
+import { groupCommit } from "#platform/group-commit";
+import { randomBase62 } from "#platform/ids";
+import { duplicateKey } from "#platform/mongo";
+import { retry } from "#platform/retry";
+import { unlessAborted } from "#platform/unless-aborted";
+import { accrualOf, type BuybackTerms } from "./accruals.ts";
+import { storedAttempts } from "./attempts.ts";
+import type { MoneyDeps } from "./deps.ts";
+import { assertRequestId, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
+import { assertAmount } from "./usd.ts";
+
+/** The end of a call and its final cost. */
+export interface Capture extends Omit<RequestRecord, "shortfallNanoUsd"> {
+  /** Defaults to `usage`, a model call. */
+  readonly kind?: "usage" | "storage" | undefined;
+  readonly account: string;
+  readonly requestId: string;
+  /** The id of the API key. */
+  readonly key: string;
+  readonly endpoint: string;
+  readonly heldNanoUsd: bigint;
+  /** The lease from which the hold was drawn. Undefined if the call has its own hold. */
+  readonly lease?: string | undefined;
+  /** The API instance that has to deliver the response, and the call's number there. Undelivered calls are refunded. */
+  readonly reply?: { readonly instance: string; readonly number: number } | undefined;
+  /** Unbounded: the part above the hold is recorded as a shortfall instead of being charged. */
+  readonly costNanoUsd: bigint;
+  /** The mint for its buyback, chosen by the account or the caller. Defaults to the service's own. */
+  readonly buybackToken?: string | null | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Unix milliseconds after which the capture is no longer attempted. */
+  readonly until?: number | undefined;
+}
+
+/** The sweeper captures calls of which only the hold is known. */
+export type AnyCapture = Omit<Capture, "key" | "endpoint"> & Partial<Capture>;
+
+type OutcomeField = "costNanoUsd" | "status" | "error" | "attempts" | "usage" | "estimated";
+
+/** A call whose hold is released. */
+export type ReleasedCall = Omit<Capture, OutcomeField>;
+
+/** The reason why a call is not charged. */
+export interface ReleaseReason {
+  readonly status: "failed" | "cancelled";
+  /** The code of the error in the response. */
+  readonly error?: string | undefined;
+}
+
+export interface Captured {
+  /** Set if this capture made the entry. Exact, even when the response to the insert was lost. */
+  readonly won: boolean;
+  /** The entry that counts. */
+  readonly entry: LedgerEntry;
+}
+
+const groupLimit = 500;
+/** A typical entry has half a kilobyte. 500 of the largest stay far below MongoDB's 48 MB per message. */
+const entryLimitBytes = 16 * 1024;
+const backoff = { firstMs: 20, maxMs: 1_000 };
+
+/** Makes the capture of a call that costs nothing. */
+export const zeroCapture = <Call extends Omit<AnyCapture, OutcomeField>>(
+  call: Call,
+  { status, error }: ReleaseReason,
+) => ({ ...call, costNanoUsd: 0n, status, error, attempts: [], usage: {}, estimated: false }) as const;
+
+/** Returns the id of a response, unless it can be derived from the request's. */
+const storedAnswerId = (answerId: string | undefined, requestId: string): string | undefined =>
+  answerId?.endsWith(requestId.slice("req_".length)) || (answerId?.length ?? 0) > 200 ? undefined : answerId;
+
+/** Returns true if the entry has to be measured. Apart from its text it has a few hundred bytes. */
+function mayBeTooLarge(call: AnyCapture): boolean {
+  const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage, attempts, answerId } =
+    call;
+  let characters = 0;
+  for (const text of [account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, answerId])
+    characters += text?.length ?? 0;
+  for (const unit of Object.keys(usage)) characters += unit.length + 16;
+  for (const { upstream: tried, model: other, code } of attempts)
+    characters += (tried?.length ?? 0) + (other?.length ?? 0) + (code?.length ?? 0) + 64;
+  return characters > 1_000;
+}
+
+/** Captures: the first insert into the ledger under a request id wins. */
+export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undefined }) {
+  const { ledger, buyback, observer, clock, log } = deps;
+  let shortfalls = 0;
+
+  /** Returns for each entry the one that counts, or why there is none yet. */
+  async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
+    const refusals = await ledger.insert(group);
+    if (refusals.size === 0) return [...group];
+    const existing = await ledger.readCommitted(group.filter((_, at) => refusals.has(at)));
+    return group.map((entry, at) => {
+      const refusal = refusals.get(at);
+      if (!refusal) return entry;
+      const winner = refusal.code === duplicateKey ? existing.get(entry._id) : undefined;
+      if (winner) return winner;
+      const error = new Error(`${entry._id} is not captured yet: ${refusal.code} ${refusal.errmsg}`);
+      log.error({ err: error }, "MongoDB refused a ledger entry");
+      return error;
+    });
+  }
+
+  const commit = groupCommit<StoredEntry, StoredEntry>({
+    limit: groupLimit,
+    // An insert waits for the journal, which takes most of a short call's time.
+    pacing: { many: 10, spacingMs: 4, writers: 2 },
+    observe: observer?.writes.ledger,
+    write: (_, group) =>
+      insertGroup(group).catch((error: unknown) => {
+        log.warn({ err: error, entries: group.length }, "ledger entries are not written yet");
+        throw error;
+      }),
+  });
+
+  /** Throws for values that can never form an entry. */
+  function encode(call: AnyCapture): StoredEntry {
+    const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd, lease, reply } = call;
+    assertRequestId(requestId);
+    assertAmount(heldNanoUsd, "heldNanoUsd");
+    assertAmount(costNanoUsd, "costNanoUsd");
+    const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
+    const { key, endpoint, streamed, finishReason, model, upstream, attempts, status, error, usage, estimated } = call;
+    const answerId = storedAnswerId(call.answerId, requestId);
+    const { queueMs, firstTokenMs, totalMs, upstreamCostNanoUsd } = call;
+    if (upstreamCostNanoUsd !== undefined) assertAmount(upstreamCostNanoUsd, "upstreamCostNanoUsd");
+    const entry: StoredEntry = {
+      _id: requestId,
+      account,
+      kind,
+      amount: -chargedNanoUsd,
+      createdAt: new Date(clock.now()),
+      decider: randomBase62(12),
+      ...(lease !== undefined && { lease }),
+      ...(reply && chargedNanoUsd > 0n && { reply }),
+      ...accrualOf(buyback, chargedNanoUsd, call.buybackToken),
+      request: {
+        key,
+        endpoint,
+        answerId,
+        streamed,
+        finishReason,
+        model,
+        upstream,
+        attempts: storedAttempts(attempts, { upstream, model }),
+        status,
+        error,
+        usage,
+        estimated,
+        queueMs,
+        firstTokenMs,
+        totalMs,
+        shortfall: costNanoUsd - chargedNanoUsd,
+        upstreamCost: upstreamCostNanoUsd,
+        // `ignoreUndefined` omits undefined fields.
+      } as NonNullable<StoredEntry["request"]>,
+    };
+    if (mayBeTooLarge(call)) {
+      const bytes = mongo.BSON.serialize(entry, { ignoreUndefined: true }).length;
+      if (bytes > entryLimitBytes) throw new RangeError(`the entry of ${requestId} has ${bytes} bytes`);
+    }
+    return entry;
+  }
+
+  /**
+   * Returns the insert of a capture. Retries repeat the same insert except for its time, because the sums of a past
+   * hour depend on entries that arrive soon after their own time.
+   */
+  function insertOf(call: AnyCapture): () => Promise<Captured> {
+    const inserted = encode(call);
+    return async () => {
+      const entry = await commit("all accounts", inserted._id, { ...inserted, createdAt: new Date(clock.now()) });
+      const won = entry.decider === inserted.decider;
+      const shortfallNanoUsd = inserted.request?.shortfall ?? 0n;
+      if (won) observer?.captured(call, { chargedNanoUsd: -inserted.amount, shortfallNanoUsd });
+      if (won && shortfallNanoUsd > 0n) {
+        shortfalls += 1;
+        const { account, requestId, model } = call;
+        log.error({ account, requestId, model, shortfallNanoUsd }, "a call cost more than was held");
+      }
+      return { won, entry: toEntry(entry) };
+    };
+  }
+
+  /** Retries until the call is captured, by this or an earlier capture. Rejects with the reason of `signal`. */
+  async function capture(call: AnyCapture): Promise<Captured> {
+    const insertOnce = insertOf(call);
+    const { signal, until = Number.POSITIVE_INFINITY } = call;
+    const isInTime = () => clock.now() < until;
+    return retry({ clock, signal, backoff, retryIf: isInTime }, async () => {
+      if (!isInTime()) throw new Error(`it is too late to capture ${call.requestId}`);
+      return unlessAborted(signal, insertOnce);
+    });
+  }
+  const captureOnce = async (call: AnyCapture): Promise<Captured> => insertOf(call)();
+
+  return {
+    capture,
+    captureOnce,
+    /** The number of calls that cost more than was held, since this process started. Should be 0. */
+    shortfalls: () => shortfalls,
+  };
+}
