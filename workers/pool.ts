@@ -48,7 +48,7 @@ interface ServedQueue {
 export function poolsOf(config: Pick<Config, "WORKER_POOLS">): Pool[] {
   const named = [...new Set(config.WORKER_POOLS.split(","))];
   const unknown = named.find((pool) => !isPool(pool));
-  if (unknown) throw new ConfigError(`WORKER_POOLS: there is no pool '${unknown}'; there are ${pools.join(", ")}.`);
+  if (unknown) throw new ConfigError(`WORKER_POOLS: there is no pool '${unknown}'; the pools are ${pools.join(", ")}.`);
   return named as Pool[];
 }
 

@@ -121,7 +121,8 @@ export async function remoteFacilitator(
   const { kinds } = await client.getSupported();
   const kind = kinds.find((each) => each.x402Version === 2 && each.scheme === "exact" && each.network === network);
   const feePayer = kind?.extra?.["feePayer"];
-  if (typeof feePayer !== "string") throw configError(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
+  if (typeof feePayer !== "string")
+    throw configError(`X402_FACILITATOR_URL: the facilitator does not support "exact" on ${network}`);
 
   return {
     feePayer,
