@@ -276,7 +276,10 @@ function paidByKey(
   { buybackToken, stream }: ParsedCall,
 ): Partial<PaidBy> & Pick<PaidBy, "caller"> {
   if (buybackToken !== undefined)
-    throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
+    throw invalidValue(
+      "buyback_token",
+      "buyback_token: calls with an API key use the account's setting; omit this field.",
+    );
   const key = route.isFree || stream ? undefined : req.get("idempotency-key");
   return key === undefined ? { caller } : { caller, idempotency: { key, hash: hashOf(route, req, body) } };
 }

@@ -129,7 +129,7 @@ export function createKeys(
     try {
       await epoch.replace();
     } catch (error) {
-      throw noCapacity("The change is stored, but may take half a minute to be in force. Repeat it.", 1, error);
+      throw noCapacity("The change is stored, but may take half a minute to take effect. Repeat it.", 1, error);
     }
   }
 

@@ -40,7 +40,7 @@ const lastDecisionMs = 10_000;
 const runTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
 /** Redis failed over to a replica that did not have the frame yet. */
-const frameLost = () => noCapacity("A part of the answer was lost; nothing was charged. Repeat the call.", 1);
+const frameLost = () => noCapacity("A part of the response was lost; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
 export { createDeliveries } from "./deliveries.ts";

@@ -54,7 +54,7 @@ export async function withoutDenseFiles(call: CallContext): Promise<CallContext>
   const { param } = fileBound;
   throw invalidValue(
     param,
-    `${param}: the document holds more than its size allows here; send its text, or fewer pages.`,
+    `${param}: the document contains more than is accepted for its size; send its text, or fewer pages.`,
   );
 }
 

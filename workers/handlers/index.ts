@@ -67,7 +67,7 @@ const paid =
         return await endWithoutRunning(
           deps,
           payload,
-          noCapacity("There is no memory for so large a request right now.", 2),
+          noCapacity("There is not enough memory for a request of this size right now.", 2),
           delivery.trace,
         );
       const withMemory = { ...deps, files: { ...files, uploads } };

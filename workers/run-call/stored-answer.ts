@@ -66,6 +66,6 @@ export async function storeAnswer(
     if (await idempotency.store(idempotencyKeyId, requestId, answer)) return answer;
     const first = await idempotency.stored(idempotencyKeyId, requestId);
     if (first) return first;
-    throw noCapacity("Another request has the Idempotency-Key by now.", 1);
+    throw noCapacity("Another request is using the Idempotency-Key now.", 1);
   });
 }
