@@ -147,7 +147,7 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
     end(): void {
       body?.release();
       if (body?.cleanUp && !isSubmitted)
-        deps.background.run("deleting the file of a refused call", body.cleanUp(), { requestId });
+        deps.background.run("the file of a refused call could not be deleted", body.cleanUp(), { requestId });
       // The request got a stored answer. After a refusal the trace has already ended.
       if (!isSubmitted) trace?.end(res.statusCode);
       depart();

@@ -122,7 +122,7 @@ export function createKeys(
     key.lastUsedAt = now;
     store
       .used(key.caller.keyId)
-      .catch((error: unknown) => log.warn({ err: error }, "the last use of a key was not recorded"));
+      .catch((error: unknown) => log.warn({ err: error }, "the last use of a key could not be recorded"));
   }
 
   async function epochChanged() {

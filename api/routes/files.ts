@@ -75,7 +75,7 @@ const serve =
       if (disconnected.signal.aborted) return;
       if (!res.headersSent) throw error;
       // Cut the connection, so that no client takes the part for the whole file.
-      log.warn({ err: error, requestId: localsOf(res).requestId, file: id }, "a file could not be sent to its end");
+      log.warn({ err: error, requestId: localsOf(res).requestId, file: id }, "a file could not be sent completely");
       res.destroy();
     } finally {
       leave();

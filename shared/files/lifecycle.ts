@@ -78,7 +78,9 @@ export function createLifecycle(
       const released = { ...call, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(releaseTimeoutMs) };
       await money
         .release(released, { status: "failed", error: toServiceError(refused).code })
-        .catch((error: unknown) => log.warn({ err: error, requestId }, "the sweeper has to settle a hold"));
+        .catch((error: unknown) =>
+          log.warn({ err: error, requestId }, "a hold could not be settled; the sweeper will settle it"),
+        );
       throw refused;
     }
     return heldNanoUsd;
@@ -119,7 +121,7 @@ export function createLifecycle(
       const { account, requestId, held: heldNanoUsd } = record;
       const applySignal = AbortSignal.timeout(endTimeoutMs);
       const applied = money.apply({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal: applySignal });
-      background.run("a storage charge has to be applied by the sweeper", applied, { upload: id });
+      background.run("a storage charge could not be settled; the sweeper will settle it", applied, { upload: id });
       // The charge is already captured.
       await unlessAborted(signal, () => applied).catch(() => undefined);
       return active;
@@ -155,7 +157,7 @@ export function createLifecycle(
       const ended = retry({ clock, signal: AbortSignal.timeout(endTimeoutMs), backoff: endBackoff }, () =>
         end(record, reason, recheckAt),
       );
-      background.run("a failed upload has to be cleaned up by expiry", ended, { upload: id });
+      background.run("a failed upload could not be cleaned up; expiry will do so", ended, { upload: id });
     }
   }
 
@@ -178,7 +180,7 @@ export function createLifecycle(
       const signal = AbortSignal.timeout(releaseTimeoutMs);
       const batch = neverActive.slice(from, from + maxConcurrent).map((record) =>
         settleOne(record, signal).catch((error: unknown) => {
-          log.warn({ err: error, upload: record._id }, "an ended upload could not be settled; it will be retried");
+          log.warn({ err: error, upload: record._id }, "an ended upload could not be settled; this will be retried");
           unsettled.add(record._id);
         }),
       );

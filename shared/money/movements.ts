@@ -147,7 +147,7 @@ export function createMovements(deps: MoneyDeps) {
 
   function mayRefund(error: unknown, call: { account: string; requestId: string }): boolean {
     if (error instanceof ServiceError && error.status === 404) return false;
-    log.warn({ err: error, ...call }, "a call is not refunded yet");
+    log.warn({ err: error, ...call }, "a call could not be refunded yet");
     return true;
   }
 

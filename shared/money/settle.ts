@@ -114,7 +114,7 @@ export function createDecide(deps: MoneyDeps & { buyback?: BuybackTerms | undefi
     observe: observer?.writes.ledger,
     write: (_, group) =>
       insertGroup(group).catch((error: unknown) => {
-        log.warn({ err: error, entries: group.length }, "ledger entries are not written yet");
+        log.warn({ err: error, entries: group.length }, "ledger entries could not be written; retrying");
         throw error;
       }),
   });
@@ -233,7 +233,7 @@ export function createApply(deps: MoneyDeps) {
     try {
       if (await write(account, group)) return group.map(() => true);
     } catch (error) {
-      log.warn({ err: error, account, applications: group.length }, "costs are not applied yet");
+      log.warn({ err: error, account, applications: group.length }, "costs could not be settled; retrying");
       throw error;
     }
     if (group.length === 1) return [false];

@@ -131,7 +131,7 @@ function createX402(deps: Uses<"clock" | "log"> & { solana: SolanaConfig; quotes
   async function start(): Promise<void> {
     await facilitator().catch((error: Error) => {
       if (error.cause instanceof ConfigError) throw error.cause;
-      log.warn({ err: error }, "payments cannot be taken yet");
+      log.warn({ err: error }, "payments cannot be accepted yet");
     });
   }
 

@@ -179,13 +179,13 @@ const queues: Area = {
     {
       name: "a gap in the frames is ignored",
       file: "index.ts",
-      find: 'if (frame.seq > call.nextSeq) return background("missing frame", call, fail(call, frameLost()));',
+      find: 'if (frame.seq > call.nextSeq)\n        return background("a call with a missing frame could not be ended", call, fail(call, frameLost()));',
       replace: "",
     },
     {
       name: "a frame that was written twice is delivered twice",
       file: "index.ts",
-      find: "if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.",
+      find: "if (frame.seq < call.nextSeq) return; // The frame was repeated after a reconnect.",
       replace: "",
     },
     {

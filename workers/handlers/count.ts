@@ -81,7 +81,7 @@ async function countByProvider(
       const { id, provider } = candidate.upstream;
       return provider.count?.({ ...body, signal, log, span }).catch((error: unknown) => {
         if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
-        log.info({ upstream: id, kind: error.kind, reason: error.message }, "the provider did not count");
+        log.info({ upstream: id, kind: error.kind, reason: error.message }, "the provider could not count the tokens");
         throw new Error("the provider did not count", { cause: error });
       });
     });

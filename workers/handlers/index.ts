@@ -136,7 +136,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     if (!reconciled || reconciled.settled + reconciled.reopened === 0) return;
     for (const outcome of ["settled", "reopened"] as const)
       if (reconciled[outcome] > 0) observePayments(outcome, reconciled[outcome]);
-    log.warn(reconciled, "payments were decided from the chain");
+    log.warn(reconciled, "outcomes of payments were read from the chain");
   },
   "credit-topups": async ({ payments, observeTopups, ending, log }) => {
     const counts = await payments.topups?.creditArrived(ending);
