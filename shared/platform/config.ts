@@ -64,7 +64,7 @@ export const environment = z.object({
   REDIS_TLS: z
     .stringbool()
     .default(false)
-    .describe("`on`: use TLS for Redis and its sentinels, like `rediss:` in REDIS_URL"),
+    .describe("`on`: TLS for Redis and its sentinels, like `rediss:` in REDIS_URL"),
   REDIS_DATABASE: between(
     "Database number, if REDIS_URL does not contain one. A cluster has only database 0, unless it supports several, as Valkey 9 can",
     0,
@@ -261,10 +261,7 @@ export const environment = z.object({
     .default("mainnet")
     .describe("Solana network of the payments: mainnet, devnet, testnet, or the CAIP-2 id of another one"),
   X402_ASSET: solanaAddress.optional().describe("Mint of the token that payments use; default: USDC of the network"),
-  SOLANA_RPC_URL: address
-    .optional()
-    .describe("RPC address of that network; payments and buybacks need it")
-    .meta(secret),
+  SOLANA_RPC_URL: address.optional().describe("RPC URL of that network for payments and buybacks").meta(secret),
   X402_FEE_PAYER_KEY: text
     .optional()
     .describe("Secret key of the wallet that submits payments and pays their fees: base58, or the JSON of a key file")
@@ -320,7 +317,7 @@ export const environment = z.object({
   ),
   JUPITER_BASE_URL: address
     .default("https://api.jup.ag/swap/v2")
-    .describe("Address of Jupiter's swap API, including its version"),
+    .describe("URL of Jupiter's swap API, with its version"),
   JUPITER_API_KEY: text.optional().describe("API key for Jupiter").meta(secret),
   JUPITER_PROGRAMS: text
     .default("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
