@@ -68,7 +68,7 @@ export async function releaseKey(
     try {
       await idempotency.release(id, requestId);
     } catch (error) {
-      log.warn({ err: (error as Error).message, requestId }, "an idempotency key is not released yet");
+      log.warn({ err: (error as Error).message, requestId }, "an idempotency key could not be released; retrying");
       throw error;
     }
   };

@@ -147,7 +147,7 @@ function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: 
     end(): void {
       body?.release();
       if (body?.cleanUp && !isSubmitted)
-        deps.background.run("deleting the file of a refused call", body.cleanUp(), { requestId });
+        deps.background.run("the file of a refused call could not be deleted", body.cleanUp(), { requestId });
       // The request got a stored answer. After a refusal the trace has already ended.
       if (!isSubmitted) trace?.end(res.statusCode);
       depart();
@@ -276,7 +276,10 @@ function paidByKey(
   { buybackToken, stream }: ParsedCall,
 ): Partial<PaidBy> & Pick<PaidBy, "caller"> {
   if (buybackToken !== undefined)
-    throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
+    throw invalidValue(
+      "buyback_token",
+      "buyback_token: calls with an API key use the account's setting; omit this field.",
+    );
   const key = route.isFree || stream ? undefined : req.get("idempotency-key");
   return key === undefined ? { caller } : { caller, idempotency: { key, hash: hashOf(route, req, body) } };
 }

@@ -23,7 +23,7 @@ const placeholder = { role: "user", content: "" };
 const unknown = (param: string) =>
   invalidValue(
     param,
-    `${param}: nothing is stored under this id for the account. Answers are stored for 24 hours unless store is false; send the content itself.`,
+    `${param}: nothing is stored under this id for the account. Responses are stored for 24 hours unless store is false; send the content itself.`,
   );
 
 /**
@@ -67,7 +67,7 @@ export async function resolveStored(
   const referred = [...history.map((item) => Buffer.byteLength(item)), ...ids.map(({ id }) => sizes.get(id) ?? 0)];
   if (referred.reduce((sum, bytes) => sum + bytes, body.bytes) > bodyLimitBytes) {
     const param = before.length > 0 ? previousField : "input";
-    throw invalidValue(param, `${param}: the input with what it refers to is over ${bodyLimitBytes} bytes.`);
+    throw invalidValue(param, `${param}: the input and what it refers to are over ${bodyLimitBytes} bytes.`);
   }
   await endOfTurn();
 

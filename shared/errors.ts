@@ -21,30 +21,30 @@ const refusals = <Code extends string>(codes: Record<Code, string>) =>
 /** Codes of provider refusals that clients act on. Any other provider code becomes `invalid_value`. */
 const providerKinds = {
   ...refusals({
-    context_length_exceeded: "prompt and output cap exceed the model's context",
-    string_above_max_length: "a text is longer than the provider takes",
+    context_length_exceeded: "the prompt plus the output limit exceeds the model's context length",
+    string_above_max_length: "a text is longer than the provider accepts",
     content_policy_violation: "the provider's content policy forbids the request",
     content_filter: "the provider's content filter stopped the request",
     invalid_prompt: "the provider's usage policy forbids the prompt",
     invalid_image: "the provider cannot read an image",
-    invalid_image_format: "the provider does not take an image's format",
+    invalid_image_format: "the provider does not accept an image's format",
     invalid_image_url: "the provider cannot fetch an image",
     invalid_base64_image: "an image's base64 cannot be decoded",
-    image_too_large: "an image is larger than the provider takes",
-    image_too_small: "an image is smaller than the provider takes",
+    image_too_large: "an image is larger than the provider accepts",
+    image_too_small: "an image is smaller than the provider accepts",
     image_content_policy_violation: "the provider's content policy forbids an image",
-    unsupported_parameter: "the provider's model does not take a parameter",
-    unsupported_value: "the provider's model does not take a parameter's value",
+    unsupported_parameter: "the provider's model does not support a parameter",
+    unsupported_value: "the provider's model does not support a parameter's value",
     invalid_function_parameters: "a tool's schema is not valid for the provider",
-    invalid_json_schema: "the schema of the answer is not valid for the provider",
+    invalid_json_schema: "the schema of the response is not valid for the provider",
     invalid_encrypted_content: "the provider cannot read reasoning sent back to it",
     tool_use_failed: "the model called a tool in a way that the provider rejects",
-    json_validate_failed: "the model's answer does not fit the requested schema",
+    json_validate_failed: "the model's response does not match the requested schema",
   }),
   moderation_blocked: {
     status: 400,
     type: "image_generation_user_error",
-    when: "the provider's moderation stopped an image",
+    when: "the provider's moderation blocked an image",
   },
 };
 
@@ -57,18 +57,18 @@ export const errorKinds = {
   insufficient_balance: {
     status: 402,
     type: "insufficient_quota",
-    when: "the balance does not cover the most that the call can cost",
+    when: "the balance does not cover the maximum cost of the call",
   },
   budget_exceeded: {
     status: 402,
     type: "insufficient_quota",
-    when: "what remains of the API key's budget does not cover the most that the call can cost",
+    when: "the remaining budget of the API key does not cover the maximum cost of the call",
   },
   account_frozen: { status: 403, type: "permission_error", when: "the account is frozen" },
   insufficient_scope: {
     status: 403,
     type: "permission_error",
-    when: "the API key lacks the scope that the route asks for, or would give another key more than it has",
+    when: "the API key lacks the scope that the route requires, or would grant another key more rights than it has",
   },
   model_not_allowed: {
     status: 403,
@@ -89,12 +89,16 @@ export const errorKinds = {
   conflict: {
     status: 409,
     type: "conflict_error",
-    when: "an idempotency key came again with another body, or more is taken back than there is",
+    when: "an idempotency key was reused with a different body, or a deduction or refund exceeds the available amount",
   },
-  upload_expired: { status: 410, type: missing, when: "the upload's 24 hours, or the time to complete it, are over" },
+  upload_expired: {
+    status: 410,
+    type: missing,
+    when: "the upload's 24 hours, or the time to complete it, have passed",
+  },
   upload_deleted: { status: 410, type: missing, when: "the upload was deleted" },
-  file_expired: { status: 410, type: missing, when: "the generated file's 24 hours are over" },
-  length_required: { status: 411, type: invalid, when: "a raw upload came without Content-Length" },
+  file_expired: { status: 410, type: missing, when: "the generated file's 24 hours have passed" },
+  length_required: { status: 411, type: invalid, when: "a raw upload has no Content-Length" },
   request_too_large: { status: 413, type: invalid, when: "the body is over the limit" },
   unsupported_media_type: {
     status: 415,
@@ -102,24 +106,24 @@ export const errorKinds = {
     when: "the body or file is not of an accepted type or encoding",
   },
   expectation_failed: { status: 417, type: invalid, when: "`Expect` asks for something other than `100-continue`" },
-  upgrade_required: { status: 426, type: invalid, when: "a WebSocket is asked for: every route speaks plain HTTP" },
+  upgrade_required: { status: 426, type: invalid, when: "a WebSocket was requested, but every route is plain HTTP" },
   rate_limit_exceeded: {
     status: 429,
     type: "rate_limit_error",
-    when: "a limit of the key, the 2,000 open calls of an account, or the tokens that the upstream takes at once are reached",
+    when: "a limit of the key, the limit of 2,000 open calls per account, or the number of tokens that the upstream accepts at once is reached",
   },
-  headers_too_large: { status: 431, type: invalid, when: "the address and the headers are over 16 KB" },
-  internal_error: { status: 500, type: "server_error", when: "a defect of the service" },
+  headers_too_large: { status: 431, type: invalid, when: "the URL and the headers are over 16 KB" },
+  internal_error: { status: 500, type: "server_error", when: "an unexpected failure of the service" },
   upstream_error: { status: 502, type: "server_error", when: "every upstream of the model failed" },
   no_capacity: {
     status: 503,
     type: "server_error",
-    when: "no worker, no upstream or no store can take the call now, or its worker died",
+    when: "no worker, upstream or store can take the call right now, or its worker died",
   },
   generation_in_progress: {
     status: 503,
     type: "server_error",
-    when: "the work of this Idempotency-Key goes on; repeat the request to wait for it",
+    when: "the request with this Idempotency-Key is still in progress; repeat it to wait for the response",
   },
   upstream_timeout: { status: 504, type: "server_error", when: "the upstream or the call ran out of time" },
 } as const satisfies Record<string, ErrorKind>;
@@ -190,13 +194,13 @@ export const insufficientScope = (scope: string) =>
   make("insufficient_scope", `This API key lacks the scope '${scope}'.`, { shouldRetry: false });
 /** A key cannot grant another key more than it has. */
 export const beyondOwnKey = (param: string, why: string) =>
-  make("insufficient_scope", `${param}: a key cannot give more than it has; ${why}.`, { param, shouldRetry: false });
+  make("insufficient_scope", `${param}: a key cannot grant more than it has; ${why}.`, { param, shouldRetry: false });
 export const keyExpired = () => make("key_expired", "This API key has expired.");
 export const budgetExceeded = (message: string) => make("budget_exceeded", message, { shouldRetry: false });
 export const modelNotAllowed = (model: string, param = "model") =>
   make("model_not_allowed", `This API key may not call the model '${shorten(model)}'.`, { param, shouldRetry: false });
 export const crossSiteRequest = () =>
-  make("cross_site_request", "Only the dashboard's own page may write here.", { shouldRetry: false });
+  make("cross_site_request", "Only the dashboard's own page may send this request.", { shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
 /** Shortens callers' text for use in a message. */
 const shorten = (text: string) => text.slice(0, 200);
@@ -218,7 +222,7 @@ export const uploadDeleted = (id: string, param?: string) =>
   make("upload_deleted", `The upload '${id}' was deleted.`, { param });
 export const fileExpired = () => make("file_expired", "This file has expired; files are stored for 24 hours.");
 export const lengthRequired = () =>
-  make("length_required", "A raw upload needs a Content-Length.", { param: "content-length" });
+  make("length_required", "A raw upload requires a Content-Length header.", { param: "content-length" });
 export const methodNotAllowed = (method: string, path: string) =>
   make("method_not_allowed", `${method} is not allowed on ${path}.`);
 export const requestTimeout = (message = "The body took longer than 60 seconds to arrive.") =>
@@ -231,27 +235,25 @@ export const unsupportedMediaType = (message: string, param?: string) =>
 export const expectationFailed = () =>
   make("expectation_failed", "Expect: only 100-continue is supported.", { param: "expect" });
 export const noWebSocket = () =>
-  make("upgrade_required", "There are no WebSockets here: send a POST, and stream by server-sent events.");
-export const headersTooLarge = () =>
-  make("headers_too_large", "The address and the headers are over the limit of 16 KB.");
+  make("upgrade_required", "WebSockets are not supported: send a POST request, and stream with server-sent events.");
+export const headersTooLarge = () => make("headers_too_large", "The URL and the headers are over the limit of 16 KB.");
 export const rateLimited = (message: string, retryAfterSeconds: number) =>
   make("rate_limit_exceeded", message, { retryAfterSeconds });
 /** A retry cannot succeed: the upstream accepts fewer tokens per minute than this one call needs. */
 export const tooManyTokens = () =>
   make(
     "rate_limit_exceeded",
-    "This request needs more tokens than the model's upstream takes in a minute. Shorten the prompt or lower the output cap.",
+    "This request needs more tokens than the model's upstream accepts per minute. Shorten the prompt or lower the output limit.",
     { retryAfterSeconds: 60, shouldRetry: false },
   );
-const internalError = (cause?: unknown) =>
-  make("internal_error", "The service failed in an unexpected way.", {}, cause);
+const internalError = (cause?: unknown) => make("internal_error", "The service failed unexpectedly.", {}, cause);
 export const upstreamError = (message: string, cause?: unknown) => make("upstream_error", message, {}, cause);
 export const noCapacity = (message: string, retryAfterSeconds = 5, cause?: unknown) =>
   make("no_capacity", message, { retryAfterSeconds }, cause);
 export const generationInProgress = () =>
   make(
     "generation_in_progress",
-    "The request is still in progress. Repeat it with the same Idempotency-Key or payment to get its answer.",
+    "The request is still in progress. Repeat it with the same Idempotency-Key or payment to get its response.",
     { retryAfterSeconds: 5 },
   );
 export const upstreamTimeout = (message: string, details: Pick<Details, "shouldRetry"> = {}) =>

@@ -51,7 +51,7 @@ export function createWorkerHealth(deps: {
     return (await Promise.all(checks)).includes(true);
   }
 
-  const check = oneAtATime(log, "checking the queues", async () => {
+  const check = oneAtATime(log, "the queues could not be checked", async () => {
     const results = await Promise.all(pools.map(isStuck));
     const now = clock.now();
     const isGap = now - checkedAt > maxGapMs;
@@ -61,7 +61,8 @@ export function createWorkerHealth(deps: {
     const before = stuck;
     stuck = found.filter((pool) => suspected.includes(pool));
     suspected = found;
-    if (stuck.length > 0 && before.length === 0) log.error({ pools: stuck }, "jobs wait and none is taken: not live");
+    if (stuck.length > 0 && before.length === 0)
+      log.error({ pools: stuck }, "jobs are waiting and none is taken; the worker reports that it is not live");
   });
   const stop = clock.every(checkMs, () => void check());
 

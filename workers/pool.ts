@@ -48,7 +48,7 @@ interface ServedQueue {
 export function poolsOf(config: Pick<Config, "WORKER_POOLS">): Pool[] {
   const named = [...new Set(config.WORKER_POOLS.split(","))];
   const unknown = named.find((pool) => !isPool(pool));
-  if (unknown) throw new ConfigError(`WORKER_POOLS: there is no pool '${unknown}'; there are ${pools.join(", ")}.`);
+  if (unknown) throw new ConfigError(`WORKER_POOLS: there is no pool '${unknown}'; the pools are ${pools.join(", ")}.`);
   return named as Pool[];
 }
 
@@ -103,7 +103,7 @@ export function startPool(
       maxStalledCount: 1_000_000,
       skipVersionCheck: true,
     });
-    worker.on("error", (error) => log.warn({ err: error.message, queue }, "worker"));
+    worker.on("error", (error) => log.warn({ err: error.message, queue }, "error of a queue's worker"));
     void worker.startStalledCheckTimer();
     return worker;
   }
@@ -111,7 +111,7 @@ export function startPool(
   /** Only the reply address could be parsed; the API instance settles the call. */
   async function refuse(data: unknown, error: unknown): Promise<void> {
     const { data: address } = replyAddress.safeParse(data);
-    log.error({ err: error, pool, requestId: address?.requestId }, "a call could not be read");
+    log.error({ err: error, pool, requestId: address?.requestId }, "the payload of a call is not valid");
     if (address) await replies.late(address.replyTo, address.requestId, couldNotRun(error), { undecided: true });
   }
 
@@ -242,7 +242,7 @@ export function startPool(
       try {
         await takeNext(queue);
       } catch (error) {
-        log.warn({ err: (error as Error).message, queue: name }, "taking a job");
+        log.warn({ err: (error as Error).message, queue: name }, "a job could not be taken");
         await sleep(clock, retryMs);
       }
   }
@@ -275,7 +275,7 @@ export function startPool(
     }
   }
 
-  const renew = oneAtATime(log, "renewing the locks of jobs", async () => {
+  const renew = oneAtATime(log, "the locks of jobs could not be renewed", async () => {
     const held = Map.groupBy(
       [...taken].filter(({ isLost }) => !isLost),
       ({ worker }) => worker,

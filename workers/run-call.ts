@@ -73,7 +73,7 @@ function begin({ running, cancellations, log }: RunCallDeps, payload: PaidCall) 
   // There is rarely one: a waiting job is removed from the queue unless it also carries other calls.
   const cancellationChecked = cancellations.notice(requestId).then(
     (notice) => (notice === "cancelled" ? call.abort("ended") : notice && call.disconnect()),
-    (error: Error) => log.warn({ err: error.message, requestId }, "asking for a cancellation"),
+    (error: Error) => log.warn({ err: error.message, requestId }, "could not check whether the call was cancelled"),
   );
   return { ...call, record, cancellationChecked };
 }
@@ -165,7 +165,7 @@ async function runWork(
       throw new HandedOver("the provider's job goes on");
     const { status, error, answer } = failureOf(cause);
     markFailed(trace, answer);
-    if (answer.code === "internal_error") log.error({ err: cause }, "a call failed by a defect");
+    if (answer.code === "internal_error") log.error({ err: cause }, "a call failed with an unexpected error");
     else {
       const { candidate, attempts } = record;
       const where = { upstream: candidate?.upstream.id, attempts: attempts.length };
@@ -219,7 +219,7 @@ export async function endWithoutRunning(
   markFailed(trace, error);
   deps.log.warn(
     { requestId: payload.requestId, ...trace?.ids, answerLost, code: error.code },
-    "a call ended without being run here",
+    "a call was ended without running it",
   );
   await notifyCaptured(deps, payload, costNanoUsd, error);
 }

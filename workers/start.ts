@@ -118,12 +118,12 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       observeWait: (seconds) => observeWait({ pool }, seconds),
     });
   });
-  const followShards = oneAtATime(log, "reading the shards of the chat pool", async () => {
+  const followShards = oneAtATime(log, "the shards of the chat pool could not be read", async () => {
     await queues.readShards();
     for (const each of started) for (const name of queues.namesOf(each.pool)) each.serve(name);
   });
   const stopFollowing = clock.every(shardsMs, () => void followShards());
-  const keepScheduled = oneAtATime(log, "looking for the scheduled jobs", () => queues.keepScheduled());
+  const keepScheduled = oneAtATime(log, "the scheduled jobs could not be checked", () => queues.keepScheduled());
   const stopScheduling = served.includes("maintenance") && clock.every(schedulesMs, () => void keepScheduled());
   const startedAt = clock.now();
   const registration = registerWorker({

@@ -235,7 +235,9 @@ async function release(
   const refused = { ...entry, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(releaseMs) };
   await money
     .release(refused, { status: "failed", error })
-    .catch((cause: unknown) => log.warn({ err: cause, ...entry }, "the sweeper has to release a hold"));
+    .catch((cause: unknown) =>
+      log.warn({ err: cause, ...entry }, "a hold could not be released; the sweeper will release it"),
+    );
 }
 
 /** Explains what the input can cost and, if the caller named a cap, how many output tokens the balance covers. */

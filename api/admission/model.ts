@@ -117,12 +117,12 @@ export function listedModel(deps: ModelDeps, route: PaidRoute, { name, param }: 
 export function checkFit(deps: ModelDeps, route: PaidRoute, call: Pick<ParsedCall, "features">, model: Model): void {
   const { endpoint } = route;
   if (!isAtEndpoint(route, model))
-    throw modelNotSupported(`The model '${model.id}' is a model of ${routeOf(model)}, not of ${endpoint}.`);
+    throw modelNotSupported(`The model '${model.id}' is served at ${routeOf(model)}, not at ${endpoint}.`);
   if (!isInFormat(deps, route, model))
-    throw modelNotSupported(`${endpoint} is for the models of its provider; call '${model.id}' at ${textEndpoint}.`);
+    throw modelNotSupported(`${endpoint} serves only models of its provider; call '${model.id}' at ${textEndpoint}.`);
   for (const [feature, param] of call.features)
     if (!model.features.has(feature))
-      throw modelNotSupported(`The model '${model.id}' does not support '${feature}', which ${param} asks for.`, param);
+      throw modelNotSupported(`The model '${model.id}' does not support '${feature}', which ${param} requires.`, param);
 }
 
 /** Throws 503 if nothing can take the call now. `upstreams` are those that may serve it, by default all of the model's. */

@@ -86,7 +86,7 @@ export function createAudit({ mongo, clock, log }: Uses<"mongo" | "clock" | "log
         await model.updateOne({ _id: id }, update);
       } catch (error) {
         // The change is done, so the response must not report a failure.
-        log.error({ err: error, audit: id, status }, "the result of an operator's change is not recorded");
+        log.error({ err: error, audit: id, status }, "the result of an operator's change could not be recorded");
       }
     }
     let changed: T;

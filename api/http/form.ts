@@ -95,7 +95,7 @@ export async function readForm(
   });
   form.on("field", (name, _value, _nameTruncated, truncated) => {
     const { field, max } = placeOf(name);
-    if (max > 0) stop(invalidValue(field, `The field '${field}' holds no file: it needs a file name.`));
+    if (max > 0) stop(invalidValue(field, `The field '${field}' contains no file: a file needs a file name.`));
     else if (truncated) stop(invalidValue(name, `The field is over the limit of ${limits.fieldSize} bytes.`));
   });
   const tooMany = () => stop(invalidValue(undefined, "The form has too many parts."));
@@ -140,5 +140,5 @@ function misplaced(field: string, allowed: FormRules["files"]) {
   const expected = Object.entries(allowed).map(([name, max]) =>
     max === 1 ? `one file in the field '${name}'` : `at most ${max} files in the field '${name}'`,
   );
-  return invalidValue(field, `The form may hold ${expected.join(" and ")}.`);
+  return invalidValue(field, `The form may contain ${expected.join(" and ")}.`);
 }

@@ -34,5 +34,5 @@ const time = wholeNumber(secondsAsDate(z.int().min(0).max(maxUnixSeconds))).opti
 /** Query parameters that limit a list to a period. */
 export const timeSpan = {
   from: time.describe("unix seconds"),
-  to: time.describe("unix seconds, not included"),
+  to: time.describe("unix seconds, exclusive"),
 };

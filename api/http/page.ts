@@ -10,8 +10,8 @@ export const text = z.string().min(1).max(200);
 
 /** Query parameters of a paginated list. */
 export const pageQuery = {
-  limit: wholeNumber(z.int().min(1).max(200)).optional().describe("The default is 50"),
-  after: text.optional().describe("`next` of the page before"),
+  limit: wholeNumber(z.int().min(1).max(200)).optional().describe("Default: 50"),
+  after: text.optional().describe("`next` of the previous page"),
 };
 export const defaultLimit = 50;
 
@@ -20,7 +20,7 @@ export const listOf = <Item extends z.ZodType>(item: Item) =>
     object: tag("list"),
     data: z.array(item),
     has_more: z.boolean(),
-    next: orNull(z.string()).describe("`after` of the next page"),
+    next: orNull(z.string()).describe("The value of `after` for the next page"),
   });
 
 /** A complete list, without further pages. */

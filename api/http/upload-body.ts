@@ -93,8 +93,8 @@ function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
 
 export const noDisk = (cause: unknown) =>
   noCapacity("The temporary storage for forms is full or unavailable.", 5, cause);
-const brokenOff = () => invalidValue(undefined, "The body broke off before its end.");
-const idle = () => invalidValue(undefined, "The body did not arrive: nothing came for a minute.");
+const brokenOff = () => invalidValue(undefined, "The body ended prematurely.");
+const idle = () => invalidValue(undefined, "The body did not arrive: no data was received for a minute.");
 
 /**
  * A request's body, at the reader's pace. Unlike the request's own iterator it leaves the connection open when the reader

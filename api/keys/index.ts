@@ -122,14 +122,14 @@ export function createKeys(
     key.lastUsedAt = now;
     store
       .used(key.caller.keyId)
-      .catch((error: unknown) => log.warn({ err: error }, "the last use of a key was not recorded"));
+      .catch((error: unknown) => log.warn({ err: error }, "the last use of a key could not be recorded"));
   }
 
   async function epochChanged() {
     try {
       await epoch.replace();
     } catch (error) {
-      throw noCapacity("The change is stored, but may take half a minute to be in force. Repeat it.", 1, error);
+      throw noCapacity("The change is stored, but may take half a minute to take effect. Repeat it.", 1, error);
     }
   }
 

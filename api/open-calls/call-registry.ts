@@ -73,12 +73,13 @@ export function createCallRegistry(
       countCall(call, -1);
       const costNanoUsd = workContinues ? undefined : call.costNanoUsd;
       const usedTokens = Math.min(call.usedTokens, call.maxTokens);
-      background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens, costNanoUsd }));
+      background("the slot of a key could not be released", call, keys.release(call.slot, { usedTokens, costNanoUsd }));
       if (call.queuedJob) registry.ended(poolOf(call));
       if (call.queuedJob && !isTextPool(poolOf(call)) && !workContinues)
-        background("noting the end of a running call", call, running.end(call.payload));
-      if (call.bodyStored && !workContinues) background("deleting a stored body", call, files.deleteBody(requestId));
-      if (call.cleanUp && !workContinues) background("deleting the file of a call", call, call.cleanUp());
+        background("the end of a running call could not be recorded", call, running.end(call.payload));
+      if (call.bodyStored && !workContinues)
+        background("a stored body could not be deleted", call, files.deleteBody(requestId));
+      if (call.cleanUp && !workContinues) background("the file of a call could not be deleted", call, call.cleanUp());
       const totalMs = clock.now() - acceptedAt;
       const firstEventMs = call.firstEventAt === undefined ? undefined : call.firstEventAt - acceptedAt;
       call.trace?.end(status, code, call.firstEventAt);

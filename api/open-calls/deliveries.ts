@@ -40,7 +40,7 @@ export function createDeliveries(deps: {
     });
   }
 
-  const noteOnce = oneAtATime(log, "noting deliveries", note);
+  const noteOnce = oneAtATime(log, "deliveries could not be recorded", note);
   const stopNoting = clock.every(noteMs, () => {
     if (isChanged || clock.now() - notedAt >= renewMs) void noteOnce();
   });

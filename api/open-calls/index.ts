@@ -40,7 +40,7 @@ const lastReleasesMs = 10_000;
 const runTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
 /** Redis failed over to a replica that did not have the frame yet. */
-const frameLost = () => noCapacity("A part of the answer was lost; nothing was charged. Repeat the call.", 1);
+const frameLost = () => noCapacity("A part of the response was lost; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
 export { createDeliveries } from "./deliveries.ts";
@@ -59,9 +59,11 @@ export function createOpenCalls(deps: OpenCallDeps) {
   function onFrame(call: OpenCall, frame: Frame): void {
     if (isFinished(call)) return;
     if (frame.seq >= 0) {
-      if (!startOrContinueAttempt(call, frame)) return background("second attempt", call, fail(call, runTwice()));
+      if (!startOrContinueAttempt(call, frame))
+        return background("a call with a second attempt could not be ended", call, fail(call, runTwice()));
       if (frame.seq < call.nextSeq) return; // The frame was repeated after a reconnect.
-      if (frame.seq > call.nextSeq) return background("missing frame", call, fail(call, frameLost()));
+      if (frame.seq > call.nextSeq)
+        return background("a call with a missing frame could not be ended", call, fail(call, frameLost()));
       call.nextSeq++;
     }
     const { data, outcome } = frame;
@@ -77,14 +79,15 @@ export function createOpenCalls(deps: OpenCallDeps) {
       case "final":
         call.usedTokens = outcome?.tokens ?? 0;
         return finish(call, { status: 200 }, () => {
-          if (call.write) background("answer", call, writeOrRefund(call, frame));
+          if (call.write) background("a response could not be written", call, writeOrRefund(call, frame));
           else writeFinal(call, frame, clock.now());
         });
       case "error": {
         const error = new ServiceError(JSON.parse(data) as ErrorFields);
-        if (outcome?.undecided) return background("unreadable call", call, fail(call, error));
+        if (outcome?.undecided) return background("an invalid call could not be ended", call, fail(call, error));
         call.usedTokens = outcome?.tokens ?? 0;
-        if (outcome?.answerLost) return background("refund", call, refundAndFinish(call, error));
+        if (outcome?.answerLost)
+          return background("a call with a lost response could not be refunded", call, refundAndFinish(call, error));
         return finishWithError(call, error, outcome?.ending);
       }
     }
@@ -147,7 +150,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.state = { kind: "queued" };
       return;
     }
-    if (call.queuedJob) background("cancel", call, notifyWorkers("cancelled", call));
+    if (call.queuedJob) background("a call could not be cancelled", call, notifyWorkers("cancelled", call));
     if (isCharged) await refundAndFinish(call, error);
     else finishWithError(call, error);
   }
@@ -192,7 +195,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     if (state.kind === "answered")
       return res.writableFinished ? open.end(call, state.status, { code: state.code }) : open.end(call, 499);
     if (state.kind !== "ended" && call.queuedJob && !hasIdempotencyKey(call))
-      background("disconnect", call, handleDisconnect(call));
+      background("a disconnect could not be handled", call, handleDisconnect(call));
   }
 
   /** Answers an error while the work continues. The result can be fetched later. */
@@ -210,12 +213,13 @@ export function createOpenCalls(deps: OpenCallDeps) {
       checkProgress(call, now);
       const { state, payload } = call;
       if (state.kind === "answered") continue;
-      if (now > lastFrameAt(call)) background("deadline", call, fail(call, outOfTime()));
+      if (now > lastFrameAt(call))
+        background("a call could not be ended at its deadline", call, fail(call, outOfTime()));
       else if (hasIdempotencyKey(call)) {
         if (call.queuedJob && call.answerBy !== undefined && now >= call.answerBy)
           postpone(call, generationInProgress());
       } else if (isDetached(call)) {
-        if (state.kind === "queued") background("disconnect", call, handleDisconnect(call));
+        if (state.kind === "queued") background("a disconnect could not be handled", call, handleDisconnect(call));
       } else if (payload.stream && now - call.lastWriteAt >= deps.pingIntervalMs) writePing(call, now);
     }
   }
@@ -236,7 +240,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     // A worker may hold its last frames back until this instance has renewed its reply stream.
     await sleep(clock, lastFramesMs);
     await reader.caughtUp();
-    for (const call of lost) background("lost job", call, fail(call, jobLost()));
+    for (const call of lost) background("a call with a lost job could not be ended", call, fail(call, jobLost()));
   }
 
   return {
@@ -281,7 +285,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
         Math.max(open.others(call), call.slot.inFlight),
       );
       registry.added(poolOf(call));
-      if (!isTextPool(poolOf(call))) background("noting a running call", call, deps.running.begin(call.job, payload));
+      if (!isTextPool(poolOf(call)))
+        background("a running call could not be recorded", call, deps.running.begin(call.job, payload));
       try {
         await call.queuedJob;
       } catch (cause) {
@@ -292,7 +297,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
 
     /** Fails the calls whose jobs Redis has lost. */
     findLost(): void {
-      failLostCalls().catch((error: Error) => log.warn({ err: error.message }, "looking for lost jobs"));
+      failLostCalls().catch((error: Error) => log.warn({ err: error.message }, "could not look for lost jobs"));
     },
 
     idle: open.idle,

@@ -56,12 +56,12 @@ export const audio = {
       },
       {
         operationId: "createSpeech",
-        summary: "Speech from a text, priced per character",
+        summary: "Generate speech from text, priced per character",
         body: speechRequest,
         responses: {
           "200": {
             description:
-              "The audio while it is generated, or, for `stream_format: sse`, its events. Under an `Idempotency-Key` the whole file",
+              "The audio while it is generated or, with `stream_format: sse`, its events. With an `Idempotency-Key`, the whole file at once",
             headers: storedCallHeaders,
             content: { ...file, "text/event-stream": { schema: refTo("SpeechEvent") } },
           },
@@ -80,7 +80,7 @@ export const audio = {
       },
       {
         operationId: "createTranscription",
-        summary: "The text of a recording, priced per minute",
+        summary: "Transcribe a recording, priced per minute",
         requestBody: recordingBody,
         responses: transcriptAnswer,
       },
@@ -98,7 +98,7 @@ export const audio = {
       },
       {
         operationId: "createTranslation",
-        summary: "The same in English, of the models that translate",
+        summary: "Transcribe a recording into English, with models that translate",
         requestBody: recordingBody,
         responses: transcriptAnswer,
       },

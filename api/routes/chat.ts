@@ -5,16 +5,16 @@ import { paid } from "./paid-operation.ts";
 
 export const chat = {
   name: "Chat",
-  description: "Text in OpenAI's chat-completions format, by every chat model",
+  description: "Text in OpenAI's chat-completions format, with every chat model",
   routes: [
     paid(
       { endpoint: "/v1/chat/completions", job: "chat", codec: chatCodec, format: "chat" },
       {
         operationId: "createChatCompletion",
-        summary: "Chat, as JSON or as a stream",
-        body: requestOf("ChatRequest", chatRequest, "More fields are allowed: they are the model's own"),
+        summary: "Create a chat completion, as JSON or as a stream",
+        body: requestOf("ChatRequest", chatRequest, "Further fields are allowed as parameters of the model"),
         okOrEvents: [
-          "The answer; with `stream: true` server-sent events whose last chunk carries usage",
+          "The completion or, with `stream: true`, server-sent events whose last chunk contains the usage",
           refTo("ChatResponse"),
           storedRoutedHeaders,
         ],
@@ -25,10 +25,11 @@ export const chat = {
       { endpoint: "/v1/completions", job: "chat", codec: completionsCodec, format: "chat", framing: "completions" },
       {
         operationId: "createCompletion",
-        summary: "OpenAI's legacy completions, by every chat model: the prompt becomes the message of a user",
+        summary:
+          "Create a completion in OpenAI's legacy format, with every chat model; the prompt becomes a user message",
         body: completionsRequest,
         okOrEvents: [
-          "The text; with `stream: true` server-sent events whose last one carries usage",
+          "The completion or, with `stream: true`, server-sent events whose last one contains the usage",
           refTo("CompletionResponse"),
           storedRoutedHeaders,
         ],

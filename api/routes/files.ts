@@ -75,7 +75,7 @@ const serve =
       if (disconnected.signal.aborted) return;
       if (!res.headersSent) throw error;
       // Cut the connection, so that no client takes the part for the whole file.
-      log.warn({ err: error, requestId: localsOf(res).requestId, file: id }, "a file could not be sent to its end");
+      log.warn({ err: error, requestId: localsOf(res).requestId, file: id }, "a file could not be sent completely");
       res.destroy();
     } finally {
       leave();
@@ -149,34 +149,39 @@ const isUnchanged = (condition: string | undefined, res: Response): boolean =>
   condition === undefined || condition === res.get("etag") || condition === res.get("last-modified");
 
 const fileConditions = z.object({
-  Range: z.string().optional().describe("The part of the file, such as `bytes=0-1023`; several parts are ignored"),
-  "If-Range": z.string().optional().describe("Sends the whole file if it is not the one with this `ETag`"),
-  "If-None-Match": z.string().optional().describe("304 if the file has this `ETag`"),
+  Range: z
+    .string()
+    .optional()
+    .describe("The range of the file, such as `bytes=0-1023`; a header with several ranges is ignored"),
+  "If-Range": z.string().optional().describe("The whole file is sent if its `ETag` is a different one"),
+  "If-None-Match": z.string().optional().describe("The response is a 304 if the file has this `ETag`"),
 });
 
 const fileHeaders = z.object({
   ...requestId,
   ETag: z.string(),
   "Accept-Ranges": z.literal("bytes"),
-  "Content-Disposition": z.string().describe("With a name; `attachment` for what browsers do not show"),
+  "Content-Disposition": z
+    .string()
+    .describe("Contains a file name; `attachment` for types that browsers do not display"),
 });
 
 const partHeaders = fileHeaders.extend({ "Content-Range": z.string() });
 
 export const fileOperations = {
-  "GET /media/{id}": operation("getFile", "A generated file; takes Range", {
+  "GET /media/{id}": operation("getFile", "Get a generated file; supports Range", {
     security: [],
     params: { ...pathId("file_..."), header: fileConditions },
     errors: [404, 410, 500, 503],
     responses: {
       "200": { description: "The file", headers: fileHeaders, content: file },
-      "206": { description: "The part that was asked for", headers: partHeaders, content: file },
+      "206": { description: "The requested range", headers: partHeaders, content: file },
       "304": {
-        description: "It is the one that the caller has",
+        description: "The caller's copy is current",
         headers: fileHeaders.pick({ "x-request-id": true, ETag: true }),
       },
       "416": {
-        description: "The file ends before that part",
+        description: "The file ends before the requested range",
         headers: partHeaders.pick({ "x-request-id": true, "Content-Range": true }),
       },
     },

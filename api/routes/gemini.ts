@@ -82,7 +82,7 @@ const embeddingsModelPath = z.object({ model: z.string().meta({ example: "local/
 
 export const gemini = {
   name: "Gemini",
-  description: "Google's Gemini format, by every model for chat or embeddings; also under `/v1`",
+  description: "Google's Gemini format, with every model for chat or embeddings; also under `/v1`",
   routes: [],
   operations: {
     "POST /v1beta/models/{model}:generateContent": callOperation(
@@ -90,10 +90,10 @@ export const gemini = {
       {
         ...native,
         operationId: "generateContent",
-        summary: "An answer of a chat model",
+        summary: "Generate a response with a chat model",
         params: { path: modelPath },
         body: geminiRequest,
-        ok: ["The answer", refTo("GeminiAnswer"), storedRoutedHeaders],
+        ok: ["The response", refTo("GeminiAnswer"), storedRoutedHeaders],
       },
     ),
     "POST /v1beta/models/{model}:streamGenerateContent": callOperation(
@@ -101,10 +101,10 @@ export const gemini = {
       {
         ...native,
         operationId: "streamGenerateContent",
-        summary: "The same as a stream: server-sent events with `alt=sse`, else one JSON array",
+        summary: "Generate a response as a stream: server-sent events with `alt=sse`, otherwise one JSON array",
         params: { path: modelPath, query: z.object({ alt: z.enum(["sse", "json"]).optional() }) },
         body: geminiRequest,
-        okOrEvents: ["Pieces of the answer", z.array(refTo("GeminiAnswer")), streamHeaders],
+        okOrEvents: ["Parts of the response", z.array(refTo("GeminiAnswer")), streamHeaders],
         event: refTo("GeminiAnswer"),
       },
     ),
@@ -113,7 +113,7 @@ export const gemini = {
       {
         ...native,
         operationId: "countTokens",
-        summary: "The tokens of a request; free",
+        summary: "Count the tokens of a request; free",
         params: { path: modelPath },
         body: z.union([geminiRequest, z.looseObject({ generateContentRequest: geminiRequest })]),
         ok: ["The count", z.object({ totalTokens: z.int() }), countHeaders],
@@ -124,7 +124,7 @@ export const gemini = {
       {
         ...native,
         operationId: "embedContent",
-        summary: "The embedding of a content",
+        summary: "Create the embedding of one content",
         params: { path: embeddingsModelPath },
         body: embedContentRequest,
         ok: ["The embedding", refTo("EmbedContentResponse"), storedRoutedHeaders],
@@ -135,7 +135,7 @@ export const gemini = {
       {
         ...native,
         operationId: "batchEmbedContents",
-        summary: "The embeddings of up to 256 contents",
+        summary: "Create the embeddings of up to 256 contents",
         params: { path: embeddingsModelPath },
         body: batchEmbedContentsRequest,
         ok: ["The embeddings, in the order of the requests", refTo("BatchEmbedContentsResponse"), storedRoutedHeaders],

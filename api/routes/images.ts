@@ -33,7 +33,7 @@ const takes = ({ task, media }: Model, field: string): boolean =>
   task === "images" && Object.hasOwn(object(media?.schema["properties"]), field);
 
 const imageResponse = refTo("ImageResponse");
-const imageFile = binary.describe("Up to 50 MB; 100 MB of all files together");
+const imageFile = binary.describe("Up to 50 MB; all files together up to 100 MB");
 /** A blue image of 16 by 16 pixels. */
 const blue =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mNwaDhAEmIY1TCqYfhqAACldYAQpric7gAAAABJRU5ErkJggg==";
@@ -49,7 +49,7 @@ const imageBody = (form: z.ZodType, body: z.ZodType, value: object) => ({
 
 const edits = {
   operationId: "createImageEdit",
-  summary: "Images from up to 16 images and a prompt, priced per image",
+  summary: "Generate images from up to 16 images and a prompt, priced per image",
   requestBody: imageBody(
     imageEditForm.extend({
       image: z.union([imageFile, z.array(imageFile).max(16)]).describe("Several are sent as `image[]`"),
@@ -61,7 +61,7 @@ const edits = {
 };
 const variations = {
   operationId: "createImageVariation",
-  summary: "Variations of an image, of the models that have `variation` in their input schema",
+  summary: "Create variations of an image, with models that have `variation` in their input schema",
   requestBody: imageBody(imageVariationForm.extend({ image: imageFile }), imageVariationRequest, {
     model: "local/image",
     size: "16x16",
@@ -71,7 +71,7 @@ const variations = {
 /** OpenAI's routes for images. All have the job of `/v1/images/generations`. */
 export const images = {
   name: "Images",
-  description: "Images in OpenAI's format; with a key, or paid by x402 where the service takes that",
+  description: "Images in OpenAI's format, with a key or, if the service accepts it, paid by x402",
   routes: [
     paid(
       {
@@ -83,9 +83,9 @@ export const images = {
       },
       {
         operationId: "createImage",
-        summary: "Images from a prompt, priced per image",
+        summary: "Generate images from a prompt, priced per image",
         body: imageRequest,
-        ok: ["The answer", imageResponse, payableHeaders.extend(ignoredParams)],
+        ok: ["The images", imageResponse, payableHeaders.extend(ignoredParams)],
       },
     ),
     paid(
@@ -102,7 +102,7 @@ export const images = {
             files: { image: maxImages, mask: 1 },
           }),
       },
-      { ...edits, ok: ["The answer", imageResponse, storedConvertedHeaders] },
+      { ...edits, ok: ["The images", imageResponse, storedConvertedHeaders] },
     ),
     paid(
       {
@@ -114,7 +114,7 @@ export const images = {
         readBody: (deps, request) =>
           readImages(deps, request, { ofJson: imageVariationCall, ofForm: imageVariationFields, files: { image: 1 } }),
       },
-      { ...variations, ok: ["The answer", imageResponse, storedConvertedHeaders] },
+      { ...variations, ok: ["The images", imageResponse, storedConvertedHeaders] },
     ),
   ],
 };

@@ -53,18 +53,18 @@ export const keyFields = {
   object: tag("key"),
   account: z.string(),
   name: z.string().nullable(),
-  prefix: z.string().describe("What may be shown of the secret").meta({ example: "live_Ab3..." }),
+  prefix: z.string().describe("The part of the secret that may be shown").meta({ example: "live_Ab3..." }),
   scopes: z
     .array(z.enum(scopes))
-    .describe("`inference` calls models and sees itself; `manage` sees and changes the account"),
-  limits: fields(limitsOf(orNull(z.int()).describe("Null: the configured limit"))),
+    .describe("`inference` may call models and see its own key; `manage` may see and change the account"),
+  limits: fields(limitsOf(orNull(z.int()).describe("null: the configured limit applies"))),
   budget: fields({ limit_usd: usdInput, period })
     .nullable()
-    .describe("What its calls may cost in each period; periods are UTC, weeks begin on Monday"),
+    .describe("Maximum cost of its calls in each period; periods are in UTC, weeks begin on Monday"),
   shares_budget_of: z
     .array(z.string())
-    .describe("Keys whose budgets its calls count against, too: those that made it and had one"),
-  models: z.array(z.string()).nullable().describe("Ids of models, or `provider/*`; null: all"),
+    .describe("Other keys whose budgets its calls also count against: the keys that created it and had a budget"),
+  models: z.array(z.string()).nullable().describe("Ids of models, or `provider/*`; null: all models"),
   expires_at: unixSeconds.nullable(),
   created_at: unixSeconds,
   last_used_at: unixSeconds.nullable(),
@@ -75,7 +75,7 @@ export const key = fields(keyFields).meta({ id: "Key" });
 export const spentBudget = fields({
   limit_usd: usd,
   period,
-  spent_usd: usd.describe("By calls that have ended"),
+  spent_usd: usd.describe("Cost of the calls that have ended"),
   resets_at: orNull(unixSecondsOfMs),
 }).nullable();
 
@@ -84,5 +84,5 @@ export const withSpent = (key: ListedKey) => ({ ...key, budget: key.spent });
 
 export const keyWithSecret = fields({
   ...keyFields,
-  key: z.string().describe("The secret, `live_...`, only this once"),
+  key: z.string().describe("The secret, `live_...`; it is shown only once"),
 }).meta({ id: "NewKeyWithSecret" });

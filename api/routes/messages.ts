@@ -13,8 +13,11 @@ const native = {
   errorFormat: "messages" as const,
   params: {
     header: z.object({
-      "anthropic-version": z.string().optional().describe("Any is accepted; sent on where the provider is Anthropic"),
-      "anthropic-beta": z.string().optional().describe("Sent on where the provider is Anthropic"),
+      "anthropic-version": z
+        .string()
+        .optional()
+        .describe("Any value is accepted; forwarded if the provider is Anthropic"),
+      "anthropic-beta": z.string().optional().describe("Forwarded if the provider is Anthropic"),
     }),
   },
 };
@@ -24,7 +27,7 @@ const create = paid(
   {
     ...native,
     operationId: "createMessage",
-    summary: "A message, as JSON or as a stream",
+    summary: "Create a message, as JSON or as a stream",
     body: requestOf("MessagesRequest", messagesRequest),
     okOrEvents: ["The message, or its events", refTo("MessagesAnswer"), storedRoutedHeaders.extend(messagesRequestId)],
     event: refTo("MessagesEvent"),
@@ -43,7 +46,7 @@ const countTokens = paid(
   {
     ...native,
     operationId: "countMessageTokens",
-    summary: "The tokens of a message; free",
+    summary: "Count the tokens of a message; free",
     body: requestOf("CountTokensRequest", countTokensRequest),
     ok: ["The count", z.object({ input_tokens: z.int() }), countHeaders.extend(messagesRequestId)],
   },
@@ -51,7 +54,8 @@ const countTokens = paid(
 
 export const messages = {
   name: "Messages",
-  description: "Text in Anthropic's Messages format, by that provider's models unless the operator opens it to all",
+  description:
+    "Text in Anthropic's Messages format, with Anthropic's models only, unless the operator enables it for all",
   routes: [create, countTokens],
 };
 

@@ -14,9 +14,9 @@ const modality = z.enum(modalities);
 
 /** The fields of OpenRouter's list. */
 const reasoning = z.object({
-  mandatory: z.boolean().describe("no effort turns reasoning off"),
+  mandatory: z.boolean().describe("true: reasoning cannot be turned off"),
   supported_efforts: z.array(z.string()).describe("values of `reasoning_effort`; empty if it cannot be chosen"),
-  default_effort: z.string().nullable().describe("null: the provider does not say"),
+  default_effort: z.string().nullable().describe("null: the provider does not document it"),
 });
 
 /** A model in the common format (docs/api/inference.md, "Model"). */
@@ -36,18 +36,20 @@ const modelObject = fields({
   output_modalities: z.array(modality),
   supported_parameters: z
     .array(z.string())
-    .describe("parameters that every upstream of the model takes: of a chat request, or of `x_input_schema`"),
-  reasoning: reasoning.nullable().describe("null: it does not reason"),
+    .describe("parameters that every upstream of the model accepts: those of a chat request, or of `x_input_schema`"),
+  reasoning: reasoning.nullable().describe("null: the model does not reason"),
   deprecated_at: z
     .int()
     .nullable()
-    .describe("unix seconds from which its provider calls it deprecated, possibly in the future; it is still served"),
+    .describe(
+      "unix seconds from which the provider considers the model deprecated, possibly in the future; it is still served",
+    ),
   x_elite_discount_bps: z.int(),
   x_pricing: z.record(z.string(), price),
   x_input_schema: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe("JSON Schema of the parameters, for models of images and media"),
+    .describe("JSON Schema of the parameters, for image and media models"),
 }).meta({ id: "Model" });
 
 /** The JSON of a model, and of the list of all. */

@@ -106,9 +106,9 @@ const stage = z.enum(["active", "deprecated", "retired"]);
 const stages = z.union([stage, z.array(stage).max(3)]).optional();
 
 const messagesModelQuery = z.object({
-  limit: wholeNumber(z.int().min(1).max(1000)).optional().describe("The default is 20"),
-  after_id: z.string().optional().describe("`last_id` of the page before"),
-  before_id: z.string().optional().describe("`first_id` of the page after; not with `after_id`"),
+  limit: wholeNumber(z.int().min(1).max(1000)).optional().describe("Default: 20"),
+  after_id: z.string().optional().describe("`last_id` of the previous page"),
+  before_id: z.string().optional().describe("`first_id` of the following page; cannot be combined with `after_id`"),
 });
 /** Unknown parameters are ignored. */
 const messagesQuery = messagesModelQuery.extend({
@@ -157,8 +157,10 @@ function messagesModels(deps: ModelListDeps): ModelList {
 
 /** The rules of Google's API: a larger page size, of 32 bits, is reduced, and 0 or an empty token mean the default. */
 const geminiModelQuery = z.object({
-  pageSize: wholeNumber(z.int32().min(0)).optional().describe("0: the default, 50; more than 1000 is 1000"),
-  pageToken: z.string().optional().describe("The `nextPageToken` of the page before"),
+  pageSize: wholeNumber(z.int32().min(0))
+    .optional()
+    .describe("0 means the default of 50; more than 1000 is treated as 1000"),
+  pageToken: z.string().optional().describe("`nextPageToken` of the previous page"),
 });
 
 /** Encodes the last model of a page instead of an offset, because the list may change between two requests. */
@@ -198,9 +200,15 @@ const anyModelList = z.union([sentModelList, refTo("MessagesModelList"), refTo("
 const anyModel = z.union([sentModel, refTo("MessagesModel"), refTo("GeminiModel")]);
 
 const formatHeader = z.object({
-  "anthropic-version": z.string().optional().describe("Any: the answer and its errors are Anthropic's"),
-  "x-goog-api-key": z.string().optional().describe("Any: the answer and its errors are Google's; it is not checked"),
-  "x-goog-api-client": z.string().optional().describe("The same, as Google's clients send it"),
+  "anthropic-version": z
+    .string()
+    .optional()
+    .describe("With any value, the response and its errors are in Anthropic's format"),
+  "x-goog-api-key": z
+    .string()
+    .optional()
+    .describe("With any value, the response and its errors are in Google's format; the key is not checked"),
+  "x-goog-api-client": z.string().optional().describe("Same effect; sent by Google's clients"),
 });
 
 const byHeader = {
@@ -210,21 +218,21 @@ const byHeader = {
 };
 
 const description =
-  "The headers of the request choose the format: `anthropic-version` Anthropic's, else `x-goog-api-key` or `x-goog-api-client` Google's, else this service's own.";
+  "The request's headers select the format: `anthropic-version` selects Anthropic's, otherwise `x-goog-api-key` or `x-goog-api-client` selects Google's, otherwise it is this service's own.";
 
 export const modelGroup: Group = {
   name: "Models",
-  description: "The models that can be called now, with their prices; no key is needed",
+  description: "The models that can be called now, with their prices; no key is required",
   operations: {
-    "GET /v1/models": operation("listModels", "Every model that can be called now", {
-      description: `${description} Only the last is whole; the others come in pages, whose parameters it ignores.`,
+    "GET /v1/models": operation("listModels", "List the models that can be called now", {
+      description: `${description} The service's own list is complete and ignores the parameters for pages; the others are paged.`,
       security: [],
       params: { header: formatHeader, query: messagesModelQuery.extend(geminiModelQuery.shape) },
       ok: ["`ModelList`, `MessagesModelList` or `GeminiModelList`", anyModelList, z.object(byHeader)],
       errorFormat: "byHeader",
       errors: [400],
     }),
-    "GET /v1/models/{id}": operation("getModel", "One model; the slash is part of the id", {
+    "GET /v1/models/{id}": operation("getModel", "Get one model; the slash is part of the id", {
       description,
       security: [],
       params: { ...pathId("local/chat"), header: formatHeader },
@@ -237,14 +245,14 @@ export const modelGroup: Group = {
 
 /** The same operations in the group of Gemini's format. */
 export const geminiModelOperations = {
-  "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
+  "GET /v1beta/models": operation("listGeminiModels", "List the chat models in the format of Google's API", {
     security: [],
     errorFormat: "gemini",
     params: { query: geminiModelQuery },
     ok: ["A page of models", refTo("GeminiModelList")],
     errors: [400],
   }),
-  "GET /v1beta/models/{model}": operation("getGeminiModel", "One of them", {
+  "GET /v1beta/models/{model}": operation("getGeminiModel", "Get one chat model in the format of Google's API", {
     security: [],
     errorFormat: "gemini",
     params: { path: z.object({ model: z.string().meta({ example: "local/chat" }) }) },

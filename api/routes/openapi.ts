@@ -9,17 +9,17 @@ import { uploadGroup } from "./uploads.ts";
 
 const groups: readonly Group[] = [...paidGroups, uploadGroup, modelGroup, ...accountGroups];
 
-const description = `Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.
+const description = `Text, image, video, audio and embedding models behind one address and one key, paid from a prepaid balance. If the service accepts x402, images and media can also be called without a key and paid per call.
 
-**What changes the shape of an answer**
+**What determines the shape of a response**
 
-- The path: chat-completions, Messages, Responses and Gemini each have their own requests, answers, events and errors.
-- \`stream: true\` in the body, or Gemini's \`streamGenerateContent\`: server-sent events. The schema of \`text/event-stream\` is that of the data of one event. Status and headers come with the first event, so an earlier failure has its own status and a JSON body.
+- The path: chat-completions, Messages, Responses and Gemini each have their own requests, responses, events and errors.
+- \`stream: true\` in the body, or Gemini's \`streamGenerateContent\`: server-sent events. The schema of \`text/event-stream\` describes the data of one event. Status and headers are sent with the first event, so an earlier failure has its own status and a JSON body.
 - \`anthropic-version\`, or \`x-goog-api-key\` or \`x-goog-api-client\`, on \`GET /v1/models\`: the list in that provider's format.
-- \`Idempotency-Key\`: the stored answer of the first request, with \`idempotent-replayed\`.
-- \`Accept\` changes nothing.
+- \`Idempotency-Key\`: the stored response of the first request, with \`idempotent-replayed\`.
+- \`Accept\` has no effect, except on \`GET /v1/invoices\`.
 
-**Errors of every route**, beside its own: 405 \`method_not_allowed\` with \`Allow\`, 417 \`expectation_failed\`, 431 \`headers_too_large\`.`;
+**Errors of every route**, in addition to its own: 405 \`method_not_allowed\` with \`Allow\`, 417 \`expectation_failed\`, 431 \`headers_too_large\`.`;
 
 /** Most client generators do not read OpenAPI 3.2 yet, which could describe streams by item. */
 const documentOf = (
@@ -59,14 +59,14 @@ export const openApiDocument = (serverUrl: string) =>
         type: "apiKey",
         in: "query",
         name: "key",
-        description: "The same key in the address, which logs of proxies may hold; prefer a header",
+        description: "The same key in the query string, which proxies may log; prefer a header",
       },
     },
   });
 
-const adminDescription = `For operators: accounts, keys, balances, and how the service is doing.
+const adminDescription = `For operators: accounts, keys, balances, and the state of the service.
 
-Amounts are exact decimal strings of USD, times are unix seconds. Unknown fields are a 400 that names the field. Lists are newest first, unless they say otherwise. Every change is in the audit log, under the name of the operator's token.`;
+Amounts are exact decimal strings in USD, times are unix seconds. An unknown field gets a 400 that names it. Lists are newest first unless stated otherwise. Every change is recorded in the audit log under the name of the operator's token.`;
 
 /** The admin interface, whose paths are under `serverUrl`. */
 export const adminDocument = (serverUrl: string) =>

@@ -53,16 +53,21 @@ const paymentSignature = z
   .string()
   .optional()
   .describe(
-    "Without a key: an x402 payment, version 2, of what the 402 asked for, in base64; good for this very request alone, and again for 24 hours",
+    "Without a key: an x402 version 2 payment of the amount in the 402, in base64. It is valid for this exact request only, which may be repeated with it for 24 hours",
   );
 
 const paymentResponse = z
   .string()
   .optional()
-  .describe("What became of the payment that came with the request, in base64; also on errors after it was taken");
+  .describe(
+    "The outcome of the payment that came with the request, in base64; also sent with errors that occur after it was settled",
+  );
 
 const paymentHeaders = z.object({
-  "PAYMENT-REQUIRED": z.string().optional().describe("The body in base64, for x402 clients; without a key"),
+  "PAYMENT-REQUIRED": z
+    .string()
+    .optional()
+    .describe("The body in base64, for x402 clients; sent if the request has no key"),
   "PAYMENT-RESPONSE": paymentResponse,
 });
 
@@ -71,7 +76,7 @@ export const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": pay
 
 /** The 402 of x402 version 2 (docs/api/inference.md, "Payment required"). */
 const paymentRequired = {
-  description: `Without a key: what to pay, or why the payment was not taken. ${meaningsOf(402)}`,
+  description: `Without a key: what to pay, or why the payment was not accepted. ${meaningsOf(402)}`,
   headers: errorHeaders(402, "common", true).extend(paymentHeaders.shape),
   content: json(z.union([refTo("PaymentRequired"), errorBody])),
 };

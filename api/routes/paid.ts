@@ -24,13 +24,13 @@ import { responses } from "./responses.ts";
 
 const embeddings = {
   name: "Embeddings",
-  description: "Vectors of texts in OpenAI's format",
+  description: "Embeddings of texts in OpenAI's format",
   routes: [
     paid(
       { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec, jsonLimits: embeddingsJsonLimits },
       {
         operationId: "createEmbeddings",
-        summary: "Embeddings of a text, or of up to 256 texts",
+        summary: "Create embeddings of one text or of up to 256 texts",
         body: embeddingsRequest,
         ok: ["The embeddings", refTo("EmbeddingsResponse"), storedCallHeaders.extend(answeringModel)],
       },
@@ -40,13 +40,13 @@ const embeddings = {
 
 const moderations = {
   name: "Moderations",
-  description: "Whether texts and images are harmful, in OpenAI's format; free",
+  description: "Detection of harmful texts and images, in OpenAI's format; free",
   routes: [
     paid(
       { endpoint: "/v1/moderations", job: "moderation", codec: moderationsCodec, isFree: true },
       {
         operationId: "createModeration",
-        summary: "Whether texts or images are harmful, by category; free",
+        summary: "Classify harmful texts or images by category; free",
         body: moderationRequest,
         ok: ["The moderations", refTo("ModerationResponse"), routedHeaders],
       },
@@ -60,19 +60,23 @@ const rerankOperation = {
 } satisfies Partial<Parameters<typeof paid>[1]>;
 const rerank = {
   name: "Rerank",
-  description: "Documents by their relevance to a query, in Cohere's and Jina's shape",
+  description: "Ranking of documents by their relevance to a query, in Cohere's and Jina's format",
   routes: [
     paid(
       { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec },
       {
         ...rerankOperation,
         operationId: "rerank",
-        summary: "Documents by their relevance; priced per search or per token",
+        summary: "Rank documents by relevance; priced per search or per token",
       },
     ),
     paid(
       { endpoint: "/v2/rerank", job: "rerank", codec: rerankCodec, serves: ({ task }) => task === "rerank" },
-      { ...rerankOperation, operationId: "rerankV2", summary: "The same, at the path of Cohere's clients" },
+      {
+        ...rerankOperation,
+        operationId: "rerankV2",
+        summary: "Rank documents by relevance, at the path of Cohere's clients",
+      },
     ),
   ],
 };
@@ -80,7 +84,7 @@ const rerank = {
 const media = {
   name: "Media",
   description:
-    "Video, audio and other media by one endpoint, and the files that models generate; a preview, whose shapes may change",
+    "Video, audio and other media through one endpoint, and the files that models generate. This is a preview: requests and responses may change",
   routes: [
     paid(
       {
@@ -92,9 +96,9 @@ const media = {
       },
       {
         operationId: "createMedia",
-        summary: "Video, audio and other media, priced per unit of output",
+        summary: "Generate video, audio and other media, priced per unit of output",
         body: mediaRequest,
-        ok: ["The answer", refTo("MediaResponse"), payableHeaders],
+        ok: ["The generated media", refTo("MediaResponse"), payableHeaders],
       },
     ),
   ],

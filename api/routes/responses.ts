@@ -28,8 +28,8 @@ const noSuchResponse = () => notFound("response");
 /** OpenAI's query for the list of input items. `include` changes nothing: everything that is stored is shown. */
 const itemsQuery = z.looseObject({
   limit: wholeNumber(z.int().min(1).max(100)).optional(),
-  after: z.string().min(1).max(200).optional().describe("`last_id` of the page before"),
-  order: z.enum(["asc", "desc"]).optional().describe("The default is desc"),
+  after: z.string().min(1).max(200).optional().describe("`last_id` of the previous page"),
+  order: z.enum(["asc", "desc"]).optional().describe("Default: desc"),
 });
 
 const body = requestOf("ResponsesRequest", responsesRequest);
@@ -38,13 +38,13 @@ const ofResponse = pathId("resp_...");
 export const responses = {
   name: "Responses",
   description:
-    "Text in OpenAI's Responses format, by that provider's models unless the operator opens it to all; stored for the account for 24 hours unless `store` is false",
+    "Text in OpenAI's Responses format, with OpenAI's models only, unless the operator enables it for all. Responses are stored for the account for 24 hours unless `store` is false",
   routes: [
     paid(
       { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses", refersToStored: true },
       {
         operationId: "createResponse",
-        summary: "A response, as JSON or as a stream",
+        summary: "Create a response, as JSON or as a stream",
         body,
         okOrEvents: ["The response, or its events", refTo("ResponsesAnswer"), storedRoutedHeaders],
         event: refTo("ResponsesEvent"),
@@ -61,7 +61,7 @@ export const responses = {
       },
       {
         operationId: "countResponseTokens",
-        summary: "The input tokens of a response; free",
+        summary: "Count the input tokens of a response; free",
         body,
         ok: [
           "The count",
@@ -72,19 +72,22 @@ export const responses = {
     ),
   ],
   operations: {
-    "GET /v1/responses/{id}": operation("getResponse", "A stored response of the account", {
+    "GET /v1/responses/{id}": operation("getResponse", "Get a stored response of the account", {
       params: ofResponse,
       ok: ["The response", refTo("ResponsesAnswer")],
       errors: [400, 401, 404, 500, 503],
     }),
-    "DELETE /v1/responses/{id}": operation("deleteResponse", "Delete a stored response at once", {
+    "DELETE /v1/responses/{id}": operation("deleteResponse", "Delete a stored response immediately", {
       params: ofResponse,
-      ok: ["It is gone", z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) })],
+      ok: [
+        "The response was deleted",
+        z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) }),
+      ],
       errors: [401, 404, 500, 503],
     }),
     "GET /v1/responses/{id}/input_items": operation(
       "listInputItems",
-      "The input of a stored response, with all that it referred to",
+      "The input of a stored response, including the items that it referred to",
       {
         params: { ...ofResponse, query: itemsQuery },
         ok: ["A page of items", refTo("InputItemList")],

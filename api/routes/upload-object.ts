@@ -4,7 +4,7 @@ import { fields, tag, unixSecondsOfMs, usd } from "../http/fields.ts";
 
 const part = fields({
   part_number: z.int(),
-  url: z.url().describe("PUT this part here, until `links_expire_at`"),
+  url: z.url().describe("Send this part here with PUT until `links_expire_at`"),
   bytes: z.int().describe("The exact size of this part"),
 });
 
@@ -12,20 +12,23 @@ const part = fields({
 export const uploadObject = fields({
   id: z.string().describe("upl_..."),
   object: tag("upload"),
-  url: z.url().nullable().describe("Signed, for 15 minutes at most; null unless active"),
+  url: z
+    .url()
+    .nullable()
+    .describe("Signed link that is valid for at most 15 minutes; null unless the upload is active"),
   mime: z.string(),
   kind: z.enum(["image", "video", "audio"]),
   bytes: z.int(),
   created_at: unixSecondsOfMs,
   expires_at: unixSecondsOfMs.describe(
-    "unix seconds, 24 hours after the upload; of a pending one, when it can no longer be completed",
+    "unix seconds, 24 hours after the upload; for a pending upload, the time from which it can no longer be completed",
   ),
   status: z.enum(["pending", "active", "expired", "deleted"]),
   cost_usd: usd.describe("Charged once, when the upload becomes active"),
   part_size: z.int().optional(),
   links_expire_at: unixSecondsOfMs.optional(),
-  part_urls: z.array(part).describe("For a pending upload in parts").optional(),
-  complete_url: z.url().describe("POST here once all parts are sent").optional(),
+  part_urls: z.array(part).describe("Only for a pending upload in parts").optional(),
+  complete_url: z.url().describe("Send a POST here once all parts are sent").optional(),
 }).meta({ id: "Upload" });
 
 /** The JSON body of `POST /v1/uploads`. */

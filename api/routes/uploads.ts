@@ -89,7 +89,7 @@ const params = { id: z.string().meta({ example: "upl_..." }) };
 
 const uploads = {
   name: "Uploads",
-  description: "Files as inputs of models, named by their id; stored and charged for 24 hours",
+  description: "Files as input of models, referenced by their id; stored and charged for 24 hours",
   routes: [
     route({
       method: "post",
@@ -150,9 +150,9 @@ const uploads = {
       method: "delete",
       path: "/v1/uploads/{id}",
       operationId: "deleteUpload",
-      summary: "Delete an upload at once",
+      summary: "Delete an upload immediately",
       params,
-      answers: { 200: "It is gone" },
+      answers: { 200: "The upload was deleted" },
       answer: z.object({ id: z.string(), deleted: z.literal(true) }).meta({ id: "DeletedUpload" }),
       errors: [410],
       async handle({ files }, { who: { account }, params: { id } }) {
@@ -164,7 +164,7 @@ const uploads = {
       method: "post",
       path: "/v1/uploads/{id}/complete",
       operationId: "completeUpload",
-      summary: "Complete an upload in parts: the `complete_url` of a pending one",
+      summary: "Complete an upload in parts; this is the `complete_url` of a pending upload",
       params,
       requestBody: { required: false, content: json(completion) },
       answers: { 200: "The upload" },

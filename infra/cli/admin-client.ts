@@ -25,12 +25,12 @@ export function findTarget(given: { url?: string | undefined; token?: string | u
   const url = given.url ?? (env.ADMIN_URL || undefined);
   const token = given.token ?? (withSecretFiles(env, ["ADMIN_TOKEN"])["ADMIN_TOKEN"]?.split(",")[0] || undefined);
   if (url !== undefined && token === undefined)
-    throw new CommandError(`The address ${url} needs its token: give --token, ADMIN_TOKEN or ADMIN_TOKEN_FILE.`);
+    throw new CommandError(`${url} requires an admin token: use --token, ADMIN_TOKEN or ADMIN_TOKEN_FILE.`);
   const demo = url !== undefined && token !== undefined ? undefined : readDemo(env.DATA_DIR || ".data");
   const target = { url: url ?? demo?.baseUrl, token: token ?? demo?.adminToken };
   if (target.url === undefined || target.token === undefined)
     throw new CommandError(
-      "Which service? Start one here with `npm start`, or give --url and --token, or ADMIN_URL and ADMIN_TOKEN.",
+      "No service is selected. Start one here with `npm start`, or use --url and --token, or ADMIN_URL and ADMIN_TOKEN.",
     );
   if (!/^https?:\/\//.test(target.url)) throw new CommandError(`${target.url} is not an http or https address.`);
   return { url: target.url.replace(/(?<!\/)\/+$/, ""), token: target.token };
@@ -70,7 +70,7 @@ export function createAdminClient({ url, token }: Target) {
       answer = await response.json().catch(undefinedIfNotJson);
     } catch (error) {
       throw new CommandError(
-        `${url} does not answer (${reasonOf(error)}). Start the service with \`npm start\`, or give its address with --url or ADMIN_URL.`,
+        `${url} does not answer (${reasonOf(error)}). Start the service with \`npm start\`, or set its address with --url or ADMIN_URL.`,
       );
     }
     if (response.ok && answer !== undefined) return answer as Item;
@@ -79,7 +79,10 @@ export function createAdminClient({ url, token }: Target) {
       request_id?: string;
     };
     if (!error?.message)
-      throw new CommandError(`${url} answered ${response.status}, but not in this service's format.`, response.status);
+      throw new CommandError(
+        `${url} responded with ${response.status}, but not in this service's format.`,
+        response.status,
+      );
     const hint = error.code === "unknown_url" ? " Is ADMIN_TOKEN set where the API runs?" : "";
     const details = [response.status, error.code, request_id].filter(Boolean).join(", ");
     throw new CommandError(`${error.message}${hint} (${details})`, response.status);

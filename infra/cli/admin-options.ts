@@ -31,7 +31,8 @@ const wholeNumberOrDefault = (text: string) => text !== "default" && wholeNumber
 /** Parses a budget such as `5/day`. */
 function budgetOf(text: string): object {
   const [, usd, period] = /^(\d+(?:\.\d+)?)\/(day|week|month|total)$/.exec(text) ?? [];
-  if (usd === undefined) throw new InvalidArgumentError("It must be like 5/day, 20/week, 50/month or 100/total.");
+  if (usd === undefined)
+    throw new InvalidArgumentError("It must have a form like 5/day, 20/week, 50/month or 100/total.");
   return { limit_usd: usd, period };
 }
 
@@ -60,13 +61,17 @@ const each = (value: string, before: readonly string[] = []) => [...before, valu
 
 /** Options whose name or notation differs from that of their field. */
 const special: Readonly<Record<string, readonly [flag: string, parse: (text: string) => unknown, text: string]>> = {
-  scopes: ["--scope <scope>", each, "inference (default) or manage; more than once for both"],
-  models: ["--model <model>", each, "a model that it may call, or 'provider/*'; more than once for several"],
-  budget: ["--budget <usd/period>", budgetOf, "what its calls may cost in a day, week, month or in total: 5/day"],
-  expires_at: ["--expires <time>", endOf, "a day, or a time in ISO 8601, in UTC unless it has an offset"],
-  from: ["--from <date>", unixTime, "not before this"],
-  to: ["--to <date>", unixTime, "before this"],
-  idempotency_key: ["--idempotency-key <key>", String, "one key adds once (default: a new one)"],
+  scopes: ["--scope <scope>", each, "inference (default) or manage; repeat for both"],
+  models: ["--model <model>", each, "a model that the key may call, or 'provider/*'; repeat for several"],
+  budget: [
+    "--budget <usd/period>",
+    budgetOf,
+    "maximum cost of its calls per day, week, month or in total, such as 5/day",
+  ],
+  expires_at: ["--expires <time>", endOf, "a date, or a time in ISO 8601, in UTC unless it has an offset"],
+  from: ["--from <date>", unixTime, "only from this time on"],
+  to: ["--to <date>", unixTime, "only before this time"],
+  idempotency_key: ["--idempotency-key <key>", String, "a credit is added once per key (default: a new key)"],
 };
 
 const typesOf = ({ type, anyOf = [] }: Schema) => [type, ...anyOf.map((one) => one.type)].flat();
@@ -79,7 +84,7 @@ function optionOf(name: string, schema: Schema): Option {
   if (types.includes("boolean") || schema.enum?.includes("true")) return new Option(flag, schema.description);
   const isNullable = types.includes("null");
   if (types.includes("integer"))
-    return new Option(`${flag} <count>`, isNullable ? "'default' removes it" : schema.description).argParser(
+    return new Option(`${flag} <count>`, isNullable ? "'default' removes the limit" : schema.description).argParser(
       isNullable ? wholeNumberOrDefault : wholeNumber,
     );
   const option = new Option(`${flag} <${name.split("_").at(-1)}>`, schema.description);
@@ -90,8 +95,8 @@ function optionOf(name: string, schema: Schema): Option {
 export function addOptions(command: Command, { method, fields, required }: Operation, without: readonly string[]) {
   const add = (name: string, schema: Schema, isInner = false): ((options: Body) => Body) => {
     if (name === "frozen") {
-      command.addOption(new Option("--freeze", "refuse its calls").conflicts("unfreeze"));
-      command.option("--unfreeze", "accept its calls again");
+      command.addOption(new Option("--freeze", "refuse the account's calls").conflicts("unfreeze"));
+      command.option("--unfreeze", "accept the account's calls again");
       return ({ freeze, unfreeze }) => (freeze || unfreeze ? { frozen: freeze === true } : {});
     }
     if (schema.properties && !special[name]) {

@@ -74,7 +74,10 @@ export function showOverview(item: Item): string {
   const overview = item as unknown as Overview;
   const { traffic, pools, workers, upstreams, stores, money, ledger, owed } = overview;
   const rows = [
-    ["workers", `${workers ?? "not known"}${overview.catalog_differs ? ", with another catalog than the API" : ""}`],
+    [
+      "workers",
+      `${workers ?? "not known"}${overview.catalog_differs ? ", with a different catalog than the API" : ""}`,
+    ],
     ["upstreams", upstreamLine(upstreams)],
     [
       "stores",
@@ -89,8 +92,8 @@ export function showOverview(item: Item): string {
   const at = new Date(overview.at * 1_000).toISOString().replace("T", " ").slice(0, 19);
   return [
     `${at} UTC\n`,
-    traffic ? trafficLines(traffic) : "Calls cannot be counted: Redis does not answer.\n",
-    pools ? poolLines(pools) : "Pools are not known: Redis does not answer.\n",
+    traffic ? trafficLines(traffic) : "Calls cannot be counted: Redis is unavailable.\n",
+    pools ? poolLines(pools) : "Pools are unknown: Redis is unavailable.\n",
     aligned(rows),
   ].join("\n");
 }
@@ -106,7 +109,7 @@ export async function watchOverview(read: () => Promise<Item>, show: (item: Item
       return `${(error as Error).message}\n`;
     });
     if (stop.signal.aborted) break;
-    process.stdout.write(process.stdout.isTTY ? `${clearScreen}${text}\nCtrl-C ends.\n` : text);
+    process.stdout.write(process.stdout.isTTY ? `${clearScreen}${text}\nPress Ctrl-C to stop.\n` : text);
     await setTimeout(redrawMs, undefined, { signal: stop.signal }).catch(() => undefined);
   }
 }

@@ -68,7 +68,7 @@ const entry: View = {
   },
 };
 
-const requestColumns = ["id:REQUEST", "created_at:CAPTURED (UTC)", "account", "key", "endpoint", "model", "upstream"];
+const requestColumns = ["id:REQUEST", "created_at:ENDED (UTC)", "account", "key", "endpoint", "model", "upstream"];
 const requestTimes = ["queue_ms:IN THE QUEUE", "first_token_ms:FIRST TOKEN", "total_ms:TOTAL"];
 const requestCost = ["usage", "shortfall_usd:NOT CHARGED USD", "amount_usd", "upstream_cost_usd", "buyback"];
 

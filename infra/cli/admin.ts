@@ -10,12 +10,12 @@ import { type Item, show } from "./admin-print.ts";
 
 /** `npm run admin -- <noun> <verb>`: the admin API for people (tables) and programs (`--json`). */
 const program = new Command("admin")
-  .description("Accounts, keys, balances and the state of a running service.")
-  .option("--url <address>", "address of the API (default: ADMIN_URL, else what npm start wrote)")
-  .option("--token <token>", "its ADMIN_TOKEN (default: ADMIN_TOKEN, else what npm start wrote)")
-  .option("--json", "print the answer as JSON")
+  .description("Manages accounts, keys and balances of a running service, and shows its state.")
+  .option("--url <address>", "address of the API (default: ADMIN_URL, or the one that npm start wrote)")
+  .option("--token <token>", "an admin token of the API (default: ADMIN_TOKEN, or the one that npm start wrote)")
+  .option("--json", "print the response as JSON")
   .helpCommand(false)
-  .showHelpAfterError("Add --help for the usage.");
+  .showHelpAfterError("Use --help to see the usage.");
 
 type Show = (answer: Item) => string;
 
@@ -64,7 +64,7 @@ async function addCredit(given: Given): Promise<void> {
     await printAnswer({ ...given, input });
   } catch (error) {
     if (error instanceof CommandError && (error.status ?? 500) >= 500)
-      error.message += `\nThe credit may have been added. To repeat it safely: --idempotency-key ${input.idempotency_key}`;
+      error.message += `\nThe credit may have been added. To repeat the command safely, add --idempotency-key ${input.idempotency_key}`;
     throw error;
   }
 }
@@ -142,7 +142,7 @@ interface Special {
   readonly text?: string;
 }
 
-const wait = ["--no-wait", "does not wait until a worker has done it"] as const;
+const wait = ["--no-wait", "do not wait until a worker has finished"] as const;
 
 /** The arguments are the id in the path and an amount. Everything else about a command follows from its operation. */
 const commands: Readonly<Record<string, readonly [operation: keyof typeof all, show: Show, special?: Special]>> = {
@@ -159,7 +159,7 @@ const commands: Readonly<Record<string, readonly [operation: keyof typeof all, s
   "ledger check": [
     "checkLedger",
     show.check,
-    { run: check, without: ["pages", "after"], text: "Exit code 1 if they differ." },
+    { run: check, without: ["pages", "after"], text: "The exit code is 1 if they differ." },
   ],
   "requests list": ["listRequests", show.requests],
   "requests get <request>": ["getRequest", show.request],
@@ -169,7 +169,7 @@ const commands: Readonly<Record<string, readonly [operation: keyof typeof all, s
   overview: [
     "getOverview",
     showOverview,
-    { run: overview, option: ["--watch", "shows it again every 2 seconds, until Ctrl-C"] },
+    { run: overview, option: ["--watch", "refresh every 2 seconds, until Ctrl-C"] },
   ],
   "workers list": ["listWorkers", show.workers],
   "upstreams list": ["listUpstreams", show.upstreams],
@@ -183,15 +183,15 @@ const commands: Readonly<Record<string, readonly [operation: keyof typeof all, s
 };
 
 const groups: Readonly<Record<string, string>> = {
-  accounts: "the owners of balances and keys",
+  accounts: "owners of balances and keys",
   credits: "additions to balances",
   keys: "API keys and their limits",
   ledger: "movements of balances",
   requests: "calls that ended",
-  archive: "months of the ledger that were moved to storage",
+  archive: "months of the ledger that were moved to object storage",
   workers: "worker processes",
   upstreams: "configured endpoints of providers",
-  holds: "what is held for calls that run",
+  holds: "open holds and leases of running calls",
   audit: "changes by operators",
   owed: "unused amounts of x402 payments",
   buyback: "shares of charges that buy tokens",

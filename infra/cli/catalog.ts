@@ -4,16 +4,16 @@ import { aligned } from "./admin-print.ts";
 
 /** `npm run catalog -- check | diff`: examines the catalog that the service would load, before a start. */
 const program = new Command("catalog")
-  .description("Checks a catalog of models and its overlay, and shows what they change.")
+  .description("Checks a model catalog and its overlay, and shows what they change.")
   .helpCommand(false)
-  .showHelpAfterError("Add --help for the usage.");
+  .showHelpAfterError("Use --help to see the usage.");
 
 interface Options {
   readonly overlay?: string;
   readonly json?: true;
 }
 
-const overlayOption = ["--overlay <file>", "merged over the catalog (default: CATALOG_OVERLAY)"] as const;
+const overlayOption = ["--overlay <file>", "file that is merged into the catalog (default: CATALOG_OVERLAY)"] as const;
 const jsonOption = ["--json", "print the result as JSON"] as const;
 
 const sourceOf = (file: string | undefined, { overlay }: Options) => ({
@@ -33,7 +33,7 @@ function summary(entries: CatalogEntries) {
 
 program
   .command("check [file]")
-  .description("checks a catalog (default: CATALOG_FILE, else the shipped one); exit code 1 if it has faults")
+  .description("checks a catalog (default: CATALOG_FILE, or the shipped one); the exit code is 1 if it has faults")
   .option(...overlayOption)
   .option(...jsonOption)
   .action((file: string | undefined, options: Options) => {
@@ -124,7 +124,7 @@ function show({ added, removed, changed }: CatalogDiff): string {
 program
   .command("diff [from] [to]")
   .description(
-    "what a catalog changes. Two files are compared; one with the shipped catalog; without a file that of the environment with the shipped one",
+    "shows what a catalog changes. Two files are compared with each other, one file with the shipped catalog; without files, the configured catalog is compared with the shipped one",
   )
   .option(...overlayOption)
   .option(...jsonOption)

@@ -6,7 +6,7 @@ import { type ConfigReport, checkConfig, type ProcessName, processes } from "./c
 const program = new Command("config")
   .description("Checks the environment variables of the service.")
   .helpCommand(false)
-  .showHelpAfterError("Add --help for the usage.");
+  .showHelpAfterError("Use --help to see the usage.");
 
 function show({ set, upstreams, unknown }: ConfigReport): string {
   const parts = [
@@ -23,8 +23,10 @@ function show({ set, upstreams, unknown }: ConfigReport): string {
 
 program
   .command("check")
-  .description("shows what is set, with secrets masked, and which upstreams have keys; exit code 1 if there are faults")
-  .addOption(new Option("--process <process>", "only what this kind of process checks").choices(processes))
+  .description(
+    "shows which variables are set, with secrets masked, and which upstreams have keys; the exit code is 1 if there are faults",
+  )
+  .addOption(new Option("--process <process>", "run only the checks of this kind of process").choices(processes))
   .option("--json", "print the result as JSON")
   .action(async (options: { process?: ProcessName; json?: true }) => {
     const report = await checkConfig(process.env, options.process ? [options.process] : processes);

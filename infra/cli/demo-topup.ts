@@ -30,13 +30,13 @@ async function topUp({ baseUrl, adminToken = "", accountId = "", x402 }: PaidDem
     const request = body ? { method: "POST", body: JSON.stringify(body) } : {};
     const answer = await fetch(`${baseUrl}/v1${path}`, { headers, ...request });
     const json: unknown = await answer.json();
-    if (!answer.ok) throw new Error(`The service answered ${answer.status}: ${JSON.stringify(json)}`);
+    if (!answer.ok) throw new Error(`The service responded with ${answer.status}: ${JSON.stringify(json)}`);
     return shape.parse(json);
   }
 
   try {
     const asked = await call(topupShape, "/topups", { amount_usd: amountUsd });
-    say(`A wallet reads this as a QR code: ${asked.solana_pay_url}`);
+    say(`Wallets can read this as a QR code: ${asked.solana_pay_url}`);
     const { signer } = await openWallet(x402.wallet);
     const signature = await payTransferRequest(parseTransferRequest(asked.solana_pay_url), {
       rpcUrl: x402.rpcUrl,
@@ -49,7 +49,9 @@ async function topUp({ baseUrl, adminToken = "", accountId = "", x402 }: PaidDem
       const { available_usd } = await call(balanceShape, "/balance");
       return say(`Credited ${received_usd} USD. The account has ${available_usd} USD.`);
     }
-    throw new Error(`The payment is not credited after ${waitMs / 1_000} seconds: does a worker serve maintenance?`);
+    throw new Error(
+      `The payment was not credited within ${waitMs / 1_000} seconds. Does a worker serve the maintenance pool?`,
+    );
   } finally {
     await admin("DELETE", `/keys/${keyId}`);
   }

@@ -66,7 +66,7 @@ async function readDemo(dataDir: string): Promise<Demo> {
   try {
     return demoShape.parse(JSON.parse(await readFile(join(dataDir, "demo.json"), "utf8")));
   } catch (cause) {
-    throw new Error("There is no demo here. Start one with npm start.", { cause });
+    throw new Error("No demo is running here. Start one with npm start.", { cause });
   }
 }
 

@@ -30,7 +30,7 @@ async function buyImage({ baseUrl, x402 }: PaidDemo): Promise<void> {
     signal: AbortSignal.timeout(timeoutMs),
   });
   const body: unknown = await answer.json();
-  if (!answer.ok) throw new Error(`The service answered ${answer.status}: ${JSON.stringify(body)}`);
+  if (!answer.ok) throw new Error(`The service responded with ${answer.status}: ${JSON.stringify(body)}`);
   const { transaction } = decodePaymentResponseHeader(answer.headers.get("PAYMENT-RESPONSE") ?? "");
   say(`Paid by transaction ${transaction}.`);
   await sayBalance(mint);

@@ -16,9 +16,9 @@ import { aligned } from "./admin-print.ts";
 const schemas = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema, refusalsSchema];
 
 const program = new Command("migrate")
-  .description("Creates collections and indexes, and brings stored documents into the shape that this version needs.")
+  .description("Creates collections and indexes, and migrates stored documents to the schema of this version.")
   .helpCommand(false)
-  .showHelpAfterError("Add --help for the usage.");
+  .showHelpAfterError("Use --help to see the usage.");
 
 const stop = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const)
@@ -58,19 +58,22 @@ async function showStates(mongo: Mongo): Promise<number> {
 
 program
   .command("run", { isDefault: true })
-  .description("applies what is pending")
-  .option("--offline", "no process of the service runs: apply also what those of older versions cannot work with")
+  .description("applies pending migrations")
+  .option(
+    "--offline",
+    "also apply migrations that processes of older versions cannot work with; no process of the service may be running",
+  )
   .action((options: { offline?: true }) =>
     withMongo(async (mongo, log) => {
       const offline = options.offline === true;
       const applied = await migrate({ mongo, schemas, clock: systemClock, log, signal: stop.signal, offline });
-      log.info({ applied }, "the schema fits this version");
+      log.info({ applied }, "the schema matches this version");
     }),
   );
 
 program
   .command("status")
-  .description("shows applied and pending migrations; exit code 2 if some are pending")
+  .description("shows applied and pending migrations; the exit code is 2 if any are pending")
   .action(() =>
     withMongo(async (mongo) => {
       if ((await showStates(mongo)) > 0) process.exitCode = 2;

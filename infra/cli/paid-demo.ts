@@ -17,12 +17,12 @@ export async function readPaidDemo(): Promise<PaidDemo> {
   const { x402, ...demo } = demoFile.parse(JSON.parse(text));
   if (!x402)
     throw new Error(
-      "The service was started with your own payment settings: the demo's wallet is worth nothing there.",
+      "The service was started with your own payment settings, for which the demo's wallet has no funds.",
     );
   const isUp = await fetch(`${demo.baseUrl}/healthz`).then(
     ({ ok }) => ok,
     () => false,
   );
-  if (!isUp) throw new Error(`Nothing answers at ${demo.baseUrl}: is npm start running?`);
+  if (!isUp) throw new Error(`${demo.baseUrl} does not respond. Is npm start running?`);
   return { ...demo, x402 };
 }

@@ -8,7 +8,7 @@ export const startEnvironment = z.object({
   DATA_DIR: z
     .string()
     .default(defaultDataDir)
-    .describe("Folder of the embedded servers' data, `demo.json` and the admin token that was made"),
+    .describe("Folder for the data of the embedded servers, `demo.json` and the generated admin token"),
   WORKERS: z.coerce.number().int().min(1).max(64).default(1).describe("Worker processes to run"),
 });
 

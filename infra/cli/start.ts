@@ -113,7 +113,7 @@ function supervise(program: Program, log: Terminal["log"], signal: AbortSignal):
     let reason = crash;
     if (systemClock.now() - startedAt >= steadyMs) delayMs = firstRestartMs;
     while (!signal.aborted) {
-      log.error(`${program.name} ended: ${reason}. Starting it again in ${delayMs / 1000} s.`);
+      log.error(`${program.name} ended: ${reason}. Restarting it in ${delayMs / 1000} s.`);
       try {
         await sleep(systemClock, delayMs, signal);
         delayMs = Math.min(2 * delayMs, maxRestartMs);
@@ -182,7 +182,7 @@ async function choosePort(given: string | undefined, host: string): Promise<numb
   if (given === "0") return freePort(host);
   if (given) {
     if (await isFree(Number(given), host)) return Number(given);
-    throw new Error(`PORT ${given} is taken. Give another one, or 0 for any free one.`);
+    throw new Error(`PORT ${given} is in use. Set another one, or 0 for any free one.`);
   }
   let port = 8080;
   while (!(await isFree(port, host))) port += 1;
@@ -201,7 +201,7 @@ function quitOnSignals(quit: AbortController, programs: readonly Program[], term
   const stop = (why: string) => {
     if (firstAt === undefined) {
       firstAt = performance.now();
-      terminal.log.info(`${why}: stopping everything in order. A second signal ends it at once.`);
+      terminal.log.info(`${why}: shutting down in order. A second signal stops everything immediately.`);
       quit.abort();
     } else if (performance.now() - firstAt >= sameSignalMs) {
       for (const program of programs) if (program.pid !== undefined) void program.kill();

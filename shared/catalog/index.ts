@@ -167,7 +167,7 @@ export function upstreamVariables(catalog: Pick<Catalog, "upstreams">): readonly
   const add = (variable: UpstreamVariable) => variables.set(variable.name, variable);
   for (const { id, baseUrl, baseUrlEnv, apiKeyEnv } of catalog.upstreams.values()) {
     if (apiKeyEnv !== undefined) {
-      const description = `Key of the upstream '${id}'; without it its models are not listed`;
+      const description = `API key of the upstream '${id}'; without it, its models are not listed`;
       add({ name: apiKeyEnv, description, secret: true });
     }
     if (baseUrlEnv !== undefined) {

@@ -37,7 +37,7 @@ export function createExpiry({ collection, keyOf, release, storage, clock, log }
     const { deletedCount } = await fromMongo(collection.deleteMany({ ...cleaned, announced: false }));
     const failed = ids.filter((id) => !done.includes(id));
     if (failed.length > 0) {
-      log.warn({ files: failed.length, first: failed[0] }, "ended files could not be removed; they will be retried");
+      log.warn({ files: failed.length, first: failed[0] }, "expired files could not be removed; this will be retried");
       const dueAt = new Date(clock.now() + retryDelayMs);
       await fromMongo(collection.updateMany({ _id: { $in: failed }, status: ended }, { $set: { dueAt } }));
     }

@@ -198,5 +198,5 @@ async function firstChunk(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
 const noDisk = (cause: unknown) => noCapacity("The temporary storage for files is full or unavailable.", 5, cause);
 const typeOf = async (head: Buffer): Promise<string> => (await detect(head))?.mime ?? "application/octet-stream";
 
-const tooLarge = (limitBytes: number) => upstreamError(`The model made a file of more than ${limitBytes} bytes.`);
-const empty = () => upstreamError("The model made an empty file.");
+const tooLarge = (limitBytes: number) => upstreamError(`The model generated a file of more than ${limitBytes} bytes.`);
+const empty = () => upstreamError("The model generated an empty file.");

@@ -78,7 +78,9 @@ export function createLifecycle(
       const released = { ...call, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(releaseTimeoutMs) };
       await money
         .release(released, { status: "failed", error: toServiceError(refused).code })
-        .catch((error: unknown) => log.warn({ err: error, requestId }, "the sweeper has to release a hold"));
+        .catch((error: unknown) =>
+          log.warn({ err: error, requestId }, "a hold could not be released; the sweeper will release it"),
+        );
       throw refused;
     }
     return heldNanoUsd;
@@ -119,7 +121,7 @@ export function createLifecycle(
       const { account, requestId, held: heldNanoUsd } = record;
       const settleSignal = AbortSignal.timeout(endTimeoutMs);
       const settled = money.settle({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal: settleSignal });
-      background.run("a storage charge has to be settled by the sweeper", settled, { upload: id });
+      background.run("a storage charge could not be settled; the sweeper will settle it", settled, { upload: id });
       // The charge is already captured.
       await unlessAborted(signal, () => settled).catch(() => undefined);
       return active;
@@ -155,7 +157,7 @@ export function createLifecycle(
       const ended = retry({ clock, signal: AbortSignal.timeout(endTimeoutMs), backoff: endBackoff }, () =>
         end(record, reason, recheckAt),
       );
-      background.run("a failed upload has to be cleaned up by expiry", ended, { upload: id });
+      background.run("a failed upload could not be cleaned up; expiry will do so", ended, { upload: id });
     }
   }
 
@@ -178,7 +180,7 @@ export function createLifecycle(
       const signal = AbortSignal.timeout(releaseTimeoutMs);
       const batch = neverActive.slice(from, from + maxConcurrent).map((record) =>
         releaseOne(record, signal).catch((error: unknown) => {
-          log.warn({ err: error, upload: record._id }, "an ended upload could not be released; it will be retried");
+          log.warn({ err: error, upload: record._id }, "an ended upload could not be released; this will be retried");
           unreleased.add(record._id);
         }),
       );

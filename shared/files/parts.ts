@@ -58,7 +58,7 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     const slot = free[Math.floor(Math.random() * free.length)];
     if (slot === undefined)
       throw rateLimited(
-        `This API key has ${slots.length} unfinished uploads in parts, the most there may be. Complete or delete some.`,
+        `This API key has ${slots.length} unfinished uploads in parts, which is the maximum. Complete or delete some.`,
         Number.POSITIVE_INFINITY,
       );
     return slot;
@@ -120,7 +120,7 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     if (!(await records.update(id, { multipart: { ...multipart, completingUntil } }))) return;
     const result = await storage.multipart.complete(key, uploadId, parts);
     if (result === "changed")
-      throw invalidValue("parts", "A part was sent again meanwhile. Complete the upload again.");
+      throw invalidValue("parts", "A part was sent again in the meantime. Complete the upload again.");
   }
 
   /**

@@ -100,7 +100,7 @@ function createIncoming(
     invalidValue(undefined, `The file did not arrive: ${why} after ${received} of ${bytes} bytes.`);
 
   async function next(): Promise<Buffer | undefined> {
-    if (clock.now() >= deadline) throw incomplete("its time was over");
+    if (clock.now() >= deadline) throw incomplete("the time limit was reached");
     const { done, value } = await source.next().catch((error: unknown) => {
       throw error instanceof ServiceError ? error : incomplete("it broke off");
     });

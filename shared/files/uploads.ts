@@ -82,7 +82,10 @@ export function createUploads(deps: Deps) {
     };
     async function readWithin<T>(limitBytes: number, neededBytes: number, use: (content: Buffer) => T): Promise<T> {
       if (bytes > limitBytes)
-        throw invalidValue(param, `${param}: the upload '${id}' has ${bytes} bytes; the model takes ${limitBytes}.`);
+        throw invalidValue(
+          param,
+          `${param}: the upload '${id}' has ${bytes} bytes; the model accepts at most ${limitBytes}.`,
+        );
       signal.throwIfAborted();
       if (memory?.take(neededBytes) === false)
         throw noCapacity(

@@ -83,7 +83,7 @@ export const transcriptionRequest = z
     response_format: z
       .enum(transcriptFormats)
       .optional()
-      .describe("`json` and `text` of every model, the others as its `x_input_schema` has them"),
+      .describe("`json` and `text` work with every model, the others only if its `x_input_schema` lists them"),
     temperature: z.coerce.number().optional(),
     stream: z.enum(["true", "false"]).optional().describe("Only `false`"),
   })

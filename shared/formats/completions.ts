@@ -27,7 +27,7 @@ export const completionsRequest = z
   })
   .meta({
     id: "CompletionsRequest",
-    description: "The prompt becomes the message of a user",
+    description: "The prompt becomes a user message",
     override: modelOrModels,
   });
 

@@ -29,7 +29,9 @@ const tokenLists = z.array(tokens).min(1).max(maxInputs, tooMany);
 export const embeddingsRequest = z
   .looseObject({
     model: z.string().min(1),
-    input: z.union([...texts.options, tokens, tokenLists]).describe("A text, its tokens, or up to 256 of either"),
+    input: z
+      .union([...texts.options, tokens, tokenLists])
+      .describe("One text, the tokens of one text, or up to 256 of either"),
     encoding_format: z.enum(["float", "base64"]).nullish(),
     dimensions: z.int().positive().max(65_536).nullish(),
     ...routingFields,

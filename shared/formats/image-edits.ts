@@ -16,7 +16,7 @@ const namedAddress = z
   .refine(({ image_url, file_id }) => (image_url == null) !== (file_id == null), "needs `image_url` or `file_id`");
 const imageRef = z
   .union([address, namedAddress])
-  .describe("The id of an upload (`upl_...`) or a data URL; as text, or as OpenAI's `image_url` or `file_id`");
+  .describe("The id of an upload (`upl_...`) or a data URL, as a string or as OpenAI's `image_url` or `file_id`");
 type ImageRef = z.infer<typeof imageRef>;
 
 const imageRefs = z.array(imageRef).min(1).max(maxImages);

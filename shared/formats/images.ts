@@ -11,7 +11,7 @@ const buybackToken = z
   .string()
   .nullish()
   .describe(
-    "Callers by x402 only: the eligible token mint that receives the buyback. Any other, or one with a key, is 400",
+    "Only for x402 payments: the mint of the eligible token that is bought back. Any other mint gets a 400, as does this field in a request with a key",
   );
 
 /** The request of docs/api/inference.md, "ImageRequest". The model's own parameters are additional top-level fields. */
@@ -24,12 +24,12 @@ export const imageRequest = z
       .string()
       .regex(/^(auto|[1-9]\d{0,4}x[1-9]\d{0,4})$/, "must have the form <width>x<height>, or be auto")
       .nullish()
-      .describe("`auto`, as without it: the model's own size"),
+      .describe("`auto` (default): the model's own size"),
     response_format: z
       .enum(["url", "b64_json"])
       .nullish()
       .describe(
-        "Default: `url`; for OpenAI's GPT image models, and edits by `local/image`, `b64_json`, as in OpenAI's own API",
+        "Default: `url`; for OpenAI's GPT image models and for edits with `local/image` it is `b64_json`, as in OpenAI's own API",
       ),
     buyback_token: buybackToken,
     ...providerField,
@@ -46,7 +46,9 @@ export const variedImageRequest = imageRequest.extend({
 export const mediaRequest = z
   .looseObject({
     model: z.string().min(1).describe("provider/model"),
-    input: z.record(z.string(), z.unknown()).describe("The model's own parameters: its `x_input_schema`"),
+    input: z
+      .record(z.string(), z.unknown())
+      .describe("The model's own parameters, as described by its `x_input_schema`"),
     buyback_token: buybackToken,
     ...providerField,
   })

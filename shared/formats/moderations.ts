@@ -26,8 +26,8 @@ const parts = z.array(part).min(1).max(maxParts);
 /** The request of docs/api/inference.md, "ModerationRequest". */
 export const moderationRequest = z
   .looseObject({
-    model: z.string().min(1).nullish().describe("The default is the first moderation model that can be called"),
-    input: z.union([z.string(), texts, parts]).describe("A text, up to 256 texts, or the parts of one input"),
+    model: z.string().min(1).nullish().describe("Default: the first moderation model that can be called"),
+    input: z.union([z.string(), texts, parts]).describe("One text, up to 256 texts, or the parts of one input"),
     ...routingFields,
   })
   .meta({ id: "ModerationRequest" });

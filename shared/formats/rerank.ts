@@ -19,11 +19,11 @@ export const rerankRequest = z
       .array(document)
       .min(1)
       .max(maxDocuments)
-      .describe("Texts, objects with a text, or objects that have one of the rank_fields"),
-    top_n: whole.nullish().describe("The number of results; the default is all"),
-    return_documents: z.boolean().nullish().describe("Results have their document; the default is false"),
-    rank_fields: z.array(z.string().min(1)).min(1).max(100).nullish().describe("The fields of objects that are ranked"),
-    max_tokens_per_doc: whole.nullish().describe("Longer documents are cut, by models that do that"),
+      .describe("Texts, objects with a text, or objects with one of the rank_fields"),
+    top_n: whole.nullish().describe("Number of results; default: all"),
+    return_documents: z.boolean().nullish().describe("Results include their document; default: false"),
+    rank_fields: z.array(z.string().min(1)).min(1).max(100).nullish().describe("Fields of the objects to rank by"),
+    max_tokens_per_doc: whole.nullish().describe("Longer documents are truncated, by models that support it"),
     ...routingFields,
   })
   .meta({ id: "RerankRequest", override: modelOrModels });

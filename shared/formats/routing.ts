@@ -9,16 +9,16 @@ const names = z.array(z.string().min(1).max(64)).max(32).nullish();
 
 const preferenceFields = {
   order: names.describe("Upstreams to try first, in this order"),
-  only: names.describe("No others are tried"),
-  ignore: names.describe("These are not tried"),
+  only: names.describe("Only these upstreams are tried"),
+  ignore: names.describe("These upstreams are not tried"),
   sort: z
     .enum(["price", "latency", "throughput"])
     .nullish()
-    .describe("Tries the cheapest or the fastest first; those of which nothing is known come last"),
+    .describe("Tries the cheapest or fastest upstreams first, and those without data last"),
   allow_fallbacks: z
     .boolean()
     .nullish()
-    .describe("false: only the upstreams in `order` are tried, or without it the first one alone"),
+    .describe("false: only the upstreams in `order` are tried or, without `order`, only the first one"),
 };
 const supported = Object.keys(preferenceFields).join(", ");
 
@@ -29,7 +29,7 @@ const providerPreferences = z
   .strictObject(preferenceFields, {
     error: ({ code }) => (code === "unrecognized_keys" ? `is not supported here; there are ${supported}` : undefined),
   })
-  .meta({ id: "ProviderPreferences", description: "Which upstreams serve the call; by their ids in the catalog" });
+  .meta({ id: "ProviderPreferences", description: "Which upstreams may serve the call, by their ids in the catalog" });
 
 const provider = providerPreferences.nullish();
 const models = z
@@ -37,7 +37,7 @@ const models = z
   .min(1)
   .max(maxModels)
   .nullish()
-  .describe("Models to try in this order, after `model`, which may then be absent; the one that answers is charged");
+  .describe("Models to try in this order, after `model`, which may then be absent. The one that responds is charged");
 
 /** Fields in addition to those of the formats. They are removed before a request is parsed or sent on. */
 export const routingFields = { models, provider };

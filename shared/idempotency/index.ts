@@ -204,7 +204,7 @@ export function createIdempotencyStore(
     const zstd = await compress(text);
     if (zstd.length <= maxInlineBytes) return { ...rest, zstd };
     await files.putAnswer(requestId, zstd).catch((error: unknown) => {
-      throw noCapacity("Storage for large answers is unavailable; nothing was charged.", 5, error);
+      throw noCapacity("Storage for large responses is unavailable; nothing was charged.", 5, error);
     });
     return rest;
   }

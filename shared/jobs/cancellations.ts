@@ -57,7 +57,9 @@ export function createCancellations(deps: Uses<"clock" | "log"> & { subscriber: 
       await subscribe();
       unfollow = reconnectTogether(commands, subscriber);
       subscriber.on("ready", () => {
-        subscribe().catch((error: Error) => log.warn({ err: error.message }, "catching up with cancellations"));
+        subscribe().catch((error: Error) =>
+          log.warn({ err: error.message }, "could not subscribe to cancellations again"),
+        );
       });
     },
     /** Calls `onNotice` for a request that runs here. Returns a function that stops listening. */

@@ -69,7 +69,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
         removeOnFail: { age: 3_600, count: 200 },
       },
     });
-    queue.on("error", (error) => log.warn({ err: error.message, queue: name }, "queue"));
+    queue.on("error", (error) => log.warn({ err: error.message, queue: name }, "error of a queue"));
     opened.set(name, queue);
     return queue;
   }

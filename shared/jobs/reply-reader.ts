@@ -94,7 +94,7 @@ export function createReplyReader(
     renewing = renew().then(
       () => true,
       (error: Error) => {
-        log.warn({ err: error.message }, "reply registration");
+        log.warn({ err: error.message }, "the registration of the reply stream could not be renewed");
         return false;
       },
     );
@@ -133,7 +133,7 @@ export function createReplyReader(
     if (strays.size > 10_000) strays.clear();
     strays.set(requestId, now);
     notify("cancelled", requestId, 60_000).catch((error: Error) =>
-      log.warn({ err: error.message, requestId }, "cancel"),
+      log.warn({ err: error.message, requestId }, "a call could not be cancelled"),
     );
   }
 
@@ -158,7 +158,7 @@ export function createReplyReader(
       if (onFrame) onFrame(frame);
       else if (frame.kind === "chunk") cancelStray(frame.requestId);
     } catch (error) {
-      log.error({ err: error }, "a frame could not be handed over");
+      log.error({ err: error }, "a frame of a reply could not be processed");
     }
   }
 
@@ -190,7 +190,7 @@ export function createReplyReader(
         trim();
       } catch (error) {
         if (stopped) return;
-        log.warn({ err: (error as Error).message }, "reading replies");
+        log.warn({ err: (error as Error).message }, "replies could not be read");
         await sleep(clock, retryDelayMs);
       }
     }

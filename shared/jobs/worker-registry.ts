@@ -37,7 +37,7 @@ const forgetMs = 60_000;
 /** Writes this worker's record every second. Stopping removes the record immediately. */
 export function registerWorker(deps: Uses<"redis" | "clock" | "log"> & { worker: string; record: () => WorkerRecord }) {
   const { worker, redis, clock, log } = deps;
-  const write = oneAtATime(log, "writing the worker record", () =>
+  const write = oneAtATime(log, "the worker record could not be written", () =>
     Promise.all([
       redis.set(recordKey(worker), JSON.stringify(deps.record()), "EX", recordSeconds),
       redis.zadd(indexKey, clock.now(), worker),
@@ -112,11 +112,14 @@ export function createWorkerRegistry({
     const [before, now] = [differs(workersByCatalog), differs(next)];
     workersByCatalog = next;
     if (now && !before)
-      log.warn({ catalog, workers: next }, "workers have another catalog: they charge by other prices than are held");
+      log.warn(
+        { catalog, workers: next },
+        "workers have a different catalog: they charge other prices than the API holds",
+      );
     else if (before && !now) log.info({ catalog, workers: next }, "all workers have this catalog again");
   }
 
-  const read = oneAtATime(log, "reading the worker registry", async () => {
+  const read = oneAtATime(log, "the worker registry could not be read", async () => {
     const [records] = await Promise.all([readWorkers(), queues.announceShards()]);
     const counts = await Promise.all(pools.map((pool) => queues.backlog(pool)));
     // Workers and backlogs are updated together: without known free slots every call would count as backlog.

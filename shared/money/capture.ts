@@ -111,7 +111,7 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
     observe: observer?.writes.ledger,
     write: (_, group) =>
       insertGroup(group).catch((error: unknown) => {
-        log.warn({ err: error, entries: group.length }, "ledger entries are not written yet");
+        log.warn({ err: error, entries: group.length }, "ledger entries could not be written; retrying");
         throw error;
       }),
   });

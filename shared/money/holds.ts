@@ -210,7 +210,9 @@ export function createHold(
     const signal = AbortSignal.timeout(releaseTimeoutMs);
     const call = { kind, account, requestId, key, endpoint, model, heldNanoUsd, totalMs: 0, signal };
     const released = release(call, { status: "failed", error: "no_capacity" });
-    background.run("the sweeper will end a hold whose outcome is unknown", released, { requestId });
+    background.run("a hold with an unknown outcome could not be released; the sweeper will end it", released, {
+      requestId,
+    });
   }
 
   /**

@@ -78,7 +78,7 @@ export function createMovements(deps: MoneyDeps) {
       if (existing) return { entry: toEntry(existing), created: existing.decider === entry.decider };
       if (error instanceof ServiceError) throw error;
       if (isDuplicate(error) && inLedger.test((error as Error).message))
-        throw conflict("Another account has this movement.");
+        throw conflict("This movement is already recorded for another account.");
       return unavailable(error);
     }
   }
@@ -95,7 +95,7 @@ export function createMovements(deps: MoneyDeps) {
       );
       if (matchedCount + upsertedCount === 0) {
         if (!(await accounts.model.exists({ _id: account }).session(session))) throw notFound("account");
-        throw conflict("More would be taken back than is available.");
+        throw conflict("The amount exceeds the available balance.");
       }
       await ledger.model.create([entry], { session });
     });
@@ -147,7 +147,7 @@ export function createMovements(deps: MoneyDeps) {
 
   function mayRefund(error: unknown, call: { account: string; requestId: string }): boolean {
     if (error instanceof ServiceError && error.status === 404) return false;
-    log.warn({ err: error, ...call }, "a call is not refunded yet");
+    log.warn({ err: error, ...call }, "a call could not be refunded yet");
     return true;
   }
 

@@ -36,7 +36,7 @@ export function createSettle(deps: MoneyDeps) {
     try {
       if (await write(account, group)) return group.map(() => true);
     } catch (error) {
-      log.warn({ err: error, account, settlements: group.length }, "costs are not settled yet");
+      log.warn({ err: error, account, settlements: group.length }, "costs could not be settled; retrying");
       throw error;
     }
     if (group.length === 1) return [false];

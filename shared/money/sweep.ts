@@ -129,7 +129,7 @@ export function createSweep(
       const endings = batch.map((overdue) => {
         const { account, requestId } = overdue;
         return end(overdue, entries.get(requestId)).catch((error: unknown) =>
-          log.error({ err: error, account, requestId }, "an overdue hold was not ended"),
+          log.error({ err: error, account, requestId }, "an overdue hold could not be ended"),
         );
       });
       await Promise.all(endings);

@@ -107,11 +107,14 @@ export function createUndelivered(
       try {
         if (await isAlive(instance)) continue;
         const count = await refundCallsOf(silent);
-        if (count > 0) log.warn({ instance, count }, "answers that died with an API instance were refunded");
+        if (count > 0) log.warn({ instance, count }, "responses that an API instance lost when it died were refunded");
         refunded += count;
       } catch (error) {
         // The next run retries this instance. The other instances do not wait for it.
-        log.error({ err: error, instance }, "answers that died with an API instance are not refunded yet");
+        log.error(
+          { err: error, instance },
+          "responses that an API instance lost when it died could not be refunded yet",
+        );
       }
     }
     return refunded;

@@ -93,7 +93,7 @@ export function createBuyback(deps: Uses<"log"> & { config: BuybackConfig; batch
       const execution = await executor.execute(due, (transaction) => batches.recordSent(batch, transaction), signal);
       if (execution.kind !== "pending") return await batches.finish(batch, executor.name, execution);
     } catch (error) {
-      log.warn({ err: error, batch: id, token }, "a buyback is not executed yet");
+      log.warn({ err: error, batch: id, token }, "a buyback could not be executed yet");
     }
     await batches.postpone(batch);
     return false;

@@ -31,14 +31,14 @@ export const beganWith = (network: string, genesisHash: string): boolean =>
 const maxRequiredSignatures = 2;
 
 function wallet(text: string, name: string): Address {
-  if (!isAddress(text)) throw configError(`${name}: must be an address on Solana`);
+  if (!isAddress(text)) throw configError(`${name}: must be a Solana address`);
   return text;
 }
 
 /** `fetch` refuses an address with a password, and its error would reveal it. */
 export function withoutPassword(url: string, name: string): string {
   const { username, password } = new URL(url);
-  if (username !== "" || password !== "") throw configError(`${name}: must be without a user and a password`);
+  if (username !== "" || password !== "") throw configError(`${name}: must not contain a user or password`);
   return url;
 }
 
@@ -50,7 +50,7 @@ export function solanaConfig(config: Config) {
   if (X402_PAY_TO === undefined) return undefined;
   if (SOLANA_RPC_URL === undefined) throw configError("SOLANA_RPC_URL is missing: payments by x402 need it");
   if (X402_FEE_PAYER_KEY !== undefined && X402_FACILITATOR_URL !== undefined)
-    throw configError("X402_FEE_PAYER_KEY and X402_FACILITATOR_URL: one of them settles payments, not both");
+    throw configError("X402_FEE_PAYER_KEY and X402_FACILITATOR_URL are both set: only one of them can settle payments");
   if (X402_FACILITATOR_URL !== undefined) withoutPassword(X402_FACILITATOR_URL, "X402_FACILITATOR_URL");
   const { id: network, usdc } = networkOf(config.X402_NETWORK);
   const asset = config.X402_ASSET ?? usdc;
@@ -112,8 +112,6 @@ export async function settlerOf({ payTo, feePayerKey, facilitatorUrl }: SolanaCo
     throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
   const feePayer = await walletOf(feePayerKey, "X402_FEE_PAYER_KEY");
   if (feePayer.address === payTo)
-    throw configError(
-      "X402_FEE_PAYER_KEY: is the key of X402_PAY_TO; give it a wallet of its own, with nothing but SOL",
-    );
+    throw configError("X402_FEE_PAYER_KEY: is the key of X402_PAY_TO; use a separate wallet that holds only SOL");
   return { feePayer };
 }

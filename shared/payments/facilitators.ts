@@ -47,7 +47,7 @@ async function checkFunds(rpc: Rpc, feePayer: Address, { caps }: SolanaConfig, l
   const payments = Math.floor((Number(value) - rentExemptLamports) / maxFeeLamports);
   const found = { feePayer, lamports: String(value), payments: Math.max(0, payments) };
   if (payments < 1) throw new Error(`the fee payer ${feePayer} has ${value} lamports: too little for one payment`);
-  if (payments < warnBelowPayments) log.warn(found, "the fee payer of x402 has SOL for few payments");
+  if (payments < warnBelowPayments) log.warn(found, "the x402 fee payer has enough SOL for only a few more payments");
 }
 
 /**
@@ -73,7 +73,7 @@ export async function ownFacilitator(
       const reason = error instanceof Error ? error.message : "";
       if (!reason.startsWith(simulationFailed)) return { kind: "unsent" };
       if (!unfunded.test(reason)) return { kind: "refused", reason: "invalid_exact_svm_transaction_simulation_failed" };
-      log.error({ feePayer: feePayer.address, reason }, "the fee payer of x402 cannot pay");
+      log.error({ feePayer: feePayer.address, reason }, "the x402 fee payer cannot pay the fees");
       return { kind: "unsent" };
     }
   }
@@ -121,7 +121,8 @@ export async function remoteFacilitator(
   const { kinds } = await client.getSupported();
   const kind = kinds.find((each) => each.x402Version === 2 && each.scheme === "exact" && each.network === network);
   const feePayer = kind?.extra?.["feePayer"];
-  if (typeof feePayer !== "string") throw configError(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
+  if (typeof feePayer !== "string")
+    throw configError(`X402_FACILITATOR_URL: the facilitator does not support "exact" on ${network}`);
 
   return {
     feePayer,

@@ -116,7 +116,7 @@ function createX402(deps: Uses<"clock" | "log"> & { solana: SolanaConfig; quotes
     if (checked && clock.now() < checked.until) return checked.facilitator;
     const checking = check().catch((cause: unknown) => {
       checked = undefined;
-      throw noCapacity("Payments cannot be taken right now.", 5, cause);
+      throw noCapacity("Payments cannot be accepted right now.", 5, cause);
     });
     checked = { facilitator: checking, until: clock.now() + checkEveryMs };
     return checking;
@@ -131,7 +131,7 @@ function createX402(deps: Uses<"clock" | "log"> & { solana: SolanaConfig; quotes
   async function start(): Promise<void> {
     await facilitator().catch((error: Error) => {
       if (error.cause instanceof ConfigError) throw error.cause;
-      log.warn({ err: error }, "payments cannot be taken yet");
+      log.warn({ err: error }, "payments cannot be accepted yet");
     });
   }
 

@@ -29,8 +29,7 @@ const shape = z.looseObject({
   payload: z.looseObject({ transaction: text }),
 });
 
-const malformed = () =>
-  invalidValue(param, "PAYMENT-SIGNATURE is not a payment of x402 version 2 that can be decoded.");
+const malformed = () => invalidValue(param, "PAYMENT-SIGNATURE cannot be decoded as an x402 version 2 payment.");
 
 /** Excludes the signatures, like the x402 packages, so that the hash does not depend on how the payment is signed. */
 export const messageHashOf = (messageBytes: ArrayLike<number>): string =>

@@ -68,7 +68,7 @@ export type Quotes = ReturnType<typeof createQuotes>;
 function unavailable(error: unknown): never {
   throw isDuplicate(error)
     ? error
-    : noCapacity("Quotes cannot be reached right now. Repeat the request as it is.", 1, error);
+    : noCapacity("Quotes are unavailable right now. Repeat the request as it is.", 1, error);
 }
 
 const stored = <T>(operation: Promise<T>): Promise<T> => operation.catch(unavailable);

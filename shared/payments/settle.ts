@@ -131,7 +131,7 @@ export function createSettle(
         await quotes.release(memo, claim);
         throw noCapacity("The payment could not be settled right now; nothing was taken. Repeat the request as it is.");
       case "unknown":
-        log.warn({ memo, err: outcome.reason }, "the outcome of a payment is looked up on chain");
+        log.warn({ memo, err: outcome.reason }, "the outcome of a payment is unknown and will be looked up on chain");
         await quotes.markUnknown(memo, claim);
         return undefined;
     }

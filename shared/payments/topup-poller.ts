@@ -66,7 +66,7 @@ export function createTopupPoller(
         await poll(topup, counts);
       } catch (error) {
         counts.failed += 1;
-        log.warn({ err: error, topup: topup._id }, "a top-up could not be looked for");
+        log.warn({ err: error, topup: topup._id }, "payments of a top-up could not be looked up");
         await topups.endPoll(topup, { nextMs: intervalMs(topup) });
       }
     }

@@ -109,7 +109,7 @@ export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> &
   async function assertUnpaid(account: string, atMost: number): Promise<void> {
     const unpaid = { account, createdAt: { $gt: after(-dayMs) }, received: 0n };
     if ((await collection.countDocuments(unpaid, { limit: atMost + 1 })) > atMost)
-      throw rateLimited(`${maxUnpaidPerDay} top-ups of the last 24 hours are not paid: pay one of them.`, 3_600);
+      throw rateLimited(`${maxUnpaidPerDay} top-ups of the last 24 hours are unpaid; pay one of them first.`, 3_600);
   }
 
   return {

@@ -12,14 +12,14 @@ const between = (description: string, min: number, max: number, initial: number)
   z.coerce.number().int().min(min).max(max).default(initial).describe(description);
 const text = z.string().min(1);
 /** Base58 of 32 bytes: a wallet or a mint on Solana. */
-const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be an address on Solana");
-const usd = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/, "must be a decimal amount of USD");
+const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be a Solana address");
+const usd = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/, "must be a decimal amount in USD");
 const address = z.url({ protocol: /^https?$/ });
 /** Lists of names and values in the notation of OpenTelemetry's specification. */
 const pairs = z
   .string()
   .regex(/^\s*[\w.!#$&'*+^`|~-]+\s*=([^,%]|%[0-9A-Fa-f]{2})*(,\s*[\w.!#$&'*+^`|~-]+\s*=([^,%]|%[0-9A-Fa-f]{2})*)*$/, {
-    error: "must be name=value,name=value with percent-encoded values",
+    error: "must be name=value,name=value, with percent-encoded values",
   });
 /** The standard values of OTEL_TRACES_SAMPLER. */
 const samplers = [
@@ -52,18 +52,21 @@ export const environment = z.object({
     .url({ protocol: /^rediss?$/ })
     .optional()
     .describe(
-      "Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`. **Required**: this, or REDIS_SENTINELS, or REDIS_CLUSTER_NODES",
+      "Redis or Valkey, version 7 or newer, with `maxmemory-policy noeviction`. **Required**: this, REDIS_SENTINELS or REDIS_CLUSTER_NODES",
     )
     .meta(secret),
-  REDIS_SENTINELS: hosts.describe("Sentinels that know the primary, as host:port, separated by commas"),
-  REDIS_SENTINEL_NAME: text.default("mymaster").describe("Name under which the sentinels know the primary"),
+  REDIS_SENTINELS: hosts.describe("Sentinels that monitor the primary, as a comma-separated list of host:port"),
+  REDIS_SENTINEL_NAME: text.default("mymaster").describe("Name of the primary in the sentinels' configuration"),
   REDIS_SENTINEL_PASSWORD: text.optional().describe("Password of the sentinels").meta(secret),
-  REDIS_CLUSTER_NODES: hosts.describe("Some nodes of a Redis Cluster, as host:port, separated by commas"),
-  REDIS_USERNAME: text.optional().describe("User of Redis, where REDIS_URL names none"),
-  REDIS_PASSWORD: text.optional().describe("Password of Redis, where REDIS_URL has none").meta(secret),
-  REDIS_TLS: z.stringbool().default(false).describe("`on`: TLS to Redis and its sentinels, as `rediss:` in REDIS_URL"),
+  REDIS_CLUSTER_NODES: hosts.describe("Some nodes of a Redis Cluster, as a comma-separated list of host:port"),
+  REDIS_USERNAME: text.optional().describe("Redis user, if REDIS_URL does not contain one"),
+  REDIS_PASSWORD: text.optional().describe("Redis password, if REDIS_URL does not contain one").meta(secret),
+  REDIS_TLS: z
+    .stringbool()
+    .default(false)
+    .describe("`on`: TLS for Redis and its sentinels, like `rediss:` in REDIS_URL"),
   REDIS_DATABASE: between(
-    "Number of the database, where REDIS_URL names none; in a cluster it is 0, unless that has several, as Valkey 9 may",
+    "Database number, if REDIS_URL does not contain one. A cluster has only database 0, unless it supports several, as Valkey 9 can",
     0,
     65_535,
     0,
@@ -72,21 +75,21 @@ export const environment = z.object({
   MONGODB_URI: z
     .string()
     .regex(/^mongodb(\+srv)?:\/\/[^\s/?#]+/, "must be a connection string")
-    .describe("MongoDB 6 or newer, a replica set, with the database's name")
+    .describe("Connection string of a MongoDB replica set, version 6 or newer, including the database name")
     .meta(secret),
-  S3_ENDPOINT: address.describe("S3-compatible object storage"),
+  S3_ENDPOINT: address.describe("Address of the S3-compatible object storage"),
   S3_PUBLIC_ENDPOINT: address
     .optional()
-    .describe("Address of the same storage for callers and providers, used in their links"),
+    .describe("Address of the same storage as callers and providers reach it, used in links for them"),
   S3_BUCKET: text.default("inference").describe("Bucket for uploads, generated files and large request bodies"),
   ARCHIVE_BUCKET: text
     .optional()
-    .describe("Bucket for archived ledger entries, which should have versions or object lock; default: S3_BUCKET"),
-  S3_REGION: text.default("us-east-1").describe("Region of the storage, used in signatures"),
+    .describe("Bucket for archived ledger entries; it should have versioning or object lock. Default: S3_BUCKET"),
+  S3_REGION: text.default("us-east-1").describe("Region of the storage, used to sign requests"),
   S3_ACCESS_KEY_ID: text.describe("Access key of the storage").meta(secret),
   S3_SECRET_ACCESS_KEY: text.describe("Secret key of the storage").meta(secret),
   HOST: text.default("0.0.0.0").describe("Address that the API listens on"),
-  PORT: between("Port of the API; 0 is any free one", 0, 65535, 8080),
+  PORT: between("Port of the API; 0 picks any free port", 0, 65535, 8080),
   METRICS_PORT: z.coerce
     .number()
     .int()
@@ -94,9 +97,9 @@ export const environment = z.object({
     .max(65535)
     .optional()
     .describe(
-      "Port of `/metrics`, and of a worker's `/livez` and `/readyz`, in every process; 0 is any free one. Default: 9464, or any free one while another process has it",
+      "Port of each process for `/metrics` and, in a worker, `/livez` and `/readyz`; 0 picks any free port. Default: 9464, or any free port if another process uses it",
     ),
-  METRICS_HOST: text.default("127.0.0.1").describe("Address that METRICS_PORT is on"),
+  METRICS_HOST: text.default("127.0.0.1").describe("Address that METRICS_PORT listens on"),
   TRUSTED_PROXIES: text
     .refine(
       (given) => given.split(",").every(isNetwork),
@@ -104,81 +107,81 @@ export const environment = z.object({
     )
     .optional()
     .describe(
-      "Addresses of the proxies in front of the API, as addresses or CIDR blocks, separated by commas. A caller's address, by which sign-ins and requests without a key are limited, is the last one in `X-Forwarded-For` that is not theirs. Unset: the header is not read, and the address is the connection's",
+      "Proxies in front of the API, as a comma-separated list of addresses or CIDR blocks. The caller's address, by which sign-ins and requests without a key are limited, is the last one in `X-Forwarded-For` that is not a proxy's. If unset, the header is ignored and the connection's address is used",
     ),
   PUBLIC_URL: address
     .optional()
-    .describe("Address of the API for callers, used in absolute links. Default: http://127.0.0.1:PORT"),
+    .describe("Address of the API as callers reach it, used in absolute links. Default: http://127.0.0.1:PORT"),
   ADMIN_TOKEN: z
     .string()
     .regex(/^[^,]{32,}(,[^,]{32,})?$/, "must have at least 32 characters, or be two such tokens, separated by a comma")
     .optional()
     .describe(
-      "Bearer token of the admin interface, of the operator `admin`, at least 32 characters; without it and ADMIN_TOKENS the interface answers 404. While it is rotated, two tokens separated by a comma: both are accepted",
+      "Bearer token of the operator `admin` for the admin interface, at least 32 characters. If neither this nor ADMIN_TOKENS is set, the interface responds with 404. During a rotation it may be two tokens separated by a comma; both are accepted",
     )
     .meta(secret),
   ADMIN_TOKENS: z
     .string()
     .regex(
       /^[\w.-]{1,64}:[^,\s]{32,}(,[\w.-]{1,64}:[^,\s]{32,})*$/,
-      "must be name:token,name:token with tokens of at least 32 characters",
+      "must be name:token,name:token, with tokens of at least 32 characters",
     )
     .optional()
     .describe(
-      "Bearer tokens of single operators, `name:token,name:token`. The audit log names who did what; `admin` is the name of ADMIN_TOKEN",
+      "Bearer tokens of individual operators, `name:token,name:token`. The audit log records changes under these names; `admin` is reserved for ADMIN_TOKEN",
     )
     .meta(secret),
-  CATALOG_FILE: text.optional().describe("Catalog of models; default: the shipped one in shared/catalog"),
+  CATALOG_FILE: text.optional().describe("File with the catalog of models; default: the one shipped in shared/catalog"),
   CATALOG_OVERLAY: text
     .optional()
-    .describe("JSON file that is merged over the catalog by id: changed prices, new, changed and removed models"),
+    .describe("JSON file that is merged into the catalog by id, to change prices or to add, change and remove models"),
   LOCAL_MODELS: z
     .stringbool()
     .default(false)
     .describe(
-      "`on`: serve the models `local/...`, which run inside the workers and are for trying the service out: `npm start` sets it. Without it they do not exist: they are not listed, and calls get 404. API and workers need the same",
+      "`on`: serve the `local/...` models, which run inside the workers and are meant for trying out the service; `npm start` sets it. Otherwise they are not listed, and calls to them get a 404. API and workers need the same value",
     ),
   LOG_LEVEL: z
     .enum(["trace", "debug", "info", "warn", "error", "silent"])
     .default("info")
-    .describe("Lowest level that is logged"),
+    .describe("Lowest level of log messages that are written"),
   OTEL_EXPORTER_OTLP_ENDPOINT: address
     .optional()
-    .describe("Receiver of traces by OTLP over HTTP, without `/v1/traces`. Without it nothing is traced"),
+    .describe("Address of the trace collector (OTLP over HTTP), without `/v1/traces`. If unset, nothing is traced"),
   OTEL_EXPORTER_OTLP_HEADERS: pairs
     .optional()
-    .describe("Headers for that receiver, `name=value,name=value`, percent-encoded")
+    .describe("Headers for that collector, `name=value,name=value`, percent-encoded")
     .meta(secret),
   OTEL_SERVICE_NAME: text
     .optional()
     .describe("Name of the process in traces. Default: `inference-api` or `inference-worker`"),
   OTEL_RESOURCE_ATTRIBUTES: pairs
     .optional()
-    .describe("More that is said of the process in traces, such as `deployment.environment.name=production`"),
+    .describe("Further resource attributes of the process in traces, such as `deployment.environment.name=production`"),
   OTEL_TRACES_SAMPLER: z
     .enum(samplers)
     .default("parentbased_always_on")
-    .describe("Which calls are traced: OpenTelemetry's samplers, except that a caller cannot cause a trace"),
+    .describe("Which calls are traced: one of OpenTelemetry's samplers. Unlike there, callers cannot force a trace"),
   OTEL_TRACES_SAMPLER_ARG: z.coerce
     .number()
     .min(0)
     .max(1)
     .default(1)
-    .describe("Share of calls that `traceidratio` and `parentbased_traceidratio` trace"),
+    .describe("Fraction of calls that `traceidratio` and `parentbased_traceidratio` trace"),
   OTEL_CAPTURE_CONTENT: z
     .stringbool()
     .default(false)
-    .describe("`on`: traces of text calls have the prompt and the answer, cut to 16,000 characters each"),
-  BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
+    .describe("`on`: traces of text calls contain the prompt and the response, truncated to 16,000 characters each"),
+  BODY_LIMIT_BYTES: count("Maximum size of a JSON request body", 25 * 1024 * 1024),
   BODY_BUDGET_BYTES: count(
-    "Memory for JSON bodies that one API process is reading or has not queued yet, with the values that they are parsed to, and for streams that callers have not read; beyond it new calls get 503 and callers who read nothing for 2 s are disconnected. All bodies without a key share an eighth. At least 8 times BODY_LIMIT_BYTES",
+    "Memory of one API process for JSON bodies that it is reading or has not queued yet, including their parsed values, and for streams that callers have not read. When it is used up, new calls get a 503 and callers who read nothing for 2 s are disconnected. Requests without a key share an eighth of it. At least 8 times BODY_LIMIT_BYTES",
     200 * 1024 * 1024,
   ),
   NATIVE_FORMATS_ANY_MODEL: z
     .stringbool()
     .default(false)
     .describe(
-      "`on`: the Messages and Responses formats take every text model, as Gemini's does, in place of their provider's only",
+      "`on`: the Messages and Responses formats accept every text model, as the Gemini format does, not only the models of their provider",
     ),
   CALL_TIMEOUT_MS: count("Maximum duration of a call, from the end of its body to its last byte", 900_000),
   MEDIA_SYNC_TIMEOUT: z.coerce
@@ -187,52 +190,54 @@ export const environment = z.object({
     .max(86_400)
     .default(285)
     .describe(
-      "Seconds that a caller waits for images or media, or for any call with an `Idempotency-Key`; with a key the work continues",
+      "Seconds that a caller waits for images, for media or for any call with an `Idempotency-Key`; with such a key the work continues afterwards",
     ),
   UPLOAD_USD_PER_GB_DAY: usd
     .default("0.10")
-    .describe("Price of an upload, charged once for its 24 hours: USD for 1,073,741,824 bytes"),
+    .describe("Price of an upload in USD per 1,073,741,824 bytes, charged once for its 24 hours"),
   UPLOAD_BUDGET_BYTES: count(
-    "Temporary disk space for forms that one API process is receiving; beyond it new ones get 503",
+    "Temporary disk space for forms that one API process is receiving; when it is used up, new forms get a 503",
     2 * 1024 * 1024 * 1024,
   ),
   JOB_LOCK_MS: between(
-    "Time after its last sign of life until the jobs of a dead or stopped worker are given to another, which takes up to 1.5 times as long. A worker renews its locks four times in it",
+    "Duration of a worker's lock on its jobs, which it renews four times in this time. If a worker dies or stalls, another one takes over its jobs after at most 1.5 times this duration",
     1_000,
     60_000,
     10_000,
   ),
-  PING_INTERVAL_MS: count("Idle time after which a stream sends a ping", 15_000),
+  PING_INTERVAL_MS: count("Idle time after which a ping is sent on a stream", 15_000),
   DRAIN_DELAY: z.coerce
     .number()
     .min(0)
     .max(3_600)
     .default(10)
     .describe(
-      "Seconds after SIGTERM in which the API, not ready any more, still takes connections: until load balancers have noticed",
+      "Seconds after SIGTERM during which the API reports that it is not ready but still accepts connections, so that load balancers can notice",
     ),
   DRAIN_GRACE: z.coerce
     .number()
     .min(0)
     .max(86_400)
     .default(900)
-    .describe("Seconds that open calls then get to finish, in a worker from SIGTERM on; default: the longest call"),
-  RATE_LIMIT_REQUESTS_PER_MINUTE: count("Requests a minute for a key without limits of its own", 10_000),
-  RATE_LIMIT_TOKENS_PER_MINUTE: count("Tokens a minute for a key without limits of its own", 50_000_000),
+    .describe(
+      "Seconds that open calls then have to finish; in a worker they count from SIGTERM. The default is the maximum duration of a call",
+    ),
+  RATE_LIMIT_REQUESTS_PER_MINUTE: count("Requests per minute for a key without limits of its own", 10_000),
+  RATE_LIMIT_TOKENS_PER_MINUTE: count("Tokens per minute for a key without limits of its own", 50_000_000),
   RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),
   RATE_LIMIT_ACCOUNT_REQUESTS_PER_MINUTE: count(
-    "Requests a minute of a key to its account's own interface: /v1/key, /v1/balance, /v1/usage and so on",
+    "Requests per minute of a key to the account endpoints: /v1/key, /v1/balance, /v1/usage and so on",
     300,
   ),
-  RATE_LIMIT_UPLOADS_PER_MINUTE: count("Uploads that a key may start or complete in a minute", 120),
+  RATE_LIMIT_UPLOADS_PER_MINUTE: count("Uploads that a key may start or complete per minute", 120),
   RATE_LIMIT_CONCURRENT_UPLOADS: count("Concurrent uploads of a key that are being received or completed", 10),
   CHAT_SHARDS: between(
-    "Queues over which the chat pool's calls are distributed, by account. Workers serve all that API instances use",
+    "Number of queues across which the chat pool's calls are distributed, by account. Workers serve all queues that API instances use",
     1,
     64,
     1,
   ),
-  BACKLOG_LIMIT: count("Calls that may wait in one pool; beyond it new calls get 503", 5_000),
+  BACKLOG_LIMIT: count("Maximum number of calls waiting in one pool; further calls get a 503", 5_000),
   LEDGER_RETENTION_DAYS: z.coerce
     .number()
     .int()
@@ -240,62 +245,64 @@ export const environment = z.object({
     .max(36_500)
     .optional()
     .describe(
-      "Days for which ledger entries of calls and uploads stay in MongoDB: months that ended longer ago are moved to ARCHIVE_BUCKET. Unset: all stay",
+      "Days for which ledger entries of calls and uploads stay in MongoDB; months that ended longer ago are moved to ARCHIVE_BUCKET. If unset, all entries stay",
     ),
   X402_PAY_TO: solanaAddress
     .optional()
     .describe(
-      "Wallet that receives x402 payments; it must own a token account for USDC. Without it there are no payments",
+      "Wallet that receives x402 payments; it must own a token account for USDC. If unset, payments are disabled",
     ),
   X402_NETWORK: z
     .string()
     .regex(
       /^(mainnet|devnet|testnet|solana:[1-9A-HJ-NP-Za-km-z]{32})$/,
-      "must be mainnet, devnet, testnet or solana:<genesis>",
+      "must be mainnet, devnet, testnet or solana:<genesis hash>",
     )
     .default("mainnet")
-    .describe("Network of the payments: mainnet, devnet, testnet, or the CAIP-2 name of another"),
-  X402_ASSET: solanaAddress.optional().describe("Mint of the payments; default: USDC of the network"),
-  SOLANA_RPC_URL: address.optional().describe("RPC of that network; payments and the buyback need it").meta(secret),
+    .describe("Solana network of the payments: mainnet, devnet, testnet, or the CAIP-2 id of another one"),
+  X402_ASSET: solanaAddress.optional().describe("Mint of the token that payments use; default: USDC of the network"),
+  SOLANA_RPC_URL: address.optional().describe("RPC URL of that network for payments and buybacks").meta(secret),
   X402_FEE_PAYER_KEY: text
     .optional()
-    .describe("Secret key that settles payments and pays their fees: base58, or the JSON of a key file")
+    .describe("Secret key of the wallet that submits payments and pays their fees: base58, or the JSON of a key file")
     .meta(secret),
   X402_FACILITATOR_URL: address
     .optional()
-    .describe("Facilitator that settles payments, in place of X402_FEE_PAYER_KEY"),
+    .describe("Address of a facilitator that settles payments, instead of X402_FEE_PAYER_KEY"),
   X402_FACILITATOR_TOKEN: text.optional().describe("Bearer token for the facilitator").meta(secret),
   X402_MAX_COMPUTE_UNITS: count("Maximum compute units that a payment may request", 200_000),
   X402_MAX_PRIORITY_FEE: count("Maximum micro-lamports per compute unit that a payment may offer", 50_000),
   X402_QUOTE_SECONDS: between("Seconds for which a quote can be paid", 60, 3_600, 300),
   X402_REQUESTS_PER_MINUTE: count(
-    "Requests without a key that one IP address (of IPv6 a /64) may make in a minute",
+    "Requests without a key that one IP address (for IPv6, one /64) may make per minute",
     600,
   ),
   SIGN_IN_FAILURES_PER_MINUTE: count(
-    "Failed sign-ins to the dashboard and requests with a wrong admin token that one IP address (of IPv6 a /64) may make in a minute",
+    "Failed dashboard sign-ins and requests with a wrong admin token that one IP address (for IPv6, one /64) may make per minute",
     10,
   ),
   BUYBACK_BPS: between(
-    "Share of each charge that is used for buybacks, in basis points; 0 switches them off",
+    "Share of each charge that is used for buybacks, in basis points; 0 disables them",
     0,
     10_000,
     100,
   ),
   BUYBACK_TOKEN: solanaAddress
     .default("So11111111111111111111111111111111111111112")
-    .describe("The service's own token, bought back unless another is chosen; default: wrapped SOL"),
+    .describe("Mint of the token that is bought back unless another one is chosen; default: wrapped SOL"),
   BUYBACK_TOKENS: z
     .string()
     .optional()
     .describe(
-      "Mints that a caller may choose by `buyback_token`, separated by commas; the service's own is always one",
+      "Comma-separated list of mints that a caller may choose with `buyback_token`, in addition to BUYBACK_TOKEN",
     ),
-  BUYBACK_MINIMUM_USD: usd.default("10.00").describe("Amount that must accrue for a token before it is bought"),
+  BUYBACK_MINIMUM_USD: usd.default("10.00").describe("USD that must accrue for a token before it is bought"),
   BUYBACK_EXECUTOR: z
     .enum(["record", "jupiter"])
     .default("record")
-    .describe("How tokens are bought: `record` only records what is due, `jupiter` swaps USDC of a wallet"),
+    .describe(
+      "How tokens are bought: `record` only records the amounts that are due, `jupiter` swaps USDC from a wallet",
+    ),
   BUYBACK_WALLET_KEY: text
     .optional()
     .describe(
@@ -303,30 +310,34 @@ export const environment = z.object({
     )
     .meta(secret),
   BUYBACK_SLIPPAGE_BPS: between(
-    "How far a swap may move the price, and how much less than quoted it may bring, in basis points",
+    "Maximum price impact of a swap, and maximum shortfall of its proceeds against the quote, in basis points",
     1,
     5_000,
     100,
   ),
-  JUPITER_BASE_URL: address.default("https://api.jup.ag/swap/v2").describe("Jupiter's swap API, with its version"),
-  JUPITER_API_KEY: text.optional().describe("Key for Jupiter's API").meta(secret),
+  JUPITER_BASE_URL: address
+    .default("https://api.jup.ag/swap/v2")
+    .describe("URL of Jupiter's swap API, with its version"),
+  JUPITER_API_KEY: text.optional().describe("API key for Jupiter").meta(secret),
   JUPITER_PROGRAMS: text
     .default("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
-    .describe("On-chain programs that swaps may run, separated by commas; no other transaction is signed"),
+    .describe(
+      "Comma-separated list of on-chain programs that swaps may call; a transaction that calls any other is not signed",
+    ),
   WORKER_PAYLOAD_BUDGET_BYTES: count(
-    "Memory of one worker process for large request bodies, uploads inside requests (each four times its size) and images in answers; one account may hold half of what is free, and beyond it calls get 503",
+    "Memory of one worker process for large request bodies, uploads sent inline (each counts as four times its size) and images in responses. One account may take half of what is free; calls that need more get a 503",
     1024 * 1024 * 1024,
   ),
   WORKER_POOLS: z
     .string()
     .regex(/^[a-z]+(,[a-z]+)*$/)
     .default("chat,embeddings,image,media,maintenance")
-    .describe("Pools that this worker process serves, separated by commas"),
-  WORKER_CONCURRENCY_CHAT: count("Chat calls that one worker process runs at once", 500),
-  WORKER_CONCURRENCY_EMBEDDINGS: count("Embeddings calls that one worker process runs at once", 200),
-  WORKER_CONCURRENCY_IMAGE: count("Image calls that one worker process runs at once", 50),
-  WORKER_CONCURRENCY_MEDIA: count("Media calls that one worker process runs at once", 50),
-  WORKER_CONCURRENCY_MAINTENANCE: count("Scheduled jobs that one worker process runs at once", 10),
+    .describe("Comma-separated list of pools that this worker process serves"),
+  WORKER_CONCURRENCY_CHAT: count("Chat calls that one worker process runs concurrently", 500),
+  WORKER_CONCURRENCY_EMBEDDINGS: count("Embeddings calls that one worker process runs concurrently", 200),
+  WORKER_CONCURRENCY_IMAGE: count("Image calls that one worker process runs concurrently", 50),
+  WORKER_CONCURRENCY_MEDIA: count("Media calls that one worker process runs concurrently", 50),
+  WORKER_CONCURRENCY_MAINTENANCE: count("Scheduled jobs that one worker process runs concurrently", 10),
 });
 
 export type Config = Readonly<z.infer<typeof environment>>;
@@ -357,8 +368,8 @@ function redisFaults(given: Readonly<Record<string, unknown>>): string[] {
   if (named.length === 1) return [];
   return [
     named.length === 0
-      ? `REDIS_URL is missing: set it, or ${redisAddresses.slice(1).join(", or ")}`
-      : `${named.join(" and ")} are set: Redis has one address, so set one of them`,
+      ? `REDIS_URL is missing: set it or ${redisAddresses.slice(1).join(" or ")}`
+      : `${named.join(" and ")} are set, but only one of them may be`,
   ];
 }
 
@@ -369,8 +380,8 @@ function operatorFaults({ ADMIN_TOKEN, ADMIN_TOKENS }: Config): string[] {
   const tokens = [...(ADMIN_TOKEN?.split(",") ?? []), ...named.map(([, token]) => token)];
   const repeated = names.find((name, at) => names.indexOf(name) !== at);
   return [
-    ...(repeated === "admin" ? ["ADMIN_TOKENS: admin is the name of ADMIN_TOKEN"] : []),
-    ...(repeated !== undefined && repeated !== "admin" ? [`ADMIN_TOKENS: ${repeated} is there twice`] : []),
+    ...(repeated === "admin" ? ["ADMIN_TOKENS: the name admin is reserved for ADMIN_TOKEN"] : []),
+    ...(repeated !== undefined && repeated !== "admin" ? [`ADMIN_TOKENS: the name ${repeated} occurs twice`] : []),
     ...(new Set(tokens).size < tokens.length ? ["ADMIN_TOKENS: two operators have the same token"] : []),
   ];
 }

@@ -44,7 +44,7 @@ export async function serveMetrics(deps: {
     if (req.method !== "GET" && req.method !== "HEAD") return void res.writeHead(405, { allow: "GET, HEAD" }).end();
     const [path = ""] = (req.url ?? "").split("?", 1);
     answer(path, res).catch((error: unknown) => {
-      log.error({ err: error, path }, "metrics or health could not be read");
+      log.error({ err: error, path }, "metrics or health checks could not be read");
       res.writeHead(500).end();
     });
   };
@@ -57,7 +57,10 @@ export async function serveMetrics(deps: {
     return listenOn(0);
   });
   if (config.METRICS_PORT === undefined && port !== defaultPort)
-    log.warn({ port }, `port ${defaultPort} is in use: metrics are on another one; set METRICS_PORT for a fixed one`);
+    log.warn(
+      { port },
+      `port ${defaultPort} is in use, so metrics are served on another one; set METRICS_PORT for a fixed port`,
+    );
 
   return {
     port,

@@ -150,7 +150,7 @@ export async function migrate(deps: {
     lock.renew().then(
       (isOurs) => isOurs || stopping.abort(new MigrationError("Another process has taken over the migrations.")),
       // The lock is valid until it expires, and the write of the running step will also fail.
-      (error: Error) => log.warn({ err: error.message }, "the lock of the migrations was not renewed"),
+      (error: Error) => log.warn({ err: error.message }, "the lock of the migrations could not be renewed"),
     );
   });
   try {

@@ -35,7 +35,7 @@ type Work<Result> = (session: ClientSession) => Promise<Result>;
 async function connect(uri: string, log: Logger): Promise<Connection> {
   for (let attempt = 1; ; attempt++) {
     const connection = mongoose.createConnection(uri, options);
-    connection.on("error", (error: Error) => log.warn({ err: error.message }, "mongodb"));
+    connection.on("error", (error: Error) => log.warn({ err: error.message }, "error of the MongoDB connection"));
     try {
       return await connection.asPromise();
     } catch (error) {

@@ -113,7 +113,7 @@ export function connectRedis(config: RedisConfig, mode: RedisMode, log: Logger):
   if (redis instanceof Redis) prepare(redis);
   else redis.on("+node", prepare);
   // Without a listener ioredis prints to the console. It reconnects automatically.
-  const onError = (error: Error) => log.warn({ err: error.message, mode }, "redis");
+  const onError = (error: Error) => log.warn({ err: error.message, mode }, "error of the Redis connection");
   redis.on("error", onError).on("node error", onError);
   return redis;
 }

@@ -19,7 +19,7 @@ export function withSecretFiles(env: Environment, names: Iterable<string>): Envi
     if (!path) continue;
     read[variable] = undefined;
     if (env[name]) {
-      faults.push(`${name} and ${variable} are both set: set one of them`);
+      faults.push(`${name} and ${variable} are both set: set only one of them`);
       continue;
     }
     try {

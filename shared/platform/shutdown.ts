@@ -42,9 +42,9 @@ export function catchSignals() {
       for (const { name, run } of steps) {
         try {
           await run();
-          log.debug({ step: name }, "shutdown");
+          log.debug({ step: name }, "a step of the shutdown is complete");
         } catch (error) {
-          log.error({ err: error, step: name }, "shutdown");
+          log.error({ err: error, step: name }, "a step of the shutdown failed");
         }
       }
       log.info("stopped");

@@ -31,7 +31,7 @@ export function boundSpans(
     warnAfter = clock.now() + warnEveryMs;
     log.warn(
       { err: lastError, ...lost },
-      "spans were lost: the receiver of traces did not take them, or not fast enough",
+      "spans were lost because the trace collector did not accept them, or not fast enough",
     );
     lost.dropped = 0;
     lost.refused = 0;

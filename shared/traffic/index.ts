@@ -57,7 +57,7 @@ export function createTrafficCounter() {
 export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: TrafficCounter }) {
   const { counter, redis, clock, log } = deps;
 
-  const flush = oneAtATime(log, "writing the traffic counts", async () => {
+  const flush = oneAtATime(log, "the traffic counts could not be written", async () => {
     const taken = counter.take();
     if (taken.size === 0) return;
     const batch = redis.multi();

@@ -238,7 +238,7 @@ test("a stored answer stays paid though its caller is gone and MongoDB is unavai
   expect(await disconnected).toBe(true);
   await worker.exited;
   const next = await spawnWorker(await unlucky(shared, "idempotency"), env);
-  await next.line(({ msg }) => msg === "the state of an earlier delivery is not known yet");
+  await next.line(({ msg }) => msg === "the state of an earlier delivery could not be read; retrying");
   await eventually(async () => (await callCounts(redis, "image")).active === 0);
   const answer = await outcomeOf(customer.post(imagesPath, askImage(), keyed()));
   expect(answer).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });

@@ -219,7 +219,7 @@ test("a draining worker takes no jobs: another one takes waiting jobs at once, a
 test.for(["api", "workers"] as const)("SIGTERM to the %s while it starts without MongoDB ends it", async (kind) => {
   const stores = await testStores();
   const starting = spawnProcess(kind, environment({ ...stores, MONGODB_URI: "mongodb://127.0.0.1:9/none" }));
-  await starting.line(({ msg }) => msg === "mongodb");
+  await starting.line(({ msg }) => msg === "error of the MongoDB connection");
   starting.kill("SIGTERM");
   expect(await starting.exited).toBe(0);
 });

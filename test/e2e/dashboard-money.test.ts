@@ -40,7 +40,7 @@ test("an operator records a refund to a payer, and the dialog says why another a
   await amount.fill("0.05");
   await dialog.getByLabel("Transaction").fill("5".repeat(88));
   await page.keyboard.press("Enter");
-  await dialog.getByRole("alert").getByText("More would be taken back than is available.").waitFor();
+  await dialog.getByRole("alert").getByText("The amount exceeds the available balance.").waitFor();
   await amount.fill("0.03");
   await dialog.getByLabel("Reason").fill("the model was down");
   await page.keyboard.press("Enter");

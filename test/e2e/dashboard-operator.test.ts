@@ -62,7 +62,7 @@ test("an operator makes, credits and freezes an account, by keyboard alone, and 
   await tabTo(page, page.getByLabel("Amount in USD"));
   await page.keyboard.type("-99");
   await page.keyboard.press("Enter");
-  await page.getByRole("alert").getByText("More would be taken back than is available.").waitFor();
+  await page.getByRole("alert").getByText("The amount exceeds the available balance.").waitFor();
   await page.keyboard.press("Escape");
 
   await pressByKeyboard(page, button(page, "Freeze"));

@@ -166,7 +166,7 @@ test("the printed command pays for an image on the demo's own chain, at a second
   first.child.kill("SIGTERM");
   expect((await first.ended).code).toBe(0);
   await expect(execute("/bin/sh", ["-c", paying])).rejects.toMatchObject({
-    stderr: expect.stringContaining(`Nothing answers at ${demo.baseUrl}: is npm start running?`),
+    stderr: expect.stringContaining(`${demo.baseUrl} does not respond. Is npm start running?`),
   });
   const again = await start(dataDir).ready();
   expect(again.demo.x402).toMatchObject({ payTo: demo.x402?.payTo, wallet: demo.x402?.wallet });
@@ -234,7 +234,7 @@ test("a configured port that is taken is an error, and nothing is started", asyn
   const { code, output } = await start(dataDir, { PORT: String(port) }).ended;
   expect({ code, output: output.trim() }).toEqual({
     code: 1,
-    output: `PORT ${port} is taken. Give another one, or 0 for any free one.`,
+    output: `PORT ${port} is in use. Set another one, or 0 for any free one.`,
   });
   expect(await readdir(dataDir)).toEqual([]);
 });

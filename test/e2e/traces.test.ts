@@ -45,7 +45,7 @@ test("over processes a call is one trace, which their logs name, a second delive
     parent: joined.find(({ kind }) => kind === "server")?.id,
     attributes: { "inference.delivery": 2 },
   });
-  const withoutRun = await other.line(({ msg }) => msg === "a call ended without being run here");
+  const withoutRun = await other.line(({ msg }) => msg === "a call was ended without running it");
   expect(withoutRun).toMatchObject({ trace_id: second.trace });
 
   // The outcome of the call is unknown, so its upstream may be avoided for a while: the next call then waits for it.

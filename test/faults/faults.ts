@@ -179,7 +179,7 @@ const queues: Area = {
     {
       name: "a gap in the frames is ignored",
       file: "index.ts",
-      find: 'if (frame.seq > call.nextSeq) return background("missing frame", call, fail(call, frameLost()));',
+      find: 'if (frame.seq > call.nextSeq)\n        return background("a call with a missing frame could not be ended", call, fail(call, frameLost()));',
       replace: "",
     },
     {

@@ -102,7 +102,7 @@ test("a request is shown with its cost, and the ledger is checked", async () => 
   );
   expect(fields).toEqual({
     REQUEST: requestId,
-    "CAPTURED (UTC)": expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/),
+    "ENDED (UTC)": expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/),
     ACCOUNT: id,
     KEY: "key_1",
     ENDPOINT: "/v1/chat/completions",
@@ -187,8 +187,10 @@ test("an unreachable service is reported with a remedy", async () => {
   expect(off).toMatchObject({ code: 1, out: "" });
   expect(off.err).toMatch(/^http:\/\/127\.0\.0\.1:9 does not answer \(.*npm start/);
   expect(off.err).toMatch(/--idempotency-key [0-9a-f-]{36}\n$/);
-  expect((await run(["accounts", "list"], {})).err).toMatch(/^Which service\? Start one here with `npm start`/);
-  expect((await run(["accounts", "list", "--url", server.url], {})).err).toMatch(/needs its token/);
+  expect((await run(["accounts", "list"], {})).err).toMatch(
+    /^No service is selected\. Start one here with `npm start`/,
+  );
+  expect((await run(["accounts", "list", "--url", server.url], {})).err).toMatch(/requires an admin token/);
 });
 
 test("the default is the service that npm start runs here", async () => {

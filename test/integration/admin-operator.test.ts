@@ -54,8 +54,8 @@ describe("tokens of single operators", () => {
     [`ann ${ann}`, /must be name:token/],
     [`:${ann}`, /must be name:token/],
     [`ann:${ann},`, /must be name:token/],
-    [`ann:${ann},ann:${bob}`, /ann is there twice/],
-    [`admin:${ann}`, /admin is the name of ADMIN_TOKEN/],
+    [`ann:${ann},ann:${bob}`, /ann occurs twice/],
+    [`admin:${ann}`, /admin is reserved for ADMIN_TOKEN/],
     [`ann:${ann},bob:${ann}`, /two operators have the same token/],
     [`ann:${adminToken}`, /two operators have the same token/],
   ])("the API does not start with %s", (tokens, message) => {

@@ -211,7 +211,7 @@ test("a model of another endpoint is refused", async () => {
     const response = await customer.post(path, body);
     expect([response.status, await response.text()]).toEqual([
       400,
-      expect.stringContaining("is a model of /v1/embeddings"),
+      expect.stringContaining("is served at /v1/embeddings"),
     ]);
   }
 });

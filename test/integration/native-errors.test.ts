@@ -26,7 +26,7 @@ const notSupported: Refusal = {
   type: "invalid_request_error",
   code: "model_not_supported",
   param: "model",
-  message: /is a model of/,
+  message: /is served at/,
 };
 const noKey: Refusal = { status: 401, type: "authentication_error", code: "invalid_api_key" };
 const noModel: Refusal = { status: 404, type: "not_found_error", code: "model_not_found", param: "model" };

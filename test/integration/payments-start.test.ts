@@ -38,7 +38,7 @@ test("without X402_PAY_TO only payments by x402 are off", async () => {
 
 test.each([
   ["no RPC", { SOLANA_RPC_URL: "" }, /SOLANA_RPC_URL/],
-  ["two settlers", { X402_FACILITATOR_URL: "http://127.0.0.1:1" }, /one of them settles payments, not both/],
+  ["two settlers", { X402_FACILITATOR_URL: "http://127.0.0.1:1" }, /only one of them can settle payments/],
   [
     "a password in an address",
     { SOLANA_RPC_URL: "http://user:secret@127.0.0.1:1" },

@@ -48,7 +48,7 @@ describe("models of other endpoints", () => {
       error: {
         code: "model_not_supported",
         param: "model",
-        message: expect.stringContaining(`a model of ${endpoint},`),
+        message: expect.stringContaining(`served at ${endpoint},`),
       },
     });
   });

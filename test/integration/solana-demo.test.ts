@@ -102,7 +102,7 @@ test("the demo's command pays for an image with the demo's wallet, and prints wh
 
 test.each([
   ["there is no demo", undefined, "run npm start first"],
-  ["the demo's wallet is worth nothing there", { baseUrl: "http://127.0.0.1:1" }, "worth nothing there"],
+  ["the demo's wallet has no funds", { baseUrl: "http://127.0.0.1:1" }, "the demo's wallet has no funds"],
 ])("the demo's command fails: %s", async (_, demo, said) => {
   const dataDir = await mkdtemp(join(tmpdir(), "inference-solana-"));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));

@@ -360,7 +360,7 @@ describe("a catalog that loads", () => {
     expect(upstreamVariables(catalogOf([textModel], { upstreams }))).toEqual([
       {
         name: "ACME_API_KEY",
-        description: "Key of the upstream 'acme'; without it its models are not listed",
+        description: "API key of the upstream 'acme'; without it, its models are not listed",
         secret: true,
       },
       {

@@ -73,7 +73,7 @@ describe("a secret of the service", () => {
     expect(read).toThrow(
       [
         "The configuration is not valid.",
-        "  JUPITER_API_KEY and JUPITER_API_KEY_FILE are both set: set one of them",
+        "  JUPITER_API_KEY and JUPITER_API_KEY_FILE are both set: set only one of them",
         `  ADMIN_TOKEN_FILE: ${folder}/missing cannot be read: ENOENT`,
         `  REDIS_URL_FILE: ${folder} cannot be read: EISDIR`,
         `  MONGODB_URI_FILE: ${empty} is empty`,

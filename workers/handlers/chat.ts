@@ -134,7 +134,7 @@ async function inputTokensOf(call: CallContext): Promise<number> {
   try {
     return (await countInput({ ...atTarget(call), signal, record: { attempts: [] } })).tokens;
   } catch (error) {
-    call.log.warn({ err: error }, "the input of an interrupted stream is estimated by its bytes");
+    call.log.warn({ err: error }, "the input tokens of an interrupted stream are estimated from its bytes");
     return call.payload.inputEstimate;
   }
 }

@@ -179,7 +179,9 @@ function refuseCap({ payload: { format = "chat" }, request: given }: CallContext
     return isSet(fields[name]);
   });
   if (!field)
-    throw insufficientBalance(`The balance does not cover ${minimum} output tokens, the least of this model.`);
+    throw insufficientBalance(
+      `The balance does not cover ${minimum} output tokens, which is the minimum of this model.`,
+    );
   const param = field.holder === undefined ? field.name : `${field.holder}.${field.name}`;
   throw invalidValue(param, `${param} must be at least ${minimum} for this model.`);
 }

@@ -54,7 +54,7 @@ export async function withoutDenseFiles(call: CallContext): Promise<CallContext>
   const { param } = fileBound;
   throw invalidValue(
     param,
-    `${param}: the document holds more than its size allows here; send its text, or fewer pages.`,
+    `${param}: the document contains more than is accepted for its size; send its text, or fewer pages.`,
   );
 }
 
@@ -81,7 +81,7 @@ async function countByProvider(
       const { id, provider } = candidate.upstream;
       return provider.count?.({ ...body, signal, log, span }).catch((error: unknown) => {
         if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
-        log.info({ upstream: id, kind: error.kind, reason: error.message }, "the provider did not count");
+        log.info({ upstream: id, kind: error.kind, reason: error.message }, "the provider could not count the tokens");
         throw new Error("the provider did not count", { cause: error });
       });
     });

@@ -21,7 +21,7 @@ export function completeEmbeddings(response: unknown, request: Readonly<Record<s
   const expected = Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
   const data = parsed.success ? parsed.data.data.toSorted((a, b) => a.index - b.index) : [];
   if (data.length !== expected || data.some((item, index) => item.index !== index))
-    throw upstreamError("The upstream's answer is not a list of embeddings.");
+    throw upstreamError("The upstream's response is not a list of embeddings.");
   const base64 = request["encoding_format"] === "base64";
   return {
     object: "list" as const,

@@ -73,4 +73,4 @@ export function inInput(error: unknown): unknown {
 }
 
 export const noMemory = () =>
-  noCapacity("There is no memory for an answer of this size right now; nothing was charged.", 2);
+  noCapacity("There is not enough memory for a response of this size right now; nothing was charged.", 2);

@@ -67,7 +67,7 @@ const paid =
         return await endWithoutRunning(
           deps,
           payload,
-          noCapacity("There is no memory for so large a request right now.", 2),
+          noCapacity("There is not enough memory for a request of this size right now.", 2),
           delivery.trace,
         );
       const withMemory = { ...deps, files: { ...files, uploads } };
@@ -136,7 +136,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     if (!reconciled || reconciled.settled + reconciled.reopened === 0) return;
     for (const outcome of ["settled", "reopened"] as const)
       if (reconciled[outcome] > 0) observePayments(outcome, reconciled[outcome]);
-    log.warn(reconciled, "payments were decided from the chain");
+    log.warn(reconciled, "outcomes of payments were read from the chain");
   },
   "credit-topups": async ({ payments, observeTopups, ending, log }) => {
     const counts = await payments.topups?.creditArrived(ending);

@@ -16,7 +16,7 @@ const answer = z.looseObject({ results: z.array(result) });
 function completeModeration(response: unknown, inputs: number): readonly z.infer<typeof result>[] {
   const parsed = answer.safeParse(response);
   if (parsed.data?.results.length !== inputs)
-    throw upstreamError("The upstream's answer is not a list of moderations.");
+    throw upstreamError("The upstream's response is not a list of moderations.");
   return parsed.data.results;
 }
 

@@ -26,7 +26,7 @@ function completeRerank(
     indexes.size !== results.length ||
     Math.max(...indexes) >= documents.length
   )
-    throw upstreamError("The upstream's answer does not rank the documents.");
+    throw upstreamError("The upstream's response does not rank the documents.");
   return results
     .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
     .slice(0, topN)

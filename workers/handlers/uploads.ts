@@ -41,7 +41,7 @@ export async function withUploads(
       if (inlineBytes > maxInlineTotalBytes)
         throw invalidValue(
           ref.param,
-          `${ref.param}: the uploads of a request have at most ${maxInlineTotalBytes} bytes together.`,
+          `${ref.param}: the uploads of a request may have at most ${maxInlineTotalBytes} bytes in total.`,
         );
     }
     // Keyed by field: the same upload may be a link in one and bytes in another.

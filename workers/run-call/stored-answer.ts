@@ -32,7 +32,10 @@ export async function findEarlier(
   }
   // Wait for MongoDB: state that is not found would be lost.
   const retryIf = (error: unknown) => {
-    log.warn({ err: (error as Error).message, requestId }, "the state of an earlier delivery is not known yet");
+    log.warn(
+      { err: (error as Error).message, requestId },
+      "the state of an earlier delivery could not be read; retrying",
+    );
     return clock.now() < payload.deadlineAt;
   };
   return retry({ clock, backoff, retryIf }, async () => {
@@ -57,7 +60,7 @@ export async function storeAnswer(
   if (idempotencyKeyId === undefined) return answer;
   const retryIf = (error: unknown) => {
     if (error instanceof ServiceError) return false;
-    log.warn({ err: (error as Error).message, requestId }, "an answer is not stored yet");
+    log.warn({ err: (error as Error).message, requestId }, "a response could not be stored; retrying");
     return !signal.aborted;
   };
   // An answer that was finished when the call was aborted still gets one try.
@@ -66,6 +69,6 @@ export async function storeAnswer(
     if (await idempotency.store(idempotencyKeyId, requestId, answer)) return answer;
     const first = await idempotency.stored(idempotencyKeyId, requestId);
     if (first) return first;
-    throw noCapacity("Another request has the Idempotency-Key by now.", 1);
+    throw noCapacity("Another request is using the Idempotency-Key now.", 1);
   });
 }

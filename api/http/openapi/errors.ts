@@ -10,7 +10,7 @@ export const errorBody = z
     error: z.object({
       message: z.string(),
       type: z.enum([...new Set(Object.values(errorKinds).map(({ type }) => type))]),
-      code: z.enum(Object.keys(errorKinds)).describe("The descriptions of the responses say what each means"),
+      code: z.enum(Object.keys(errorKinds)).describe("The descriptions of the responses explain each code"),
       param: z.string().nullable().describe("The field at fault"),
     }),
     request_id: z.string(),

@@ -9,7 +9,7 @@ export const idempotencyKey = z.object({
     .max(255)
     .optional()
     .describe(
-      "The same key and body joins the running work or gets its stored answer, for 24 hours; another body is a 409. A stream ignores it",
+      "For 24 hours, a request with the same key and body waits for the running call or gets its stored response; a different body gets a 409. Ignored for streams",
     ),
 });
 
@@ -24,7 +24,7 @@ const seconds = z
   .optional();
 
 export const requestId = {
-  "x-request-id": header("x-request-id", "Names the request, its charge and its log lines", text),
+  "x-request-id": header("x-request-id", "The id of the request, also in its ledger entry and log lines", text),
 };
 
 /** Clients of the Messages format read it. */
@@ -39,22 +39,22 @@ const rateLimit = (name: string, description: string, schema: z.ZodType) => {
 
 /** Sent with every call that was admitted, however it ended, and with one that is over a limit. */
 export const rateLimits = Object.fromEntries([
-  rateLimit("limit-requests", "Requests a minute of the key", quantity),
-  rateLimit("remaining-requests", "Requests that the key may make at once", quantity),
-  rateLimit("reset-requests", "Until all requests are available again, such as `12s`", seconds),
-  rateLimit("limit-tokens", "Tokens a minute of the key", quantity),
-  rateLimit("remaining-tokens", "Tokens that the key may use at once", quantity),
-  rateLimit("reset-tokens", "Until all tokens are available again, such as `12s`", seconds),
+  rateLimit("limit-requests", "The key's limit of requests per minute", quantity),
+  rateLimit("remaining-requests", "Requests that the key may make right now", quantity),
+  rateLimit("reset-requests", "Time until all requests are available again, such as `12s`", seconds),
+  rateLimit("limit-tokens", "The key's limit of tokens per minute", quantity),
+  rateLimit("remaining-tokens", "Tokens that the key may use right now", quantity),
+  rateLimit("reset-tokens", "Time until all tokens are available again, such as `12s`", seconds),
 ]);
 
 export const retryAfter = {
-  "Retry-After": header("Retry-After", "Seconds to wait before the next try", z.int().min(1).max(60)),
+  "Retry-After": header("Retry-After", "Seconds to wait before a retry", z.int().min(1).max(60)),
 };
 
 export const shouldRetry = {
   "x-should-retry": header(
     "x-should-retry",
-    "Sent where a retry cannot succeed, or would be charged twice; official clients obey it",
+    "Sent if a retry cannot succeed or would be charged twice; official clients obey it",
     z.literal("false").optional(),
   ),
 };
@@ -66,7 +66,7 @@ export const authenticate = {
 const replayed = {
   "idempotent-replayed": header(
     "idempotent-replayed",
-    "The stored answer of an earlier request with the same Idempotency-Key, whose id `x-request-id` names; it has no rate limits",
+    "Sent with the stored response of an earlier request with the same Idempotency-Key. `x-request-id` is then the id of that request, and rate limits are absent",
     z.literal("true").optional(),
   ),
 };
@@ -74,7 +74,7 @@ const replayed = {
 const cost = {
   "x-xm-cost-usd": header(
     "x-xm-cost-usd",
-    "What the request cost, an exact decimal; absent on streams",
+    "Cost of the request as an exact decimal; absent on streams",
     z
       .string()
       .regex(/^\d+\.\d{2,9}$/)
@@ -85,7 +85,7 @@ const cost = {
 export const ignoredParams = {
   "x-ignored-params": header(
     "x-ignored-params",
-    "Hints of the request that the model or its upstream does not take",
+    "Optional parameters of the request that the model or its upstream does not support",
     z.string().optional(),
   ),
 };
@@ -94,7 +94,7 @@ export const ignoredParams = {
 export const answeringModel = {
   "x-xm-model": header(
     "x-xm-model",
-    "The model that answered, of a request with a list of models",
+    "The model that responded, if the request had a list of models",
     z.string().optional(),
   ),
 };
@@ -118,5 +118,5 @@ export const uploadHeaders = z.object({ ...requestId, ...cost });
 export const storedUploadHeaders = uploadHeaders.extend(replayed);
 
 export const countHeaders = callHeaders.extend({
-  "x-xm-token-count": header("x-xm-token-count", "Who counted", z.enum(["provider", "estimate"])),
+  "x-xm-token-count": header("x-xm-token-count", "Source of the count", z.enum(["provider", "estimate"])),
 });

@@ -4,17 +4,17 @@ import { found } from "../../http/page.ts";
 import { route } from "./route.ts";
 
 const alertFields = {
-  alert_below_usd: orNull(usd).describe("The threshold of the balance alert"),
+  alert_below_usd: orNull(usd).describe("Threshold of the balance alert"),
   alert: orNull(fields({ since: unixSeconds })).describe(
-    "Since when `available_usd` has been below the threshold, as checked every 15 seconds",
+    "Time since which `available_usd` has been below the threshold; checked every 15 seconds",
   ),
 };
 
 const balance = fields({
   object: tag("balance"),
-  balance_usd: usd.describe("Credits less captured costs"),
-  available_usd: usd.describe("What calls may still hold"),
-  held_usd: usd.describe("Held for calls that run"),
+  balance_usd: usd.describe("Credits minus captured costs"),
+  available_usd: usd.describe("Amount that is available for further calls"),
+  held_usd: usd.describe("Amount that is held for running calls"),
   ...alertFields,
 }).meta({ id: "Balance" });
 
@@ -39,7 +39,7 @@ export const accountRoutes = [
     method: "get",
     path: "/v1/balance",
     operationId: "getBalance",
-    summary: "The account's balance, exact",
+    summary: "The account's exact balance",
     answers: { 200: "The balance" },
     answer: balance,
     async handle({ money, leases }, { who: { account: id } }) {

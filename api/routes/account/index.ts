@@ -15,18 +15,18 @@ import { usageRoutes } from "./usage.ts";
 const resources = [
   {
     name: "Account",
-    description: "What an account sees and changes without an operator",
+    description: "What an account can see and change without an operator",
     routes: [...accountRoutes, ...usageRoutes, ...requestRoutes],
   },
   {
     name: "Keys",
-    description: "The keys of an account. All but `GET /v1/key` need a key with the scope `manage`",
+    description: "The keys of an account. All routes except `GET /v1/key` require a key with the scope `manage`",
     routes: keyRoutes,
   },
   {
     name: "Top-ups",
     description:
-      "Adding to the balance with USDC on Solana. For keys with the scope `manage`; 404 where the service takes no payments on chain",
+      "Topping up the balance with USDC on Solana. Requires a key with the scope `manage`; 404 if the service does not accept on-chain payments",
     routes: topupRoutes,
   },
 ];

@@ -8,7 +8,7 @@ const ownKey = fields({
   ...keyFields,
   account: z.object({ id: z.string(), name: z.string(), tier: z.enum(["standard", "elite"]), frozen: z.boolean() }),
   budget: spentBudget,
-  usage: fields({ day_usd: usd, month_usd: usd, total_usd: usd }).describe("What its calls cost; days are UTC"),
+  usage: fields({ day_usd: usd, month_usd: usd, total_usd: usd }).describe("Cost of the key's calls; days are in UTC"),
 }).meta({ id: "OwnKey" });
 
 const keyList = listOf(listedKey).meta({ id: "KeyList" });
@@ -19,7 +19,7 @@ export const keyRoutes = [
     method: "get",
     path: "/v1/key",
     operationId: "getOwnKey",
-    summary: "The key that asks, with its account and what it spent",
+    summary: "The key of this request, with its account and spending",
     answers: { 200: "The key" },
     answer: ownKey,
     async handle({ keys, money }, { who: caller }) {
@@ -50,12 +50,12 @@ export const keyRoutes = [
     method: "post",
     path: "/v1/keys",
     operationId: "createKey",
-    summary: "Make a key that may do at most what the key that asks may do",
+    summary: "Create a key with at most the rights of the key of this request",
     scope: "manage",
     body: newKey.meta({ id: "NewKey" }),
     examples: {
       budget: {
-        summary: "Five dollars a day, for some models",
+        summary: "Five dollars per day, for some models",
         value: { name: "ci", budget: { limit_usd: "5", period: "day" }, models: ["local/*"] },
       },
     },
@@ -71,7 +71,7 @@ export const keyRoutes = [
     method: "patch",
     path: "/v1/keys/{id}",
     operationId: "updateKey",
-    summary: "Change a key; in force everywhere within a second",
+    summary: "Change a key; takes effect everywhere within a second",
     scope: "manage",
     params,
     body: keyPatch.meta({ id: "KeyPatch" }),
@@ -83,7 +83,7 @@ export const keyRoutes = [
     method: "delete",
     path: "/v1/keys/{id}",
     operationId: "revokeKey",
-    summary: "Revoke a key; in force everywhere within a second",
+    summary: "Revoke a key; takes effect everywhere within a second",
     scope: "manage",
     params,
     answers: { 200: "The key, with `revoked_at`" },

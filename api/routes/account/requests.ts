@@ -21,11 +21,11 @@ const requestFields = {
   endpoint: orNull(z.string()),
   model: orNull(z.string()),
   status,
-  error: orNull(z.string()).describe("The code that was answered"),
+  error: orNull(z.string()).describe("The error code of the response"),
   cost_usd: usd,
-  refunded: z.boolean().describe("The cost was given back to the balance"),
+  refunded: z.boolean().describe("The cost was refunded to the balance"),
   usage: z.record(z.string(), z.number()).describe("Counts by price key"),
-  estimated: z.boolean().describe("The provider reported no usage"),
+  estimated: z.boolean().describe("The usage is an estimate, because the provider reported none"),
   streamed,
   finish_reason: finishReason,
   input_tokens: z.int(),
@@ -51,8 +51,8 @@ const requestDetail = fields({
   ...requestFields,
   status: z
     .enum([...requestStatuses, "refused"])
-    .describe("`refused`: it was answered with an error before it became a call; found for 24 hours, and in no list"),
-  http_status: orNull(z.int()).describe("Of the answer to a refused request; null for a call"),
+    .describe("`refused`: the request got an error before it became a call; available for 24 hours, but not in lists"),
+  http_status: orNull(z.int()).describe("HTTP status of a refused request; null for a call"),
   attempts: z.array(attempt),
 }).meta({ id: "RequestDetail" });
 
@@ -75,7 +75,7 @@ const unknown = [
 const nothing = orNull(z.null());
 const generation = fields({
   id: z.string(),
-  upstream_id: orNull(z.string()).describe("The id of the answer, if the provider made it"),
+  upstream_id: orNull(z.string()).describe("The id of the response, if the provider assigned it"),
   model: orNull(z.string()),
   provider_name: orNull(z.string()),
   api_type: orNull(z.string()),
@@ -173,9 +173,9 @@ export const requestRoutes = [
     method: "get",
     path: "/v1/requests",
     operationId: "listRequests",
-    summary: "Calls that ended, newest first, without prompts and answers",
+    summary: "Calls that ended, newest first, without prompts and responses",
     description:
-      "Of the key itself; with the scope `manage` of the whole account. A call that still runs is not there yet. A page may have fewer calls than `limit`, or none, and `has_more`: each page compares a bounded number of calls with the filters. Go on with `next`.",
+      "Lists the calls of the key itself or, with the scope `manage`, of the whole account. Running calls are not included. A page may have fewer calls than `limit`, or none, although `has_more` is true, because each page compares a bounded number of calls with the filters. Continue with `next`.",
     query: {
       status: status.optional(),
       model: text.optional(),
@@ -218,9 +218,9 @@ export const requestRoutes = [
     method: "get",
     path: "/v1/generation",
     operationId: "getGeneration",
-    summary: "One call in OpenRouter's field names",
+    summary: "One call, with OpenRouter's field names",
     description: "Amounts are JSON numbers here; the exact ones are in `GET /v1/requests/{id}`.",
-    query: { id: text.describe("The request id, or the id of the answer").meta({ example: "req_..." }) },
+    query: { id: text.describe("The id of the request or of the response").meta({ example: "req_..." }) },
     answers: { 200: "The call" },
     answer: z.object({ data: generation }),
     errors: [404],

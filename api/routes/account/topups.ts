@@ -10,13 +10,13 @@ const topup = fields({
   object: tag("topup"),
   status: z
     .enum(["pending", "completed", "expired"])
-    .describe("Completed once something was credited; a payment that comes after the expiry is credited, too"),
-  amount_usd: usd.describe("What was asked for"),
-  received_usd: usd.describe("What arrived and was credited"),
+    .describe("`completed` once a payment was credited; a payment that arrives after the expiry is credited, too"),
+  amount_usd: usd.describe("The requested amount"),
+  received_usd: usd.describe("The amount that arrived and was credited"),
   transaction: orNull(z.string()).describe("The signature of the first payment"),
-  solana_pay_url: z.string().describe("For a link or a QR code: a transfer request that wallets read"),
-  reference: z.string().describe("Made for this top-up; a payment names it among its accounts"),
-  recipient: z.string().describe("The wallet that is paid"),
+  solana_pay_url: z.string().describe("A transfer request that wallets can read, for a link or a QR code"),
+  reference: z.string().describe("Generated for this top-up; a payment includes it among its accounts"),
+  recipient: z.string().describe("The wallet that receives the payment"),
   created_at: unixSeconds,
   expires_at: unixSeconds,
 }).meta({ id: "Topup" });
@@ -28,7 +28,7 @@ const newTopup = inputFields({
 const shown = (topup: Topup) => ({ ...topup, amountNanoUsd: topup.nanoUsd, solanaPayUrl: topup.url });
 
 function enabled({ payments }: Pick<AccountDeps, "payments">) {
-  if (!payments.topups) throw notFound("top-up: this service takes no payments on chain");
+  if (!payments.topups) throw notFound("top-up: this service does not accept payments on chain");
   return payments.topups;
 }
 
@@ -37,7 +37,7 @@ export const topupRoutes = [
     method: "post",
     path: "/v1/topups",
     operationId: "createTopup",
-    summary: "Ask for a payment by Solana Pay",
+    summary: "Create a top-up, to be paid by Solana Pay",
     scope: "manage",
     body: newTopup,
     examples: { dollars: { summary: "25 dollars", value: { amount_usd: "25.00" } } },
@@ -66,7 +66,7 @@ export const topupRoutes = [
     method: "get",
     path: "/v1/topups/{id}",
     operationId: "getTopup",
-    summary: "One top-up; `status` says when it was credited",
+    summary: "One top-up; `status` shows whether it was credited",
     scope: "manage",
     params: { id: z.string().meta({ example: "top_2kT9vQ4mXw7pLr3sZb8n" }) },
     answers: { 200: "The top-up" },

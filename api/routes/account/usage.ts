@@ -24,20 +24,20 @@ const groups = z
     const named = list.split(",");
     const unknown = named.find((each) => !usageGroups.some((group) => group === each));
     if (unknown === undefined) return named as UsageGroup[];
-    context.addIssue({ code: "custom", message: `'${unknown}' is none of ${usageGroups.join(", ")}` });
+    context.addIssue({ code: "custom", message: `'${unknown}' is not one of ${usageGroups.join(", ")}` });
     return z.NEVER;
   })
   .optional()
   .meta({ example: "day,model" })
-  .describe("Any of day, model, key, endpoint, separated by commas; default: day");
+  .describe("Comma-separated list of day, model, key or endpoint; default: day");
 
 const counts = {
   calls: z.int().describe("Calls and uploads that ended"),
   input_tokens: z.int(),
   output_tokens: z.int(),
-  cached_tokens: z.int().describe("Of the input tokens: read from a cache"),
-  units: z.number().describe("Of what is not counted in tokens: images, seconds, characters"),
-  cost_usd: usd.describe("Refunds of the same days are subtracted"),
+  cached_tokens: z.int().describe("Input tokens that were read from a cache"),
+  units: z.number().describe("Units other than tokens: images, seconds, characters"),
+  cost_usd: usd.describe("Cost minus the refunds of the same days"),
 };
 const { calls, ...amounts } = counts;
 
@@ -86,16 +86,16 @@ export const usageRoutes = [
     method: "get",
     path: "/v1/usage",
     operationId: "listUsage",
-    summary: "What was used, by day, model, key and endpoint",
+    summary: "Usage by day, model, key and endpoint",
     description:
-      "Of the key itself; with the scope `manage` of the whole account. A call counts on the day, in UTC, on which it ended, a refund on its own; sums are at most about a minute old.",
+      "Sums of the key itself or, with the scope `manage`, of the whole account. A call counts on the UTC day on which it ended, and a refund on the day on which it was made. Sums are at most about a minute old.",
     query: {
       from: dayInput.optional().describe("The first day; default: 30 days before the end of `to`"),
       to: dayInput.optional().describe("The last day; default: today. At most 366 days"),
       group_by: groups,
       key: text.optional(),
     },
-    answers: { 200: "The sums, in the order of their groups; at most 10,000" },
+    answers: { 200: "The sums, ordered by group; at most 10,000" },
     answer: fields({
       object: tag("list"),
       data: z.array(usage),
@@ -120,10 +120,10 @@ export const usageRoutes = [
     method: "get",
     path: "/v1/invoices",
     operationId: "getInvoice",
-    summary: "A month by day and model, as JSON or CSV by `Accept` (scope `manage`)",
+    summary: "Usage of a month by day and model, as JSON or CSV depending on `Accept` (scope `manage`)",
     scope: "manage",
     query: { month: month.meta({ example: "2026-11" }) },
-    answers: { 200: "The month" },
+    answers: { 200: "The usage of the month" },
     answer: invoice,
     otherTypes: { "text/csv": { schema: z.string() } },
     async handle({ money }, { who: { account }, query: { month }, req, res }) {

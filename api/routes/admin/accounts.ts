@@ -12,12 +12,12 @@ const account = fields({
   object: tag("account"),
   name: z.string(),
   tier,
-  frozen: z.boolean().describe("Its calls are refused"),
+  frozen: z.boolean().describe("If true, the account's calls are refused"),
   buyback_token: z.string().nullable(),
-  balance_usd: usd.describe("Credits less captured costs"),
+  balance_usd: usd.describe("Credits minus captured costs"),
   available_usd: usd,
   held_usd: usd,
-  open_holds: z.int().describe("Holds and leases"),
+  open_holds: z.int().describe("Number of open holds and leases"),
   created_at: unixSeconds,
 }).meta({ id: "AdminAccount" });
 
@@ -60,7 +60,7 @@ export const accountRoutes = [
     summary: "Accounts, newest first",
     query: {
       ...pageQuery,
-      search: name.optional().describe("An id, or the beginning of names; in the order of names"),
+      search: name.optional().describe("An account id, or the beginning of a name; results are then ordered by name"),
     },
     answers: { 200: "A page" },
     answer: listOf(account).meta({ id: "AdminAccountList" }),

@@ -5,7 +5,7 @@ import { found, listOf, pageQuery, readPage, text } from "../../http/page.ts";
 import { idOf, route } from "./route.ts";
 
 const archive = fields({
-  id: z.string().describe("The month, `2026-01`"),
+  id: z.string().describe("The month, such as `2026-01`"),
   object: tag("archive"),
   parts: z.int(),
   entries: z.int(),
@@ -16,7 +16,7 @@ const archive = fields({
     fields({
       state: z.enum(["restoring", "restored", "removing"]),
       account: orNull(z.string()),
-      parts: z.int().describe("Of the archive's parts, those that are done"),
+      parts: z.int().describe("Number of the archive's parts that are done"),
     }),
   ),
 }).meta({ id: "Archive" });
@@ -67,7 +67,7 @@ export const archiveRoutes = [
     method: "post",
     path: "/archives/{id}/restore",
     operationId: "restoreArchive",
-    summary: "Have a worker copy a month back",
+    summary: "Have a worker restore a month",
     params,
     body: inputFields({ account: text.optional() }),
     answers: { 202: "The archive" },
@@ -82,7 +82,7 @@ export const archiveRoutes = [
     method: "delete",
     path: "/archives/{id}/restore",
     operationId: "removeRestored",
-    summary: "Remove what was restored",
+    summary: "Have a worker remove the restored entries of a month",
     params,
     answers: { 202: "The archive" },
     answer: archive,

@@ -9,12 +9,12 @@ const auditRecord = fields({
   object: tag("audit_record"),
   who: z.string().describe("The name of the operator's token"),
   action: z.string().meta({ example: "POST /accounts/{id}/credits" }),
-  targets: z.array(z.string()).describe("Ids of what was changed or made, and of its account"),
-  changes: z.record(z.string(), z.unknown()).nullable().describe("The request's body"),
+  targets: z.array(z.string()).describe("Ids of the objects that were changed or created, and of their account"),
+  changes: z.record(z.string(), z.unknown()).nullable().describe("The request body"),
   request_id: z.string(),
   created_at: unixSeconds,
-  status: z.int().nullable().describe("null: not known; the change may be done or not"),
-  code: z.string().nullable().describe("Of the error"),
+  status: z.int().nullable().describe("null: unknown; the change may or may not have been made"),
+  code: z.string().nullable().describe("The error code"),
 }).meta({ id: "AuditRecord" });
 
 export const auditRoutes = [
@@ -27,7 +27,7 @@ export const auditRoutes = [
       ...pageQuery,
       who: text.optional(),
       action: text.optional(),
-      target: text.optional().describe("An id that was changed or made, or its account's"),
+      target: text.optional().describe("Id of an object that was changed or created, or of its account"),
       ...timeSpan,
     },
     answers: { 200: "A page" },

@@ -6,8 +6,8 @@ import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
 const milliseconds = orNull(z.number());
 const attempt = fields({
   upstream: orNull(z.string()),
-  model: z.string().optional().describe("If it is not the request's"),
-  started_ms: milliseconds.describe("From the call's acceptance"),
+  model: z.string().optional().describe("The model of this attempt, if it differs from the request's"),
+  started_ms: milliseconds.describe("Time since the call was accepted"),
   duration_ms: milliseconds,
   outcome: z.enum(attemptOutcomes),
   status: z.int().optional(),
@@ -22,7 +22,7 @@ const request = fields({
   attempts: z.array(attempt),
   status: z.enum([...requestStatuses, "refused"]),
   error: z.string().optional(),
-  http_status: z.int().optional().describe("Of the answer to a refused request, which is not in the ledger"),
+  http_status: z.int().optional().describe("HTTP status of a refused request, which is not in the ledger"),
   usage: z.record(z.string(), z.number()),
   estimated: z.boolean(),
   queue_ms: milliseconds,
@@ -38,10 +38,7 @@ export const entry = fields({
   account: z.string(),
   kind: z.enum(entryKinds),
   amount_usd: usd.describe("Signed"),
-  refunded: z
-    .literal(true)
-    .optional()
-    .describe("The cost of this call was given back; not said in lists of the ledger"),
+  refunded: z.literal(true).optional().describe("The cost of this call was refunded; absent in lists of the ledger"),
   created_at: unixSeconds,
   idempotency_key: z.string().optional(),
   reason: z.string().optional(),

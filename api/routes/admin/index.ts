@@ -19,7 +19,7 @@ export { type AdminTokens, createAdminTokens, identifyByToken } from "./tokens.t
 const resources: readonly Resource<AdminRouteDeps, string>[] = [
   {
     name: "Service",
-    description: "How the service is doing, and who changed what",
+    description: "The state of the service, and the audit log",
     routes: [...overviewRoutes, ...workerRoutes, ...auditRoutes],
   },
   { name: "Accounts", description: "The owners of balances and keys", routes: [...accountRoutes, ...keyRoutes] },

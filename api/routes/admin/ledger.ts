@@ -25,12 +25,12 @@ const check = fields({
   overdue_holds: z.int(),
   oldest_open_hold_seconds: z.int(),
   undecided: z.int(),
-  of_accounts: z.int().describe("About how many accounts there are"),
-  next: orNull(z.string()).describe("null: all accounts are checked. Else the `after` of the next part"),
-}).meta({ id: "LedgerCheck", description: "Of the accounts that this part checked" });
+  of_accounts: z.int().describe("Approximate number of all accounts"),
+  next: orNull(z.string()).describe("The value of `after` for the next part; null if all accounts were checked"),
+}).meta({ id: "LedgerCheck", description: "The result for the accounts that this part checked" });
 
 const hold = fields({
-  id: z.string().describe("The request's or the lease's"),
+  id: z.string().describe("Id of the request or of the lease"),
   object: z.enum(["hold", "lease"]),
   account: z.string(),
   amount_usd: usd,
@@ -45,11 +45,11 @@ type Filter = {
 /** Throws 400 for a filter without an index, unless it is combined with an indexed one. */
 function requireIndex(query: Filter): void {
   if (query.account !== undefined) return;
-  if (query.key !== undefined) throw invalidValue("key", "key: needs its account beside it.");
+  if (query.key !== undefined) throw invalidValue("key", "key: requires account.");
   const hasIndex = query.code !== undefined || query.status === "failed" || query.status === "cancelled";
   for (const field of ["model", "endpoint", "upstream"] as const)
     if (query[field] !== undefined && !hasIndex)
-      throw invalidValue(field, `${field}: needs account, code, or status=failed or cancelled beside it.`);
+      throw invalidValue(field, `${field}: requires account, code, or status=failed or status=cancelled.`);
 }
 
 /** Renders a refused request, which is not in the ledger, like the entry of a call. */
@@ -78,11 +78,11 @@ export const ledgerRoutes = [
     method: "post",
     path: "/accounts/{id}/credits",
     operationId: "createCredit",
-    summary: "Add to a balance, once for each idempotency_key",
-    description: "A negative amount takes back, and is a 409 if more than is available.",
+    summary: "Add to a balance, once per idempotency_key",
+    description: "A negative amount is deducted; if it is more than is available, the request gets a 409.",
     params: ofAccount,
     body: newCredit,
-    answers: { 200: "The entry that the key had made before", 201: "The new entry" },
+    answers: { 200: "The entry that an earlier request with this key created", 201: "The new entry" },
     answer: entry,
     errors: [409],
     async handle({ money, leases }, { params: { id }, body: credit, res }) {
@@ -100,7 +100,7 @@ export const ledgerRoutes = [
     query: {
       ...pageQuery,
       kind: z.enum(entryKinds).optional(),
-      restored: flag.optional().describe("Those of the archive"),
+      restored: flag.optional().describe("List the entries restored from the archive instead"),
     },
     answers: { 200: "A page" },
     answer: entryList,
@@ -116,11 +116,11 @@ export const ledgerRoutes = [
     operationId: "listRequests",
     summary: "Calls of all accounts, newest first",
     description:
-      "A page may be short, or empty, while `has_more` is true: what no index has is compared with some thousand calls. Over all accounts `model`, `endpoint` and `upstream` need `code`, or `status` with `failed` or `cancelled`, beside them.",
+      "A page may be short or empty while `has_more` is true, because filters without an index are compared with a few thousand calls per page. Without `account`, the filters `model`, `endpoint` and `upstream` require `code`, or `status` with `failed` or `cancelled`.",
     query: {
       ...pageQuery,
       account: text.optional(),
-      key: text.optional().describe("Needs its account beside it"),
+      key: text.optional().describe("Requires `account`"),
       model: text.optional(),
       endpoint: text.optional(),
       status: z.enum(requestStatuses).optional(),
@@ -141,7 +141,8 @@ export const ledgerRoutes = [
     method: "get",
     path: "/requests/{id}",
     operationId: "getRequest",
-    summary: "The entry of one call, also a restored one, or a request that was refused in the last 24 hours",
+    summary:
+      "The ledger entry of a call, possibly restored from the archive, or a request refused in the last 24 hours",
     params: idOf("The `x-request-id` of the call"),
     answers: { 200: "The entry" },
     answer: entry,
@@ -155,16 +156,16 @@ export const ledgerRoutes = [
     method: "get",
     path: "/ledger/check",
     operationId: "checkLedger",
-    summary: "Compares credits less costs with the balances",
-    description: "The sums of the parts are those of all accounts.",
+    summary: "Compare the balances with credits minus costs",
+    description: "Add up the sums of all parts to get those of all accounts.",
     query: {
-      full: flag.optional().describe("Reads every entry, not only those since the last checkpoint"),
+      full: flag.optional().describe("Read every entry, not only those since the last checkpoint"),
       pages: wholeNumber(z.int().min(1).max(1_000))
         .optional()
-        .describe("Ends after so many pages of 1,000 accounts; default: all"),
-      after: text.optional().describe("`next` of the part before"),
+        .describe("Number of pages of 1,000 accounts to check; default: all"),
+      after: text.optional().describe("`next` of the previous part"),
     },
-    answers: { 200: "What was found" },
+    answers: { 200: "The result" },
     answer: check,
     async handle({ money, leases }, { query: { full = false, pages, after } }) {
       await leases.settleIdle();
@@ -177,7 +178,7 @@ export const ledgerRoutes = [
     method: "get",
     path: "/holds",
     operationId: "listHolds",
-    summary: "What is held for calls that run, oldest first",
+    summary: "Open holds and leases, oldest first",
     query: pageQuery,
     answers: { 200: "A page" },
     answer: listOf(hold).meta({ id: "HoldList" }),

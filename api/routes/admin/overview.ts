@@ -5,13 +5,13 @@ import { route } from "./route.ts";
 import { state } from "./workers.ts";
 
 const counts = {
-  calls: z.int().describe("Answered and refused"),
-  failed: z.int().describe("With a status of 500 or more"),
-  refused: z.int().describe("With a status of 400 or more"),
+  calls: z.int().describe("Calls that ended and requests that were refused"),
+  failed: z.int().describe("Those with a status of 500 or more"),
+  refused: z.int().describe("Those with a 4xx status other than 499, which means disconnected"),
   charged_usd: usd,
 };
 const count = fields(counts).meta({ id: "TrafficCount" });
-const point = fields({ at: unixSecondsOfMs.describe("When it begins"), ...counts }).meta({ id: "TrafficPoint" });
+const point = fields({ at: unixSecondsOfMs.describe("Start of the interval"), ...counts }).meta({ id: "TrafficPoint" });
 const open = fields({ open: z.int(), oldest_seconds: z.int() });
 
 const overview = fields({
@@ -25,7 +25,7 @@ const overview = fields({
       minutes: z.array(point).describe("The last 60, oldest first"),
       hours: z.array(point).describe("The last 24, oldest first"),
     }),
-  ).describe("Of all processes, up to 5 s old; not the ledger"),
+  ).describe("Counts of all processes, up to 5 s old; not taken from the ledger"),
   pools: orNull(
     z.array(
       fields({
@@ -39,24 +39,24 @@ const overview = fields({
     ),
   ),
   workers: orNull(z.int()),
-  catalog_differs: z.boolean().describe("A worker has another catalog than this API instance"),
+  catalog_differs: z.boolean().describe("A worker has a different catalog than this API instance"),
   upstreams: z.array(z.object({ id: z.string(), state })),
   stores: z.array(fields({ name: z.enum(["mongodb", "redis", "s3"]), ok: z.boolean(), ping_ms: orNull(z.number()) })),
   money: orNull(fields({ holds: open, leases: open, undecided: z.int() })).describe(
-    "null: no maintenance worker has counted within two minutes",
+    "null: no maintenance worker has counted in the last two minutes",
   ),
   ledger: orNull(fields({ faults: z.int(), difference_usd: usd, checked_at: unixSecondsOfMs })).describe(
     "The last complete check by a maintenance worker",
   ),
   owed: orNull(fields({ owed_usd: usd, payments: z.int() })),
-}).meta({ id: "Overview", description: "What cannot be read is null" });
+}).meta({ id: "Overview", description: "Fields that cannot be read are null" });
 
 export const overviewRoutes = [
   route({
     method: "get",
     path: "/overview",
     operationId: "getOverview",
-    summary: "The state of the whole service; cheap, for every second",
+    summary: "The state of the whole service; cheap enough to poll every second",
     query: {},
     answers: { 200: "The overview" },
     answer: overview,

@@ -27,7 +27,7 @@ const newRefund = inputFields({
   reason: z.string().min(1).max(1000).optional(),
 });
 
-const over = flag.optional().describe("Only what its payer can no longer use");
+const over = flag.optional().describe("Only amounts that their payer can no longer use");
 
 const accrual = fields({ object: tag("accrual"), token: z.string(), amount_usd: usd, entries: z.int() }).meta({
   id: "Accrual",
@@ -83,7 +83,7 @@ export const paymentRoutes = [
     method: "get",
     path: "/owed/total",
     operationId: "getOwedTotal",
-    summary: "Their sum",
+    summary: "Sum of the unused amounts of x402 payments",
     query: { over },
     answers: { 200: "The sum" },
     answer: owedTotal,
@@ -96,10 +96,10 @@ export const paymentRoutes = [
     method: "post",
     path: "/owed/{id}/refunds",
     operationId: "recordRefund",
-    summary: "Record what was paid back on chain, once a transaction",
+    summary: "Record a refund that was paid on chain, once per transaction",
     params: idOf("The payment's id"),
     body: newRefund,
-    answers: { 200: "The entry that the transaction had made before", 201: "The new entry" },
+    answers: { 200: "The entry that was already recorded for the transaction", 201: "The new entry" },
     answer: entry,
     errors: [409],
     async handle({ payments: { unused } }, { params: { id }, body: { amountNanoUsd: nanoUsd, ...refund }, res }) {
@@ -110,9 +110,9 @@ export const paymentRoutes = [
     method: "get",
     path: "/buyback/accruals",
     operationId: "listAccruals",
-    summary: "By token, what is in no batch yet",
+    summary: "Accrued amounts that are in no batch yet, by token",
     query: {},
-    answers: { 200: "All of them" },
+    answers: { 200: "The amounts of all tokens" },
     answer: listOf(accrual).meta({ id: "AccrualList" }),
     async handle({ payments: { buyback } }) {
       const accrued = await buyback.accrued();
@@ -123,7 +123,7 @@ export const paymentRoutes = [
     method: "get",
     path: "/buyback/batches",
     operationId: "listBatches",
-    summary: "Purchases, newest first",
+    summary: "Batches of buybacks, newest first",
     query: pageQuery,
     answers: { 200: "A page" },
     answer: listOf(batch).meta({ id: "BuybackBatchList" }),

@@ -9,7 +9,7 @@ import { route } from "./route.ts";
 
 /** Worker processes, their upstreams and the models that these serve, as each worker reports every second. */
 
-export const state = z.enum(["ready", "open", "no key"]).describe("`open`: the circuit breaker is");
+export const state = z.enum(["ready", "open", "no key"]).describe("`open`: the circuit breaker is open");
 
 const worker = fields({
   id: z.string(),
@@ -17,7 +17,7 @@ const worker = fields({
   version: orNull(z.string()),
   started_at: orNull(unixSecondsOfMs),
   catalog: z.string(),
-  same_catalog: z.boolean().describe("It has this API instance's catalog"),
+  same_catalog: z.boolean().describe("Its catalog is the same as that of this API instance"),
   pools: z.record(z.string(), z.object({ free: z.int(), running: z.int() })),
   upstreams: z.record(z.string(), state),
 }).meta({ id: "Worker" });
@@ -26,11 +26,11 @@ const upstream = fields({
   id: z.string(),
   object: tag("upstream"),
   provider: z.string(),
-  state: state.describe("The best among the workers"),
+  state: state.describe("The best state among the workers"),
   workers: fields({ ready: z.int(), open: z.int(), no_key: z.int() }),
   models: z.array(z.string()),
   base_url: orNull(z.string()),
-  concurrency: orNull(z.int()).describe("Calls at once from one worker process"),
+  concurrency: orNull(z.int()).describe("Maximum number of concurrent calls from one worker process"),
 }).meta({ id: "Upstream" });
 
 const catalogModel = fields({
@@ -40,12 +40,12 @@ const catalogModel = fields({
   owned_by: z.string(),
   type: z.string(),
   endpoint: z.string(),
-  listed: z.boolean().describe("Some worker has the key of one of its upstreams"),
+  listed: z.boolean().describe("At least one worker has the key of one of its upstreams"),
   deprecated_at: z.int().describe("unix seconds").nullable(),
   elite_discount_bps: z.int(),
   pricing: z.record(z.string(), z.object({ unit: z.string(), list_usd: z.string(), elite_usd: z.string() })),
   upstreams: z
-    .array(z.object({ id: z.string(), model: z.string().describe("Its name there"), state }))
+    .array(z.object({ id: z.string(), model: z.string().describe("The model's name at the upstream"), state }))
     .describe("In the order in which they are tried"),
 }).meta({ id: "CatalogModel" });
 
@@ -69,7 +69,7 @@ export const workerRoutes = [
     operationId: "listWorkers",
     summary: "Live worker processes",
     query: {},
-    answers: { 200: "All of them" },
+    answers: { 200: "The complete list" },
     answer: listOf(worker).meta({ id: "WorkerList" }),
     async handle({ registry }) {
       const { hash } = registry.catalog();
@@ -82,7 +82,7 @@ export const workerRoutes = [
     operationId: "listUpstreams",
     summary: "The catalog's upstreams, with their state",
     query: {},
-    answers: { 200: "All of them" },
+    answers: { 200: "The complete list" },
     answer: listOf(upstream).meta({ id: "UpstreamList" }),
     async handle({ registry, catalog }) {
       const workers = liveWorkers(registry);
@@ -106,7 +106,7 @@ export const workerRoutes = [
     operationId: "listCatalog",
     summary: "The catalog's models, with the state of their upstreams",
     query: {},
-    answers: { 200: "All of them" },
+    answers: { 200: "The complete list" },
     answer: listOf(catalogModel).meta({ id: "CatalogModelList" }),
     async handle({ registry, catalog }) {
       const shown = catalog.list().map((model) => ({

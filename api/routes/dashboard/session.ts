@@ -32,7 +32,8 @@ const signIn = z.union(
 type SignIn = z.infer<typeof signIn>;
 
 /** Use one message for every failed sign-in, so it reveals nothing. */
-const refused = () => invalidApiKey("This key, token or link does not sign in: it is unknown, expired or revoked.");
+const refused = () =>
+  invalidApiKey("This key, token or link cannot be used to sign in: it is unknown, expired or revoked.");
 const signedOut = () => invalidApiKey("Not signed in, or the session has ended.");
 
 /**
@@ -173,7 +174,7 @@ export const sessionRoutes = [
     method: "get",
     path: "/session",
     operationId: "getSession",
-    summary: "The session of the cookie",
+    summary: "The session of the request's cookie",
     answers: { 200: "The session" },
     answer: sessionObject,
     handle: async (deps, { req }) => show(deps, (await createIdentify(deps)(req)).session),
@@ -182,8 +183,8 @@ export const sessionRoutes = [
     method: "delete",
     path: "/session",
     operationId: "endSession",
-    summary: "Sign out, also for a copy of the cookie",
-    answers: { 200: "It is over" },
+    summary: "Sign out; copies of the cookie also become invalid",
+    answers: { 200: "The session has ended" },
     answer: fields({ object: tag("session"), deleted: z.literal(true) }),
     async handle(deps, { req, res }) {
       await endOf(deps, req);

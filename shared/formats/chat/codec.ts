@@ -44,10 +44,10 @@ export const chatRequest = z
     tools: z
       .array(z.looseObject({ type: z.string() }))
       .nullish()
-      .describe("Works where the model supports tools"),
+      .describe("For models that support tools"),
     tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
     parallel_tool_calls: z.boolean().nullish(),
-    response_format: z.looseObject({ type: z.string() }).nullish().describe("JSON mode, where the model supports it"),
+    response_format: z.looseObject({ type: z.string() }).nullish().describe("JSON mode, for models that support it"),
     stream_options: z.looseObject({}).nullish(),
     ...routingFields,
     logprobs: z.boolean().nullish(),

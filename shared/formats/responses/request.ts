@@ -25,7 +25,10 @@ export const responsesRequest = z
     reasoning: z
       .looseObject({ effort: z.string().nullish(), summary: z.string().nullish(), mode: z.string().nullish() })
       .nullish(),
-    previous_response_id: z.string().nullish().describe("A stored response of the account, which the input continues"),
+    previous_response_id: z
+      .string()
+      .nullish()
+      .describe("Id of a stored response of the account that the input continues"),
     include: z.array(z.string()).nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
     metadata: z.looseObject({}).nullish(),

@@ -45,7 +45,7 @@ export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "c
       });
     const found = await wanted.findOne({ _id: month });
     if (found?.state === "removing" || found?.account !== account)
-      throw conflict("Another restore of this month is there. Remove it first, and wait until it is gone.");
+      throw conflict("This month was restored before. Remove that restore first, and wait until it is removed.");
   }
 
   /** Throws 404 if nothing of the month is restored. */

@@ -82,7 +82,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
         amount,
         createdAt: new Date(clock.now()),
         decider: randomBase62(12),
-        reason: "calls were captured after their lease was closed",
+        reason: "costs of calls were captured after their lease was closed",
       },
       { session },
     );
@@ -106,7 +106,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
         await accounts.collection.updateOne({ _id: account }, { $inc: { available: -charged } }, { session });
         if (charged < lateNanoUsd) await writeOff(_id, account, lateNanoUsd - charged, session);
         late += 1;
-        log.error({ account, lease: _id, lateNanoUsd }, "calls were captured after their lease was closed");
+        log.error({ account, lease: _id, lateNanoUsd }, "costs of calls were captured after their lease was closed");
       });
     const settleAll = async (leases: readonly StoredLease[]) => {
       const costs = await ledger.sumLeases(leases);

@@ -167,7 +167,7 @@ export function createLeases(
     };
     const options = { returnDocument: "after", projection: { [`${path}.granted`]: 1 } } as const;
     const document = await collection.findOneAndUpdate(filter, update, options).catch((error: unknown) => {
-      log.warn({ err: error, account: leases.account }, "the outcome of a lease's growth is unknown");
+      log.warn({ err: error, account: leases.account }, "the outcome of growing a lease is unknown");
       drain(leases, { mayArrive: isFirst });
       return unavailable(error);
     });
@@ -277,9 +277,7 @@ export function createLeases(
     const update = { $inc: { available: amount, held: -amount, [path]: -amount } };
     collection
       .updateOne({ _id: account, [path]: { $gte: amount } }, update)
-      .catch((error: Error) =>
-        log.warn({ err: error.message, account }, "a lease could not return what it does not use"),
-      );
+      .catch((error: Error) => log.warn({ err: error.message, account }, "a lease could not return its unused amount"));
   }
 
   /**
@@ -301,7 +299,9 @@ export function createLeases(
     const closed = retry({ clock, signal, backoff }, async () => {
       if (mayArrive) await sleep(clock, lateWriteMs, signal);
       await closeOwnLease(leases.account, lease.id, lease.spentNanoUsd);
-    }).catch((error: Error) => log.warn({ err: error.message, lease: lease.id }, "the sweeper has to close a lease"));
+    }).catch((error: Error) =>
+      log.warn({ err: error.message, lease: lease.id }, "a lease could not be closed; the sweeper will close it"),
+    );
     closing.add(closed);
     void closed.finally(() => closing.delete(closed));
   }

@@ -24,7 +24,9 @@ export async function createReturnRequests(
     ask(account) {
       commands
         .publish(channel, account === undefined ? instance : `${instance} ${account}`)
-        .catch((error: Error) => log.warn({ err: error.message }, "asking for unused leases"));
+        .catch((error: Error) =>
+          log.warn({ err: error.message }, "could not request unused leases from other instances"),
+        );
     },
     onAsked(giveBack) {
       subscriber.on("message", (_channel, text) => {

@@ -25,7 +25,7 @@ const waitMs = 60_000;
 const pollMs = 2_000;
 const maxLamports = 10_000_000n;
 
-const invalid = (fault: string) => configError(`${fault}: BUYBACK_EXECUTOR is jupiter`);
+const invalid = (fault: string) => configError(`${fault}, but BUYBACK_EXECUTOR is jupiter`);
 
 async function readConfig(config: Config) {
   const { BUYBACK_WALLET_KEY: key, SOLANA_RPC_URL: rpcUrl, BUYBACK_SLIPPAGE_BPS: slippageBps } = config;
