@@ -10,6 +10,7 @@ import {
   expectOk,
   freePort,
   isFree,
+  nodeArgs,
   type Program,
   spawnGuarded,
   startEmbedded,
@@ -76,7 +77,7 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
     return createProgram({
       name,
       command: process.execPath,
-      args: [join(root, file)],
+      args: [...nodeArgs, join(root, file)],
       env: { ...processEnv, METRICS_PORT: String(metricsPort) },
       output: terminal.line,
       stopTimeoutMs: (config.DRAIN_DELAY + config.DRAIN_GRACE) * 1_000 + settleMs,

@@ -18,7 +18,7 @@ import type { Server } from "./server.ts";
 export { findBinaries, MissingServerError } from "./binaries.ts";
 export type { Progress } from "./fetch.ts";
 export { startMongo } from "./mongo.ts";
-export { createProgram, expectOk, type Program, spawnGuarded, until } from "./program.ts";
+export { createProgram, expectOk, nodeArgs, type Program, spawnGuarded, until } from "./program.ts";
 export { startRedis } from "./redis.ts";
 export { type RedisCluster, startRedisCluster } from "./redis-cluster.ts";
 export { startSentinel } from "./redis-sentinel.ts";

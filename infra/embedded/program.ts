@@ -51,6 +51,12 @@ exec 3<&0 </dev/null
 exec 3<&-
 exec "$@"`;
 
+/**
+ * Arguments of Node for the API and the workers. By default, the young generation grows to 128 MB on large machines; with
+ * 32 MB (two halves of 16) the throughput is the same, and each process needs 100 MB less.
+ */
+export const nodeArgs = ["--max-semi-space-size=16"] as const;
+
 /** Starts a child process that ends with this one. `ended` resolves to the exit code or signal and never rejects. */
 export function spawnGuarded(options: Pick<ProgramOptions, "command" | "args" | "env" | "output">, append = false) {
   const { output } = options;

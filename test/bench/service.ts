@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type AdminClient, createAdminClient } from "../../infra/cli/admin-client.ts";
-import { type Program, startEmbedded } from "../../infra/embedded/index.ts";
+import { nodeArgs, type Program, startEmbedded } from "../../infra/embedded/index.ts";
 import { migrateDatabase } from "../support/schema.ts";
 import { freeOrigin, type Measured, measured, startNode } from "./processes.ts";
 import { connectStores, type Stores } from "./stores.ts";
@@ -92,7 +92,7 @@ export async function startService(options: {
       if (inspect) inspectors.push({ name, port: inspector.port });
       const program = await startNode({
         name: nth === 0 ? name : `${name}-${nth + 1}`,
-        args: [...(inspect ? [`--inspect=127.0.0.1:${inspector.port}`] : []), join(root, programs[name])],
+        args: [...nodeArgs, ...(inspect ? [`--inspect=127.0.0.1:${inspector.port}`] : []), join(root, programs[name])],
         env: { ...env, PORT: String(port) },
         logDir,
         ...(name === "api" && { readyUrl: `${origin}/readyz` }),

@@ -3,7 +3,7 @@ import { analyse } from "scslre";
 
 type Pattern = { readonly source: string; readonly flags: string };
 
-const attackCharacters = 48 * 1024;
+const attackCharacters = 128 * 1024;
 const letters = Array.from({ length: 127 }, (_, code) => String.fromCharCode(126 - code));
 
 /** Texts that an element matches, shortest first. */
@@ -75,7 +75,7 @@ export function slowestMs(pattern: Pattern, enoughMs: number): number {
   return slowest;
 }
 
-/** Linear ones take a millisecond, quadratic ones a second. */
+/** Linear patterns take a few milliseconds, quadratic ones about a second. */
 const limitMs = 100;
 
 /** The reason why a pattern may take more than linear time; undefined if there is none. */

@@ -4,6 +4,7 @@ import { parse } from "yaml";
 import { loadCatalog, upstreamVariables } from "#catalog";
 import { pools } from "#jobs";
 import { environment, loadConfig, secretVariables } from "#platform/config";
+import { nodeArgs } from "../../infra/embedded/index.ts";
 
 interface Service {
   readonly image?: string;
@@ -180,7 +181,7 @@ test("the secrets of the override are defined, and mounted where their variables
     expect(names.filter((each) => !givenTo(name).includes(`${each.toUpperCase()}_FILE`))).toEqual([]);
 });
 
-test("the files that the image copies and starts exist, and it does not run as root", () => {
+test("the files that the image copies and starts exist, it does not run as root, and Node has the arguments of the scripts", () => {
   const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, files]) =>
     (files as string).split(" "),
@@ -189,4 +190,10 @@ test("the files that the image copies and starts exist, and it does not run as r
   expect(started).toEqual(["infra/cli/migrate.ts", "api/main.ts", "workers/main.ts"]);
   expect([...copied, ...started].filter((file) => !existsSync(file))).toEqual([]);
   expect(dockerfile).toMatch(/^USER node$/m);
+  const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
+  const args = nodeArgs.join(" ");
+  expect(dockerfile).toContain(` NODE_OPTIONS=${args}\n`);
+  expect([scripts["api"], scripts["worker"]]).toEqual(
+    ["api", "workers"].map((folder) => `exec node ${args} ${folder}/main.ts`),
+  );
 });

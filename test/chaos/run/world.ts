@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { CommandError, createAdminClient } from "../../../infra/cli/admin-client.ts";
-import { createProgram, expectOk, freePort, type Program, until } from "../../../infra/embedded/index.ts";
+import { createProgram, expectOk, freePort, nodeArgs, type Program, until } from "../../../infra/embedded/index.ts";
 import { createNetwork, type Network, type Place, startWire, type Wire } from "./network.ts";
 import { type Payer, startPayer } from "./payer.ts";
 import { type CustomerName, customerNames } from "./plan.ts";
@@ -154,7 +154,13 @@ export async function startWorld(options: {
       const [port, metricsPort, inspectorPort] = [await freePort(), await freePort(), await freePort()];
       const [origin, metrics] = [`http://${place.host}:${port}`, `http://${place.host}:${metricsPort}`];
       const inspector = options.inspect ? [`--inspect=${place.host}:${inspectorPort}`] : [];
-      const [command, ...args] = [...place.prefix, process.execPath, ...inspector, join(root, programs[kind])];
+      const [command, ...args] = [
+        ...place.prefix,
+        process.execPath,
+        ...nodeArgs,
+        ...inspector,
+        join(root, programs[kind]),
+      ];
       const program = createProgram({
         name,
         command,
