@@ -85,11 +85,11 @@ export const paidCall = z.object({
 });
 export type PaidCall = z.infer<typeof paidCall>;
 
-const batch = z.object({ v: z.literal(1), calls: z.array(z.unknown()) });
+const group = z.object({ v: z.literal(1), calls: z.array(z.unknown()) });
 
 /** Returns the unparsed payloads of a job, so that an invalid call does not affect the others of its group. */
 export function payloadsOf(data: unknown): readonly unknown[] {
-  const { data: parsed } = batch.safeParse(data);
+  const { data: parsed } = group.safeParse(data);
   return parsed ? parsed.calls : [data];
 }
 

@@ -5,8 +5,8 @@ import type { Uses } from "#platform/uses";
 import { isTextPool, jobCatalog, type PaidCall, type PaidJobName, type Pool, textPools } from "./catalog.ts";
 import { createShards, prefixOf, shardOf, sharedKey } from "./shards.ts";
 
-const maxBatchCalls = 16;
-const maxBatchBytes = 256 * 1024;
+const maxGroupCalls = 16;
+const maxGroupBytes = 256 * 1024;
 /** Numbers of the caller's other calls in flight at which each further priority class begins. */
 const priorityClasses = [1, 4, 16, 64];
 
@@ -22,7 +22,7 @@ export interface QueuedJob {
   readonly calls: number;
 }
 
-interface Batch {
+interface CallGroup {
   readonly calls: PaidCall[];
   bytes: number;
   readonly job: Promise<QueuedJob>;
@@ -48,8 +48,8 @@ const schedulingPools = [...new Set(scheduled.map(({ pool }) => pool))];
 export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWrite; chatShards?: number }) {
   const { redis, observe, log, chatShards = 1 } = deps;
   /** Groups that still accept calls. */
-  const batches = new Map<string, Batch>();
-  let batchesMade = 0;
+  const groups = new Map<string, CallGroup>();
+  let groupsMade = 0;
   const shards = createShards({ redis, own: chatShards });
   const opened = new Map<string, Queue>();
 
@@ -96,19 +96,19 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
   }
 
   /** The job's id begins with the API instance's, so that ids alone show whether an instance has jobs. */
-  function addBatch(
+  function addGroup(
     name: PaidJobName,
     queue: string,
     calls: readonly PaidCall[],
     replyTo: string,
     priority: number,
   ): Promise<QueuedJob> {
-    const id = `${replyTo}-${batchesMade++}-${calls.length}`;
+    const id = `${replyTo}-${groupsMade++}-${calls.length}`;
     return add(name, queue, { id, calls: calls.length }, { v: 1, calls }, priority);
   }
 
   /** Groups calls admitted in one turn of the event loop. BullMQ's work for a job is half of that for a call. */
-  function joinBatch(
+  function joinGroup(
     name: PaidJobName,
     queue: string,
     payload: PaidCall,
@@ -117,19 +117,19 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
   ): Promise<QueuedJob> {
     const { replyTo } = payload;
     const key = `${name} ${queue} ${priority} ${replyTo}`;
-    let batch = batches.get(key);
-    if (!batch || batch.calls.length === maxBatchCalls || batch.bytes + bytes > maxBatchBytes) {
+    let group = groups.get(key);
+    if (!group || group.calls.length === maxGroupCalls || group.bytes + bytes > maxGroupBytes) {
       const calls: PaidCall[] = [];
       const job = endOfTurn().then(() => {
-        batches.delete(key);
-        return addBatch(name, queue, calls, replyTo, priority);
+        groups.delete(key);
+        return addGroup(name, queue, calls, replyTo, priority);
       });
-      batch = { calls, bytes: 0, job };
-      batches.set(key, batch);
+      group = { calls, bytes: 0, job };
+      groups.set(key, group);
     }
-    batch.calls.push(payload);
-    batch.bytes += bytes;
-    return batch.job;
+    group.calls.push(payload);
+    group.bytes += bytes;
+    return group.job;
   }
 
   /**
@@ -173,8 +173,8 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       if (!isTextPool(pool) || idempotencyKeyId !== undefined)
         return add(name, queue, { id: requestId, calls: 1 }, payload, priority);
       return "json" in body
-        ? joinBatch(name, queue, payload, Buffer.byteLength(body.json), priority)
-        : addBatch(name, queue, [payload], replyTo, priority);
+        ? joinGroup(name, queue, payload, Buffer.byteLength(body.json), priority)
+        : addGroup(name, queue, [payload], replyTo, priority);
     },
     /**
      * Returns true if no worker has the job or will get it; the job may also have just ended. Returns false if a worker

@@ -70,7 +70,7 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   await hasFreeSlot(client, customer);
 });
 
-test("callers disconnect while their batch waits: they never reach the provider and cost nothing, the others are answered", async () => {
+test("callers disconnect while their group waits: they never reach the provider and cost nothing, the others are answered", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { apiStores, gather } = await gathering(stores);

@@ -24,7 +24,7 @@ test.for([
     const pair = await redisPair();
     const stores = withRedis(await testStores(), { REDIS_URL: pair.address });
     const { provider, env } = await startProvider();
-    // Two workers: half of the calls wait, some of them in a batch that has begun.
+    // Two workers: half of the calls wait, some of them in a group that has begun.
     const { bases, client } = await startTwoOfEach(stores, { ...env, WORKER_CONCURRENCY_CHAT: String(half / 2) });
     const customer = await client.account("100");
     const load = startLoad(bases, customer, callers);

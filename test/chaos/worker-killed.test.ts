@@ -166,7 +166,7 @@ test.for([
   { what: "a worker killed", withApi: false, others: "503" },
   { what: "a worker, and some seconds later its API, killed", withApi: true, others: "lost" },
 ])(
-  "$what while a batch is half done: its answers stay charged, once; the other calls cost nothing",
+  "$what while a group is half done: its answers stay charged, once; the other calls cost nothing",
   async ({ withApi, others }) => {
     const stores = await testStores({ oneServer: true });
     const { provider, env } = await startProvider();

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { startBatches } from "../support/batches-setup.ts";
+import { startCallGroups } from "../support/call-groups-setup.ts";
 import { mockError, mockText } from "../support/mock-openai.ts";
 import { ofFile } from "../support/of-file.ts";
 import { caller, type ReceivedSpan, startOtlpReceiver, treeOf } from "../support/otlp-receiver.ts";
@@ -104,7 +104,7 @@ test("after a failure the next attempt is a separate span; a provider never sees
 
 test("the calls of one job belong to the traces of their callers", async () => {
   const receiver = await startOtlpReceiver();
-  const { provider, queues, admit } = await startBatches(1, receiver.env);
+  const { provider, queues, admit } = await startCallGroups(1, receiver.env);
   const { opened, open } = gate();
   provider.respond({ beforeHeaders: opened });
   const first = await admit(["blocking"]);

@@ -1,32 +1,32 @@
 import { Queue } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
-import { numbered, startBatches, textsOf } from "../support/batches-setup.ts";
+import { numbered, startCallGroups, textsOf } from "../support/call-groups-setup.ts";
 import { connect } from "../support/jobs-setup.ts";
 import { eventually } from "../support/service.ts";
 import { gate } from "../support/service-setup.ts";
 
-test("a worker runs as many calls at once as it has slots, whatever the batches, and takes no job that it cannot begin", async () => {
-  const { service, provider, queues, admit } = await startBatches(4);
+test("a worker runs as many calls at once as it has slots, whatever the groups, and takes no job that it cannot begin", async () => {
+  const { service, provider, queues, admit } = await startCallGroups(4);
   const gates = Array.from({ length: 19 }, gate);
   provider.respond(...gates.map(({ opened }) => ({ beforeHeaders: opened })));
-  const calls = await admit(numbered("of the first batch", 16));
+  const calls = await admit(numbered("of the first group", 16));
   await eventually(() => provider.inFlight() === 4);
-  calls.push(...(await admit(numbered("of the second batch", 3))));
+  calls.push(...(await admit(numbered("of the second group", 3))));
   for (const [answered, { open }] of gates.entries()) {
     const asked = Math.min(4 + answered, 19);
     await eventually(() => provider.requests.length >= asked && provider.inFlight() === asked - answered);
     expect(provider.requests).toHaveLength(asked);
-    // The second batch is taken when the last call of the first has begun and a slot is free.
+    // The second group is taken when the last call of the first has begun and a slot is free.
     expect(await queues.backlog("chat")).toBe(answered <= 12 ? 3 : 0);
     open();
   }
   for (const { ended } of calls) expect((await ended).kind).toBe("final");
-  expect(textsOf(provider)).toEqual([...numbered("of the first batch", 16), ...numbered("of the second batch", 3)]);
+  expect(textsOf(provider)).toEqual([...numbered("of the first group", 16), ...numbered("of the second group", 3)]);
   await service.settled();
 });
 
-test("slots that calls of a batch have freed are used while others of it stream on", async () => {
-  const { service, provider, admit } = await startBatches(4);
+test("slots that calls of a group have freed are used while others of it stream on", async () => {
+  const { service, provider, admit } = await startCallGroups(4);
   const end = gate();
   const endless = { beforeEvent: { 2: end.opened } };
   provider.respond(endless, endless, endless);
@@ -42,8 +42,8 @@ test("slots that calls of a batch have freed are used while others of it stream 
   await service.settled();
 });
 
-test("a call withdrawn from a waiting batch never reaches the provider and costs nothing; the others run", async () => {
-  const { service, provider, queues, reader, admit } = await startBatches(1);
+test("a call withdrawn from a waiting group never reaches the provider and costs nothing; the others run", async () => {
+  const { service, provider, queues, reader, admit } = await startCallGroups(1);
   const { opened, open } = gate();
   provider.respond({ beforeHeaders: opened });
   const calls = await admit(["blocking"]);
@@ -65,8 +65,8 @@ test("a call withdrawn from a waiting batch never reaches the provider and costs
   await service.settled();
 });
 
-test("a call that cannot be read, or not be captured, does not take the others of its batch along", async () => {
-  const { stores, service, provider, queues, admit } = await startBatches(4);
+test("a call that cannot be read, or not be captured, does not take the others of its group along", async () => {
+  const { stores, service, provider, queues, admit } = await startCallGroups(4);
   const customer = await service.account("1.00");
   const gates = Array.from({ length: 4 }, gate);
   provider.respond(...gates.map(({ opened }) => ({ beforeHeaders: opened })));

@@ -10,7 +10,7 @@ import { asking, providerModel } from "./service-setup.ts";
 const heldNanoUsd = 1_000_000n;
 
 /** A service whose worker runs this many chat calls at once, and the test's own API instance, which admits calls. */
-export async function startBatches(concurrency: number, env: Environment = {}) {
+export async function startCallGroups(concurrency: number, env: Environment = {}) {
   const stores = await testStores();
   const provider = await startMockOpenai();
   onTestFinished(() => provider.close());
