@@ -15,11 +15,11 @@ const project = (name: string, timeoutMs: number, extra = {}) => ({
     ...extra,
   },
 });
-/** Two files at once: the stores and the processes of tests need processor time as well. */
+/** More files at once than processors, because most tests of processes wait for timeouts most of the time. */
 const servers = {
   globalSetup: ["./test/support/servers.ts"],
   setupFiles: ["./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
-  maxWorkers: 2,
+  maxWorkers: 4,
 };
 const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
 

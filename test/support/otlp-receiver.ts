@@ -174,7 +174,7 @@ export function treeOf(spans: readonly ReceivedSpan[], parent?: string): unknown
     parent === undefined ? span.parent === undefined || !ids.has(span.parent) : span.parent === parent;
   return spans
     .filter(isChild)
-    .toSorted((a, b) => a.startMs - b.startMs || a.name.localeCompare(b.name))
+    .toSorted((a, b) => a.startMs - b.startMs || a.endMs - b.endMs)
     .map((span) => {
       const children = treeOf(spans, span.id);
       return children.length > 0 ? [span.name, children] : span.name;
