@@ -140,7 +140,8 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   async function take(call: CallHold): Promise<Held> {
     if (request.isLeased && !isBudgeted) return holdFromLease(deps.leases, call);
     const { instance } = deps;
-    return { heldNanoUsd: await deps.money.holdForCall({ ...call, ...(request.isLeased && { instance }) }) };
+    const job = request.isLeased ? undefined : { ownJob: true as const };
+    return { heldNanoUsd: await deps.money.holdForCall({ ...call, instance, ...job }) };
   }
 
   async function holdAndTake(): Promise<Held> {

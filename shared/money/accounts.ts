@@ -23,8 +23,10 @@ const hold = {
   expiresAt: { type: Date, required: true },
   /** The API key of the call. */
   key: { type: String },
-  /** The API instance that created the job, if the job also carries other calls. */
+  /** The API instance that admitted the call. */
   instance: { type: String },
+  /** Set if the call does not share its job with others: the job's id is the request id. */
+  ownJob: { type: Boolean },
   /** Set for a lease: no hold of its calls expires later. */
   callsEndAt: { type: Date },
   /** Set for a lease: the amount that its last growth took. */

@@ -21,8 +21,10 @@ export interface Hold {
   readonly expiresAt: number;
   /** The id of the API key. */
   readonly key?: string;
-  /** The API instance, if the call's job also carries other calls and cannot be found by the request's id. */
+  /** The API instance that admitted the call. */
   readonly instance?: string;
+  /** The call does not share its job with others: the job's id is the request id. */
+  readonly ownJob?: true;
 }
 
 /** A hold and its call. If the hold has to be released, the entry is written immediately. */
@@ -123,13 +125,14 @@ export function createHold(
     let expireAt = Number.MAX_SAFE_INTEGER;
     for (const { hold, amountNanoUsd } of sized) {
       const path = `holds.${hold.requestId}` as const;
-      const { key, instance, expiresAt } = hold;
+      const { key, instance, ownJob, expiresAt } = hold;
       holds[path] = {
         amount: amountNanoUsd,
         heldAt,
         expiresAt: new Date(expiresAt),
         ...(key !== undefined && { key }),
         ...(instance !== undefined && { instance }),
+        ...(ownJob && { ownJob }),
       };
       absent[path] = { $exists: false };
       sumNanoUsd += amountNanoUsd;

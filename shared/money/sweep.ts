@@ -14,7 +14,7 @@ const recoveryMs = 60_000;
 const batchSize = 100;
 
 /** Resolves to true if a job that carries only this call may still run, or if its upload may still arrive. */
-type IsPending = (requestId: string, account: string) => Promise<boolean>;
+type IsPending = (requestId: string, account: string, since: Date) => Promise<boolean>;
 /**
  * Resolves to true if the instance is alive or has jobs in a queue, or may have had jobs that Redis lost since then.
  */
@@ -41,8 +41,9 @@ export function createSweep(
 
   async function mayRelease(overdue: OpenHold, isPending: IsPending, isServing: IsServing): Promise<boolean> {
     const { account, requestId, hold } = overdue;
+    const { instance, ownJob, heldAt } = hold;
     const mayRun = () =>
-      hold.instance == null ? isPending(requestId, account) : isServing(hold.instance, hold.heldAt);
+      instance == null || ownJob ? isPending(requestId, account, heldAt) : isServing(instance, heldAt);
     if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await mayRun())) return false;
     // Checked last, immediately before the insert.
     const upSince = mongo.upSince();
@@ -107,7 +108,21 @@ export function createSweep(
    * other lease at its end. Resolves to the number of ended holds, including leases (`settled`), and of captured calls
    * (`captured`).
    */
-  async function sweep(isPending: IsPending, isServing: IsServing = async () => true) {
+  const sweep = async (isPending: IsPending, isServing: IsServing = async () => true) => {
+    const now = new Date(clock.now());
+    const swept = await endAll(findOverdue(accounts, now), isPending, isServing);
+    await updateEarliestExpiry(accounts, now);
+    return swept;
+  };
+
+  /**
+   * Ends the holds of a dead instance's calls that have no job, without waiting for their expiry. If Redis may have lost a
+   * job since the hold was made, the call may still run: it counts as pending.
+   */
+  const endHoldsOf = (instance: string, isPending: IsPending, isServing: IsServing) =>
+    endAll(findHoldsOf(accounts, instance), isPending, isServing);
+
+  async function endAll(holds: AsyncIterable<OpenHold>, isPending: IsPending, isServing: IsServing) {
     let settled = 0;
     let captured = 0;
 
@@ -124,7 +139,7 @@ export function createSweep(
       if (await settleCost(overdue, entry.costNanoUsd)) settled += 1;
     }
 
-    async function endAll(batch: readonly OpenHold[]): Promise<void> {
+    async function endBatch(batch: readonly OpenHold[]): Promise<void> {
       const entries = await ledger.readCommitted(batch.map(({ account, requestId }) => ({ account, _id: requestId })));
       const endings = batch.map((overdue) => {
         const { account, requestId } = overdue;
@@ -135,38 +150,42 @@ export function createSweep(
       await Promise.all(endings);
     }
 
-    const now = new Date(clock.now());
     let batch: OpenHold[] = [];
-    for await (const overdue of findOverdue(accounts, now)) {
-      batch.push(overdue);
+    for await (const open of holds) {
+      batch.push(open);
       if (batch.length < batchSize) continue;
-      await endAll(batch);
+      await endBatch(batch);
       batch = [];
     }
-    if (batch.length > 0) await endAll(batch);
-    await updateEarliestExpiry(accounts, now);
+    if (batch.length > 0) await endBatch(batch);
     return { settled, captured };
   }
 
-  return { sweep, endUncaptured, releaseAll };
+  return { sweep, endHoldsOf, endUncaptured, releaseAll };
 }
 
 /** Matches accounts whose `holdsExpireAt` has passed or is missing, by the partial index. */
 const mayBeOverdue = (now: Date) => ({ ...withOpenHolds, holdsExpireAt: { $not: { $gte: now } } });
 
-/** The server returns only the overdue holds. */
-export const findOverdue = ({ collection }: Accounts, now: Date, limit?: number) =>
+/** The server returns only the matching holds. */
+const findHolds = ({ collection }: Accounts, accounts: object, holds: object, limit?: number) =>
   collection.aggregate<OpenHold>(
     [
-      { $match: mayBeOverdue(now) },
+      { $match: accounts },
       { $project: { holds: { $objectToArray: "$holds" } } },
       { $unwind: "$holds" },
-      { $match: { "holds.v.expiresAt": { $lt: now } } },
+      { $match: holds },
       ...(limit === undefined ? [] : [{ $limit: limit }]),
       { $project: { _id: 0, account: "$_id", requestId: "$holds.k", hold: "$holds.v" } },
     ],
     { ...longRunning, ...scatter("sweep") },
   );
+
+export const findOverdue = (accounts: Accounts, now: Date, limit?: number) =>
+  findHolds(accounts, mayBeOverdue(now), { "holds.v.expiresAt": { $lt: now } }, limit);
+
+const findHoldsOf = (accounts: Accounts, instance: string) =>
+  findHolds(accounts, withOpenHolds, { "holds.v.instance": instance });
 
 /**
  * Sets a `holdsExpireAt` that has passed to the earliest expiry of the currently open holds, so that an account is not

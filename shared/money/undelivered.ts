@@ -15,6 +15,8 @@ const definition = {
   scanFrom: { type: Date, required: true },
   /** None of its calls can be captured after this time. */
   endsAt: { type: Date, required: true },
+  /** Set once the instance is dead and the holds of its calls without a job are ended. */
+  holdsEnded: { type: Boolean },
 } as const;
 type StoredInstance = DocumentOf<typeof definition, { open: readonly EntryKey[] }>;
 
@@ -25,6 +27,8 @@ export interface DeliveryNote {
   /** Unix milliseconds. */
   readonly endsAt: number;
 }
+
+type EndHoldsOf = (instance: string) => Promise<unknown>;
 
 /** Several times the interval of the notes. */
 const silentMs = 20_000;
@@ -52,6 +56,7 @@ export function createUndelivered(
   async function noteDeliveries({ instance, next, open, endsAt }: DeliveryNote): Promise<void> {
     const update = {
       $set: { next, open, endsAt: new Date(endsAt) },
+      $unset: { holdsEnded: "" },
       $currentDate: { notedAt: true, scanFrom: true },
     } as const;
     await collection.updateOne({ _id: instance }, update, { upsert: true, ...quick });
@@ -75,7 +80,7 @@ export function createUndelivered(
       )
       .toArray();
 
-  async function refundCallsOf(dead: StoredInstance): Promise<number> {
+  async function refundCallsOf(dead: StoredInstance, endHoldsOf: EndHoldsOf): Promise<number> {
     const now = new Date(clock.now());
     const captured = await ledger.readCommitted(dead.open);
     const charged = dead.open.filter(({ _id }) => (captured.get(_id)?.amount ?? 0n) < 0n);
@@ -88,25 +93,30 @@ export function createUndelivered(
     // insert a capture.
     const isRecovered = clock.now() - (mongo.upSince() ?? Number.POSITIVE_INFINITY) > recoveryMs;
     if (!isRecovered) return owed.length;
+    if (!dead.holdsEnded) await endHoldsOf(dead._id);
     const isSame = { _id: dead._id, notedAt: dead.notedAt };
     const open = dead.open.filter(({ _id }) => !captured.has(_id));
     if (now > dead.endsAt) await collection.deleteOne(isSame);
-    else await collection.updateOne(isSame, { $set: { open, scanFrom: now } });
+    else await collection.updateOne(isSame, { $set: { open, scanFrom: now, holdsEnded: true } });
     return owed.length;
   }
 
   /**
-   * Refunds the undelivered responses of dead instances. `isAlive` is asked about those that have noted nothing for a
-   * while. Safe in any number of concurrent processes. Resolves to the number of refunded calls.
+   * Refunds the undelivered responses of dead instances, and ends the holds of their calls that never reached a queue.
+   * `isAlive` is asked about instances that have noted nothing for a while. Safe in any number of concurrent processes.
+   * Resolves to the number of refunded calls.
    */
-  async function refundUndelivered(isAlive: (instance: string) => Promise<boolean>): Promise<number> {
+  async function refundUndelivered(
+    isAlive: (instance: string) => Promise<boolean>,
+    endHoldsOf: EndHoldsOf,
+  ): Promise<number> {
     const isSilent = { $expr: { $lt: ["$notedAt", { $subtract: ["$$NOW", silentMs] }] } };
     let refunded = 0;
     for (const silent of await collection.find(isSilent).toArray()) {
       const instance = silent._id;
       try {
         if (await isAlive(instance)) continue;
-        const count = await refundCallsOf(silent);
+        const count = await refundCallsOf(silent, endHoldsOf);
         if (count > 0) log.warn({ instance, count }, "responses that an API instance lost when it died were refunded");
         refunded += count;
       } catch (error) {

@@ -96,7 +96,8 @@ test("an API killed after its answer was stored: another instance repeats the an
   expect(posts(provider)).toHaveLength(1);
 });
 
-test("an API killed between hold and queue: once its lease is over, the next call with the key releases its hold", async () => {
+/** An API that was killed when it had written the hold of a call, and another one. */
+async function killedBeforeQueue(headers: Record<string, string>) {
   const shared = await testStores({ oneServer: true });
   const wire = await heldWire(shared.REDIS_URL);
   // The hold is written and everything after it is lost, whether the job or the settlement of a disconnected call.
@@ -112,15 +113,27 @@ test("an API killed between hold and queue: once its lease is over, the next cal
   const { client } = await spawnApi(shared, { ...env, MEDIA_SYNC_TIMEOUT: "1" });
   await ready(client);
   const customer = await client.account("1.00");
-  const disconnected = lost(postAt(api.client, customer)(imagesPath, askImage(), keyed()));
+  const disconnected = lost(postAt(api.client, customer)(imagesPath, askImage(), { headers }));
   await eventually(async () => (await client.check()).open_holds === 1);
   api.kill("SIGKILL");
   expect(await disconnected).toBe(true);
+  return { provider, client, customer, leaseEnded: () => leaseEnded(redis, lease) };
+}
 
+test("an API killed between hold and queue: its hold is released before it expires", async () => {
+  const { provider, client, customer } = await killedBeforeQueue({});
+  // A worker ends holds only when it has known MongoDB for a minute.
+  await eventually(async () => (await availableUsd(client, customer)) === "1.00", 120_000);
+  expect(await callsOf(client, customer)).toMatchObject([{ amount_usd: "0.00" }]);
+  expect(posts(provider)).toHaveLength(0);
+});
+
+test("an API killed between hold and queue: once its lease is over, a repeated call with its key runs", async () => {
+  const { provider, client, customer, leaseEnded } = await killedBeforeQueue(keyed().headers);
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const waiting = await outcomeOf(post());
   expect(waiting).toMatchObject({ status: 503, code: "generation_in_progress", retryAfter: "5" });
-  await leaseEnded(redis, lease);
+  await leaseEnded();
   const answer = await repeated(post);
   expect(answer.costUsd).toBe("0.04");
   // The response is sent once its cost is in the ledger; the balance may follow a moment later.

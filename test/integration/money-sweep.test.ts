@@ -69,6 +69,22 @@ test("an overdue hold that names its API instance is settled when that serves no
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
+test("holds of a dead instance are ended before they expire, unless their call still has a job", async () => {
+  const { money, account, clock } = await startBank();
+  const hold = (more: object) => held(money, holdOf(account, 100n, { instance: "api_dead", ...more }));
+  const [queued, captured] = [await hold({ ownJob: true }), await hold({ ownJob: true })];
+  for (const more of [{ ownJob: true }, {}, { instance: "api_alive" }]) await hold(more);
+  await money.capture(captureOf(captured, 30n));
+  const isQueued = async (requestId: string) => requestId === queued.requestId;
+  clock.later(2 * minuteMs);
+  const end = (hasJobs: boolean) => money.endHoldsOf("api_dead", isQueued, async () => hasJobs);
+  expect(await end(true)).toEqual({ settled: 2, captured: 1 });
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 670n, heldNanoUsd: 300n, openHolds: 3 });
+  expect(await end(false)).toEqual({ settled: 1, captured: 1 });
+  expect(await end(false)).toEqual({ settled: 0, captured: 0 });
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 770n, heldNanoUsd: 200n, openHolds: 2 });
+});
+
 test("a captured call is settled with its cost, whether its job is queued or not", async () => {
   const { money, account, clock } = await startBank();
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));

@@ -4,6 +4,7 @@ import { balance, captureOf, free, held, holdOf, minuteMs, startBank } from "../
 import { eventually } from "../support/service.ts";
 
 const dead = async () => false;
+const nothing = async () => undefined;
 
 /** A call with this number at an API instance, and its charge. */
 async function heldCall(money: Money, account: string, number: number, instance = "api_dead") {
@@ -25,12 +26,12 @@ test("an undelivered call of a dead instance is refunded once, whenever it is ch
 
   const processes = [money, await another()];
   const refund = async () => {
-    const counts = await Promise.all(processes.map((each) => each.refundUndelivered(dead)));
+    const counts = await Promise.all(processes.map((each) => each.refundUndelivered(dead, nothing)));
     return counts.some((count) => count > 0);
   };
-  expect(await money.refundUndelivered(dead)).toBe(0);
+  expect(await money.refundUndelivered(dead, nothing)).toBe(0);
   await eventually(async () => {
-    expect(await money.refundUndelivered(async () => true)).toBe(0);
+    expect(await money.refundUndelivered(async () => true, nothing)).toBe(0);
     return refund();
   });
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 1_000n - 2n * 60n - 100n });
@@ -47,11 +48,11 @@ test("an undelivered call of a dead instance is refunded once, whenever it is ch
   const last = await call(4);
   clock.later(11 * minuteMs);
   const restarted = await another();
-  expect(await restarted.refundUndelivered(dead)).toBe(0);
+  expect(await restarted.refundUndelivered(dead, nothing)).toBe(0);
   await last.charge();
-  expect(await restarted.refundUndelivered(dead)).toBe(1);
+  expect(await restarted.refundUndelivered(dead, nothing)).toBe(1);
   clock.later(2 * minuteMs);
-  expect(await restarted.refundUndelivered(dead)).toBe(0);
+  expect(await restarted.refundUndelivered(dead, nothing)).toBe(0);
   expect(await mongo.connection.collection("apiInstances").countDocuments()).toBe(0);
   expect(await balance(money, account)).toEqual(free(1_000n - 2n * 60n));
 });
@@ -71,10 +72,16 @@ test("an instance that cannot be looked at does not keep others from their refun
     return false;
   };
   let refunded = 0;
+  const ended: string[] = [];
+  const refund = async () => money.refundUndelivered(isAlive, async (instance) => ended.push(instance));
   await eventually(async () => {
-    refunded += await money.refundUndelivered(isAlive);
+    refunded += await refund();
     return refunded === 2;
   });
+  clock.later(2 * minuteMs);
+  await refund();
+  await refund();
+  expect(ended.toSorted()).toEqual(["api_a", "api_c"]);
   expect([...asked].toSorted()).toEqual(instances);
   expect(await balance(money, account)).toEqual(free(1_000n - 60n));
 });

@@ -77,6 +77,27 @@ const paid =
     }
   };
 
+/** Checks whether calls may still run. */
+function jobChecks({ files, queues, replies }: Pick<HandlerDeps, "files" | "queues" | "replies">) {
+  const isPending = async (requestId: string, account: string) => {
+    const queued = pools.map((pool) => queues.isPending(pool, requestId));
+    const pending = await Promise.all([...queued, files.uploads.isPending(account, requestId)]);
+    return pending.includes(true);
+  };
+  const livesOrHasJobs = async (instance: string) =>
+    (await replies.instanceLives(instance, registrationMs)) || (await queues.hasJobsOf(instance));
+  // Leases checked at the same time share one lookup of their instance. A finished lookup is not reused, because it may be
+  // older than the lease.
+  const lookups = new Map<string, Promise<boolean>>();
+  const isServing = async (instance: string, since: Date) => {
+    const lookup = lookups.get(instance) ?? livesOrHasJobs(instance).finally(() => lookups.delete(instance));
+    lookups.set(instance, lookup);
+    // Asked after the lookup, because Redis may lose its data in between.
+    return (await lookup) || (await queues.emptySince()) > since.getTime();
+  };
+  return { isPending, isServing };
+}
+
 export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   chat: paid(chat),
   count: paid(count),
@@ -85,28 +106,20 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   rerank: paid(rerank),
   image: paid(image),
   media: paid(media),
-  "sweep-holds": async ({ money, files, queues, replies, log }) => {
-    const isPending = async (requestId: string, account: string) => {
-      const queued = pools.map((pool) => queues.isPending(pool, requestId));
-      const pending = await Promise.all([...queued, files.uploads.isPending(account, requestId)]);
-      return pending.includes(true);
-    };
-    const livesOrHasJobs = async (instance: string) =>
-      (await replies.instanceLives(instance, registrationMs)) || (await queues.hasJobsOf(instance));
-    // Leases checked at the same time share one lookup of their instance. A finished lookup is not reused, because it may be
-    // older than the lease.
-    const lookups = new Map<string, Promise<boolean>>();
-    const isServing = async (instance: string, since: Date) => {
-      const lookup = lookups.get(instance) ?? livesOrHasJobs(instance).finally(() => lookups.delete(instance));
-      lookups.set(instance, lookup);
-      // Asked after the lookup, because Redis may lose its data in between.
-      return (await lookup) || (await queues.emptySince()) > since.getTime();
-    };
-    const swept = await money.sweep(isPending, isServing);
-    if (swept.settled + swept.captured > 0) log.warn(swept, "overdue holds were ended");
+  "sweep-holds": async (deps) => {
+    const { isPending, isServing } = jobChecks(deps);
+    const swept = await deps.money.sweep(isPending, isServing);
+    if (swept.settled + swept.captured > 0) deps.log.warn(swept, "overdue holds were ended");
   },
-  "refund-undelivered": async ({ money, replies }) => {
-    await money.refundUndelivered((instance) => replies.instanceLives(instance, registrationMs));
+  "refund-undelivered": async (deps) => {
+    const { money, queues, replies } = deps;
+    const { isPending, isServing } = jobChecks(deps);
+    const isPendingOrLost = async (requestId: string, account: string, since: Date) =>
+      (await isPending(requestId, account)) || (await queues.emptySince()) > since.getTime();
+    await money.refundUndelivered(
+      (instance) => replies.instanceLives(instance, registrationMs),
+      (instance) => money.endHoldsOf(instance, isPendingOrLost, isServing),
+    );
   },
   "apply-late-costs": async ({ money }) => {
     await money.settleLateCosts();
