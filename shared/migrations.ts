@@ -5,9 +5,7 @@ import { paymentsSchema } from "#payments";
 import type { ModuleSchema } from "#platform/migrations";
 import { responsesSchema } from "#stored-responses";
 
-/**
- * The MongoDB schemas that every process needs. The API also needs that of `api/keys`; `npm run migrate` applies all.
- */
+/** The MongoDB schemas that every process needs. The API has others of its own; `npm run migrate` applies all. */
 export const sharedSchemas: readonly ModuleSchema[] = [
   moneySchema,
   paymentsSchema,

@@ -124,7 +124,11 @@ export const jobCatalog = {
   "tidy-payments": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },
   "gather-buybacks": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },
   "execute-buybacks": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
-} as const satisfies Record<string, { pool: Pool; payload: z.ZodType; everyMs?: number }>;
+} as const satisfies Record<
+  string,
+  | { pool: Exclude<Pool, "maintenance">; payload: typeof paidCall }
+  | { pool: "maintenance"; payload: typeof noPayload; everyMs: number }
+>;
 
 export type JobName = keyof typeof jobCatalog;
 export type JobPayload<Name extends JobName> = z.infer<(typeof jobCatalog)[Name]["payload"]>;

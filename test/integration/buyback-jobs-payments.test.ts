@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openMaintenance } from "../support/buyback-jobs-setup.ts";
+import { openMaintenance } from "../support/maintenance-setup.ts";
 import { scrape } from "../support/metrics.ts";
 import { createMovableClock } from "../support/money-setup.ts";
 import { openPayments, quoteDocument, settingsOf, settlePayment } from "../support/payments-setup.ts";

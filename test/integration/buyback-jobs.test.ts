@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { openMaintenance } from "../support/buyback-jobs-setup.ts";
 import { market } from "../support/executors-setup.ts";
+import { openMaintenance } from "../support/maintenance-setup.ts";
 import { times } from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, startService } from "../support/service.ts";

@@ -3,7 +3,7 @@ import { ofFile } from "../support/of-file.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, startService } from "../support/service.ts";
 
-/** Every route once, with the local models: the addition of `npm run test:quick` to the unit tests. */
+/** The main routes once, with the local models: the addition of `npm run test:quick` to the unit tests. */
 
 interface Started {
   readonly service: Client;
