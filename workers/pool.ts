@@ -139,6 +139,7 @@ export function startPool(
 
   async function runScheduled({ job }: TakenJob): Promise<void> {
     const name = job.name as JobName;
+    if (!Object.hasOwn(jobCatalog, name)) throw new Error(`This version has no job '${name}'.`);
     // A scheduled job that takes longer than its interval runs only once at a time, so that it does not take all slots.
     if ([...taken].some((other) => other.job !== job && other.job.name === name)) return;
     const payload = jobCatalog[name].payload.parse(job.data);
