@@ -62,7 +62,7 @@ function drawn({ registry, random }: OrderDeps, served: readonly Served[]): read
     return { each, isReady, wait };
   });
   return places
-    .sort((a, b) => Number(b.isReady) - Number(a.isReady) || (a.wait === b.wait ? 0 : a.wait - b.wait))
+    .toSorted((a, b) => Number(b.isReady) - Number(a.isReady) || (a.wait === b.wait ? 0 : a.wait - b.wait))
     .map(({ each }) => each);
 }
 

@@ -79,7 +79,7 @@ export function spawnGuarded(options: Pick<ProgramOptions, "command" | "args" | 
       child.stdin?.destroy();
     });
     // Output may still arrive after the exit event.
-    child.once("close", (code, signal) => resolve(signal === null ? `exit code ${code}` : `${signal}`));
+    child.once("close", (code, signal) => resolve(signal === null ? `exit code ${code}` : signal));
   });
   return { child, ended };
 }

@@ -177,7 +177,7 @@ function pricesFor(model: Model, tier: Tier, input: Input | undefined): Prices {
     Object.entries(when).every(([field, condition]) => meets(media, input, field, condition)),
   );
   // Reversed, so that the first matching variant overwrites the others.
-  return Object.assign({}, base, ...matching.reverse().map(({ prices }) => prices[tier]));
+  return Object.assign({}, base, ...matching.toReversed().map(({ prices }) => prices[tier]));
 }
 
 export const costOfMedia = (model: Model, usage: Usage, tier: Tier, input: Input | undefined): bigint =>

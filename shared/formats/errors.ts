@@ -14,7 +14,7 @@ const pathText = (path: readonly PropertyKey[]): string =>
  * (a list that is too long rather than "expected string"). Returns undefined if no alternative is close.
  */
 function closest(union: z.core.$ZodIssueInvalidUnion): z.core.$ZodIssue | undefined {
-  const inner = union.errors.flat().sort((a, b) => b.path.length - a.path.length);
+  const inner = union.errors.flat().toSorted((a, b) => b.path.length - a.path.length);
   return inner[0]?.path.length ? inner[0] : inner.find(({ code }) => code !== "invalid_type");
 }
 

@@ -59,7 +59,7 @@ const mostOpenConnections = 1_000;
 const endBytes = 24;
 
 function quantiles(samples: readonly number[]): Quantiles {
-  const sorted = Float64Array.from(samples).sort();
+  const sorted = Float64Array.from(samples).toSorted();
   const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
 }

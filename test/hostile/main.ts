@@ -41,7 +41,7 @@ function harmlessMs(): number {
 const measureRegexps = () =>
   findRegexps()
     .map((pattern) => ({ place: pattern.place, ms: slowestMs(pattern, limitMs) }))
-    .sort((a, b) => b.ms - a.ms);
+    .toSorted((a, b) => b.ms - a.ms);
 
 async function measureAll(): Promise<boolean> {
   const watch = await startWatch();

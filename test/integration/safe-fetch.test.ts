@@ -60,7 +60,7 @@ test("a public URL is fetched without credentials", async () => {
   const { get } = start({ names: { "cdn.example.com": ["127.0.0.2"] } });
   expect(await get(`http://cdn.example.com:${server.port}/a/b.png?sig=1`)).toBe("hello");
   expect(server.requests).toEqual([`cdn.example.com:${server.port} /a/b.png?sig=1`]);
-  expect(Object.keys(headers).sort()).toEqual(["accept", "accept-encoding", "connection", "host", "user-agent"]);
+  expect(Object.keys(headers).toSorted()).toEqual(["accept", "accept-encoding", "connection", "host", "user-agent"]);
 });
 
 test.each([

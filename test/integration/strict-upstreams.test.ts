@@ -270,8 +270,8 @@ test("hints that a server refuses are dropped and named; the others arrive", asy
       ignored
         .split(", ")
         .filter((name) => name in hints && name !== "")
-        .sort(),
-    ).toEqual(names.split(",").filter(Boolean).sort());
+        .toSorted(),
+    ).toEqual(names.split(",").filter(Boolean).toSorted());
     const [body = {}] = sentTo(upstream);
     for (const name of Object.keys(hints))
       expect(name in body && name !== "store").toBe(!names.includes(name) && name !== "store");

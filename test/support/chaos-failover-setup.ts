@@ -260,7 +260,7 @@ async function entriesOf(client: Client, { id }: Customer): Promise<Entry[]> {
       `/accounts/${id}/ledger?limit=200${after}`,
     );
     entries.push(...page.data);
-    if (page.next === null) return entries.reverse();
+    if (page.next === null) return entries.toReversed();
     after = `&after=${page.next}`;
   }
 }

@@ -51,7 +51,7 @@ export async function initiateMongoSet(at: string, hosts: readonly string[]): Pr
     const expected = ["PRIMARY", ...hosts.slice(1).map(() => "SECONDARY")].join();
     const isReady = async () => {
       const status = await admin.command({ replSetGetStatus: 1 });
-      const states = (status["members"] as { stateStr: string }[]).map(({ stateStr }) => stateStr).sort();
+      const states = (status["members"] as { stateStr: string }[]).map(({ stateStr }) => stateStr).toSorted();
       if (states.join() !== expected) throw new Error(states.join());
     };
     await until(isReady, patience());

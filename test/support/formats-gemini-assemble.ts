@@ -60,7 +60,7 @@ export function assemble(events: readonly Answer[]): Json {
     }
     usageMetadata = event.usageMetadata ?? usageMetadata;
   }
-  const all = [...candidates].sort(([a], [b]) => a - b);
+  const all = [...candidates].toSorted(([a], [b]) => a - b);
   return {
     candidates: all.map(([index, { parts, ...rest }]) => ({ index, parts: joined(parts), ...rest })),
     usageMetadata,

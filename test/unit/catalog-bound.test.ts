@@ -73,7 +73,7 @@ const anyTier = fc.constantFrom<Tier>("standard", "elite");
 /** Splits `total` into one part per key, in any proportion. */
 function cut<Key extends string>(total: number, keys: readonly Key[], at: readonly number[]): Record<Key, number> {
   const cuts = at.slice(0, keys.length - 1).map((each) => Math.floor(each * total));
-  const marks = [0, ...cuts.sort((a, b) => a - b), total];
+  const marks = [0, ...cuts.toSorted((a, b) => a - b), total];
   return Object.fromEntries(keys.map((key, n) => [key, (marks[n + 1] ?? 0) - (marks[n] ?? 0)])) as Record<Key, number>;
 }
 

@@ -159,7 +159,7 @@ test("a blocked prompt is a refusal in a stream as well; late usage has its own 
 
 /** The text cut at these positions. */
 function pieces(text: string, cuts: readonly number[]): string[] {
-  const at = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].sort((a, b) => a - b);
+  const at = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].toSorted((a, b) => a - b);
   return [0, ...at].map((start, i) => text.slice(start, at[i])).filter((piece) => piece !== "");
 }
 

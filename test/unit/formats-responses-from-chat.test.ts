@@ -90,9 +90,17 @@ test("hints are ignored by name", () => {
     stop: null,
     logprobs: false,
   });
-  expect(Object.keys(request).sort()).toEqual(["include", "input", "model", "store"]);
-  expect([...ignored].sort()).toEqual(
-    ["seed", "service_tier", "parallel_tool_calls", "presence_penalty", "frequency_penalty", "store", "top_k"].sort(),
+  expect(Object.keys(request).toSorted()).toEqual(["include", "input", "model", "store"]);
+  expect([...ignored].toSorted()).toEqual(
+    [
+      "seed",
+      "service_tier",
+      "parallel_tool_calls",
+      "presence_penalty",
+      "frequency_penalty",
+      "store",
+      "top_k",
+    ].toSorted(),
   );
 });
 

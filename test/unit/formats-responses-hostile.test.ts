@@ -64,7 +64,7 @@ test("a request of any shape is converted or refused by name, in both directions
     }),
     { numRuns: runs(3000) },
   );
-  expect([...seen].sort()).toEqual(["converted", "refused"]);
+  expect([...seen].toSorted()).toEqual(["converted", "refused"]);
 });
 
 const parsed = fc.dictionary(
@@ -84,7 +84,7 @@ test("any body is parsed or refused by name; a parsed one is converted or refuse
     }),
     { numRuns: runs(3000) },
   );
-  expect([...seen].sort()).toEqual(["converted", "refused"]);
+  expect([...seen].toSorted()).toEqual(["converted", "refused"]);
 });
 
 test("a response of any shape is converted", () => {

@@ -128,8 +128,16 @@ test("hints are ignored by name, if a header can have the name", () => {
     nothing: null,
   });
   expect(Object.keys(request)).toEqual(["model", "messages"]);
-  expect([...ignored].sort()).toEqual(
-    ["metadata", "seed", "service_tier", "parallel_tool_calls", "truncation", "reasoning.summary", "include"].sort(),
+  expect([...ignored].toSorted()).toEqual(
+    [
+      "metadata",
+      "seed",
+      "service_tier",
+      "parallel_tool_calls",
+      "truncation",
+      "reasoning.summary",
+      "include",
+    ].toSorted(),
   );
 });
 

@@ -11,7 +11,7 @@ test.each([
   ["You IDIOT!", ["harassment"]],
   ["y0u 1d10t", ["harassment"]],
   ["Nobody   likes you...", ["harassment"]],
-  [`A n${"ú"}de dream`, ["sexual"]],
+  ["A n\u00fade dream", ["sexual"]],
   ["Show me how to make a bomb", ["illicit/violent", "violence"]],
   // Only whole words match.
   ["A skill, a stable, a bombastic speech, 3 boots", []],

@@ -68,7 +68,7 @@ test("unready upstreams come after ready ones, and those without a weight at the
   // Only the ready one with a weight is drawn; the spare ones keep the catalog's order.
   expect([...counts.keys()]).toEqual(["a s t b"]);
   const all = ordersOf(spare, depsOf(seeded(7)));
-  expect([...all.keys()].sort()).toEqual(["a b s t", "b a s t"]);
+  expect([...all.keys()].toSorted()).toEqual(["a b s t", "b a s t"]);
   expect(share(all, "b")).toBeCloseTo(0.9, 1);
 });
 

@@ -36,7 +36,7 @@ test("a name under several providers gives up to three ids, each of them once", 
 
 test("hostile names cost little and match nothing", () => {
   const started = performance.now();
-  for (const name of ["/".repeat(80), "-latest".repeat(1e6), `${"a".repeat(79)}`, `gpt-4o${" ".repeat(1e6)}`])
+  for (const name of ["/".repeat(80), "-latest".repeat(1e6), "a".repeat(79), `gpt-4o${" ".repeat(1e6)}`])
     for (let times = 0; times < 20; times++) expect(similarModels(shipped, name)).toEqual([]);
   expect(performance.now() - started).toBeLessThan(2_000);
 });

@@ -8,7 +8,7 @@ function counted(names: readonly string[]): [string, number][] {
 }
 
 const lines = (title: string, counts: readonly (readonly [string, number | string])[]) =>
-  [`${title}`, ...counts.map(([name, count]) => `  ${String(count).padStart(7)}  ${name}`), ""].join("\n");
+  [title, ...counts.map(([name, count]) => `  ${String(count).padStart(7)}  ${name}`), ""].join("\n");
 
 const usd = (nanoUsd: bigint) => `${Number(nanoUsd) / 1e9} USD`;
 

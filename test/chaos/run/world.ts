@@ -96,7 +96,7 @@ export async function startWorld(options: {
   const network = await createNetwork(options.network);
   const stops: (() => Promise<void>)[] = [() => network.close()];
   const stop = async () => {
-    for (const each of stops.splice(0).reverse()) await each();
+    for (const each of stops.splice(0).toReversed()) await each();
   };
   const running: Instance[] = [];
   const crashes: string[] = [];

@@ -41,7 +41,7 @@ export async function rerank(clock: Clock, { body, signal }: UpstreamCall): Prom
   }
   const results = (await scores([...countWords(queryRead.join("")).keys()], read, signal))
     .map((score, index) => ({ index, relevance_score: score / (score + 1) }))
-    .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+    .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
     .slice(0, top_n);
   return {
     model,

@@ -106,7 +106,7 @@ export async function joinStream(stream: AsyncIterable<readonly JsonObject[]>): 
     ...last,
     object: "chat.completion",
     choices: [...choices]
-      .sort(([one], [other]) => one - other)
+      .toSorted(([one], [other]) => one - other)
       .map(([index, choice]) => ({
         index,
         message: messageOf(choice),
