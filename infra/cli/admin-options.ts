@@ -39,7 +39,7 @@ function budgetOf(text: string): object {
 /** Milliseconds of a day at the given time, or of a time in ISO 8601. UTC, unless the text has an offset. */
 function utcMs(text: string, timeOfDay: string): number {
   const time = text.includes("T") ? text : `${text}T${timeOfDay}`;
-  return Date.parse(/(?:Z|[+-]\d\d:\d\d)$/i.test(time) ? time : `${time}Z`);
+  return Date.parse(/(?:Z|[+-]\d\d:?\d\d)$/i.test(time) ? time : `${time}Z`);
 }
 
 /** Parses an expiry time. A day without a time expires at its end. */

@@ -13,7 +13,7 @@ export interface MoneyObserver {
   ): void;
   /** Called with the number of leases that had calls captured after they were closed. */
   late(leases: number): void;
-  /** By the label values of the metrics: `applications` are settlements. */
+  /** Keyed by the label values of the metrics. `applications` counts settlements. */
   readonly writes: Readonly<Record<"ledger" | "holds" | "applications" | "leases", ObserveWrite>>;
 }
 

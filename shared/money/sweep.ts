@@ -126,24 +126,23 @@ export function createSweep(
     let settled = 0;
     let captured = 0;
 
-    async function end(overdue: OpenHold, existing: StoredEntry | undefined): Promise<void> {
-      const { account, requestId, hold } = overdue;
+    async function end(open: OpenHold, existing: StoredEntry | undefined): Promise<void> {
+      const { account, requestId, hold } = open;
       if (isLease(requestId)) {
-        if ((await mayClose(overdue, isServing)) && (await closeLease(account, requestId, hold.expiresAt)))
-          settled += 1;
+        if ((await mayClose(open, isServing)) && (await closeLease(account, requestId, hold.expiresAt))) settled += 1;
         return;
       }
-      if (!existing && !(await mayRelease(overdue, isPending, isServing))) return;
-      const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await captureZero(overdue);
+      if (!existing && !(await mayRelease(open, isPending, isServing))) return;
+      const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await captureZero(open);
       if (won) captured += 1;
-      if (await settleCost(overdue, entry.costNanoUsd)) settled += 1;
+      if (await settleCost(open, entry.costNanoUsd)) settled += 1;
     }
 
     async function endBatch(batch: readonly OpenHold[]): Promise<void> {
       const entries = await ledger.readCommitted(batch.map(({ account, requestId }) => ({ account, _id: requestId })));
-      const endings = batch.map((overdue) => {
-        const { account, requestId } = overdue;
-        return end(overdue, entries.get(requestId)).catch((error: unknown) =>
+      const endings = batch.map((open) => {
+        const { account, requestId } = open;
+        return end(open, entries.get(requestId)).catch((error: unknown) =>
           log.error({ err: error, account, requestId }, "an overdue hold could not be ended"),
         );
       });
@@ -167,7 +166,7 @@ export function createSweep(
 /** Matches accounts whose `holdsExpireAt` has passed or is missing, by the partial index. */
 const mayBeOverdue = (now: Date) => ({ ...withOpenHolds, holdsExpireAt: { $not: { $gte: now } } });
 
-/** The server returns only the matching holds. */
+/** The server returns only the matching holds, and reads only accounts that have any, by the sweeper's index. */
 const findHolds = ({ collection }: Accounts, accounts: object, holds: object, limit?: number) =>
   collection.aggregate<OpenHold>(
     [
@@ -178,7 +177,7 @@ const findHolds = ({ collection }: Accounts, accounts: object, holds: object, li
       ...(limit === undefined ? [] : [{ $limit: limit }]),
       { $project: { _id: 0, account: "$_id", requestId: "$holds.k", hold: "$holds.v" } },
     ],
-    { ...longRunning, ...scatter("sweep") },
+    { hint: { holdsExpireAt: 1 }, ...longRunning, ...scatter("sweep") },
   );
 
 export const findOverdue = (accounts: Accounts, now: Date, limit?: number) =>

@@ -3,7 +3,7 @@ import { analyse } from "scslre";
 
 type Pattern = { readonly source: string; readonly flags: string };
 
-const attackCharacters = 128 * 1024;
+export const attackCharacters = 128 * 1024;
 const letters = Array.from({ length: 127 }, (_, code) => String.fromCharCode(126 - code));
 
 /** Texts that an element matches, shortest first. */

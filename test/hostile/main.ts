@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { startService } from "../clients/service.ts";
-import { slowestMs } from "./attack-regexps.ts";
+import { attackCharacters, slowestMs } from "./attack-regexps.ts";
 import { findRegexps } from "./find-regexps.ts";
 import { inputs } from "./inputs.ts";
 import { startProviders } from "./providers.ts";
@@ -78,7 +78,7 @@ async function measureAll(): Promise<boolean> {
     say(`an idle process was delayed by ${ms(medianOf(all.map((each) => each.idleDelayMs))).trim()} ms (median).`);
     if (busy.length > 0) say(`${busy.length} over ${limitMs} ms for want of a processor: run these again.`);
     for (const { ms: tookMs, place } of regexps.slice(0, 5))
-      say(`${ms(tookMs)}  ${place}, on 128 KB of its worst input`);
+      say(`${ms(tookMs)}  ${place}, on ${attackCharacters / 1024} KB of its worst input`);
     const isSlow = (regexps[0]?.ms ?? 0) > limitMs;
     if (isSlow) say(`A regular expression took more than ${limitMs} ms.`);
     say(

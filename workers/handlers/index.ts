@@ -84,6 +84,8 @@ function jobChecks({ files, queues, replies }: Pick<HandlerDeps, "files" | "queu
     const pending = await Promise.all([...queued, files.uploads.isPending(account, requestId)]);
     return pending.includes(true);
   };
+  /** Ask it after a lookup of jobs, because Redis may lose its data in between. */
+  const mayBeLost = async (since: Date) => (await queues.emptySince()) > since.getTime();
   const livesOrHasJobs = async (instance: string) =>
     (await replies.instanceLives(instance, registrationMs)) || (await queues.hasJobsOf(instance));
   // Leases checked at the same time share one lookup of their instance. A finished lookup is not reused, because it may be
@@ -92,10 +94,9 @@ function jobChecks({ files, queues, replies }: Pick<HandlerDeps, "files" | "queu
   const isServing = async (instance: string, since: Date) => {
     const lookup = lookups.get(instance) ?? livesOrHasJobs(instance).finally(() => lookups.delete(instance));
     lookups.set(instance, lookup);
-    // Asked after the lookup, because Redis may lose its data in between.
-    return (await lookup) || (await queues.emptySince()) > since.getTime();
+    return (await lookup) || mayBeLost(since);
   };
-  return { isPending, isServing };
+  return { isPending, isServing, mayBeLost };
 }
 
 export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
@@ -112,10 +113,10 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     if (swept.settled + swept.captured > 0) deps.log.warn(swept, "overdue holds were ended");
   },
   "refund-undelivered": async (deps) => {
-    const { money, queues, replies } = deps;
-    const { isPending, isServing } = jobChecks(deps);
+    const { money, replies } = deps;
+    const { isPending, isServing, mayBeLost } = jobChecks(deps);
     const isPendingOrLost = async (requestId: string, account: string, since: Date) =>
-      (await isPending(requestId, account)) || (await queues.emptySince()) > since.getTime();
+      (await isPending(requestId, account)) || mayBeLost(since);
     await money.refundUndelivered(
       (instance) => replies.instanceLives(instance, registrationMs),
       (instance) => money.endHoldsOf(instance, isPendingOrLost, isServing),
