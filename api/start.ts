@@ -74,7 +74,14 @@ export async function startApi(deps: ProcessDeps) {
 
   const queues = createQueues({ redis, observe: common.writes.jobs, log, chatShards: config.CHAT_SHARDS });
   const registry = createWorkerRegistry({ redis, queues, catalog: common.catalog.hash, clock, log });
-  const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
+  const reader = createReplyReader({
+    instance: newId("api"),
+    apiTimeoutMs: config.API_TIMEOUT_MS,
+    reader: blocking,
+    commands: redis,
+    clock,
+    log,
+  });
   // Connections have no offline queue, so one that drops right after it was opened fails its first command.
   const atStart = <T>(work: () => Promise<T>) =>
     retry({ clock, signal: AbortSignal.timeout(startTimeoutMs), backoff: startBackoff }, work);

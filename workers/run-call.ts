@@ -101,7 +101,7 @@ async function runWork(
   const onGone = () => {
     if (!storesAnswer(payload)) call.abort("gone");
   };
-  if (!storesAnswer(payload) && !(await replies.instanceLives(replyTo))) onGone();
+  if (!storesAnswer(payload) && !(await replies.instanceResponds(replyTo))) onGone();
   if (clock.now() >= payload.deadlineAt) call.abort("deadline");
   const reply = replies.open(replyTo, requestId, onGone);
   call.replies(reply);

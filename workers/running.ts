@@ -23,7 +23,7 @@ export function createRunning(deps: { cancellations: Cancellations; replies: Rep
 
   const abortOrphans = oneAtATime(log, "API instances could not be checked", async () => {
     const instances = [...new Set([...calls.values()].flatMap(({ call }) => call.replyTo ?? []))];
-    const alive = await Promise.all(instances.map((instance) => replies.instanceLives(instance)));
+    const alive = await Promise.all(instances.map((instance) => replies.instanceResponds(instance)));
     const gone = new Set<string | undefined>(instances.filter((_, i) => !alive[i]));
     for (const { call, abort } of calls.values()) if (gone.has(call.replyTo)) abort("gone");
   });

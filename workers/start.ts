@@ -61,7 +61,12 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   await Promise.all([redis, queueRedis, subscriber].map(startRedis));
 
   const queues = createQueues({ redis: queueRedis, log, chatShards: config.CHAT_SHARDS });
-  const replies = createReplies({ redis, observe: common.writes.frames, clock });
+  const replies = createReplies({
+    redis,
+    apiTimeoutMs: config.API_TIMEOUT_MS,
+    observe: common.writes.frames,
+    clock,
+  });
   const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
   const counting = createCounting({ clock, log });

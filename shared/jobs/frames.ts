@@ -79,15 +79,16 @@ export function fromField(name: string, data: string): Frame | undefined {
   };
 }
 
-/**
- * An instance renews its reply stream every second. If it has not for this long, it is dead and the stream has expired.
- */
+/** An instance renews its reply stream every second. If it has not for this long, the stream has expired. */
 export const registrationMs = 30_000;
 /**
  * If an instance has not renewed for this long, no more calls are run for it. Longer than the renewal interval of
  * versions that renew every 5 s.
  */
 export const silentMs = 6_000;
+
+/** Converts the remaining time of a reply stream, as PTTL returns it, to the time since its last renewal. */
+export const silenceMs = (remainingMs: number) => registrationMs - remainingMs;
 
 export const replyKey = (instance: string) => `reply:${instance}`;
 export const cancelledKey = (requestId: string) => `cancelled:${requestId}`;

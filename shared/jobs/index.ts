@@ -22,7 +22,7 @@ export {
   pools,
   replyAddress,
 } from "./catalog.ts";
-export { type Frame, type Outcome, type Pace, registrationMs } from "./frames.ts";
+export { type Frame, type Outcome, type Pace } from "./frames.ts";
 export { createQueues, type QueuedJob, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";

@@ -10,6 +10,7 @@ import {
   type Pace,
   registrationMs,
   replyKey,
+  silenceMs,
 } from "./frames.ts";
 
 /** Longer than the second between two checks by a worker. */
@@ -19,8 +20,6 @@ const readCount = 64;
 const blockMs = 5_000;
 const trimMs = 250;
 const retryDelayMs = 100;
-/** Shorter than the registration by enough time for a call to reach its queue. */
-const longestGapMs = 20_000;
 
 /**
  * Renews the registration, or recreates a missing stream. The stream's ids continue after the last one read, regardless
@@ -51,12 +50,16 @@ export function createReplyReader(
   deps: Uses<"clock" | "log"> & {
     /** Random at each start. */
     instance: string;
+    /** After this time without a renewal, an instance counts as dead. */
+    apiTimeoutMs: number;
     /** A separate connection, because blocking reads occupy it. */
     reader: RedisClient;
     commands: RedisClient;
   },
 ) {
-  const { instance, reader, commands, clock, log } = deps;
+  const { instance, apiTimeoutMs, reader, commands, clock, log } = deps;
+  /** Shorter than the time after which this instance counts as dead, by enough for a call to reach its queue. */
+  const longestGapMs = (2 / 3) * apiTimeoutMs;
   const key = replyKey(instance);
   const waiting = new Map<string, (frame: Frame) => void>();
   const strays = new Map<string, number>();
@@ -198,7 +201,7 @@ export function createReplyReader(
 
   return {
     instance,
-    /** This instance's registration. It expires `registrationMs` after its last renewal. Monotonic milliseconds. */
+    /** This instance's registration. Monotonic milliseconds. */
     registration: {
       instance,
       since: () => (performance.now() - renewedAt <= longestGapMs ? renewedSince : undefined),
@@ -247,8 +250,9 @@ export function createReplyReader(
         markers.delete(marker);
       }
     },
-    /** Returns true if this or another instance is still registered. */
-    instanceLives: async (other: string): Promise<boolean> => (await commands.exists(replyKey(other))) === 1,
+    /** Returns false if this or another instance counts as dead. */
+    instanceLives: async (other: string): Promise<boolean> =>
+      silenceMs(await commands.pttl(replyKey(other))) < apiTimeoutMs,
     async stop(): Promise<void> {
       stopped = true;
       stopRenewing();

@@ -11,8 +11,8 @@ import {
   limitUnits,
   type Outcome,
   pauseMs,
-  registrationMs,
   replyKey,
+  silenceMs,
   silentMs,
   splitText,
   toField,
@@ -35,8 +35,14 @@ const stalledMs = 1_000;
 /** The reply key is missing, but Redis has only recently recovered. */
 class KeyMissing extends Error {}
 
-export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: ObserveWrite }) {
-  const { redis, clock } = deps;
+export function createReplies(
+  deps: Uses<"redis" | "clock"> & {
+    /** After this time without a renewal, an API instance counts as dead. */
+    apiTimeoutMs: number;
+    observe?: ObserveWrite;
+  },
+) {
+  const { redis, apiTimeoutMs, clock } = deps;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
   onReconnect(redis, () => {
     reconnectedAt = clock.now();
@@ -87,21 +93,26 @@ export function createReplies(deps: Uses<"redis" | "clock"> & { observe?: Observ
     stopTimer = undefined;
   }
 
+  /**
+   * Returns true if the API instance has renewed its reply stream within `withinMs`, as of the last second. After an
+   * outage this is unknown, and the answer is true.
+   */
+  async function hasRenewed(replyTo: string, withinMs: number): Promise<boolean> {
+    const askedAt = clock.now();
+    if (askedAt - (seenAt.get(replyTo) ?? Number.NEGATIVE_INFINITY) < freshMs) return true;
+    const remainingMs = await retry(retrying, () => redis.pttl(replyKey(replyTo)));
+    if (clock.now() - askedAt > stalledMs) reconnectedAt = clock.now();
+    const silentForMs = silenceMs(remainingMs);
+    if (silentForMs < silentMs) seenAt.set(replyTo, askedAt);
+    else seenAt.delete(replyTo);
+    return silentForMs < withinMs || !isSettled();
+  }
+
   return {
-    /**
-     * Returns true if the API instance has renewed its reply stream within `withinMs`, as of the last second. After an
-     * outage this is unknown, and the instance counts as alive.
-     */
-    async instanceLives(replyTo: string, withinMs = silentMs): Promise<boolean> {
-      const askedAt = clock.now();
-      if (askedAt - (seenAt.get(replyTo) ?? Number.NEGATIVE_INFINITY) < freshMs) return true;
-      const remainingMs = await retry(retrying, () => redis.pttl(replyKey(replyTo)));
-      if (clock.now() - askedAt > stalledMs) reconnectedAt = clock.now();
-      const silenceMs = registrationMs - remainingMs;
-      if (silenceMs < silentMs) seenAt.set(replyTo, askedAt);
-      else seenAt.delete(replyTo);
-      return silenceMs < withinMs || !isSettled();
-    },
+    /** Returns false if the instance has been silent for so long that no more calls are run for it. */
+    instanceResponds: (replyTo: string) => hasRenewed(replyTo, silentMs),
+    /** Returns false if the instance has been silent for so long that it counts as dead. */
+    instanceLives: (replyTo: string) => hasRenewed(replyTo, apiTimeoutMs),
 
     /** Reports the end of a call from a delivery that did not run it, in an unnumbered frame. */
     async late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {

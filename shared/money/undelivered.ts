@@ -30,8 +30,8 @@ export interface DeliveryNote {
 
 type EndHoldsOf = (instance: string) => Promise<unknown>;
 
-/** Several times the interval of the notes. */
-const silentMs = 20_000;
+/** Many times the interval of the notes. */
+const silentMs = 5_000;
 /** The clocks of MongoDB, API instances and workers may differ by this much. */
 const skewMs = 120_000;
 /** After MongoDB has recovered, workers insert what they could not insert before. */

@@ -205,6 +205,12 @@ export const environment = z.object({
     60_000,
     10_000,
   ),
+  API_TIMEOUT_MS: between(
+    "Time after which an API instance that shows no sign of life counts as dead: the holds of its calls are ended, and the JSON responses that it had not delivered are refunded. The same value in all processes",
+    10_000,
+    30_000,
+    30_000,
+  ),
   PING_INTERVAL_MS: count("Idle time after which a ping is sent on a stream", 15_000),
   DRAIN_DELAY: z.coerce
     .number()

@@ -310,7 +310,11 @@ test("a job that a stopping worker takes after its drain is aborted at once", as
   const deps = { clock: systemClock, log };
   const commands = redisOf(stores);
   const cancellations = createCancellations({ ...deps, subscriber: redisOf(stores), commands });
-  const running = createRunning({ ...deps, cancellations, replies: createReplies({ ...deps, redis: commands }) });
+  const running = createRunning({
+    ...deps,
+    cancellations,
+    replies: createReplies({ ...deps, redis: commands, apiTimeoutMs: 30_000 }),
+  });
   running.abortAll();
   const late = running.begin({ requestId: "req_late", replyTo: "api_1", deadlineAt: Number.POSITIVE_INFINITY });
   expect(late.signal.reason).toMatchObject({ name: "Aborted", cause: "shutdown" });

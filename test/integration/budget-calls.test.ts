@@ -197,7 +197,13 @@ test("a call whose hold has expired is not ended by the sweeper while its worker
   const redis = await connect(stores, "waiting");
   const queues = createQueues({ redis, log });
   onTestFinished(() => queues.close());
-  const deps = { money, files, queues, replies: createReplies({ redis, clock: systemClock }), log };
+  const deps = {
+    money,
+    files,
+    queues,
+    replies: createReplies({ redis, apiTimeoutMs: 30_000, clock: systemClock }),
+    log,
+  };
   clock.later(30 * minuteMs);
   const [expired] = await money.listHolds({ limit: 1 });
   expect(expired?.expiresAt.getTime()).toBeLessThan(clock.now());

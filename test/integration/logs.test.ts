@@ -41,7 +41,11 @@ const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<
     async (stores) => {
       const redis = await connect(stores, "waiting");
       await redis.set("reply:api_test", "x");
-      const reply = createReplies({ redis, clock: systemClock }).open("api_test", "req_1", () => {});
+      const reply = createReplies({ redis, apiTimeoutMs: 30_000, clock: systemClock }).open(
+        "api_test",
+        "req_1",
+        () => {},
+      );
       return reply.final(prompt, {});
     },
   ],

@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 import { noCapacity } from "#errors";
 import type { Reply } from "#jobs";
 import { type Clock, systemClock } from "#platform/clock";
-import { type Frame, fromField, limitBytes, pauseMs, registrationMs, toField } from "../../shared/jobs/frames.ts";
+import { type Frame, fromField, limitBytes, pauseMs, toField } from "../../shared/jobs/frames.ts";
 import { collect, openReader, openWriter } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { testStores } from "../support/servers.ts";
@@ -299,7 +299,7 @@ test("an instance without a reply key is gone, and is notified once", async () =
   expect(await reply.final("c", {})).toBe(false);
   expect(gone).toBe(1);
   expect(reply.delivered()).toBe(0);
-  expect(await replies.instanceLives("api_gone")).toBe(false);
+  expect(await replies.instanceResponds("api_gone")).toBe(false);
   expect(await replies.late("api_gone", "req_1", noCapacity("died"))).toBe(false);
 });
 
@@ -336,7 +336,7 @@ test("after a reconnect a missing reply key is waited for: the frame comes when 
   await reply.write("a", 1);
   const sent = reply.final("b", {});
   await eventually(() => clock.pending() > 0);
-  expect(await replies.instanceLives("api_test")).toBe(true);
+  expect(await replies.instanceResponds("api_test")).toBe(true);
   await reader.start();
   clock.advance(100);
   expect(await sent).toBe(true);
@@ -359,7 +359,7 @@ test("10 s after a reconnect a missing reply key means that the instance is gone
   expect(await sent).toBe(false);
   expect(await late).toBe(false);
   expect(gone).toBe(1);
-  expect(await replies.instanceLives("api_test")).toBe(false);
+  expect(await replies.instanceResponds("api_test")).toBe(false);
 });
 
 test("when Redis refuses a frame, the write rejects and nothing follows", async () => {
@@ -410,9 +410,9 @@ test("the lease is renewed, and a missing stream is created again", async () => 
   await eventually(async () => (await redis.ttl(key)) === 30);
   // The stream expires: writes in the meantime reach nobody.
   await redis.del(key);
-  expect(await replies.instanceLives("api_test")).toBe(false);
+  expect(await replies.instanceResponds("api_test")).toBe(false);
   clock.advance(5_000);
-  await eventually(() => replies.instanceLives("api_test"));
+  await eventually(() => replies.instanceResponds("api_test"));
   expect(await redis.ttl(key)).toBe(30);
   const { ended } = collect(reader, "req_1");
   expect(await replies.open("api_test", "req_1", onGone).final("a", {})).toBe(true);
@@ -436,7 +436,7 @@ test("a stream that was created again is read, even on a server whose clock is b
   await before.ended;
   await redis.del(key);
   clock.advance(5_000);
-  await eventually(() => replies.instanceLives("api_test"));
+  await eventually(() => replies.instanceResponds("api_test"));
   const { ended } = collect(reader, "req_2");
   expect(await replies.open("api_test", "req_2", onGone).final("b", {})).toBe(true);
   expect((await ended).data).toBe("b");
@@ -466,8 +466,8 @@ test("an instance that has not renewed its stream for six seconds gets no more w
   ] as const) {
     clock.advance(60_000);
     await redis.pexpire(key, remainingMs);
-    expect(await replies.instanceLives("api_test")).toBe(lives);
-    expect(await replies.instanceLives("api_test", registrationMs)).toBe(!isDead);
+    expect(await replies.instanceResponds("api_test")).toBe(lives);
+    expect(await replies.instanceLives("api_test")).toBe(!isDead);
   }
 });
 

@@ -8,13 +8,22 @@ import mongoose from "mongoose";
 import { onTestFinished } from "vitest";
 import { type Pool, payloadsOf, pools, prefixOf } from "#jobs";
 import { formatUsd } from "#money";
-import { toField } from "../../shared/jobs/frames.ts";
+import { silenceMs, toField } from "../../shared/jobs/frames.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { connectRedis } from "../../shared/platform/redis.ts";
 import { keysOf, log } from "./jobs-setup.ts";
 import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
 import type { Stores } from "./servers.ts";
-import { type Client, type Customer, type Environment, eventually, ready, spawnApi, spawnWorker } from "./service.ts";
+import {
+  apiTimeoutMs,
+  type Client,
+  type Customer,
+  type Environment,
+  eventually,
+  ready,
+  spawnApi,
+  spawnWorker,
+} from "./service.ts";
 import { openWire } from "./wire.ts";
 
 export { ready } from "./service.ts";
@@ -245,8 +254,9 @@ export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: n
   return { waiting, active };
 }
 
-/** Resolves once the lease of a dead or frozen API instance has expired: within 30 s. */
-export const leaseEnded = (redis: Redis, lease: string) => eventually(async () => (await redis.exists(lease)) === 0);
+/** Resolves once a dead or frozen API instance counts as dead. */
+export const leaseEnded = (redis: Redis, lease: string) =>
+  eventually(async () => silenceMs(await redis.pttl(lease)) >= apiTimeoutMs);
 
 /**
  * Simulates a worker that died after the capture: its frames to the only reply stream are lost, and later deliveries of

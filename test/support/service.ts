@@ -122,6 +122,11 @@ export function spawnProcess(kind: "api" | "workers", env: Environment, cwd = ".
   };
 }
 
+/** Shorter than by default, so that a test need not wait long until a killed process counts as dead. */
+export const jobLockMs = 3_000;
+export const apiTimeoutMs = 12_000;
+const shortTimeouts = { JOB_LOCK_MS: String(jobLockMs), API_TIMEOUT_MS: String(apiTimeoutMs) };
+
 /** An API process that listens. `cwd` is the folder of the service's files. */
 export async function spawnApi(
   stores: Stores,
@@ -129,13 +134,10 @@ export async function spawnApi(
   cwd?: string,
 ): Promise<ServiceProcess & { client: Client; metrics: string }> {
   await migrateDatabase(stores.MONGODB_URI);
-  const api = spawnProcess("api", environment(stores, env), cwd);
+  const api = spawnProcess("api", environment(stores, { ...shortTimeouts, ...env }), cwd);
   const { url, metricsPort } = await api.line(({ msg }) => msg === "listening");
   return { ...api, client: createClient(url as string), metrics: localOrigin(metricsPort as number) };
 }
-
-/** Shorter than in production, so that a test need not wait long until the jobs of a killed worker are taken over. */
-export const jobLockMs = 3_000;
 
 /** A worker process that takes jobs. */
 export async function spawnWorker(
@@ -144,7 +146,7 @@ export async function spawnWorker(
   cwd?: string,
 ): Promise<ServiceProcess & { metrics: string }> {
   await migrateDatabase(stores.MONGODB_URI);
-  const worker = spawnProcess("workers", environment(stores, { JOB_LOCK_MS: String(jobLockMs), ...env }), cwd);
+  const worker = spawnProcess("workers", environment(stores, { ...shortTimeouts, ...env }), cwd);
   const { metricsPort } = await worker.line(({ msg }) => msg === "taking jobs");
   return { ...worker, metrics: localOrigin(metricsPort as number) };
 }

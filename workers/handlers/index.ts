@@ -1,7 +1,7 @@
 import type { ClusterStats } from "#cluster-stats";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
-import { type JobName, type JobPayload, type PaidJobName, pools, type Queues, registrationMs } from "#jobs";
+import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } from "#jobs";
 import type { Archive } from "#money";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
@@ -87,7 +87,7 @@ function jobChecks({ files, queues, replies }: Pick<HandlerDeps, "files" | "queu
   /** Ask it after a lookup of jobs, because Redis may lose its data in between. */
   const mayBeLost = async (since: Date) => (await queues.emptySince()) > since.getTime();
   const livesOrHasJobs = async (instance: string) =>
-    (await replies.instanceLives(instance, registrationMs)) || (await queues.hasJobsOf(instance));
+    (await replies.instanceLives(instance)) || (await queues.hasJobsOf(instance));
   // Leases checked at the same time share one lookup of their instance. A finished lookup is not reused, because it may be
   // older than the lease.
   const lookups = new Map<string, Promise<boolean>>();
@@ -118,7 +118,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     const isPendingOrLost = async (requestId: string, account: string, since: Date) =>
       (await isPending(requestId, account)) || mayBeLost(since);
     await money.refundUndelivered(
-      (instance) => replies.instanceLives(instance, registrationMs),
+      (instance) => replies.instanceLives(instance),
       (instance) => money.endHoldsOf(instance, isPendingOrLost, isServing),
     );
   },
