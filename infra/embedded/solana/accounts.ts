@@ -1,16 +1,13 @@
 import { generateKeyPairSync } from "node:crypto";
-import { zstdCompressSync } from "node:zlib";
 import {
   type Address,
   createKeyPairSignerFromBytes,
   type EncodedAccount,
   getBase58Decoder,
   getBase58Encoder,
-  isSome,
   lamports,
   type MaybeEncodedAccount,
   type ReadonlyUint8Array,
-  unwrapOption,
 } from "@solana/kit";
 import {
   AccountState,
@@ -110,39 +107,6 @@ export const tokenBalances = (svm: LiteSVM, addresses: readonly Address[]) =>
     return { accountIndex, mint, owner, programId: TOKEN_PROGRAM_ADDRESS, uiTokenAmount };
   });
 
-export interface AccountEncoding {
-  readonly encoding?: string | undefined;
-  readonly dataSlice?: { readonly offset: number; readonly length: number } | undefined;
-}
-
-/** Returns the `jsonParsed` form for accounts of the token program, and undefined for all others. */
-function parsedData(svm: LiteSVM, account: EncodedAccount) {
-  const space = account.data.length;
-  const parsed = (type: string, info: object) => ({ program: "spl-token", parsed: { type, info }, space });
-  const token = decodeTokenAccount(account);
-  if (token) {
-    const { mint, owner, state, amount, isNative } = token;
-    const tokenAmount = amountOfMint(svm, mint, amount);
-    const stateName = AccountState[state].toLowerCase();
-    return parsed("account", { isNative: isSome(isNative), mint, owner, state: stateName, tokenAmount });
-  }
-  const mint = decodeMint(account);
-  if (!mint) return undefined;
-  const { decimals, isInitialized, supply, mintAuthority, freezeAuthority } = mint;
-  const authorities = { mintAuthority: unwrapOption(mintAuthority), freezeAuthority: unwrapOption(freezeAuthority) };
-  return parsed("mint", { decimals, isInitialized, supply: String(supply), ...authorities });
-}
-
-function encodedData(data: Uint8Array, { encoding = "base64", dataSlice }: AccountEncoding) {
-  const bytes = dataSlice ? data.subarray(dataSlice.offset, dataSlice.offset + dataSlice.length) : data;
-  if (encoding === "base58") return [base58(bytes), encoding];
-  if (encoding === "base64+zstd") return [zstdCompressSync(bytes).toString("base64"), encoding];
-  return [Buffer.from(bytes).toString("base64"), "base64"];
-}
-
-export function accountJson(svm: LiteSVM, account: EncodedAccount, as: AccountEncoding) {
-  const { executable, lamports, programAddress: owner, space } = account;
-  const parsed = as.encoding === "jsonParsed" ? parsedData(svm, account) : undefined;
-  const data = parsed ?? encodedData(new Uint8Array(account.data), as);
-  return { data, executable, lamports, owner, rentEpoch: 0, space };
+export function accountJson({ data, executable, lamports, programAddress: owner, space }: EncodedAccount) {
+  return { data: [Buffer.from(data).toString("base64"), "base64"], executable, lamports, owner, rentEpoch: 0, space };
 }

@@ -11,7 +11,7 @@ import { type Intercept, startRpcServer } from "./rpc-server.ts";
  * It behaves like a validator: blockhashes live for 150 blocks; resending a landed transaction returns
  * `AlreadyProcessed`; a signature older than 300 blocks is found only with `searchTransactionHistory`;
  * `sendTransaction` with `skipPreflight` accepts anything well-formed and does not report its outcome; a transaction
- * whose instructions fail is in a block with its error; `requestAirdrop` gives SOL. It differs from a validator in that
+ * whose instructions fail is in a block with its error. It differs from a validator in that
  * accounts are always read as of the newest block; without `slotMs` only a transaction or `nextBlock` makes a block;
  * durable nonces are not supported; address lookup tables are not in `getTransaction`; there is no WebSocket, so
  * clients poll `getSignatureStatuses`.

@@ -1,27 +1,10 @@
-import {
-  type Address,
-  generateKeyPairSigner,
-  getBase64EncodedWireTransaction,
-  getSignatureFromTransaction,
-  isAddress,
-  lamports,
-  type Signature,
-} from "@solana/kit";
-import { TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
+import { type Address, getSignatureFromTransaction, isAddress, type Signature } from "@solana/kit";
 import { z } from "zod";
-import { type AccountEncoding, accountJson, amountOfMint, decodeMint, decodeTokenAccount } from "./accounts.ts";
+import { accountJson, amountOfMint, decodeMint, decodeTokenAccount } from "./accounts.ts";
 import { type Commitment, commitments } from "./blocks.ts";
 import type { Chain } from "./chain.ts";
 import { signatureJson, statusJson, transactionEncodings, transactionJson } from "./transaction-json.ts";
-import {
-  type DecodedTransaction,
-  decodeMessage,
-  decodeTransaction,
-  feeOf,
-  type LandedTransaction,
-  type Outcome,
-  signTransfer,
-} from "./transactions.ts";
+import { type DecodedTransaction, decodeTransaction, type LandedTransaction, type Outcome } from "./transactions.ts";
 
 /** A JSON-RPC error with the code that a validator uses. */
 export class RpcError extends Error {
@@ -55,9 +38,8 @@ const invalidParams = (message: string) => new RpcError(-32602, `Invalid params:
 const badSignature = () => new RpcError(-32003, "Transaction signature verification failure");
 
 const text = z.string();
-const size = z.number().int().min(0);
 const address = text.refine(isAddress, { error: ({ input }) => `${String(input)} is not an address` });
-const encoding = z.enum(["base58", "base64", "base64+zstd", "jsonParsed"]).default("base64");
+const encoding = z.literal("base64");
 
 /** Some clients send null for absent options. */
 const withoutNulls = (given: unknown) =>
@@ -67,12 +49,11 @@ const withoutNulls = (given: unknown) =>
 const options = <T extends z.ZodRawShape>(shape: T) =>
   z.preprocess(withoutNulls, z.object({ commitment: z.enum(commitments).default("finalized"), ...shape }));
 const atCommitment = options({});
-const accountOptions = options({ encoding, dataSlice: z.object({ offset: size, length: size }).optional() });
-const wireEncoding = z.enum(["base58", "base64"]).default("base58");
+const accountOptions = options({ encoding });
 
-function decode(wire: string, encoding: z.output<typeof wireEncoding>): DecodedTransaction {
+function decode(wire: string): DecodedTransaction {
   try {
-    return decodeTransaction(wire, encoding);
+    return decodeTransaction(wire);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new RpcError(-32602, `failed to deserialize transaction: ${reason}`);
@@ -84,9 +65,9 @@ const withContext = (chain: Chain, value: unknown, commitment: Commitment = "pro
   value,
 });
 
-function accountAt({ svm }: Chain, at: Address, as: AccountEncoding) {
+function accountAt({ svm }: Chain, at: Address) {
   const account = svm.getAccount(at);
-  return account.exists ? accountJson(svm, account, as) : null;
+  return account.exists ? accountJson(account) : null;
 }
 
 const simulationJson = ({ err, logs, units }: Outcome, accounts: unknown = null) => ({
@@ -114,22 +95,15 @@ function send(chain: Chain, sent: DecodedTransaction, skipPreflight = false): Si
 const hasReached = ({ blocks }: Chain, { slot }: LandedTransaction, commitment: Commitment): boolean =>
   commitments.indexOf(blocks.commitmentOf(slot)) >= commitments.indexOf(commitment);
 
-const slotsInEpoch = 432_000n;
-const feeLamports = 5_000n;
 const getSlot = method([atCommitment], ({ blocks }, { commitment }) => blocks.slot(commitment));
 
-/** The validator methods that payments, wallets and block explorers use. */
+/** The validator methods that payments, buybacks and the clients of x402 use. */
 export const methods: Readonly<Record<string, Method>> = {
   getHealth: () => "ok",
   getVersion: () => ({ "solana-core": "3.0.0", "feature-set": 0 }),
   getGenesisHash: ({ genesis }) => genesis,
   getSlot,
   getBlockHeight: getSlot,
-  getEpochInfo: method([atCommitment], ({ blocks }, { commitment }) => {
-    const absoluteSlot = blocks.slot(commitment);
-    const [epoch, slotIndex] = [absoluteSlot / slotsInEpoch, absoluteSlot % slotsInEpoch];
-    return { absoluteSlot, blockHeight: absoluteSlot, epoch, slotIndex, slotsInEpoch, transactionCount: 0 };
-  }),
   getLatestBlockhash: method([atCommitment], (chain, { commitment }) => {
     const { hash, lastValidHeight } = chain.blocks.latest(commitment);
     return withContext(chain, { blockhash: hash, lastValidBlockHeight: lastValidHeight }, commitment);
@@ -137,19 +111,11 @@ export const methods: Readonly<Record<string, Method>> = {
   isBlockhashValid: method([text, atCommitment], (chain, hash, { commitment }) =>
     withContext(chain, chain.blocks.isValid(hash, commitment), commitment),
   ),
-  getMinimumBalanceForRentExemption: method([size.max(10_485_760)], ({ svm }, bytes) =>
-    svm.minimumBalanceForRentExemption(BigInt(bytes)),
-  ),
-  getFeeForMessage: method([text, atCommitment], (chain, base64, { commitment }) => {
-    const message = decodeMessage(Buffer.from(base64, "base64"));
-    return withContext(chain, chain.blocks.isValid(message.lifetimeToken, commitment) ? feeOf(message) : null);
-  }),
-  getRecentPrioritizationFees: ({ blocks }) => [{ slot: blocks.slot("processed"), prioritizationFee: 0 }],
 
   getBalance: method([address], (chain, at) => withContext(chain, chain.svm.getBalance(at) ?? 0n)),
-  getAccountInfo: method([address, accountOptions], (chain, at, as) => withContext(chain, accountAt(chain, at, as))),
-  getMultipleAccounts: method([z.array(address).max(100), accountOptions], (chain, addresses, as) => {
-    const accounts = addresses.map((at) => accountAt(chain, at, as));
+  getAccountInfo: method([address, accountOptions], (chain, at) => withContext(chain, accountAt(chain, at))),
+  getMultipleAccounts: method([z.array(address).max(100), accountOptions], (chain, addresses) => {
+    const accounts = addresses.map((at) => accountAt(chain, at));
     return withContext(chain, accounts);
   }),
   getTokenAccountBalance: method([address], (chain, at) => {
@@ -162,52 +128,31 @@ export const methods: Readonly<Record<string, Method>> = {
     if (!mint) throw invalidParams("could not find mint");
     return withContext(chain, amountOfMint(chain.svm, at, mint.supply));
   }),
-  getTokenAccountsByOwner: method(
-    [address, z.union([z.object({ mint: address }), z.object({ programId: address })]), accountOptions],
-    (chain, owner, filter, as) => {
-      const program = "programId" in filter ? filter.programId : TOKEN_PROGRAM_ADDRESS;
-      const all = program === TOKEN_PROGRAM_ADDRESS ? chain.svm.getProgramAccounts(program) : [];
-      const found = all.filter((account) => {
-        const token = decodeTokenAccount(account);
-        return token?.owner === owner && (!("mint" in filter) || token.mint === filter.mint);
-      });
-      const accounts = found.map((each) => ({ pubkey: each.address, account: accountJson(chain.svm, each, as) }));
-      return withContext(chain, accounts);
-    },
-  ),
 
   simulateTransaction: method(
     [
       text,
       options({
-        encoding: wireEncoding,
+        encoding,
         accounts: z.object({ addresses: z.array(address).max(64), encoding }).optional(),
         replaceRecentBlockhash: z.boolean().default(false),
         sigVerify: z.boolean().default(false),
       }),
     ],
-    (chain, wire, { encoding, accounts, replaceRecentBlockhash: replaceBlockhash, sigVerify }) => {
-      const simulated = chain.simulate(decode(wire, encoding), { replaceBlockhash, sigVerify });
+    (chain, wire, { accounts, replaceRecentBlockhash: replaceBlockhash, sigVerify }) => {
+      const simulated = chain.simulate(decode(wire), { replaceBlockhash, sigVerify });
       if (simulated.err === "SignatureFailure") throw badSignature();
       const after = accounts?.addresses.map((at) => {
         const changed = simulated.accounts.find((account) => account.address === at);
-        return changed ? accountJson(chain.svm, changed, accounts) : accountAt(chain, at, accounts);
+        return changed ? accountJson(changed) : accountAt(chain, at);
       });
       return withContext(chain, simulationJson(simulated, simulated.err === null ? after : null));
     },
   ),
   sendTransaction: method(
-    [text, options({ encoding: wireEncoding, skipPreflight: z.boolean().default(false) })],
-    (chain, wire, { encoding, skipPreflight }) => send(chain, decode(wire, encoding), skipPreflight),
+    [text, options({ encoding, skipPreflight: z.boolean().default(false) })],
+    (chain, wire, { skipPreflight }) => send(chain, decode(wire), skipPreflight),
   ),
-  /** Each airdrop comes from a new wallet, so that no two are the same transaction. */
-  requestAirdrop: method([address, z.number().int().min(1)], async (chain, to, amount) => {
-    const from = await generateKeyPairSigner();
-    chain.svm.airdrop(from.address, lamports(BigInt(amount) + feeLamports));
-    const { hash: blockhash, lastValidHeight: lastValidBlockHeight } = chain.blocks.latest("processed");
-    const signed = await signTransfer(from, to, BigInt(amount), { blockhash, lastValidBlockHeight });
-    return send(chain, decodeTransaction(getBase64EncodedWireTransaction(signed)));
-  }),
   getSignatureStatuses: method(
     [z.array(text).max(256), options({ searchTransactionHistory: z.boolean().default(false) })],
     (chain, signatures, { searchTransactionHistory }) => {

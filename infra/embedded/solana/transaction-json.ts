@@ -1,16 +1,5 @@
-import {
-  getAccountMetasFromCompiledTransactionMessage,
-  getBase64EncodedWireTransaction,
-  isSignerRole,
-  isWritableRole,
-} from "@solana/kit";
-import {
-  identifyTokenInstruction,
-  parseTransferCheckedInstruction,
-  TOKEN_PROGRAM_ADDRESS,
-  TokenInstruction,
-} from "@solana-program/token";
-import { base58, tokenAmount } from "./accounts.ts";
+import { getBase64EncodedWireTransaction } from "@solana/kit";
+import { base58 } from "./accounts.ts";
 import type { Chain } from "./chain.ts";
 import { feeOf, instructionsOf, type LandedTransaction } from "./transactions.ts";
 
@@ -27,37 +16,6 @@ function memoOf({ message }: LandedTransaction): string | null {
   );
 }
 
-/** Returns the `jsonParsed` form of memos and checked transfers; other instructions are shown in base58. */
-function parsedInstruction(instruction: Instruction) {
-  const { programAddress, accounts, data } = instruction;
-  if (isMemo(instruction)) return { program: "spl-memo", parsed: new TextDecoder().decode(new Uint8Array(data)) };
-  const isTransfer =
-    programAddress === TOKEN_PROGRAM_ADDRESS &&
-    data.length > 0 &&
-    identifyTokenInstruction(data) === TokenInstruction.TransferChecked &&
-    accounts.length >= 4;
-  const addresses = accounts.map(({ address }) => address);
-  if (!isTransfer) return { accounts: addresses, data: base58(data) };
-  const { amount, decimals } = parseTransferCheckedInstruction(instruction).data;
-  const [source, mint, destination, authority] = addresses;
-  const info = { source, mint, destination, authority, tokenAmount: tokenAmount(amount, decimals) };
-  return { program: "spl-token", parsed: { type: "transferChecked", info } };
-}
-
-const parsedMessage = ({ message }: LandedTransaction) => ({
-  accountKeys: getAccountMetasFromCompiledTransactionMessage(message).map(({ address: pubkey, role }) => ({
-    pubkey,
-    signer: isSignerRole(role),
-    writable: isWritableRole(role),
-    source: "transaction",
-  })),
-  instructions: instructionsOf(message).map((each) => ({
-    ...parsedInstruction(each),
-    programId: each.programAddress,
-    stackHeight: 1,
-  })),
-});
-
 const compiledMessage = ({ message }: LandedTransaction) => ({
   header: {
     numRequiredSignatures: message.header.numSignerAccounts,
@@ -73,18 +31,16 @@ const compiledMessage = ({ message }: LandedTransaction) => ({
   })),
 });
 
-export const transactionEncodings = ["json", "jsonParsed", "base64", "base58"] as const;
+export const transactionEncodings = ["json", "base64"] as const;
 type TransactionEncoding = (typeof transactionEncodings)[number];
 
 function encoded(landed: LandedTransaction, encoding: TransactionEncoding) {
   const { transaction, message } = landed;
-  const wire = getBase64EncodedWireTransaction(transaction);
-  if (encoding === "base64") return [wire, encoding];
-  if (encoding === "base58") return [base58(Buffer.from(wire, "base64")), encoding];
+  if (encoding === "base64") return [getBase64EncodedWireTransaction(transaction), encoding];
   return {
     signatures: Object.values(transaction.signatures).map((bytes) => base58(bytes ?? new Uint8Array(64))),
     message: {
-      ...(encoding === "json" ? compiledMessage(landed) : parsedMessage(landed)),
+      ...compiledMessage(landed),
       recentBlockhash: message.lifetimeToken,
       ...(message.version === 0 && { addressTableLookups: [] }),
     },

@@ -1,25 +1,15 @@
 import {
-  AccountRole,
   type Address,
-  appendTransactionMessageInstruction,
-  type Blockhash,
   type CompiledTransactionMessage,
   type CompiledTransactionMessageWithLifetime,
-  createTransactionMessage,
   getAccountMetasFromCompiledTransactionMessage,
-  getBase58Codec,
   getBase64Codec,
   getCompiledTransactionMessageDecoder,
   getTransactionDecoder,
   getTransactionMessageComputeUnitLimit,
   getTransactionMessageComputeUnitPrice,
-  type KeyPairSigner,
-  pipe,
   type ReadonlyUint8Array,
   type Signature,
-  setTransactionMessageFeePayerSigner,
-  setTransactionMessageLifetimeUsingBlockhash,
-  signTransactionMessageWithSigners,
   type Transaction,
 } from "@solana/kit";
 import type { tokenBalances } from "./accounts.ts";
@@ -56,16 +46,15 @@ export interface LandedTransaction extends DecodedTransaction, Outcome {
 }
 
 /** Throws for version 1 and for messages without a blockhash. */
-export function decodeMessage(bytes: ReadonlyUint8Array): Message {
+function decodeMessage(bytes: ReadonlyUint8Array): Message {
   const message = getCompiledTransactionMessageDecoder().decode(bytes);
   if (message.version === 1 || !("lifetimeToken" in message)) throw new Error("unsupported transaction version");
   return message;
 }
 
-/** Throws when the bytes are not a transaction. */
-export function decodeTransaction(wire: string, encoding: "base58" | "base64" = "base64"): DecodedTransaction {
-  const bytes = (encoding === "base64" ? getBase64Codec() : getBase58Codec()).encode(wire);
-  const transaction = getTransactionDecoder().decode(bytes);
+/** Decodes base64. Throws when the bytes are not a transaction. */
+export function decodeTransaction(wire: string): DecodedTransaction {
+  const transaction = getTransactionDecoder().decode(getBase64Codec().encode(wire));
   return { transaction, message: decodeMessage(transaction.messageBytes) };
 }
 
@@ -97,26 +86,3 @@ export function feeOf(message: Message): bigint {
 }
 
 export const systemProgram = "11111111111111111111111111111111" as Address;
-const transferInstruction = 2;
-
-export async function signTransfer(
-  from: KeyPairSigner,
-  to: Address,
-  amount: bigint,
-  lifetime: { readonly blockhash: Blockhash; readonly lastValidBlockHeight: bigint },
-): Promise<Transaction> {
-  const data = Buffer.alloc(12);
-  data.writeUInt32LE(transferInstruction);
-  data.writeBigUInt64LE(amount, 4);
-  const accounts = [
-    { address: from.address, role: AccountRole.WRITABLE_SIGNER },
-    { address: to, role: AccountRole.WRITABLE },
-  ];
-  const message = pipe(
-    createTransactionMessage({ version: 0 }),
-    (tx) => setTransactionMessageFeePayerSigner(from, tx),
-    (tx) => setTransactionMessageLifetimeUsingBlockhash(lifetime, tx),
-    (tx) => appendTransactionMessageInstruction({ programAddress: systemProgram, accounts, data }, tx),
-  );
-  return signTransactionMessageWithSigners(message);
-}
