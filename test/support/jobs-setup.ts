@@ -9,7 +9,7 @@ import type { Stores } from "./servers.ts";
 
 export const log = createLogger("test", "silent");
 /** As by default. */
-export const apiTimeoutMs = 30_000;
+const apiTimeoutMs = 30_000;
 
 /** A connection that ends with the test. */
 export async function connect(stores: Stores, manner: RedisMode): Promise<Redis> {

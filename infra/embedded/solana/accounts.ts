@@ -90,7 +90,7 @@ export const decodeTokenAccount = (account: MaybeAccount) =>
 export const decodeMint = (account: MaybeAccount) =>
   isOfTokenProgram(account, getMintSize()) ? getMintDecoder().decode(account.data) : undefined;
 
-export function tokenAmount(amount: bigint, decimals: number) {
+function tokenAmount(amount: bigint, decimals: number) {
   const uiAmount = Number(amount) / 10 ** decimals;
   return { amount: String(amount), decimals, uiAmount, uiAmountString: String(uiAmount) };
 }
