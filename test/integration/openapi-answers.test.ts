@@ -83,20 +83,25 @@ test("responses to reads and deletions have the described shape and headers", as
   const create = async (path: string, body: unknown, type = "application/json") =>
     (await (await rich.post(path, body, { headers: { "content-type": type } })).json()) as { id: string };
   const response = await create("/v1/responses", { model: "local/chat", input: "Hello." });
-  const upload = await create("/v1/uploads", await recording.text(), "audio/wav");
+  await create("/v1/uploads", await recording.text(), "audio/wav");
   const { data } = await rich.openai.images.generate({ model: "local/image", prompt: "A sunrise", size: "auto" });
   const file = /[^/]+$/.exec(data?.[0]?.url ?? "")?.[0] ?? "";
-  const key = await create("/v1/keys", {});
-  const call = `req_${response.id.slice(-24)}`;
+  await create("/v1/keys", {});
   const queries: Readonly<Record<string, string>> = {
     "/v1/generation": `?id=${response.id}`,
     "/v1/invoices": "?month=2026-11",
   };
-  const idOf = (path: string) => {
-    if (path.startsWith("/v1/keys")) return key.id;
-    if (path.startsWith("/v1/requests")) return call;
-    if (path.startsWith("/v1/responses")) return response.id;
-    return path.startsWith("/v1/uploads") ? upload.id : file;
+  const ids: Readonly<Record<string, string>> = { "/v1/responses": response.id, "/media": file };
+  /** A known id, or the first in the list that the route belongs to. */
+  const idOf = async (path: string): Promise<string> => {
+    const [list = ""] = path.split("/{id}");
+    const known = ids[list];
+    if (known) return known;
+    const headers = { authorization: `Bearer ${rich.key}` };
+    const { data: items } = (await (await fetch(service.baseUrl + list, { headers })).json()) as {
+      data: { id: string }[];
+    };
+    return items[0]?.id ?? "";
   };
   const formats = [{}, { "anthropic-version": "2023-06-01" }, { "x-goog-api-client": "test" }];
 
@@ -107,7 +112,9 @@ test("responses to reads and deletions have the described shape and headers", as
       const isModels = path.startsWith("/v1/models");
       const url =
         service.baseUrl +
-        (path.includes("models") ? pathWith(path) : path.replace("{id}", idOf(path))) +
+        (path.includes("models")
+          ? pathWith(path)
+          : path.replace("{id}", path.includes("{id}") ? await idOf(path) : "")) +
         (queries[path] ?? "");
       for (const format of isModels ? formats : [{}]) {
         const headers = { ...(!isModels && { authorization: `Bearer ${rich.key}` }), ...format };
