@@ -14,7 +14,7 @@ const countTimeoutMs = 10_000;
 /** Gives the ends of finished calls time to reach Redis. */
 const pausesMs = [50, 100];
 /** Minimum interval between lookups of one key's open calls in the ledger. */
-const settleEveryMs = 1_000;
+const endEveryMs = 1_000;
 const maxRemembered = 1_000;
 
 type BudgetedQuota = Quota & { readonly budget: QuotaBudget; readonly isShared?: boolean };
@@ -54,7 +54,7 @@ export function createBudgets(
 ) {
   const { limits, money, store, clock, log } = deps;
   const counting = new Map<string, Promise<void>>();
-  const settledAt = new Map<string, number>();
+  const endedAt = new Map<string, number>();
 
   async function countOnce(quota: BudgetedQuota): Promise<void> {
     const { account, keyId, period } = quota.budget;
@@ -103,12 +103,12 @@ export function createBudgets(
     );
 
   /** Ends open calls whose cost is in the ledger: those whose API instance died, and uploads that were never completed. */
-  async function settleOpen(quota: BudgetedQuota): Promise<void> {
+  async function endFinished(quota: BudgetedQuota): Promise<void> {
     const { account, keyId } = quota.budget;
     const now = performance.now();
-    if (now - (settledAt.get(keyId) ?? Number.NEGATIVE_INFINITY) < settleEveryMs) return;
-    if (settledAt.size >= maxRemembered) settledAt.clear();
-    settledAt.set(keyId, now);
+    if (now - (endedAt.get(keyId) ?? Number.NEGATIVE_INFINITY) < endEveryMs) return;
+    if (endedAt.size >= maxRemembered) endedAt.clear();
+    endedAt.set(keyId, now);
     const costs = await money.costsOf(account, await limits.openCalls(quota.budget));
     await Promise.all([...costs].map(([requestId, costNanoUsd]) => limits.end({ quota, requestId, costNanoUsd })));
   }
@@ -141,7 +141,7 @@ export function createBudgets(
         if (remainingOf(now) >= minNanoUsd) return remainingOf(now);
         // Spent money does not come back in this period.
         if (now.openNanoUsd === 0n || limitNanoUsd - now.spentNanoUsd < minNanoUsd) break;
-        if (pauseMs === 0) await settleOpen(quota);
+        if (pauseMs === 0) await endFinished(quota);
         else await sleep(clock, pauseMs);
         now = await state(quota);
       }

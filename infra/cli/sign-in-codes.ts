@@ -13,7 +13,7 @@ export interface SignInCodes {
   readonly operator: string;
 }
 
-const accountSession = z.object({ key: z.object({ id: z.string(), scopes: z.array(z.string()) }) });
+const keyShape = z.object({ id: z.string(), scopes: z.array(z.string()) });
 const scopes = ["inference", "manage"];
 
 /**
@@ -43,13 +43,8 @@ export async function issueSignInCodes(
   }
 }
 
-/** Opens a session, whose response contains the id and the scopes of the key. */
+/** Reads the id and the scopes of the demo's key. */
 async function demoKey(origin: string, apiKey: string) {
-  const url = `${origin}/dashboard/session`;
-  const headers = { origin, "content-type": "application/json" };
-  const begun = await fetch(url, { method: "POST", headers, body: JSON.stringify({ key: apiKey }) });
-  const { key } = accountSession.parse(await begun.json());
-  const cookie = begun.headers.getSetCookie()[0]?.split(";")[0] ?? "";
-  await fetch(url, { method: "DELETE", headers: { origin, cookie } });
-  return key;
+  const answer = await fetch(`${origin}/v1/key`, { headers: { authorization: `Bearer ${apiKey}` } });
+  return keyShape.parse(await answer.json());
 }
