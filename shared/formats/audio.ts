@@ -4,7 +4,7 @@ import { type JsonObject, object, omitNullish } from "#json";
 import { refuse, validate } from "./errors.ts";
 import { type FormFields, ofForm } from "./form-fields.ts";
 import { mediaCodec } from "./images.ts";
-import { providerField } from "./routing.ts";
+import { providerField } from "./routing-fields.ts";
 import type { Codec } from "./types.ts";
 import { checkShape } from "./uploads.ts";
 

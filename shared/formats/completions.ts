@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isSet, type JsonObject, refuseDeep } from "#json";
 import { chatCodec, chatRequest } from "./chat/codec.ts";
 import { refuse, validate } from "./errors.ts";
-import { modelOrModels, routingFields } from "./routing.ts";
+import { modelOrModels, routingFields } from "./routing-fields.ts";
 import type { Codec } from "./types.ts";
 
 const { model, stream, max_tokens, temperature, top_p, n, stop, seed, stream_options } = chatRequest.shape;

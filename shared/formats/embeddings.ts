@@ -2,9 +2,9 @@ import { z } from "zod";
 import { object } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
-import { estimatedBytesPerToken } from "./measure.ts";
-import { modelOrModels, routingFields } from "./routing.ts";
-import type { Codec } from "./types.ts";
+import { estimatedBytesPerToken, textCall } from "./measure.ts";
+import { modelOrModels, routingFields } from "./routing-fields.ts";
+import type { Codec, ParsedCall } from "./types.ts";
 
 const maxInputs = 256;
 /** Clients such as LangChain send larger batches by default. */
@@ -43,38 +43,18 @@ const textRequest = embeddingsRequest.extend({ input: texts });
 const tokenRequest = embeddingsRequest.extend({ input: tokens.transform((one) => [one]) });
 const tokenListRequest = embeddingsRequest.extend({ input: tokenLists });
 
-interface Inputs {
-  readonly model: string;
-  readonly inputs: number;
-  readonly inputBytes: number;
-  readonly textBytes: number;
-}
-
-function measureInputs(body: unknown, bodyBytes: number): Inputs {
+function parse(body: unknown, bodyBytes: number): ParsedCall {
   const { input } = object(body);
   const first: unknown = Array.isArray(input) ? input[0] : undefined;
   if (typeof first === "number" || Array.isArray(first)) {
     const { model, input: lists } = validate(Array.isArray(first) ? tokenListRequest : tokenRequest, body);
     const count = lists.reduce((sum, each) => sum + each.length, 0);
-    return { model, inputs: lists.length, inputBytes: count, textBytes: count * estimatedBytesPerToken };
+    return textCall(model, count * estimatedBytesPerToken, { inputBytes: count, messages: lists.length });
   }
   const { model, input: given } = validate(textRequest, body);
   const all = [given].flat();
   const textBytes = all.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  return { model, inputs: all.length, inputBytes: bodyBytes, textBytes };
+  return textCall(model, textBytes, { inputBytes: bodyBytes, messages: all.length });
 }
 
-export const embeddingsCodec: Codec = {
-  ...chatCodec,
-  parse(body, bodyBytes) {
-    const { model, inputs, inputBytes, textBytes } = measureInputs(body, bodyBytes);
-    return {
-      model,
-      stream: false,
-      textBytes,
-      size: { inputBytes, messages: inputs, parts: [], choices: 1 },
-      features: new Map(),
-      uploads: [],
-    };
-  },
-};
+export const embeddingsCodec: Codec = { ...chatCodec, parse };

@@ -3,7 +3,7 @@ import { invalidValue } from "#errors";
 import { type JsonObject, object, omitNullish } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
-import { providerField } from "./routing.ts";
+import { providerField } from "./routing-fields.ts";
 import type { Codec, ModelInput, ParsedCall, UploadRef } from "./types.ts";
 import { findUploads } from "./uploads.ts";
 

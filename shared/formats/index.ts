@@ -73,7 +73,8 @@ export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./respo
 export { responsesMedia } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export { isToolsItem, omittedTools, toolLists, webSearch } from "./responses/tools.ts";
-export { modelOrModels, parseRouted } from "./routing.ts";
+export { parseRouted } from "./routing.ts";
+export { modelOrModels, type ProviderPreferences } from "./routing-fields.ts";
 export {
   createJsonScan,
   embeddingsJsonLimits,
@@ -94,7 +95,6 @@ export {
   type ModelInput,
   type NamedModel,
   type ParsedCall,
-  type ProviderPreferences,
   type UploadRef,
 } from "./types.ts";
 export { findUploads, isUploadId } from "./uploads.ts";

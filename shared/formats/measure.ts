@@ -60,6 +60,20 @@ export function measuredCall(
   };
 }
 
+/** A call whose input is only text, in a format without features. */
+export const textCall = (
+  model: string,
+  textBytes: number,
+  size: Pick<CallSize, "inputBytes" | "messages" | "searches">,
+): ParsedCall => ({
+  model,
+  stream: false,
+  textBytes,
+  size: { ...size, parts: [], choices: 1 },
+  features: new Map(),
+  uploads: [],
+});
+
 /** The limit in addition to the values of the body itself. */
 const maxArgumentValues = 100_000;
 

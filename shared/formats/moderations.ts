@@ -3,7 +3,8 @@ import { requestTooLarge } from "#errors";
 import { isSet, type JsonObject } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
-import { routingFields } from "./routing.ts";
+import { textCall } from "./measure.ts";
+import { routingFields } from "./routing-fields.ts";
 import type { Codec } from "./types.ts";
 
 /** Calls are free, so their size is limited: images are sent as links, or as small data URLs. */
@@ -36,26 +37,20 @@ export const moderationRequest = z
 const textRequest = moderationRequest.extend({ input: z.union([z.string(), texts]) });
 const partsRequest = moderationRequest.extend({ input: parts });
 
-export interface Moderation {
-  readonly input: string | readonly string[] | readonly JsonObject[];
-  /** Number of results. The parts of an input share one result. */
-  readonly results: number;
-  /** Fields without a meaning here, by name. */
-  readonly others: readonly (readonly [name: string, value: unknown])[];
-}
-
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 
 /** Parses and checks a body. Throws `invalidValue` naming the field at fault. */
-export function moderationOf(body: unknown): Moderation & { readonly model: string | undefined } {
+export function moderationOf(body: unknown) {
   const given: unknown = isSet(body) ? (body as JsonObject)["input"] : undefined;
   const hasParts = isList(given) && typeof given[0] === "object";
   const { model, input, ...others } = validate(hasParts ? partsRequest : textRequest, body);
   return {
     model: model ?? undefined,
     input,
+    /** The parts of an input share one result. */
     results: isList(input) && !hasParts ? input.length : 1,
-    others: Object.entries(others),
+    /** Fields without a meaning here, by name. */
+    others: Object.entries<unknown>(others),
   };
 }
 
@@ -64,13 +59,6 @@ export const moderationsCodec: Codec = {
   parse(body, bodyBytes) {
     if (bodyBytes > limitBytes) throw requestTooLarge(limitBytes);
     const { model = "", results } = moderationOf(body);
-    return {
-      model,
-      stream: false,
-      textBytes: bodyBytes,
-      size: { inputBytes: bodyBytes, messages: results, parts: [], choices: 1 },
-      features: new Map(),
-      uploads: [],
-    };
+    return textCall(model, bodyBytes, { inputBytes: bodyBytes, messages: results });
   },
 };

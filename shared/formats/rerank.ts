@@ -3,7 +3,8 @@ import { invalidValue } from "#errors";
 import { isSet, type JsonObject, refuseDeep } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { refuse, validate } from "./errors.ts";
-import { modelOrModels, routingFields } from "./routing.ts";
+import { textCall } from "./measure.ts";
+import { modelOrModels, routingFields } from "./routing-fields.ts";
 import type { Codec } from "./types.ts";
 
 const maxDocuments = 1_000;
@@ -53,20 +54,8 @@ function textOf(document: string | JsonObject, at: string, fields: RerankRequest
   return text;
 }
 
-export interface Rerank {
-  readonly query: string;
-  readonly texts: readonly string[];
-  /** Unchanged, as the caller sent them. */
-  readonly documents: readonly (string | JsonObject)[];
-  readonly topN: number;
-  readonly returnsDocuments: boolean;
-  readonly maxTokensPerDoc: number | undefined;
-  /** Fields without a meaning here, by name. */
-  readonly others: readonly (readonly [name: string, value: unknown])[];
-}
-
 /** Parses and checks a body. Throws `invalidValue` naming the field at fault. */
-export function rerankOf(body: unknown): Rerank & { readonly model: string } {
+export function rerankOf(body: unknown) {
   refuseDeep(body);
   const request = validate(checkedRequest, body);
   const documents = request.documents.map((each, index) =>
@@ -77,11 +66,13 @@ export function rerankOf(body: unknown): Rerank & { readonly model: string } {
     model,
     query,
     texts: documents.map((each, index) => textOf(each, `documents[${index}]`, rank_fields)),
+    /** Unchanged, as the caller sent them. */
     documents,
     topN: Math.min(top_n ?? documents.length, documents.length),
     returnsDocuments: return_documents ?? false,
     maxTokensPerDoc: max_tokens_per_doc ?? undefined,
-    others: Object.entries(request).filter(([name]) => !known.has(name)),
+    /** Fields without a meaning here, by name. */
+    others: Object.entries<unknown>(request).filter(([name]) => !known.has(name)),
   };
 }
 
@@ -96,7 +87,10 @@ const chunkTokens = 500;
  * Computes the size of a call, in which every chunk of a document is read together with the query. `tokensOf` is exact,
  * an estimate or, for the bound of a cost, the number of bytes.
  */
-export function rerankSize({ query, texts, maxTokensPerDoc }: Rerank, tokensOf: (text: string) => number) {
+export function rerankSize(
+  { query, texts, maxTokensPerDoc }: Pick<ReturnType<typeof rerankOf>, "query" | "texts" | "maxTokensPerDoc">,
+  tokensOf: (text: string) => number,
+) {
   const queryTokens = tokensOf(query);
   let chunks = 0;
   let documentTokens = 0;
@@ -113,13 +107,6 @@ export const rerankCodec: Codec = {
   parse(body) {
     const call = rerankOf(body);
     const { tokens: inputBytes, searches } = rerankSize(call, (text) => Buffer.byteLength(text));
-    return {
-      model: call.model,
-      stream: false,
-      textBytes: inputBytes,
-      size: { inputBytes, messages: call.texts.length, searches, parts: [], choices: 1 },
-      features: new Map(),
-      uploads: [],
-    };
+    return textCall(call.model, inputBytes, { inputBytes, messages: call.texts.length, searches });
   },
 };

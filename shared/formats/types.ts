@@ -1,4 +1,5 @@
 import type { ServiceError } from "#errors";
+import type { ProviderPreferences } from "./routing-fields.ts";
 
 export const formats = ["chat", "messages", "responses", "gemini"] as const;
 export type Format = (typeof formats)[number];
@@ -70,15 +71,6 @@ export interface ModelInput {
   readonly value: Readonly<Record<string, unknown>>;
   /** Their path in the body: "" (top level) or "input". */
   readonly at: "" | "input";
-}
-
-/** The caller's preferred upstreams, by id. */
-export interface ProviderPreferences {
-  readonly order?: readonly string[] | null | undefined;
-  readonly only?: readonly string[] | null | undefined;
-  readonly ignore?: readonly string[] | null | undefined;
-  readonly sort?: "price" | "latency" | "throughput" | null | undefined;
-  readonly allow_fallbacks?: boolean | null | undefined;
 }
 
 /** A model that a request refers to, and the field that does. */

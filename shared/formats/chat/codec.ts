@@ -14,7 +14,7 @@ import {
   outputBytes,
 } from "../measure.ts";
 import { inputAudio, type MediaSource } from "../media-source.ts";
-import { modelOrModels, routingFields } from "../routing.ts";
+import { modelOrModels, routingFields } from "../routing-fields.ts";
 import type { Codec, Feature } from "../types.ts";
 import { isUploadId } from "../uploads.ts";
 

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { invalidValue } from "#errors";
 import { type JsonObject, list, object, refuseDeep, text } from "#json";
 import { validate } from "../errors.ts";
-import { routingFields } from "../routing.ts";
+import { textCall } from "../measure.ts";
+import { routingFields } from "../routing-fields.ts";
 import type { Codec } from "../types.ts";
 import { geminiCodec } from "./codec.ts";
 import { formedBatchEmbed, formedEmbed } from "./field-names.ts";
@@ -39,14 +40,8 @@ export const geminiEmbedCodec = (model: string, verb: EmbedVerb): Codec => ({
       throw invalidValue(param, `${param}: must be the same in every request.`);
     }
     const texts = requests.flatMap(({ content }) => content.parts.map((part) => part.text));
-    return {
-      model,
-      stream: false,
-      textBytes: texts.reduce((sum, each) => sum + Buffer.byteLength(each), 0),
-      size: { inputBytes: bodyBytes, messages: requests.length, parts: [], choices: 1 },
-      features: new Map(),
-      uploads: [],
-    };
+    const textBytes = texts.reduce((sum, each) => sum + Buffer.byteLength(each), 0);
+    return textCall(model, textBytes, { inputBytes: bodyBytes, messages: requests.length });
   },
 });
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { maxMediaTypeLength } from "../media-types.ts";
-import { routingFields } from "../routing.ts";
+import { routingFields } from "../routing-fields.ts";
 
 const flag = z.boolean().nullish();
 const word = z.string().nullish();

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelOrModels, routingFields } from "../routing.ts";
+import { modelOrModels, routingFields } from "../routing-fields.ts";
 
 const block = z.looseObject({ type: z.string() });
 const content = z.union([z.string(), z.array(block)]);

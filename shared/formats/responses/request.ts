@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelOrModels, routingFields } from "../routing.ts";
+import { modelOrModels, routingFields } from "../routing-fields.ts";
 
 /** The value of `include` that requests the log probabilities of the output. */
 export const logprobsInclude = "message.output_text.logprobs";
