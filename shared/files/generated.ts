@@ -1,5 +1,5 @@
-import { fileExpired, invalidValue, noCapacity, upstreamError } from "#errors";
-import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
+import { fileExpired, noCapacity, upstreamError } from "#errors";
+import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/collection";
 import { newFileId } from "#platform/ids";
 import { type Spool, withSpool } from "#platform/spool";
 import { unlessAborted } from "#platform/unless-aborted";
@@ -128,21 +128,16 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
      * Lists files of an account that have not expired, newest first, starting after the file with the id `after`.
      * Throws 400 if that id is unknown.
      */
-    async list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
-      const last = after === undefined ? undefined : await fromMongo(files.collection.findOne({ _id: after, account }));
-      if (last === null) throw invalidValue("after", `after: this account has no file '${after}'.`);
-      const now = new Date(clock.now());
-      const own = {
-        account,
-        status: "active" as const,
-        expiresAt: { $gt: now },
-        ...(last && olderThan(last._id, last.createdAt)),
+    async list(account: string, page: Page) {
+      const filter = { status: "active" as const, expiresAt: { $gt: new Date(clock.now()) } };
+      const query = {
+        unknown: "this account has no file",
+        owner: { account },
+        filter,
+        ...scatter("files of an account"),
       };
-      const found = files.collection
-        .find(own, scatter("files of an account"))
-        .sort({ createdAt: -1, _id: -1 })
-        .limit(limit);
-      return (await fromMongo(found.toArray())).map(({ _id, requestId, contentType, bytes, createdAt, expiresAt }) => ({
+      const found = await fromMongo(findPage(files.collection, page, query));
+      return found.map(({ _id, requestId, contentType, bytes, createdAt, expiresAt }) => ({
         id: _id,
         requestId,
         contentType: contentType ?? "application/octet-stream",

@@ -1,7 +1,7 @@
 import { type Collection, mongo, type QueryFilter } from "mongoose";
-import { invalidValue, noCapacity, type ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
+import { noCapacity, ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { newUploadId } from "#platform/ids";
 import { duplicateKey } from "#platform/mongo";
 import type { Uses } from "#platform/uses";
@@ -116,6 +116,7 @@ export async function fromMongo<T>(operation: Promise<T>): Promise<T> {
   try {
     return await operation;
   } catch (error) {
+    if (error instanceof ServiceError) throw error;
     throw noCapacity("The records of files cannot be reached right now.", 1, error);
   }
 }
@@ -212,17 +213,13 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
    * Lists uploads of the last 24 hours, and older ones that are still active, newest first. Returns one more than
    * `limit` if there are more.
    */
-  async function list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
-    const last = after === undefined ? undefined : await findOne({ account, announced: true, _id: after });
-    if (last === null) throw invalidValue("after", `after: this account has no upload '${after}'.`);
-    const older = last && olderThan(last._id, last.createdAt);
+  function list(account: string, { limit, after }: Page): Promise<StoredUpload[]> {
     const now = clock.now();
     // Bounds the index range; a multipart upload expires up to this much later than others.
     const createdAt = { $gt: new Date(now - fileLifetimeMs - partsPendingMs) };
-    const expiresAt = { $gt: new Date(now) };
-    const page = model.find({ account, announced: true, createdAt, expiresAt, ...(older && { $and: [older] }) });
-    const sorted = page.sort({ createdAt: -1, _id: -1 }).limit(limit + 1);
-    return fromMongo(sorted.lean<StoredUpload[]>().exec());
+    const filter = { createdAt, expiresAt: { $gt: new Date(now) } };
+    const query = { unknown: "this account has no upload", owner: { account, announced: true }, filter };
+    return fromMongo(findPage(collection, { limit: limit + 1, after }, query));
   }
 
   const findByRequest = (account: string, requestId: string) => findOne({ requestId, account, announced: true });

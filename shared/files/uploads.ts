@@ -2,6 +2,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import { invalidValue, noCapacity, uploadExpired, uploadNotFound } from "#errors";
 import type { UploadRef } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
+import type { Page } from "#platform/collection";
 import type { Uses } from "#platform/uses";
 import type { MediaType } from "./media-types.ts";
 import { createParts } from "./parts.ts";
@@ -139,7 +140,7 @@ export function createUploads(deps: Deps) {
       return toUpload(record);
     },
     /** Lists uploads of the last 24 hours, in every state, newest first. Throws 400 for an unknown `after`. */
-    async list(account: string, page: { limit: number; after?: string | undefined }) {
+    async list(account: string, page: Page) {
       const found = await records.list(account, page);
       const listed = found.slice(0, page.limit);
       const data: Upload[] = [];

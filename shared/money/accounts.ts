@@ -1,19 +1,13 @@
 import { Schema } from "mongoose";
 import type { Tier } from "#catalog";
 import { invalidValue, notFound } from "#errors";
-import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/collection";
 import { newId } from "#platform/ids";
 import type { Uses } from "#platform/uses";
 
 export type AccountPatch = {
   readonly [Field in "name" | "tier" | "frozen" | "buybackToken"]?: Account[Field] | undefined;
 };
-
-export interface Page {
-  readonly limit: number;
-  /** The id of the last item of the previous page. */
-  readonly after?: string | undefined;
-}
 
 const tiers = ["standard", "elite"] as const satisfies readonly Tier[];
 const hold = {
@@ -113,16 +107,11 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
   }
 
   /** Newest first, without payment accounts. Throws 400 for an unknown `after`. */
-  async function list({ limit, after }: Page): Promise<Account[]> {
-    const last = after === undefined ? undefined : await find(after);
-    if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
-    const older = last && olderThan(last.id, last.createdAt);
-    const stored = await model
-      .find({ _id: /^acct_/, ...older }, summary, scatter("operator"))
-      .sort({ createdAt: -1, _id: -1 })
-      .limit(limit)
-      .lean();
-    return stored.map(toAccount);
+  async function list(page: Page): Promise<Account[]> {
+    const unknown = "there is no account";
+    const filter = { _id: /^acct_/ };
+    const found = await findPage(collection, page, { unknown, filter, projection: summary, ...scatter("operator") });
+    return found.map(toAccount);
   }
 
   /**

@@ -1,7 +1,6 @@
 import type { mongo as driver } from "mongoose";
 import { invalidValue } from "#errors";
-import { olderThan, scatter } from "#platform/collection";
-import type { Page } from "./accounts.ts";
+import { olderThan, type Page, scatter } from "#platform/collection";
 import type { MoneyDeps } from "./deps.ts";
 import {
   accountIndex,

@@ -52,7 +52,7 @@ import { createUndelivered } from "./undelivered.ts";
 import { createUsageDays } from "./usage/days.ts";
 import { createKeyUsage } from "./usage/key-usage.ts";
 
-export type { Account, AccountPatch, Page } from "./accounts.ts";
+export type { Account, AccountPatch } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
 export { archivableMs } from "./archive/archive.ts";
 export { type ArchiveObjects, createArchiveObjects } from "./archive/objects.ts";

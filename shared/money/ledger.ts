@@ -1,9 +1,7 @@
-import { type ClientSession, type Model, Schema } from "mongoose";
+import { type ClientSession, type Collection, Schema } from "mongoose";
 import type { Usage } from "#catalog";
-import { invalidValue } from "#errors";
-import { type DocumentOf, olderThan, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/collection";
 import type { Uses } from "#platform/uses";
-import type { Page } from "./accounts.ts";
 import { type Attempt, attemptsOf, type StoredAttempts } from "./attempts.ts";
 
 const requestId = /^req_[0-9A-Za-z]{1,64}$/;
@@ -259,18 +257,14 @@ export function createLedger({ mongo }: Uses<"mongo">) {
     sumLeases,
     entry,
     findEntry,
-    list: listEntries(model),
+    list: listEntries(collection),
   };
 }
 
 /** Newest first. Throws 400 for an unknown `after`. */
 export const listEntries =
-  (model: Model<StoredEntry>) =>
-  async (account: string, { kind, limit, after }: Page & { readonly kind?: EntryKind | undefined }) => {
-    const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
-    if (last === null) throw invalidValue("after", `after: this account has no entry '${after}'.`);
-    const older = last && olderThan(last._id, last.createdAt);
-    const filter = { account, ...(kind && { kind }), ...older };
-    const stored = await model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean();
-    return stored.map(toEntry);
+  (collection: Collection<StoredEntry>) =>
+  async (account: string, { kind, ...page }: Page & { readonly kind?: EntryKind | undefined }) => {
+    const query = { unknown: "this account has no entry", owner: { account }, filter: { ...(kind && { kind }) } };
+    return (await findPage(collection, page, query)).map(toEntry);
   };

@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
-import { scatter } from "#platform/collection";
-import { type Page, type StoredHold, withOpenHolds } from "./accounts.ts";
+import { type Page, scatter } from "#platform/collection";
+import { type StoredHold, withOpenHolds } from "./accounts.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { isLease } from "./leases/closing.ts";
 import { findOverdue } from "./sweep.ts";

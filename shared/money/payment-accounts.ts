@@ -1,6 +1,6 @@
 import type { mongo as driver } from "mongoose";
-import { longRunning, olderThan, scatter } from "#platform/collection";
-import { type Account, type Accounts, type Page, type StoredAccount, toAccount } from "./accounts.ts";
+import { longRunning, olderThan, type Page, scatter } from "#platform/collection";
+import { type Account, type Accounts, type StoredAccount, toAccount } from "./accounts.ts";
 
 const prefix = "x402:";
 /** The range of the ids with the prefix. */

@@ -1,7 +1,6 @@
 import type { mongo as driver } from "mongoose";
-import { invalidValue } from "#errors";
-import type { Claimable, Page } from "#money";
-import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
+import type { Claimable } from "#money";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate } from "#platform/mongo";
 import type { Uses } from "#platform/uses";
@@ -132,13 +131,11 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
   }
 
   /** Newest first. */
-  async function list({ limit, after: seen }: Page): Promise<ListedBatch[]> {
-    const last = seen === undefined ? undefined : await collection.findOne({ _id: seen });
-    if (last === null) throw invalidValue("after", `after: there is no batch '${seen}'.`);
-    const older = last && olderThan(last._id, last.createdAt);
-    const projection = { chunks: 0, chunk: 0, lease: 0, lookAt: 0 };
-    return collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection }).toArray();
-  }
+  const list = (page: Page): Promise<ListedBatch[]> =>
+    findPage(collection, page, {
+      unknown: "there is no batch",
+      projection: { chunks: 0, chunk: 0, lease: 0, lookAt: 0 },
+    });
 
   /**
    * The counts are bounded in case an executor fails for long. `done` is derived from the collection's size, which

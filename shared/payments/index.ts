@@ -25,7 +25,8 @@
 import { encodePaymentRequiredHeader } from "@x402/core/http";
 import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
-import type { Money, Page } from "#money";
+import type { Money } from "#money";
+import type { Page } from "#platform/collection";
 import { type Config, ConfigError, configError } from "#platform/config";
 import type { Uses } from "#platform/uses";
 import { createBatches } from "./batches.ts";

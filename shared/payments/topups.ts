@@ -1,8 +1,8 @@
 import { type Address, generateKeyPairSigner } from "@solana/kit";
 import { invalidValue, rateLimited } from "#errors";
-import { formatUsd, type Page, unitNanoUsd } from "#money";
+import { formatUsd, unitNanoUsd } from "#money";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate } from "#platform/mongo";
 import type { Uses } from "#platform/uses";
@@ -152,12 +152,9 @@ export function createTopups({ solana, mongo, clock }: Uses<"mongo" | "clock"> &
     },
 
     /** Newest first. Throws 400 for an unknown `after`. */
-    async list(account: string, { limit, after: seen }: Page): Promise<Topup[]> {
-      const last = seen === undefined ? undefined : await collection.findOne({ _id: seen, account });
-      if (last === null) throw invalidValue("after", `after: this account has no top-up '${seen}'.`);
-      const older = last && olderThan(last._id, last.createdAt);
-      const found = collection.find({ account, ...older }, { sort: { createdAt: -1, _id: -1 }, limit });
-      return (await found.toArray()).map((each) => toTopup(each, clock.now()));
+    async list(account: string, page: Page): Promise<Topup[]> {
+      const found = await findPage(collection, page, { unknown: "this account has no top-up", owner: { account } });
+      return found.map((each) => toTopup(each, clock.now()));
     },
 
     /** Takes the longest waiting top-up that no other process is polling. */

@@ -1,4 +1,5 @@
-import { type Collection, type InferRawDocType, type Model, Schema } from "mongoose";
+import { type Collection, type mongo as driver, type InferRawDocType, type Model, Schema } from "mongoose";
+import { invalidValue } from "#errors";
 import type { Mongo } from "./mongo.ts";
 
 /** Used by scheduled jobs, checks and migrations, which read or write many documents at once. */
@@ -33,6 +34,36 @@ export function openCollection<Document extends object>({ connection }: Mongo, n
  * any other.
  */
 export const scatter = (name: string) => ({ comment: `scatter: ${name}` });
+
+export interface Page {
+  readonly limit: number;
+  /** The id of the last item of the previous page. */
+  readonly after?: string | undefined;
+}
+
+interface PageQuery<Document> extends driver.FindOptions {
+  /** Matches everything whose id `after` may be. */
+  readonly owner?: driver.Filter<Document>;
+  readonly filter?: driver.Filter<Document>;
+  /** Completed by the id of an unknown `after`: "this account has no key". */
+  readonly unknown: string;
+}
+
+/** Reads a page of a list ordered newest first. Throws 400 for an unknown `after`. */
+export async function findPage<Document extends { readonly _id: string; readonly createdAt: Date }>(
+  collection: Collection<Document>,
+  { limit, after }: Page,
+  { owner = {}, filter = {}, unknown, ...options }: PageQuery<Document>,
+) {
+  const last =
+    after === undefined
+      ? undefined
+      : await collection.findOne({ ...owner, _id: after } as driver.Filter<Document>, options);
+  if (last === null) throw invalidValue("after", `after: ${unknown} '${after}'.`);
+  const older = last ? { $and: [olderThan(last._id, last.createdAt)] } : {};
+  const page = { ...owner, ...filter, ...older } as driver.Filter<Document>;
+  return collection.find(page, { ...options, sort: { createdAt: -1, _id: -1 }, limit }).toArray();
+}
 
 /**
  * Matches the documents after this one in a list ordered newest first. The first condition lets MongoDB use the index.

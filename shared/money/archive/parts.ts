@@ -1,9 +1,8 @@
 import type { ClientSession, mongo as driver } from "mongoose";
-import { type DocumentOf, openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection, type Page } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { isDuplicate } from "#platform/mongo";
 import type { Uses } from "#platform/uses";
-import type { Page } from "../accounts.ts";
 import type { Contents } from "./file.ts";
 
 const states = ["writing", "deleting", "archived", "abandoned"] as const;

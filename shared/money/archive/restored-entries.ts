@@ -123,7 +123,7 @@ export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "c
     states,
     work,
     entry,
-    list: listEntries(model),
+    list: listEntries(collection),
   };
 }
 
