@@ -1,8 +1,8 @@
 import type { ClientSession } from "mongoose";
 import { longRunning, scatter } from "#platform/collection";
+import type { AccountSums, Range, Sums } from "./account-sums.ts";
 import type { StoredAccount } from "./accounts.ts";
-import type { ArchivedSums } from "./archive/sums.ts";
-import type { Checkpoints, Range, Sums } from "./checkpoints.ts";
+import type { Checkpoints } from "./checkpoints.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { isLease } from "./leases/closing.ts";
 import { pendingCosts } from "./pending-costs.ts";
@@ -21,7 +21,7 @@ const pageEntries = 100_000;
  * a full check, which reads every entry again, adds the sums of archived entries, and compares the checkpoints with
  * them.
  */
-export function createCheck(deps: MoneyDeps & { checkpoints: Checkpoints; archivedSums: ArchivedSums }) {
+export function createCheck(deps: MoneyDeps & { checkpoints: Checkpoints; archivedSums: AccountSums }) {
   const { mongo, accounts, ledger, checkpoints, archivedSums, clock, log } = deps;
 
   /**

@@ -1,23 +1,8 @@
 import type { ClientSession, mongo as driver } from "mongoose";
-import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
+import { longRunning, scatter } from "#platform/collection";
+import { createAccountSums, type Range, type Sums } from "./account-sums.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { accountIndex, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
-
-/** A range of account ids. */
-export interface Range {
-  readonly $gt: string;
-  readonly $lte?: string;
-}
-
-/** Sums by account, without zeros. */
-export type Sums = Map<string, bigint>;
-
-const definition = {
-  /** The account. */
-  _id: { type: String, required: true },
-  amount: { type: BigInt, required: true },
-} as const;
-type StoredCheckpoint = DocumentOf<typeof definition>;
 
 /** The entries to sum, and an index that begins with the account. */
 interface Source {
@@ -36,8 +21,7 @@ const maxBatches = 300;
 export type Checkpoints = ReturnType<typeof createCheckpoints>;
 
 /**
- * The collection `checkpoints`: the sum of each account's entries that are marked `checkpointed`. A missing checkpoint
- * means zero.
+ * The collection `checkpoints`: the sum of each account's entries that are marked `checkpointed`.
  *
  * One transaction marks entries and adds them to the checkpoints. In any snapshot each entry is therefore counted once:
  * in its account's checkpoint, or among the unmarked entries. This depends neither on clocks nor on the order of
@@ -45,7 +29,7 @@ export type Checkpoints = ReturnType<typeof createCheckpoints>;
  * count the same entry, the transaction of one is aborted.
  */
 export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
-  const { collection } = openCollection<StoredCheckpoint>(mongo, "checkpoints", definition);
+  const stored = createAccountSums(mongo, "checkpoints");
 
   async function countSome(session: ClientSession): Promise<number> {
     const { filter, hint } = sinceCheckpoint;
@@ -70,14 +54,7 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
       ...longRunning,
     });
     if (modifiedCount !== ids.length) throw new Error(`only ${modifiedCount} of ${ids.length} entries could be marked`);
-    const sums: Sums = new Map();
-    for (const { account, amount } of entries) add(sums, account, amount);
-    const changes = [...sums].map(([_id, amount]) => ({
-      updateOne: { filter: { _id }, update: { $inc: { amount } }, upsert: true },
-    }));
-    await collection.bulkWrite(changes, { session, ordered: false, ...longRunning });
-    // Spent payment accounts are removed, so their checkpoints are removed as well.
-    await collection.deleteMany({ _id: { $in: [...sums.keys()] }, amount: 0n }, { session });
+    await stored.addEntries(entries, session);
     return entries.length;
   }
 
@@ -107,11 +84,7 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
   /** Sums the checkpoints and the entries since. */
   async function sumCheckpoints(range: Range, session: ClientSession): Promise<Sums> {
     const sums = await sumEntries(sinceCheckpoint, range, session);
-    for await (const { _id, amount } of collection.find(
-      { _id: range },
-      { session, ...longRunning, ...scatter("check") },
-    ))
-      add(sums, _id, amount);
+    await stored.addTo(sums, range, session);
     return sums;
   }
 
@@ -142,5 +115,3 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
     },
   };
 }
-
-const add = (sums: Sums, account: string, amount: bigint) => sums.set(account, (sums.get(account) ?? 0n) + amount);

@@ -1,4 +1,4 @@
-import { longRunning, scatter } from "#platform/collection";
+import { inBatches, longRunning, scatter } from "#platform/collection";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
 import { type AnyCapture, type Captured, zeroCapture } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";
@@ -149,14 +149,7 @@ export function createSweep(
       await Promise.all(endings);
     }
 
-    let batch: OpenHold[] = [];
-    for await (const open of holds) {
-      batch.push(open);
-      if (batch.length < batchSize) continue;
-      await endBatch(batch);
-      batch = [];
-    }
-    if (batch.length > 0) await endBatch(batch);
+    for await (const batch of inBatches(holds, batchSize)) await endBatch(batch);
     return { settled, captured };
   }
 

@@ -28,6 +28,18 @@ export function openCollection<Document extends object>({ connection }: Mongo, n
   return { model, collection: model.collection as unknown as Collection<Document> };
 }
 
+/** Yields the documents of a cursor in lists of at most `size`. */
+export async function* inBatches<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<readonly Item[]> {
+  let batch: Item[] = [];
+  for await (const item of items) {
+    batch.push(item);
+    if (batch.length < size) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
 /**
  * Marks an operation on a sharded collection that queries every shard. MongoDB shows the comment in its logs and
  * profiles; the module's schema (`ModuleSchema.scatter`) explains why the shard key is missing, and the tests refuse

@@ -103,3 +103,8 @@ export const duplicateKey = 11_000;
 /** Returns true if a unique index refused an insert or update. */
 export const isDuplicate = (error: unknown): boolean =>
   error instanceof mongoose.mongo.MongoServerError && error.code === duplicateKey;
+
+/** Catches the error of an insert or upsert that another process was faster with. */
+export function ignoreDuplicate(error: unknown): void {
+  if (!isDuplicate(error)) throw error;
+}

@@ -108,6 +108,16 @@ test("an account whose entries add up to zero has no checkpoint", async () => {
   expect(await money.check({ full: true })).toMatchObject({ ok: true, accounts: 1 });
 });
 
+test("the check passes when an account was removed and no checkpoint counts its last entry yet", async () => {
+  const { money } = await startBank();
+  const payment = { memo: "memo", messageHash: "hash", nanoUsd: 5n, transaction: "signature" };
+  const { account } = (await money.creditPayment(payment)).entry;
+  await money.checkpoint();
+  const opened = await money.account(account);
+  expect(opened && (await money.removeSpentAccount(opened))).toBe(true);
+  for (const full of [false, true]) expect(await money.check({ full })).toMatchObject({ ok: true, faults: 0 });
+});
+
 test("a crash at any command of a checkpoint leaves every entry counted once", async () => {
   const { money, mongo, uri, account } = await startBank({ balanceNanoUsd: 1_000_000n });
   await Promise.all(times(40, async () => money.charge(captureOf(await held(money, holdOf(account, 20n)), 3n))));

@@ -1,6 +1,6 @@
 import type { ClientSession } from "mongoose";
 import { dayMs } from "#platform/clock";
-import { longRunning, scatter } from "#platform/collection";
+import { inBatches, longRunning, scatter } from "#platform/collection";
 import type { MoneyDeps } from "../deps.ts";
 import type { LeaseClosing } from "../leases/closing.ts";
 import { archivable, archiveIndex } from "../ledger.ts";
@@ -102,18 +102,10 @@ export function createArchive(
     } as const;
     const cursor = ledger.collection.find(inSpan(span), { ...options, readConcern: { level: "majority" } });
     const isFull = () => file.size().entries >= partEntries || file.size().rawBytes >= partBytes;
-    let batch: ExactEntry[] = [];
-    async function addBatch(): Promise<void> {
-      for (const entry of await withoutOpen(batch)) if (!isFull()) file.add(entry);
-      batch = [];
-    }
-    for await (const entry of cursor) {
-      batch.push(entry as unknown as ExactEntry);
-      if (batch.length < batchEntries) continue;
-      await addBatch();
+    for await (const batch of inBatches(cursor, batchEntries)) {
+      for (const entry of await withoutOpen(batch as unknown as readonly ExactEntry[])) if (!isFull()) file.add(entry);
       if (isFull()) break;
     }
-    await addBatch();
     return file.size().entries === 0 ? undefined : file.close();
   }
 

@@ -1,7 +1,7 @@
 import type { mongo as driver } from "mongoose";
 import { conflict, notFound } from "#errors";
 import { type DocumentOf, openCollection } from "#platform/collection";
-import { isDuplicate } from "#platform/mongo";
+import { ignoreDuplicate } from "#platform/mongo";
 import type { Uses } from "#platform/uses";
 import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "../ledger.ts";
 import { type ArchivedLine, entryOf } from "./file.ts";
@@ -40,9 +40,7 @@ export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "c
     const restore = { state: "restoring" as const, parts: 0, requestedAt: new Date(clock.now()) };
     await wanted
       .updateOne({ _id: month }, { $setOnInsert: { ...restore, ...(account && { account }) } }, { upsert: true })
-      .catch((error: unknown) => {
-        if (!isDuplicate(error)) throw error;
-      });
+      .catch(ignoreDuplicate);
     const found = await wanted.findOne({ _id: month });
     if (found?.state === "removing" || found?.account !== account)
       throw conflict("This month was restored before. Remove that restore first, and wait until it is removed.");
@@ -63,9 +61,7 @@ export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "c
     for (let at = 0; at < lines.length; at += batchSize) {
       const some = lines.slice(at, at + batchSize).map(entryOf);
       // Another run may have inserted them.
-      await collection.insertMany(some, { ordered: false }).catch((error: unknown) => {
-        if (!isDuplicate(error)) throw error;
-      });
+      await collection.insertMany(some, { ordered: false }).catch(ignoreDuplicate);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { ClientSession } from "mongoose";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, openCollection } from "#platform/collection";
+import { type DocumentOf, inBatches, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import type { MoneyDeps } from "../deps.ts";
 
@@ -108,21 +108,13 @@ export function createLeaseClosing(deps: MoneyDeps) {
         late += 1;
         log.error({ account, lease: _id, lateNanoUsd }, "costs of calls were captured after their lease was closed");
       });
-    const settleAll = async (leases: readonly StoredLease[]) => {
+    for await (const leases of inBatches(swept.find({ closedAt: { $gte: since } }), batchSize)) {
       const costs = await ledger.sumLeases(leases);
       for (const lease of leases) {
         const cost = costs.get(lease._id) ?? 0n;
         if (cost !== lease.cost) await settleDifference(lease, cost);
       }
-    };
-    let batch: StoredLease[] = [];
-    for await (const lease of swept.find({ closedAt: { $gte: since } })) {
-      batch.push(lease);
-      if (batch.length < batchSize) continue;
-      await settleAll(batch);
-      batch = [];
     }
-    if (batch.length > 0) await settleAll(batch);
     if (late > 0) observer?.late(late);
     return late;
   }

@@ -1,5 +1,5 @@
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import { isDuplicate } from "#platform/mongo";
+import { ignoreDuplicate } from "#platform/mongo";
 import type { MoneyDeps } from "../deps.ts";
 import { dayOf, daysLater, firstHourOf, hourMs } from "./dates.ts";
 import { createUsageHours } from "./hours.ts";
@@ -60,9 +60,7 @@ export function createUsageDays(deps: MoneyDeps) {
   /** Makes the rows of a day final and adds them to the sums of their keys' month. */
   async function closeDay(day: string): Promise<void> {
     const opened = { $setOnInsert: { version: 0 } };
-    await stateOf.updateOne({ _id: day }, opened, { upsert: true }).catch((error: unknown) => {
-      if (!isDuplicate(error)) throw error;
-    });
+    await stateOf.updateOne({ _id: day }, opened, { upsert: true }).catch(ignoreDuplicate);
     const isOpen = { _id: day, closed: { $ne: true } };
     const claimed = await stateOf.findOneAndUpdate(isOpen, { $inc: { version: 1 } }, { returnDocument: "after" });
     // Another run has closed it, and its hours may be removed.
