@@ -1,16 +1,14 @@
 import { z } from "zod";
 import type { ModelInput } from "#formats";
+import { type JsonObject, object } from "#json";
 
 export type Input = ModelInput["value"];
-export type JsonSchema = Readonly<Record<string, unknown>>;
-
-const record = (value: unknown): JsonSchema =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonSchema) : {};
+export type JsonSchema = JsonObject;
 
 /** Returns the schema of one field, or undefined if the input schema does not define it. */
 export function fieldSchema(schema: JsonSchema, field: string): JsonSchema | undefined {
-  const properties = record(schema["properties"]);
-  return Object.hasOwn(properties, field) ? record(properties[field]) : undefined;
+  const properties = object(schema["properties"]);
+  return Object.hasOwn(properties, field) ? object(properties[field]) : undefined;
 }
 
 /** The caller's value, or the field's default. */

@@ -1,9 +1,5 @@
 import { z } from "zod";
-
-type Json = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { isObject } from "#json";
 
 /** Keyed by id. A value is a patch of an entry, a complete new entry, or null to remove the entry. */
 const patches = z.record(z.string(), z.record(z.string(), z.unknown()).nullable()).default({});

@@ -6,7 +6,6 @@ import {
   PutBucketCorsCommand,
   PutBucketLifecycleConfigurationCommand,
   type S3Client,
-  type TransitionDefaultMinimumObjectSize,
 } from "@aws-sdk/client-s3";
 import type { Uses } from "#platform/uses";
 import { isErrorNamed } from "./transfer.ts";
@@ -51,9 +50,10 @@ export async function prepareBucket(deps: Uses<"log"> & { s3: S3Client; bucket: 
   }
 
   await attempt("lifecycle rules", async () => {
-    const { Rules = [], TransitionDefaultMinimumObjectSize } = await s3
-      .send(new GetBucketLifecycleConfigurationCommand({ Bucket }))
-      .catch(none("NoSuchLifecycleConfiguration"));
+    const { Rules = [], TransitionDefaultMinimumObjectSize } = await ifAny(
+      s3.send(new GetBucketLifecycleConfigurationCommand({ Bucket })),
+      "NoSuchLifecycleConfiguration",
+    );
     const merged = mergeById(Rules, lifecycleRules);
     if (!merged) return;
     const LifecycleConfiguration = { Rules: merged };
@@ -67,9 +67,7 @@ export async function prepareBucket(deps: Uses<"log"> & { s3: S3Client; bucket: 
   });
 
   await attempt("CORS", async () => {
-    const { CORSRules = [] } = await s3
-      .send(new GetBucketCorsCommand({ Bucket }))
-      .catch(none("NoSuchCORSConfiguration"));
+    const { CORSRules = [] } = await ifAny(s3.send(new GetBucketCorsCommand({ Bucket })), "NoSuchCORSConfiguration");
     const merged = mergeById(CORSRules, corsRules);
     if (merged) await s3.send(new PutBucketCorsCommand({ Bucket, CORSConfiguration: { CORSRules: merged } }));
   });
@@ -92,15 +90,9 @@ function contains(existing: unknown, wanted: unknown): boolean {
   return Object.entries(wanted).every(([name, value]) => contains((existing as Record<string, unknown>)[name], value));
 }
 
-interface NoRules {
-  readonly Rules?: LifecycleRule[];
-  readonly CORSRules?: CORSRule[];
-  readonly TransitionDefaultMinimumObjectSize?: TransitionDefaultMinimumObjectSize;
-}
-
-const none =
-  (name: string) =>
-  (error: unknown): NoRules => {
-    if (isErrorNamed(error, name)) return {};
+/** Returns the settings of the bucket, or none if storage reports that with the named error. */
+const ifAny = <Settings>(read: Promise<Settings>, missing: string): Promise<Partial<Settings>> =>
+  read.catch((error: unknown) => {
+    if (isErrorNamed(error, missing)) return {};
     throw error;
-  };
+  });

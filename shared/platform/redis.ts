@@ -15,18 +15,7 @@ export type RedisMode = "fail-fast" | "waiting" | "blocking" | "subscribing";
 export type RedisClient = Redis | Cluster;
 
 /** The addresses and credentials of Redis. */
-export type RedisConfig = Pick<
-  Config,
-  | "REDIS_URL"
-  | "REDIS_SENTINELS"
-  | "REDIS_SENTINEL_NAME"
-  | "REDIS_SENTINEL_PASSWORD"
-  | "REDIS_CLUSTER_NODES"
-  | "REDIS_USERNAME"
-  | "REDIS_PASSWORD"
-  | "REDIS_TLS"
-  | "REDIS_DATABASE"
->;
+export type RedisConfig = Pick<Config, keyof Config & `REDIS_${string}`>;
 
 /**
  * Errors of a server that is no longer the primary, including errors from within a script. It does not close

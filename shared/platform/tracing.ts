@@ -58,20 +58,9 @@ const lastExportMs = 2_000;
 /** Characters per attribute. Prompts are truncated further (`workers/tracing/messages.ts`). */
 const maxAttributeLength = 20_000;
 
-type TracingConfig = Pick<
-  Config,
-  | "OTEL_EXPORTER_OTLP_ENDPOINT"
-  | "OTEL_EXPORTER_OTLP_HEADERS"
-  | "OTEL_SERVICE_NAME"
-  | "OTEL_RESOURCE_ATTRIBUTES"
-  | "OTEL_TRACES_SAMPLER"
-  | "OTEL_TRACES_SAMPLER_ARG"
-  | "OTEL_CAPTURE_CONTENT"
->;
-
 /** Returns undefined if no receiver is configured. */
 export async function startTracing(
-  config: TracingConfig,
+  config: Pick<Config, keyof Config & `OTEL_${string}`>,
   deps: { process: "api" | "worker"; clock: Clock; log: Logger; random?: () => number },
 ): Promise<Tracing | undefined> {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = config;
