@@ -3,10 +3,6 @@ import { fieldSchema, type JsonSchema } from "./input.ts";
 import type { ModelEntry, UpstreamEntry } from "./schema.ts";
 import { type Effort, type Modality, modalities, type Parameter, parameters, type Task } from "./types.ts";
 
-/**
- * Inputs and outputs of a model as `GET /v1/models` lists them, derived from its entry and from those of its upstreams.
- */
-
 const partModalities = ["image", "file", "audio"] as const satisfies readonly (Feature & Modality)[];
 
 const outputOf = {

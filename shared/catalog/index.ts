@@ -3,13 +3,8 @@
  * without a price, or with contradictory settings, stops the start. Sources: docs/api/inference.md ("Model"),
  * docs/api/wire-details.md (price keys, units, output cap).
  *
- * The file (`schema.ts` has every field, `media-schema.ts` those of models for images and media):
- *   elite_discount_bps  the default for models that set none
- *   upstreams           by name: provider, address and key variables, concurrency, timeouts
- *   models              id, type, limits, features, prices as decimal strings in USD per unit, upstreams in order
- *
- * An overlay is merged over the file by id (`overlay.ts`). The file contains nothing that can be derived from a model's
- * inputs and outputs (`capabilities.ts`: modalities, parameters).
+ * `schema.ts` has every field of the file, `media-schema.ts` those of models for images and media. An overlay is merged
+ * over it by id (`overlay.ts`). Modalities and parameters are derived (`capabilities.ts`).
  *
  * Units: a million tokens for `input`, `cached_input`, `cache_write`, `cache_write_1h`, `audio_input`, `output` and
  * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request`, `search` (a query

@@ -38,9 +38,7 @@ function invalid(error: z.ZodError, schema: JsonSchema, at: ModelInput["at"]): S
   );
 }
 
-/**
- * Fields of OpenAI's image API that request a manner of drawing. A model without such a field draws in its own manner.
- */
+/** Fields of OpenAI's image API that request a manner of drawing, which a model may not have. */
 const hints = ["background", "input_fidelity", "moderation", "output_compression", "output_format", "quality", "style"];
 
 /** Fields of that API for which `auto` means the model's own choice. */
@@ -129,9 +127,7 @@ function maxOutput(
 type Counts = Partial<Record<PriceKey, number>>;
 const rulesOf = (media: Media) => Object.entries(media.units) as readonly [PriceKey, UnitRule][];
 
-/**
- * Returns the most units that a checked input can make. `uploadBytes` has the sizes of the uploads in the input, by id.
- */
+/** Returns the most units that a checked input can make. `uploadBytes` has the sizes of its uploads, by id. */
 export function unitsOf(model: Model, input: Input, uploadBytes: ReadonlyMap<string, number>): Usage {
   const media = mediaOf(model);
   const output: Counts = {};

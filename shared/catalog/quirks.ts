@@ -44,9 +44,7 @@ export const quirks = z.strictObject({
   tool_call_ids: z.enum(["any", "nine"]).default("any"),
   /** `bridge`: a user message must not follow a tool message, so an assistant message is inserted between them. */
   user_after_tool: z.enum(["pass", "bridge"]).default("pass"),
-  /**
-   * The field of assistant messages in which the server accepts its own reasoning; other reasoning fields are not sent.
-   */
+  /** The only field of assistant messages in which the server accepts its own reasoning. */
   reasoning_field: z.enum(["none", "reasoning_content", "reasoning", "reasoning_details"]).default("none"),
   /** `space`: assistant messages with tool calls need reasoning, even if another model or the client omitted it. */
   missing_reasoning: z.enum(["pass", "space"]).default("pass"),

@@ -30,9 +30,7 @@ export const isJsonTask = (task: Task | undefined): task is JsonTask => jsonTask
 export const modalities = ["text", "image", "file", "audio", "video", "embeddings", "moderation", "rerank"] as const;
 export type Modality = (typeof modalities)[number];
 
-/**
- * Parameters of a chat request that a model may support. The names are those of OpenRouter's `supported_parameters`.
- */
+/** Parameters of a chat request that a model may support, as in OpenRouter's `supported_parameters`. */
 export const parameters = [
   "max_tokens",
   "max_completion_tokens",
@@ -74,9 +72,7 @@ export interface Band {
 
 const field = z.string().min(1);
 
-/**
- * Rules for the number of units of a price key that an input makes, or can make at most. Fields are those of the input.
- */
+/** Rules for the number of units of a price key that an input makes, or can make at most. */
 export const unitRules = {
   /** The value of the field, a number or a string of digits. */
   field: z.strictObject({ field }),

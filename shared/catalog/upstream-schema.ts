@@ -56,9 +56,7 @@ const milliseconds = z.int().positive().max(dayMs);
 
 export const upstreamEntry = z.strictObject({
   provider: z.enum(providers),
-  /**
-   * The formats that the server of an `openai` upstream supports. Calls in other formats are converted to the first.
-   */
+  /** The formats of an `openai` upstream's server. Calls in other formats are converted to the first. */
   formats: formatList.default(() => defaultFormats),
   base_url: z
     .url({ protocol: /^https?$/ })

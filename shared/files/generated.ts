@@ -124,10 +124,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
       if (!contentType || bytes == null || !etag) throw new Error(`the record of ${id} is incomplete`);
       return { id, contentType, bytes, etag, expiresAt: expiresAt.getTime() };
     },
-    /**
-     * Lists files of an account that have not expired, newest first, starting after the file with the id `after`.
-     * Throws 400 if that id is unknown.
-     */
+    /** Lists files that have not expired, newest first. Throws 400 for an unknown `after`. */
     async list(account: string, page: Page) {
       const filter = { status: "active" as const, expiresAt: { $gt: new Date(clock.now()) } };
       const query = {

@@ -4,15 +4,10 @@
  * `bodies/` and `answers/`. Sources: docs/api/inference.md ("Upload"), docs/api/wire-details.md ("Uploads and long
  * calls").
  *
- * An upload is pending -> active -> expired | deleted, or pending -> expired | deleted. Each step is a compare-and-set
- * of its record, and reads are exact even if expiry has not run yet. The order is: hold the cost, insert a pending
- * record, stream to storage, detect the type from the bytes, capture the charge, activate, settle the charge. Therefore
- * no file is active without a charge, and a charge without an active file is either completed by the next completion or
- * refunded by expiry. The record precedes the object, so every object in storage is known; an upload whose id no caller
- * received leaves no trace.
- *
- * A temporary file is an upload of one call: active and free from the start, in no list, and deleted when the call has
- * ended.
+ * An upload is pending -> active -> expired | deleted, or pending -> expired | deleted. The order is: hold the cost,
+ * insert a pending record, stream to storage, detect the type from the bytes, capture the charge, activate, settle the
+ * charge. The record precedes the object, so every object in storage is known; an upload whose id no caller received
+ * leaves no trace.
  *
  * Records of uploads and generated files are stored forever, so that they return 410 rather than 404 after 24 hours.
  *

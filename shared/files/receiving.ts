@@ -8,9 +8,7 @@ type Deps = UploadDeps & Uses<"log">;
 
 /** Maximum time from the start of a raw or form upload to its last byte. */
 const receiveTimeoutMs = 20 * 60_000;
-/**
- * While an upload arrives, its process postpones its expiry. If that process dies, the upload expires after this time.
- */
+/** An upload expires if its process has not postponed that for this long. */
 const silentMs = 120_000;
 const postponeEveryMs = 30_000;
 

@@ -56,9 +56,7 @@ export function createStorage(
     }
   }
 
-  /**
-   * Returns one page of the open multipart uploads under a prefix, after the marker that the previous page returned.
-   */
+  /** Returns a page of the open multipart uploads under a prefix, after the marker of the previous page. */
   async function listMultipart(Prefix: string, after?: MultipartMarker) {
     const page = await fromStorage(commands.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...after })));
     const next = page.IsTruncated

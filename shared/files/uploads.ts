@@ -112,9 +112,7 @@ export function createUploads(deps: Deps) {
     };
   }
 
-  /**
-   * Repeats the check in the worker and returns files that a provider may use. Reading them takes bytes of `memory`.
-   */
+  /** Repeats the check, and returns files that a provider may use. Reading them takes bytes of `memory`. */
   async function resolve(account: string, refs: readonly UploadRef[], signal: AbortSignal, memory?: ByteShare) {
     const files = [...(await check(account, refs)).values()].map(async (file) => {
       const { id, param, mime, kind, bytes, expiresAt } = file;

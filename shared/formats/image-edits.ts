@@ -114,9 +114,7 @@ export function withImages(call: JsonObject, images: readonly NamedImage[], addr
 /** A multiple of 4, so that every piece decodes to complete bytes. */
 const pieceCharacters = 64 * 1024;
 
-/**
- * Decodes the file in a data URL in pieces as it is read. Returns undefined if the address is not a base64 data URL.
- */
+/** Decodes a data URL in pieces as it is read. Returns undefined if the address is not a base64 data URL. */
 export function fileInAddress(address: string) {
   const { data } = inlineOf(address) ?? {};
   if (data === undefined || !isBase64(data)) return undefined;

@@ -3,12 +3,6 @@
  * and pings. Conversion between formats is in `workers/conversion`. Pure: no I/O and no clock. Sizes are in bytes;
  * parsing throws `invalidValue` naming the first field at fault, in camelCase for Gemini.
  *
- *   geminiCodec, geminiCountCodec   the model and the choice of streaming come from the path
- *   countedRequest, countAnswer     the request inside a countTokens body, and the response
- *   geminiEmbedCodec, embeddingsRequestOf   embedContent and batchEmbedContents, as a request for /v1/embeddings
- *   parseRouted                     any of them with `models` and `provider`, by which callers choose who serves a call
- *   formedRequest, ...              Gemini's fields under canonical names: the provider accepts two spellings of each
- *
  * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Error types by format", "Conversion"); the
  * public API references of OpenAI, Anthropic and Google, and the types of Anthropic's client.
  */

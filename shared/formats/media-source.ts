@@ -8,9 +8,7 @@ import { uploadIn } from "./uploads.ts";
 /** The content that a field may hold other than the id of an upload. `file` is base64 or an address. */
 type ContentForm = "base64" | "address" | "link" | "file" | "nothing";
 
-/**
- * The location of a part's media. Each format defines it once; it is used to measure requests and to replace uploads.
- */
+/** The location of a part's media. Each format defines it once, for measuring requests and for replacing uploads. */
 export interface MediaSource {
   readonly kind: PartKind;
   readonly holder: JsonObject;

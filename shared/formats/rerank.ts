@@ -76,9 +76,7 @@ export function rerankOf(body: unknown) {
   };
 }
 
-/**
- * Cohere's unit (https://docs.cohere.com/docs/how-does-cohere-pricing-work) is a query with up to this many documents.
- */
+/** Documents of one of Cohere's units (https://docs.cohere.com/docs/how-does-cohere-pricing-work). */
 const searchDocuments = 100;
 /** A document that has, together with the query, more tokens than this counts as several. */
 const chunkTokens = 500;

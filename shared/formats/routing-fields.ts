@@ -18,9 +18,7 @@ const preferenceFields = {
 };
 const supported = Object.keys(preferenceFields).join(", ");
 
-/**
- * OpenRouter's `provider`. Its other fields would change what a call may cost or who may see it, so they are refused.
- */
+/** OpenRouter's `provider`. Its other fields would change what a call may cost or who may see it. */
 const providerPreferences = z
   .strictObject(preferenceFields, {
     error: ({ code }) => (code === "unrecognized_keys" ? `is not supported here; there are ${supported}` : undefined),

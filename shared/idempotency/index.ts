@@ -8,8 +8,6 @@
  * retry succeeds. So does a call that can no longer end because its process and its job are gone. It is first captured
  * at zero, in case they are still alive.
  *
- * Responses are stored compressed: in the document up to 1 MB, larger ones in object storage.
- *
  * The response of an upload is its id, so that a repeated request returns its current state.
  *
  * Throws `invalidValue("idempotency-key")`, `conflict` for a key that was used with another body, and `noCapacity` if a

@@ -132,9 +132,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     return group.job;
   }
 
-  /**
-   * Returns the unix milliseconds since which the oldest waiting job of a queue has waited, or undefined if none waits.
-   */
+  /** Returns the unix milliseconds since which a queue's oldest waiting job has waited. Undefined if none waits. */
   async function oldestIn(name: string): Promise<number | undefined> {
     const queue = queueOf(name);
     const key = queue.toKey("prioritized");
@@ -215,7 +213,6 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       const times = await Promise.all(shards.namesOf(pool).map(oldestIn));
       return earliest(times.filter((time) => time !== undefined));
     },
-    /** Like `oldestWaiting`, but for one queue of a pool. */
     oldestIn,
     /**
      * Returns unix milliseconds. Jobs added before that time may be lost, because Redis, or the cluster node that holds

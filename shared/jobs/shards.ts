@@ -4,11 +4,8 @@ import { type Pool, pools } from "./catalog.ts";
 
 /**
  * The queues of the pools. A pool has one queue with its own name. The chat pool may have several, `chat`, `chat-1` and
- * so on, each with the calls of some accounts, so that several threads of Redis, or nodes of a cluster, share the work.
- *
- * Each API instance chooses their number (`CHAT_SHARDS`) and announces it under `{chat}:shards`, which holds the
- * highest number of all instances for a day. Workers serve that many queues, regardless of their own setting, so
- * instances with different numbers may start and stop in any order.
+ * so on, each with the calls of some accounts. `{chat}:shards` holds the highest number of all API instances for a day
+ * (docs/adr/0023).
  */
 const announcedSeconds = 86_400;
 

@@ -1,8 +1,6 @@
 import { z } from "zod";
 
-/**
- * The speed at which an upstream serves a model, as recently measured by one worker. The values are moving averages.
- */
+/** The speed at which an upstream serves a model: moving averages of one worker. */
 const speed = z.object({
   /** The number of measured calls, which is the weight of this worker's averages. */
   calls: z.int().positive(),

@@ -144,19 +144,14 @@ export function createWorkerRegistry({
     stop: () => stop(),
     /** Counts the worker processes that serve the pool. */
     serving: (pool: Pool): number => workers.filter((worker) => worker.pools[pool] !== undefined).length,
-    /**
-     * Counts the calls that wait in the pool: those last read, plus those added here since for which no slot was free.
-     */
+    /** Counts waiting calls: those last read, plus those added here since for which no slot was free. */
     backlog(pool: Pool): number {
       const { waiting, free, added } = backlogs.get(pool) ?? { waiting: 0, free: 0, added: 0 };
       return waiting + Math.max(0, added - free);
     },
     /** Returns all live workers for an operator, or undefined if they were last read too long ago. */
     workers: () => (clock.now() - readAt > recordSeconds * 1_000 ? undefined : workers),
-    /**
-     * Returns the workers of each pool for metrics, or undefined if they were last read too long ago, for example
-     * during an outage of Redis.
-     */
+    /** Returns the workers of each pool for metrics, or undefined if they were last read too long ago. */
     loads() {
       if (clock.now() - readAt > recordSeconds * 1_000) return undefined;
       return pools.map((pool) => {
@@ -173,10 +168,7 @@ export function createWorkerRegistry({
     ended: (pool: Pool) => countAdded(pool, -1),
     /** The upstream's best state among the workers. */
     upstream: (id: string): UpstreamState => upstreams.get(id) ?? "no key",
-    /**
-     * The speed at which the upstream serves the model, by its own name for it, over all workers. Undefined if no call
-     * was measured recently.
-     */
+    /** The speed over all workers, by the upstream's name for the model. Undefined if not measured recently. */
     speed: (id: string, model: string): Speed | undefined => measured.get(speedKey(id, model)),
     /** Returns true once any worker was seen. */
     known: () => upstreams.size > 0,

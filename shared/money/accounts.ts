@@ -114,9 +114,7 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return found.map(toAccount);
   }
 
-  /**
-   * Lists accounts whose name begins with the prefix, in any case, ordered by name. Throws 400 for an unknown `after`.
-   */
+  /** Lists accounts by name whose name begins with the prefix, in any case. Throws 400 for an unknown `after`. */
   async function search(prefix: string, { limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);

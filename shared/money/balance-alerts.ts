@@ -8,9 +8,8 @@ export const alertIndex = { alertBelow: 1 } as const;
 
 /**
  * Balance alerts. An account whose `available` is below its threshold gets `alertSince` once, and loses it when a later
- * check finds the balance at or above the threshold. Each change is one conditional write of one document, so any
- * number of processes may check at once. A balance that falls and rises between two checks, for example because of a
- * short call's hold, triggers no alert.
+ * check finds the balance at or above the threshold. Any number of processes may check at once. A balance that falls and
+ * rises between two checks, for example because of a short call's hold, triggers no alert.
  */
 export function createBalanceAlerts({ accounts, clock }: MoneyDeps) {
   const { collection } = accounts;

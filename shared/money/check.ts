@@ -14,19 +14,13 @@ const pageEntries = 100_000;
 /**
  * Checks for every account that the sum of its entries equals available + held once captured holds are settled, that
  * `held` and `openHolds` agree with the holds, and that nothing is negative. Each page of accounts is read from one
- * snapshot.
- *
- * The sum consists of the account's checkpoint and the entries since. An entry that was wrong when the checkpoint
- * counted it is therefore found by every later check. An entry that was changed or removed afterwards is found only by
- * a full check, which reads every entry again, adds the sums of archived entries, and compares the checkpoints with
- * them.
+ * snapshot. The sum consists of the account's checkpoint and the entries since; a full check reads every entry again,
+ * adds the sums of archived entries, and compares the checkpoints with them (docs/adr/0003).
  */
 export function createCheck(deps: MoneyDeps & { checkpoints: Checkpoints; archivedSums: AccountSums }) {
   const { mongo, accounts, ledger, checkpoints, archivedSums, clock, log } = deps;
 
-  /**
-   * Checks at most `maxPages` pages after an account. `next` is the start of the following run, undefined at the end.
-   */
+  /** Checks at most `maxPages` pages. `next` is the start of the following run, undefined at the end. */
   async function check({
     full = false,
     after: from = "",

@@ -22,11 +22,8 @@ export type Checkpoints = ReturnType<typeof createCheckpoints>;
 
 /**
  * The collection `checkpoints`: the sum of each account's entries that are marked `checkpointed`.
- *
- * One transaction marks entries and adds them to the checkpoints. In any snapshot each entry is therefore counted once:
- * in its account's checkpoint, or among the unmarked entries. This depends neither on clocks nor on the order of
- * inserts, because an entry inserted late is not marked either. A crash in between changes nothing. If two processes
- * count the same entry, the transaction of one is aborted.
+ * One transaction marks entries and adds them, so that in any snapshot each entry is counted once (docs/adr/0003). If
+ * two processes count the same entry, the transaction of one is aborted.
  */
 export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
   const stored = createAccountSums(mongo, "checkpoints");

@@ -187,9 +187,7 @@ export function createHold(
     write: writeGroup,
   });
 
-  /**
-   * Throws `HoldUnknown` if the write may have taken effect, and 503 with nothing held while MongoDB is unavailable.
-   */
+  /** Throws `HoldUnknown` if the write may have taken effect, and 503 if MongoDB is unavailable and nothing is held. */
   async function hold(request: Hold): Promise<HoldResult> {
     assertRequestId(request.requestId);
     assertAmount(request.maxNanoUsd, "maxNanoUsd");

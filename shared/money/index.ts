@@ -3,13 +3,9 @@
  * `sweptLeases`, `apiInstances`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`,
  * `usageHourStates`, `usageDays`, `usageDayStates` and `keyMonths`, and the prefix `ledger/` of object storage.
  *
- * A text call draws its hold from a **lease**, a hold that many calls of an account share (`leases`), and needs one
- * write: its capture. Any other paid call needs three writes of one document each: **hold** the maximum cost,
- * **capture** the final cost (an insert into the ledger, of which the first wins), **settle** it on the balance (at most
- * once, by its filter). `charge` does the last two. A process may die between any two of them; the sweeper ends what
- * remains. Concurrent writes are grouped. Credits, adjustments, refunds and payouts are transactions. An on-chain
- * payment opens its own account, `x402:<memo>`, whose credit has the hash of the payment's message as its id; its
- * balance may be paid back to the payer.
+ * A paid call is **held**, **captured** (the first insert into the ledger wins) and **settled** (docs/adr/0005). A text
+ * call draws its hold from a **lease** (docs/adr/0012). `charge` captures and settles. A process may die between any two
+ * writes; the sweeper ends what remains. A payment by x402 has its own account (docs/adr/0008).
  *
  * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
  */

@@ -114,9 +114,7 @@ export type RequestRecord = { readonly [Name in keyof StoredRequest]: Absent<Sto
   readonly upstreamCostNanoUsd?: bigint | undefined;
 };
 
-/**
- * One captured movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it.
- */
+/** One captured movement. Immutable, except for the batch of its accrual and the mark of a checkpoint. */
 export type LedgerEntry = ReturnType<typeof toEntry>;
 
 export function toEntry(stored: StoredEntry) {

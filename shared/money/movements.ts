@@ -38,9 +38,7 @@ export interface Payment {
 /** A payment on chain to an existing account. */
 export interface Receipt {
   readonly nanoUsd: bigint;
-  /**
-   * The signature. The transaction counts once for this account; the caller must ensure that it counts for no other.
-   */
+  /** The signature. The caller must ensure that the transaction counts for no other account. */
   readonly transaction: string;
 }
 
@@ -178,9 +176,7 @@ export function createMovements(deps: MoneyDeps) {
     return movement;
   }
 
-  /**
-   * Writes off the rest of a spent account and removes it; its entries remain. Returns false if the account is in use.
-   */
+  /** Writes off the rest of a spent account and removes it, but not its entries. Returns false if it is in use. */
   async function removeSpentAccount({ id, availableNanoUsd }: Account): Promise<boolean> {
     if (availableNanoUsd > 0n)
       await record({

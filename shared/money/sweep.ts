@@ -15,9 +15,7 @@ const batchSize = 100;
 
 /** Resolves to true if a job that carries only this call may still run, or if its upload may still arrive. */
 type IsPending = (requestId: string, account: string, since: Date) => Promise<boolean>;
-/**
- * Resolves to true if the instance is alive or has jobs in a queue, or may have had jobs that Redis lost since then.
- */
+/** Resolves to true if the instance lives or has jobs in a queue, or may have had jobs that Redis lost since then. */
 type IsServing = (instance: string, since: Date) => Promise<boolean>;
 
 export interface OpenHold {
@@ -26,10 +24,7 @@ export interface OpenHold {
   readonly hold: StoredHold;
 }
 
-/**
- * Ends holds that have expired. Safe in any number of concurrent processes: the first insert captures, and the filter
- * of a settling write makes it take effect once. Nothing is retried, because the next sweep follows anyway.
- */
+/** Ends holds that have expired. Safe in any number of concurrent processes. The next sweep retries what failed. */
 export function createSweep(
   deps: MoneyDeps & {
     captureOnce: (call: AnyCapture) => Promise<Captured>;
@@ -66,9 +61,7 @@ export function createSweep(
   const settleCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
     settleOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
 
-  /**
-   * Settles at zero a call of which only the hold is known, unless it is captured. Resolves to the entry that counts.
-   */
+  /** Settles at zero a call of which only the hold is known, unless it is captured. Returns the entry that counts. */
   async function releaseHold(open: OpenHold): Promise<LedgerEntry> {
     const { entry } = await captureZero(open);
     await settleCost(open, entry.costNanoUsd);

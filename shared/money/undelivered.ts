@@ -40,12 +40,8 @@ const recoveryMs = 60_000;
 const quick = { writeConcern: { w: 1, journal: false } } as const;
 
 /**
- * Refunds responses that were lost with their API instance. Owns the collection `apiInstances`.
- *
- * Each instance numbers its JSON calls whose responses are not stored, and notes at short intervals which of them are
- * not delivered yet. When it is dead, these calls and those with later numbers are refunded if they were charged. Its
- * note may be older than its last deliveries but never newer, so that every response that is not known to have been
- * delivered is refunded.
+ * Refunds responses that were lost with their API instance (docs/adr/0027). An instance's note may be older than its last
+ * deliveries but never newer, so that every response that is not known to have been delivered is refunded.
  */
 export function createUndelivered(
   deps: MoneyDeps & { refund: (account: string, requestId: string) => Promise<unknown> },

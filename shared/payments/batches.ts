@@ -137,10 +137,7 @@ export function createBatches({ mongo, clock }: Uses<"mongo" | "clock">) {
       projection: { chunks: 0, chunk: 0, lease: 0, lookAt: 0 },
     });
 
-  /**
-   * The counts are bounded in case an executor fails for long. `done` is derived from the collection's size, which
-   * MongoDB knows without counting.
-   */
+  /** Bounded, in case an executor fails for long. MongoDB knows the size of the collection without counting. */
   async function countByState() {
     const count = (filter: driver.Filter<StoredBatch>) => collection.countDocuments(filter, { limit: countLimit });
     const [open, due, all] = await Promise.all([

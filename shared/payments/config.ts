@@ -88,9 +88,7 @@ export function buybackConfig(config: Config) {
   };
 }
 
-/**
- * Parses base58 of 64 bytes, or the JSON array that Solana's own tool writes. Throws `ConfigError` naming the variable.
- */
+/** Parses base58, or the JSON array that Solana's own tool writes. Throws `ConfigError` naming the variable. */
 export async function walletOf(key: string, variable: string): Promise<KeyPairSigner> {
   try {
     const bytes = key.trimStart().startsWith("[") ? JSON.parse(key) : getBase58Encoder().encode(key.trim());

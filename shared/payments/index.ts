@@ -1,23 +1,18 @@
 /**
- * Calls that are paid individually by x402 (version 2, scheme `exact` on Solana, flow `upfront`), and the buyback of
- * every charge. Owns the collections `quotes` and `buybacks`. Sources: docs/api/inference.md; the specification of the
- * scheme, github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md; docs.solanapay.com/spec.
+ * Calls that are paid individually by x402 (version 2, scheme `exact` on Solana, flow `upfront`), top-ups by Solana Pay,
+ * and the buyback of every charge. Owns the collections `quotes`, `buybacks`, `topups` and `topupPayments`. Sources:
+ * docs/api/inference.md; the specification of the scheme, github.com/x402-foundation/x402,
+ * specs/schemes/exact/scheme_exact_svm.md; docs.solanapay.com/spec.
  *
- * A quote is a document with its memo as id: open -> settling -> settled | unknown, and back to open where nothing was
- * paid; each change is a compare-and-set. A payment is verified here against its quote before it claims the quote, even
- * when a remote facilitator settles it: the facilitator is trusted only when it reports that a payment was settled. A
- * settled payment is a credit to its own account, and the call is then an ordinary one on that account. A payment with
- * an unknown outcome is resolved from the chain alone, by the next request with the same payment or by `reconcile`. A
- * process may therefore die at any point: nothing is taken twice, and nothing that was taken is lost.
+ * A quote has its memo as id: open -> settling -> settled | unknown, and back to open where nothing was paid. A payment
+ * is verified here before it claims its quote, even when a remote facilitator settles it (docs/adr/0009). A settled
+ * payment is a credit to its own account (docs/adr/0008). An unknown outcome is resolved from the chain alone, by the
+ * next request with the same payment or by `reconcile`.
  *
  * The part of a payment that calls do not use can be paid back to its payer; for 24 hours the same request may use it.
  * An operator who pays it back earlier freezes the account first, so that no call uses it at the same time.
  *
- * A top-up of an account is a transfer request of Solana Pay with a reference created for it. A job reads from the
- * chain what was paid with that reference, and credits it. Owns the collections `topups` and `topupPayments`.
- *
- * Accruals are fields of ledger entries. `gather` adds them to batches by token, each exactly once; `execute` passes
- * batches over the minimum to an executor.
+ * A top-up is a transfer request with a reference created for it, by which a job finds the payment on chain.
  *
  * Prices and balances are nano-USD, bigint; amounts on chain are units of USDC, 10^6 to 1 USD. Throws the service
  * errors that each function names, and 503 (`noCapacity`) while MongoDB or the network is unavailable.

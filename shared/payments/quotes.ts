@@ -78,9 +78,7 @@ export const unitsOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNan
 
 export const amountNanoUsd = ({ requirements }: Quote): bigint => BigInt(requirements.amount) * unitNanoUsd;
 
-/**
- * The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable.
- */
+/** The collection `quotes`. Every change is a compare-and-set. Throws 503 while MongoDB is unavailable. */
 export function createQuotes({ mongo, quoteMs, clock }: Uses<"mongo" | "clock"> & { quoteMs: number }) {
   const { model, collection } = openCollection<Quote>(mongo, "quotes", definition);
 

@@ -82,9 +82,7 @@ export function createSettle(
     headers: receipt({ success: false, errorReason: reason, transaction: "", payer }),
   });
 
-  /**
-   * The credit is written first: after a crash in between, the quote is looked up again, and the credit counts once.
-   */
+  /** Written first: after a crash in between, the quote is looked up again, and the credit counts once. */
   async function credit(quote: ClaimedQuote, signature: string): Promise<Settled> {
     const { _id: memo, messageHash, buybackToken } = quote;
     const nanoUsd = amountNanoUsd(quote);

@@ -32,9 +32,7 @@ export type TopupChain = ReturnType<typeof createTopupChain>;
 
 /** Reads payments of top-ups from the network, finalized ones only. Rejects while the network does not respond. */
 export function createTopupChain(rpc: Rpc) {
-  /**
-   * Reads one page of successful transactions that name the reference. Rejects if the node is behind the known slot.
-   */
+  /** Reads a page of successful transactions that name the reference. Rejects if the node is behind the known slot. */
   async function nextPage({ reference }: Expected, progress: Progress, limit: number) {
     const { until, before, slot } = progress;
     const page = await rpc

@@ -16,9 +16,7 @@ const minIntervalMs = 4_000;
 /** The interval grows with the age: we poll for a top-up every two minutes once it is an hour old. */
 const intervalsOfAge = 30;
 
-/**
- * Credits payments that arrived for top-ups. Any number of processes may run concurrently, and may die at any point.
- */
+/** Credits payments that arrived for top-ups. Safe in any number of concurrent processes. */
 export function createTopupPoller(
   deps: Uses<"clock" | "log"> & { topups: Topups; chain: TopupChain; money: Pick<Money, "creditReceipt"> },
 ) {

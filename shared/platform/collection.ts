@@ -77,9 +77,7 @@ export async function findPage<Document extends { readonly _id: string; readonly
   return collection.find(page, { ...options, sort: { createdAt: -1, _id: -1 }, limit }).toArray();
 }
 
-/**
- * Matches the documents after this one in a list ordered newest first. The first condition lets MongoDB use the index.
- */
+/** Matches the documents after this one in a list ordered newest first. The first condition is for the index. */
 export const olderThan = (id: string, createdAt: Date) => ({
   createdAt: { $lte: createdAt },
   $or: [{ createdAt: { $lt: createdAt } }, { _id: { $lt: id } }],

@@ -5,9 +5,7 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
 /** Receives the number of items and the duration of each write. */
 export type ObserveWrite = (items: number, seconds: number) => void;
 
-/**
- * Collects further items of this turn of the event loop, which halves the number of writes (measured with 200 callers).
- */
+/** Collects further items of this turn of the event loop, which halves the number of writes with 200 callers. */
 const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -78,9 +78,7 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
     inSession: <Result>(work: Work<Result>): Promise<Result> => client.withSession(work),
     /** The work reads from one snapshot. */
     inSnapshot: <Result>(work: Work<Result>): Promise<Result> => client.withSession({ snapshot: true }, work),
-    /**
-     * Repeats the work while it conflicts with other transactions. After an `UnansweredError` its outcome is unknown.
-     */
+    /** Repeats the work while it conflicts with others. After an `UnansweredError` its outcome is unknown. */
     inTransaction<Result>(work: Work<Result>): Promise<Result> {
       const endsAt = performance.now() + transactionMs;
       const attempt = async (session: ClientSession) => {

@@ -1,15 +1,10 @@
 /**
  * Responses of the Responses format, stored for their account for 24 hours, so that a later request can refer to them
- * or to their items (docs/guides/formats.md, "Stored responses"). Providers store nothing. Owns the collection
- * `responses`: one document for each response, found by its account and id, or by its account and the id of an output
- * item.
+ * or to their items (docs/guides/formats.md, "Stored responses"). Owns the collection `responses`.
  *
  * A document contains the whole resolved input of its request in addition to the response: a conversation continues
- * from its last response alone, and any earlier one may be deleted. It is compressed, and larger ones than 64 KB are in
- * object storage.
- *
- * Ids are a provider's or ours, and are looked up only together with the account, so that another account's ids are
- * unknown.
+ * from its last response alone, and any earlier one may be deleted. Responses are looked up only together with the
+ * account, so that another account's ids are unknown.
  */
 import { createHash } from "node:crypto";
 import { noCapacity } from "#errors";

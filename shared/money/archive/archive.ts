@@ -40,9 +40,8 @@ interface Span {
 }
 
 /**
- * Moves old entries of calls and uploads to storage: write a file -> read it back -> record it -> delete its entries
- * from the ledger, in transactions that add them to the accounts' archived sums. A crash at any point leaves each entry
- * in the ledger, in a verified file, or both. Only one part is in progress at a time, and any run finishes it.
+ * Moves old entries of calls and uploads to storage (docs/adr/0021): write a file -> read it back -> record it -> delete
+ * its entries from the ledger. Only one part is in progress at a time, and any run finishes it.
  *
  * An entry is moved once its month has been over for the retention period, a checkpoint counts it, a batch has claimed
  * its accrual, and no open hold, open lease or recently swept lease needs it.

@@ -11,10 +11,7 @@ const definition = {
   /** The month and a random name, such as `2026-01/4fT...`. It is also the name of the file in storage. */
   _id: { type: String, required: true },
   month: { type: String, required: true },
-  /**
-   * Writing: the state of the file is unknown. Deleting: the file was read back and has these entries, which are being
-   * deleted from the ledger. Archived: they have been deleted. Abandoned: the file is to be removed.
-   */
+  /** Deleting: the file was read back, and its entries are being deleted. Abandoned: the file is to be removed. */
   state: { type: String, enum: states, required: true },
   /** Set for the part in progress (writing or deleting), of which there is at most one. */
   open: { type: Boolean },
@@ -121,11 +118,10 @@ export function createArchiveParts({ mongo, clock }: Uses<"mongo" | "clock">) {
       return (await collection.findOneAndUpdate(free, set, { returnDocument: "after" })) ?? undefined;
     },
 
-    /** Marks a file that was read back as verified. Returns false if the part was taken over. */
+    /** Returns false if the part was taken over. */
     markVerified: (part: Part, contents: Contents) =>
       change(own(part, "writing"), { $set: { state: "deleting", ...contents } }),
 
-    /** Marks the entries as deleted from the ledger. */
     markArchived: (part: Part) =>
       change(
         { _id: part._id, state: "deleting" },

@@ -26,9 +26,8 @@ export type RestoreState = Pick<Restore, "state" | "account" | "parts">;
 const batchSize = 1_000;
 
 /**
- * Archived entries restored for an investigation. They are in a separate collection, `restoredEntries`, that no
- * balance, check or capture reads, so they can be inserted and removed at any time. `restores` records the requests,
- * which a scheduled job executes.
+ * Archived entries restored for an investigation, in the collection `restoredEntries`, which no balance, check or
+ * capture reads. `restores` records the requests, which a scheduled job executes.
  */
 export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "clock"> & { parts: ArchiveParts }) {
   const { model, collection } = openCollection<StoredEntry>(mongo, "restoredEntries", entryDefinition);

@@ -20,9 +20,7 @@ export const isLease = (holdId: string): boolean => holdId.startsWith(prefix);
 /** Returns the instance that took a lease. */
 export const instanceOf = (lease: string): string => lease.split(":")[1] ?? "";
 
-/**
- * The calls of a lease are captured within this time after their deadlines or never, so that the lease can be closed.
- */
+/** The calls of a lease are captured within this time after their deadlines or never. */
 export const capturableMs = 60_000;
 
 const batchSize = 500;

@@ -33,9 +33,7 @@ export interface Lease {
   lastUsedAt: number;
   /** Unix milliseconds after which the sweeper closes the lease in any case. No hold of its calls expires later. */
   callsEndAt: number;
-  /**
-   * The time, on the monotonic clock, at which its document was known to hold it. Undefined until the lease is taken.
-   */
+  /** When its document was known to hold it, on the monotonic clock. Undefined until the lease is taken. */
   stoodAt: number | undefined;
 }
 
@@ -90,10 +88,7 @@ export function movedExpiry(id: string, now: number) {
   return { [path]: { $max: [new Date(now + sweptAfterMs), { $add: [`$${path}`, 1] }] } };
 }
 
-/**
- * The update that takes or grows a lease, computed from the document: the needed amount, or all that is available if
- * that is less, plus an advance of at most an eighth of the available amount if the balance is large enough.
- */
+/** The update that takes or grows a lease: by the needed amount, or what is available, plus an advance if it is rich. */
 export function growth(
   id: string,
   lease: {

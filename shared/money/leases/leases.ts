@@ -40,15 +40,10 @@ const affordableCalls = 20n;
 const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
 
 /**
- * A lease is a hold that the calls of one account share: an instance takes it with one write and draws its calls' holds
- * from it in memory. It takes the amount that waiting calls need, and for a busy account also twice what it spent in
- * five seconds.
- *
- * Holds are drawn from a lease for a minute, or until it has had no call for two seconds. While it only waits for
- * running calls, it returns what they do not need. Once its last call is captured, it is closed with the ledger entries
- * that name it. Its id is used once: the first write requires it to be absent, every later one to be present. The
- * outcome of a write without a response therefore does not matter: no more holds are drawn from the lease, and closing
- * it returns whatever the document holds for it. The sweeper closes the leases of a process that died.
+ * The leases of this instance (docs/adr/0012). Holds are drawn from a lease for a minute, or until it has had no call
+ * for two seconds. While it only waits for running calls, it returns what they do not need. The first write of its id
+ * requires it to be absent, every later one to be present, so the outcome of a write without a response does not matter:
+ * no more holds are drawn from the lease, and closing it returns whatever the document holds for it.
  */
 export function createLeases(
   deps: MoneyDeps & {
@@ -104,9 +99,7 @@ export function createLeases(
     return { lease: lease.id, heldNanoUsd, end };
   }
 
-  /**
-   * Serves the calls that the lease covers, in order. With `partly`, holds may be smaller than the call's maximum cost.
-   */
+  /** Serves the calls that the lease covers, in order. With `partly`, holds may be smaller than the maximum cost. */
   function giveInOrder(
     leases: AccountLeases,
     group: readonly CallHold[],
@@ -182,9 +175,7 @@ export function createLeases(
     return true;
   }
 
-  /**
-   * Checks that the lease still exists. A missing lease was closed by the sweeper, which considered this process dead.
-   */
+  /** Checks that the sweeper, which may have considered this process dead, has not closed the lease. */
   async function confirm(leases: AccountLeases, lease: Lease): Promise<void> {
     const sentAt = performance.now();
     const filter = { _id: leases.account, [`holds.${lease.id}`]: { $exists: true } };
@@ -280,9 +271,7 @@ export function createLeases(
       .catch((error: Error) => log.warn({ err: error.message, account }, "a lease could not return its unused amount"));
   }
 
-  /**
-   * Stops drawing holds from the current lease. `mayArrive` means that the write that takes it may still take effect.
-   */
+  /** Stops drawing holds from the current lease. `mayArrive`: the write that takes it may still take effect. */
   function drain(leases: AccountLeases, { mayArrive = false } = {}): void {
     const lease = leases.current;
     if (!lease) return;

@@ -23,9 +23,7 @@ const hoursRemainMs = hourMs;
 
 /**
  * The collection `usageDays`: what each account used in a day, by key, model and endpoint. The rows of a day are
- * computed from those of its hours when the next day is over. They are final from then on, even when their entries are
- * archived. Until then the hours are shown. A run claims a day with a higher version, and replaces no row of a higher
- * version.
+ * computed from those of its hours when the next day is over, and are final from then on (docs/adr/0025).
  */
 export function createUsageDays(deps: MoneyDeps) {
   const { mongo, clock } = deps;
@@ -76,9 +74,7 @@ export function createUsageDays(deps: MoneyDeps) {
     if (last) await hours.removeBefore(firstHourOf(daysLater(last._id, 1)));
   }
 
-  /**
-   * Sums the last two hours and everything that no run has summed since. Safe in any number of concurrent processes.
-   */
+  /** Sums the last two hours and everything that no run has summed. Safe in any number of concurrent processes. */
   async function sumUsage(signal?: AbortSignal): Promise<void> {
     const yesterday = daysLater(dayOf(clock.now()), -1);
     const closed = await lastClosed();

@@ -51,12 +51,8 @@ const sameGroup = Object.fromEntries(
 
 /**
  * The collection `usageHours`: what each account used in an hour, by key, model and endpoint, for the days that are not
- * final yet. An entry counts in the hour in which it was captured, including refunds.
- *
- * A run claims an hour with a higher version, and replaces no row of a higher version. The last run that claimed an
- * hour records how many entries the ledger had before; the ledger only grows, so if the number is unchanged there is
- * nothing to do. A run that follows an unfinished run writes every row, so that nothing which that run still writes
- * takes effect; any other run writes only changed rows.
+ * final yet (docs/adr/0025). An entry counts in the hour in which it was captured, including refunds. A run that follows
+ * an unfinished run writes every row, so that nothing which that run still writes takes effect.
  */
 export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
   const { collection } = openCollection<StoredUsageHour>(mongo, "usageHours", hourDefinition);

@@ -87,10 +87,7 @@ export function createKeyTotals(
     return usage;
   }
 
-  /**
-   * Sums the final days of keys since a time, which must be the start of a day. Also returns for each key the start of
-   * the first day that is not included.
-   */
+  /** Sums the final days of keys since the start of a day. Also returns the start of each key's first missing day. */
   async function closedSince(account: string, keys: readonly string[], since: Date): Promise<ClosedUsage> {
     const key = { $in: [...keys] };
     const months = await collection.find({ account, key }).toArray();

@@ -25,9 +25,7 @@ const refundedId = (refund: string) => refund.slice(refundPrefix.length);
 export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: UsageHours }) {
   const { mongo, accounts, ledger, totals, hours } = deps;
 
-  /**
-   * Refunds have no key of their own, so it is taken from the call. They count on their own day, as in the final days.
-   */
+  /** Refunds have no key of their own, so it is taken from the call. They count on their own day. */
   async function refundsSince(account: string, since: Date, session: ClientSession): Promise<Charge[]> {
     const filter = { account, kind: "refund", createdAt: { $gte: since } } as const;
     const projection = { amount: 1, createdAt: 1 } as const;
