@@ -8,7 +8,6 @@
  */
 
 export {
-  type AudioCall,
   audioCodec,
   audioType,
   type SpeechStream,

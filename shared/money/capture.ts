@@ -86,7 +86,6 @@ function mayBeTooLarge(call: AnyCapture): boolean {
 /** Captures: the first insert into the ledger under a request id wins. */
 export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undefined }) {
   const { ledger, buyback, observer, clock, log } = deps;
-  let shortfalls = 0;
 
   /** Returns for each entry the one that counts, or why there is none yet. */
   async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
@@ -177,7 +176,6 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
       const shortfallNanoUsd = inserted.request?.shortfall ?? 0n;
       if (won) observer?.captured(call, { chargedNanoUsd: -inserted.amount, shortfallNanoUsd });
       if (won && shortfallNanoUsd > 0n) {
-        shortfalls += 1;
         const { account, requestId, model } = call;
         log.error({ account, requestId, model, shortfallNanoUsd }, "a call cost more than was held");
       }
@@ -197,10 +195,5 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
   }
   const captureOnce = async (call: AnyCapture): Promise<Captured> => insertOf(call)();
 
-  return {
-    capture,
-    captureOnce,
-    /** The number of calls that cost more than was held, since this process started. Should be 0. */
-    shortfalls: () => shortfalls,
-  };
+  return { capture, captureOnce };
 }

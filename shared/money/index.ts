@@ -48,7 +48,7 @@ import { createUndelivered } from "./undelivered.ts";
 import { createUsageDays } from "./usage/days.ts";
 import { createKeyUsage } from "./usage/key-usage.ts";
 
-export type { Account, AccountPatch } from "./accounts.ts";
+export type { Account } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
 export { archivableMs } from "./archive/archive.ts";
 export { type ArchiveObjects, createArchiveObjects } from "./archive/objects.ts";
@@ -57,8 +57,8 @@ export type { RestoreState } from "./archive/restored-entries.ts";
 export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
 export type { Capture, Captured, ReleasedCall, ReleaseReason } from "./capture.ts";
 export type { MoneyObserver } from "./deps.ts";
-export type { CallPage, CallQuery } from "./find-calls.ts";
-export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
+export type { CallPage } from "./find-calls.ts";
+export type { CallHold, Hold } from "./holds.ts";
 export { capturableMs } from "./leases/closing.ts";
 export type { Leased, Registration } from "./leases/lease.ts";
 export type { Leases } from "./leases/leases.ts";
@@ -72,11 +72,8 @@ export {
 } from "./ledger.ts";
 export { moneySchema } from "./migrations.ts";
 export type { Movement, Payout } from "./movements.ts";
-export type { ListedHold } from "./open-holds.ts";
 export { isPaymentAccount, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
-export type { DeliveryNote } from "./undelivered.ts";
 export { dayOf, daysLater } from "./usage/dates.ts";
-export type { KeyUsage } from "./usage/key-totals.ts";
 export { type UsageGroup, type UsageRow, usageGroups } from "./usage/views.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
@@ -106,7 +103,7 @@ export function createMoney({
   const deps: MoneyDeps = { ...platform, accounts, ledger, observer };
   const checkpoints = createCheckpoints(deps);
   const usageDays = createUsageDays(deps);
-  const { capture, captureOnce, shortfalls } = createCapture({ ...deps, buyback });
+  const { capture, captureOnce } = createCapture({ ...deps, buyback });
   const { settle, settleOnce } = createSettle(deps);
   const parts = createArchiveParts(platform);
   const archivedSums = createArchivedSums(deps);
@@ -133,7 +130,6 @@ export function createMoney({
     settle,
     charge,
     release,
-    shortfalls,
     ...movements,
     ...createPaymentAccounts(accounts),
     ...createUndelivered({ ...deps, refund: movements.refund }),

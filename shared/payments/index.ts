@@ -42,7 +42,6 @@ export { connectRpc, type Rpc } from "./chain.ts";
 export { buybackConfig, networkOf, settlerOf, solanaConfig, walletOf } from "./config.ts";
 export { paymentsSchema } from "./migrations.ts";
 export type { Topup } from "./topups.ts";
-export type { UnusedPayment } from "./unused-payments.ts";
 
 export type Payments = ReturnType<typeof createPayments>;
 export type X402 = ReturnType<typeof createX402>;

@@ -5,12 +5,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CallQuery, createMoney, moneySchema } from "#money";
+import { createMoney, moneySchema } from "#money";
 import { dayMs, systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
 import { migrate } from "#platform/migrations";
 import { connectMongo, type Mongo } from "#platform/mongo";
 import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
+import type { CallQuery } from "../../shared/money/find-calls.ts";
 import { insertAll, storedCall } from "./ledger-entries.ts";
 import { cpuMs, measured } from "./processes.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HoldUnknown } from "../../shared/money/index.ts";
+import { HoldUnknown } from "../../shared/money/holds.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import {

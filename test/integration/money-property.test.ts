@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Hold, HoldUnknown, type Money } from "../../shared/money/index.ts";
+import { HoldUnknown } from "../../shared/money/holds.ts";
+import type { Hold, Money } from "../../shared/money/index.ts";
 import type { Clock } from "../../shared/platform/clock.ts";
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import {

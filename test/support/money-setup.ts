@@ -6,6 +6,7 @@ import {
   type Hold,
   type Leased,
   type Money,
+  type MoneyObserver,
   moneySchema,
   type ReturnRequests,
 } from "../../shared/money/index.ts";
@@ -35,20 +36,30 @@ export function createMovableClock(): MovableClock {
 export const minuteMs = 60_000;
 
 /** The connection and the groups of one process. They end with the test. */
-export async function startMoney(uri: string, clock: Clock = systemClock): Promise<{ money: Money; mongo: Mongo }> {
+export async function startMoney(
+  uri: string,
+  clock: Clock = systemClock,
+  observer?: MoneyObserver,
+): Promise<{ money: Money; mongo: Mongo }> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
   onTestFinished(() => mongo.close());
-  const money = createMoney({ mongo, clock, log });
+  const money = createMoney({ mongo, observer, clock, log });
   await migrated(mongo, [moneySchema]);
   return { money, mongo };
 }
 
 /** A separate database, one process on it, and an account with a balance. */
-export async function startBank({ balanceNanoUsd = 1_000n } = {}) {
+export async function startBank({
+  balanceNanoUsd = 1_000n,
+  observer,
+}: {
+  balanceNanoUsd?: bigint;
+  observer?: MoneyObserver;
+} = {}) {
   const { MONGODB_URI: uri } = await testStores();
   const clock = createMovableClock();
-  const { money, mongo } = await startMoney(uri, clock);
+  const { money, mongo } = await startMoney(uri, clock, observer);
   const account = await openAccount(money, balanceNanoUsd);
   /** Another process on the same database. */
   const another = async () => (await startMoney(uri, clock)).money;
