@@ -11,7 +11,8 @@ import type { mongo as driver } from "mongoose";
 import { type Clock, sleep } from "./clock.ts";
 import { randomBase62 } from "./ids.ts";
 import type { Logger } from "./logger.ts";
-import { isDuplicate, type Mongo } from "./mongo.ts";
+import { ignoreDuplicate, type Mongo } from "./mongo.ts";
+import { unlessAborted } from "./unless-aborted.ts";
 
 export interface Step {
   readonly db: driver.Db;
@@ -191,23 +192,14 @@ async function apply(
   const options = { upsert: true, returnDocument: "after" } as const;
   const found = await records.findOneAndUpdate({ _id }, { $setOnInsert: started }, options);
   log.info({ migration: _id, ...(found?.cursor !== undefined && { from: found.cursor }) }, what);
-  signal.throwIfAborted();
   const save = async (cursor: string, changed: number) => {
     await records.updateOne({ _id }, { $set: { cursor }, $inc: { changed } });
     signal.throwIfAborted();
   };
-  await unlessStopped(signal, run({ db: mongo.db, cursor: found?.cursor, save }));
+  // Does not wait for a command that runs on the server, such as a long index build.
+  await unlessAborted(signal, () => run({ db: mongo.db, cursor: found?.cursor, save }));
   await records.updateOne({ _id }, { $set: { appliedAt: new Date(clock.now()) }, $unset: { cursor: "" } });
   log.info({ migration: _id }, "applied");
-}
-
-/** Does not wait for a command that runs on the server, such as a long index build. */
-function unlessStopped(signal: AbortSignal, work: Promise<void>): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  if (signal.aborted) stop();
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
 }
 
 /**
@@ -223,11 +215,7 @@ async function takeLock({ db }: Mongo, clock: Clock, log: Logger, signal: AbortS
   ];
   /** A missing lock has no expiry, which is less than any date. */
   const read = () =>
-    locks.findOneAndUpdate({ _id: lockId }, take, { upsert: true, returnDocument: "after" }).catch((error: unknown) => {
-      // Another process inserted it at the same time.
-      if (isDuplicate(error)) return undefined;
-      throw error;
-    });
+    locks.findOneAndUpdate({ _id: lockId }, take, { upsert: true, returnDocument: "after" }).catch(ignoreDuplicate);
   for (let isFirst = true; (await read())?.owner !== owner; isFirst = false) {
     if (isFirst) log.info("another process applies migrations; waiting for it");
     await sleep(clock, waitMs, signal);

@@ -103,6 +103,6 @@ export const isDuplicate = (error: unknown): boolean =>
   error instanceof mongoose.mongo.MongoServerError && error.code === duplicateKey;
 
 /** Catches the error of an insert or upsert that another process was faster with. */
-export function ignoreDuplicate(error: unknown): void {
+export function ignoreDuplicate(error: unknown): undefined {
   if (!isDuplicate(error)) throw error;
 }

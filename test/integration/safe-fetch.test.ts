@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { createSafeFetch } from "../../shared/platform/safe-fetch.ts";
+import { createSafeFetch } from "../../workers/providers/http/safe-fetch.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 

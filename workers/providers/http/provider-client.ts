@@ -2,10 +2,10 @@ import type { JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer, NotConnected } from "#platform/http";
 import { nextTurnIfLarge } from "#platform/next-turn";
-import { createSafeFetch } from "#platform/safe-fetch";
 import { type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "./failures.ts";
 import { errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
+import { createSafeFetch } from "./safe-fetch.ts";
 import { parseLargeAnswer, writeRequest } from "./untrusted-json.ts";
 
 export interface ProviderRequest {

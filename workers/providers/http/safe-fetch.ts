@@ -1,9 +1,9 @@
 import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import { Agent, buildConnector } from "undici";
-import { isPublicIp } from "./addresses.ts";
-import type { Clock } from "./clock.ts";
-import { connectTimeoutMs, dispatch, type HttpAnswer } from "./http.ts";
+import { isPublicIp } from "#platform/addresses";
+import type { Clock } from "#platform/clock";
+import { connectTimeoutMs, dispatch, type HttpAnswer } from "#platform/http";
 
 const maxRedirects = 5;
 const redirects: readonly number[] = [301, 302, 303, 307, 308];
