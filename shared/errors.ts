@@ -12,121 +12,88 @@ interface ErrorKind {
 
 const invalid = "invalid_request_error";
 const missing = "not_found_error";
+const unauthenticated = "authentication_error";
+const unpaid = "insufficient_quota";
+const forbidden = "permission_error";
+const failure = "server_error";
 
-const refusals = <Code extends string>(codes: Record<Code, string>) =>
-  Object.fromEntries(
-    Object.entries<string>(codes).map(([code, when]) => [code, { status: 400, type: invalid, when }]),
-  ) as Record<Code, ErrorKind>;
+const kind = (status: number, type: string, when: string): ErrorKind => ({ status, type, when });
 
 /** Codes of provider refusals that clients act on. Any other provider code becomes `invalid_value`. */
 const providerKinds = {
-  ...refusals({
-    context_length_exceeded: "the prompt plus the output limit exceeds the model's context length",
-    string_above_max_length: "a text is longer than the provider accepts",
-    content_policy_violation: "the provider's content policy forbids the request",
-    content_filter: "the provider's content filter stopped the request",
-    invalid_prompt: "the provider's usage policy forbids the prompt",
-    invalid_image: "the provider cannot read an image",
-    invalid_image_format: "the provider does not accept an image's format",
-    invalid_image_url: "the provider cannot fetch an image",
-    invalid_base64_image: "an image's base64 cannot be decoded",
-    image_too_large: "an image is larger than the provider accepts",
-    image_too_small: "an image is smaller than the provider accepts",
-    image_content_policy_violation: "the provider's content policy forbids an image",
-    unsupported_parameter: "the provider's model does not support a parameter",
-    unsupported_value: "the provider's model does not support a parameter's value",
-    invalid_function_parameters: "a tool's schema is not valid for the provider",
-    invalid_json_schema: "the schema of the response is not valid for the provider",
-    invalid_encrypted_content: "the provider cannot read reasoning sent back to it",
-    tool_use_failed: "the model called a tool in a way that the provider rejects",
-    json_validate_failed: "the model's response does not match the requested schema",
-  }),
-  moderation_blocked: {
-    status: 400,
-    type: "image_generation_user_error",
-    when: "the provider's moderation blocked an image",
-  },
+  context_length_exceeded: kind(400, invalid, "the prompt plus the output limit exceeds the model's context length"),
+  string_above_max_length: kind(400, invalid, "a text is longer than the provider accepts"),
+  content_policy_violation: kind(400, invalid, "the provider's content policy forbids the request"),
+  content_filter: kind(400, invalid, "the provider's content filter stopped the request"),
+  invalid_prompt: kind(400, invalid, "the provider's usage policy forbids the prompt"),
+  invalid_image: kind(400, invalid, "the provider cannot read an image"),
+  invalid_image_format: kind(400, invalid, "the provider does not accept an image's format"),
+  invalid_image_url: kind(400, invalid, "the provider cannot fetch an image"),
+  invalid_base64_image: kind(400, invalid, "an image's base64 cannot be decoded"),
+  image_too_large: kind(400, invalid, "an image is larger than the provider accepts"),
+  image_too_small: kind(400, invalid, "an image is smaller than the provider accepts"),
+  image_content_policy_violation: kind(400, invalid, "the provider's content policy forbids an image"),
+  unsupported_parameter: kind(400, invalid, "the provider's model does not support a parameter"),
+  unsupported_value: kind(400, invalid, "the provider's model does not support a parameter's value"),
+  invalid_function_parameters: kind(400, invalid, "a tool's schema is not valid for the provider"),
+  invalid_json_schema: kind(400, invalid, "the schema of the response is not valid for the provider"),
+  invalid_encrypted_content: kind(400, invalid, "the provider cannot read reasoning sent back to it"),
+  tool_use_failed: kind(400, invalid, "the model called a tool in a way that the provider rejects"),
+  json_validate_failed: kind(400, invalid, "the model's response does not match the requested schema"),
+  moderation_blocked: kind(400, "image_generation_user_error", "the provider's moderation blocked an image"),
 };
 
 export const errorKinds = {
-  invalid_value: { status: 400, type: invalid, when: "a field, header, path or body is malformed or out of range" },
-  model_not_supported: { status: 400, type: invalid, when: "the model exists, but not for this endpoint or feature" },
+  invalid_value: kind(400, invalid, "a field, header, path or body is malformed or out of range"),
+  model_not_supported: kind(400, invalid, "the model exists, but not for this endpoint or feature"),
   ...providerKinds,
-  invalid_api_key: { status: 401, type: "authentication_error", when: "the API key is missing, unknown or revoked" },
-  key_expired: { status: 401, type: "authentication_error", when: "the API key's `expires_at` has passed" },
-  insufficient_balance: {
-    status: 402,
-    type: "insufficient_quota",
-    when: "the balance does not cover the maximum cost of the call",
-  },
-  budget_exceeded: {
-    status: 402,
-    type: "insufficient_quota",
-    when: "the remaining budget of the API key does not cover the maximum cost of the call",
-  },
-  account_frozen: { status: 403, type: "permission_error", when: "the account is frozen" },
-  insufficient_scope: {
-    status: 403,
-    type: "permission_error",
-    when: "the API key lacks the scope that the route requires, or would grant another key more rights than it has",
-  },
-  model_not_allowed: {
-    status: 403,
-    type: "permission_error",
-    when: "the API key is limited to other models",
-  },
-  cross_site_request: {
-    status: 403,
-    type: "permission_error",
-    when: "a write under `/dashboard` does not come from the dashboard's own page",
-  },
-  model_not_found: { status: 404, type: missing, when: "no such model is listed" },
-  unknown_url: { status: 404, type: missing, when: "no such route" },
-  not_found: { status: 404, type: missing, when: "no such account, key, request or other object of the account" },
-  upload_not_found: { status: 404, type: missing, when: "this account has no such upload" },
-  method_not_allowed: { status: 405, type: missing, when: "the route exists, but not for this method" },
-  request_timeout: { status: 408, type: invalid, when: "the body took longer than 60 seconds to arrive" },
-  conflict: {
-    status: 409,
-    type: "conflict_error",
-    when: "an idempotency key was reused with a different body, or a deduction or refund exceeds the available amount",
-  },
-  upload_expired: {
-    status: 410,
-    type: missing,
-    when: "the upload's 24 hours, or the time to complete it, have passed",
-  },
-  upload_deleted: { status: 410, type: missing, when: "the upload was deleted" },
-  file_expired: { status: 410, type: missing, when: "the generated file's 24 hours have passed" },
-  length_required: { status: 411, type: invalid, when: "a raw upload has no Content-Length" },
-  request_too_large: { status: 413, type: invalid, when: "the body is over the limit" },
-  unsupported_media_type: {
-    status: 415,
-    type: invalid,
-    when: "the body or file is not of an accepted type or encoding",
-  },
-  expectation_failed: { status: 417, type: invalid, when: "`Expect` asks for something other than `100-continue`" },
-  upgrade_required: { status: 426, type: invalid, when: "a WebSocket was requested, but every route is plain HTTP" },
-  rate_limit_exceeded: {
-    status: 429,
-    type: "rate_limit_error",
-    when: "a limit of the key, the limit of 2,000 open calls per account, or the number of tokens that the upstream accepts at once is reached",
-  },
-  headers_too_large: { status: 431, type: invalid, when: "the URL and the headers are over 16 KB" },
-  internal_error: { status: 500, type: "server_error", when: "an unexpected failure of the service" },
-  upstream_error: { status: 502, type: "server_error", when: "every upstream of the model failed" },
-  no_capacity: {
-    status: 503,
-    type: "server_error",
-    when: "no worker, upstream or store can take the call right now, or its worker died",
-  },
-  generation_in_progress: {
-    status: 503,
-    type: "server_error",
-    when: "the request with this Idempotency-Key is still in progress; repeat it to wait for the response",
-  },
-  upstream_timeout: { status: 504, type: "server_error", when: "the upstream or the call ran out of time" },
-} as const satisfies Record<string, ErrorKind>;
+  invalid_api_key: kind(401, unauthenticated, "the API key is missing, unknown or revoked"),
+  key_expired: kind(401, unauthenticated, "the API key's `expires_at` has passed"),
+  insufficient_balance: kind(402, unpaid, "the balance does not cover the maximum cost of the call"),
+  budget_exceeded: kind(402, unpaid, "the remaining budget of the API key does not cover the maximum cost of the call"),
+  account_frozen: kind(403, forbidden, "the account is frozen"),
+  insufficient_scope: kind(
+    403,
+    forbidden,
+    "the API key lacks the scope that the route requires, or would grant another key more rights than it has",
+  ),
+  model_not_allowed: kind(403, forbidden, "the API key is limited to other models"),
+  cross_site_request: kind(403, forbidden, "a write under `/dashboard` does not come from the dashboard's own page"),
+  model_not_found: kind(404, missing, "no such model is listed"),
+  unknown_url: kind(404, missing, "no such route"),
+  not_found: kind(404, missing, "no such account, key, request or other object of the account"),
+  upload_not_found: kind(404, missing, "this account has no such upload"),
+  method_not_allowed: kind(405, missing, "the route exists, but not for this method"),
+  request_timeout: kind(408, invalid, "the body took longer than 60 seconds to arrive"),
+  conflict: kind(
+    409,
+    "conflict_error",
+    "an idempotency key was reused with a different body, or a deduction or refund exceeds the available amount",
+  ),
+  upload_expired: kind(410, missing, "the upload's 24 hours, or the time to complete it, have passed"),
+  upload_deleted: kind(410, missing, "the upload was deleted"),
+  file_expired: kind(410, missing, "the generated file's 24 hours have passed"),
+  length_required: kind(411, invalid, "a raw upload has no Content-Length"),
+  request_too_large: kind(413, invalid, "the body is over the limit"),
+  unsupported_media_type: kind(415, invalid, "the body or file is not of an accepted type or encoding"),
+  expectation_failed: kind(417, invalid, "`Expect` asks for something other than `100-continue`"),
+  upgrade_required: kind(426, invalid, "a WebSocket was requested, but every route is plain HTTP"),
+  rate_limit_exceeded: kind(
+    429,
+    "rate_limit_error",
+    "a limit of the key, the limit of 2,000 open calls per account, or the number of tokens that the upstream accepts at once is reached",
+  ),
+  headers_too_large: kind(431, invalid, "the URL and the headers are over 16 KB"),
+  internal_error: kind(500, failure, "an unexpected failure of the service"),
+  upstream_error: kind(502, failure, "every upstream of the model failed"),
+  no_capacity: kind(503, failure, "no worker, upstream or store can take the call right now, or its worker died"),
+  generation_in_progress: kind(
+    503,
+    failure,
+    "the request with this Idempotency-Key is still in progress; repeat it to wait for the response",
+  ),
+  upstream_timeout: kind(504, failure, "the upstream or the call ran out of time"),
+};
 
 export type ErrorCode = keyof typeof errorKinds;
 
