@@ -169,7 +169,6 @@ export const modelNotAllowed = (model: string, param = "model") =>
 export const crossSiteRequest = () =>
   make("cross_site_request", "Only the dashboard's own page may send this request.", { shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
-/** Shortens callers' text for use in a message. */
 const shorten = (text: string) => text.slice(0, 200);
 
 const didYouMean = (names: readonly string[]) =>

@@ -34,7 +34,6 @@ export const isSet = (value: unknown): boolean =>
 export const omitNullish = (fields: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 
-/** Returns the given fields that are neither null nor undefined. */
 export const pick = (from: JsonObject, fields: readonly string[]): JsonObject =>
   omitNullish(Object.fromEntries(fields.map((field) => [field, from[field]])));
 

@@ -49,7 +49,6 @@ export function outputModalities({ type, task, features }: ModelEntry): readonly
   return features.includes("audio_output") ? ["text", "audio"] : ["text"];
 }
 
-/** The formats of providers whose formats are fixed. */
 const fixedFormats: Partial<Record<UpstreamEntry["provider"], Format>> = { anthropic: "messages", gemini: "gemini" };
 
 /** Parameters of a chat request that a conversion loses: docs/conversion-matrix.md. */
@@ -60,7 +59,6 @@ const lostIn = {
   gemini: ["parallel_tool_calls", "web_search_options"],
 } as const satisfies Record<Format, readonly Parameter[]>;
 
-/** Parameters that require a feature of the model. */
 const featureOf: Partial<Record<Parameter, Feature>> = {
   tools: "tools",
   tool_choice: "tools",

@@ -121,7 +121,6 @@ function catalogOf(entries: CatalogEntries, localModels: boolean) {
     find: (id: string) => byId.get(id),
     /** Finds a model by the provider's own name for it. */
     named: (alias: string) => byAlias.get(alias),
-    /** Models in the order of the file. */
     list: () => list,
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
     /** The maximum cost of a call to a model without an input schema. Throws TypeError for other models. */

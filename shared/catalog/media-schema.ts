@@ -14,7 +14,6 @@ import {
   type UnitRule,
 } from "./types.ts";
 
-/** The tasks that models of a type can have. */
 const tasksOf = {
   text: [],
   embeddings: [],
@@ -34,7 +33,6 @@ const units = z.strictObject({
   request: rules.count.optional(),
 } satisfies Partial<Record<PriceKey, unknown>>);
 
-/** Fields of models for images and media. */
 export const mediaFields = <Pricing extends z.ZodType<ListPrices>>(pricing: Pricing) => ({
   task: z.enum(tasks).optional(),
   /** JSON Schema of the model's own parameters. */
@@ -143,7 +141,6 @@ function checkUnits(entry: MediaEntry, schema: JsonSchema, complain: Complain) {
     complain(["input_schema", "properties", "n"], "must have a maximum of 4 or less");
 }
 
-/** Returns the values that a field can have, or undefined if they are not listed. */
 function valuesOf(named: JsonSchema): readonly unknown[] | undefined {
   if (named["type"] === "boolean") return [true, false];
   return Array.isArray(named["enum"]) ? named["enum"] : undefined;

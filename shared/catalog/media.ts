@@ -179,7 +179,6 @@ function pricesFor(model: Model, tier: Tier, input: Input | undefined): Prices {
 export const costOfMedia = (model: Model, usage: Usage, tier: Tier, input: Input | undefined): bigint =>
   costAt(pricesFor(model, tier, input), billed(model, usage, input));
 
-/** Returns the maximum cost of a call that makes at most these units. */
 export function boundOfUnits(model: Model, input: Input, units: Usage, tier: Tier): Bound {
   const nanoUsd = costOfMedia(model, units, tier, input);
   // All or nothing: an output cap does not change the cost of media.

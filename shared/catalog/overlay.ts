@@ -30,7 +30,6 @@ interface Merge {
   readonly added: string[];
 }
 
-/** Entries with new ids are appended. */
 function patchEntries(entries: Map<string, unknown>, given: Patches, kind: string, { faults, added }: Merge): void {
   for (const [id, patch] of Object.entries(given)) {
     const entry = `${kind} ${id}`;

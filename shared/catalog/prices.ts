@@ -108,7 +108,6 @@ export const priceBook = (list: readonly ListBand[], eliteDiscountBps: number): 
   elite: bandsOf(list, eliteDiscountBps),
 });
 
-/** Returns the band in which a prompt of this length is billed. */
 export function bandAt(bands: Bands, inputTokens: number): Band {
   let found = bands[0];
   for (const band of bands) {

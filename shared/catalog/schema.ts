@@ -16,7 +16,6 @@ import {
 } from "./types.ts";
 import { checkCost, checkServing, checkUpstream, servingEntry, upstreamEntry } from "./upstream-schema.ts";
 
-/** The path of the main endpoint for each type. */
 const endpoints = {
   text: "/v1/chat/completions",
   image: "/v1/images/generations",
@@ -239,7 +238,6 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   });
 }
 
-/** Removes the keys whose value is undefined. */
 const definedPrices = (prices: ListPrices): ListPrices =>
   Object.fromEntries(Object.entries(prices).filter(([, price]) => price !== undefined));
 

@@ -16,7 +16,6 @@ import {
 
 const media = ["image", "video", "audio", "other"] as const;
 
-/** The types of models that each provider serves. */
 const servedBy = {
   openai: ["text", "embeddings", ...media],
   anthropic: ["text"],

@@ -18,7 +18,6 @@ const maxBatches = 50;
 const retryDelayMs = 60_000;
 const ended = { $in: ["expired" as const, "deleted" as const] };
 
-/** Creates the expiry of one collection: uploads or generated files. */
 export function createExpiry({ collection, keyOf, release, storage, clock, log }: Deps) {
   /**
    * Cleans up records that have ended: first their money, then their objects, then the record or its `dueAt`.
@@ -73,7 +72,6 @@ export function createExpiry({ collection, keyOf, release, storage, clock, log }
     return { expired, removed };
   }
 
-  /** Returns the time at which the oldest due record became due, or undefined if none is due. */
   async function dueSince(): Promise<number | undefined> {
     const options = { sort: { dueAt: 1 }, projection: { _id: 0, dueAt: 1 }, ...scatter("metrics") } as const;
     const first = await fromMongo(collection.findOne({ dueAt: { $lte: new Date(clock.now()) } }, options));

@@ -164,7 +164,6 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
   return { generated, expiry };
 }
 
-/** Writes the body to the spool. Returns its length. */
 async function fill(spool: Spool, body: AsyncIterable<Buffer>, limitBytes: number, signal: AbortSignal) {
   const source = body[Symbol.asyncIterator]();
   let bytes = 0;

@@ -111,7 +111,6 @@ const isSlotTaken = (error: unknown): boolean =>
   error.code === duplicateKey &&
   Object.hasOwn((error["keyPattern"] ?? {}) as object, "multipart.slot");
 
-/** Converts a failure of MongoDB to `noCapacity`. */
 export async function fromMongo<T>(operation: Promise<T>): Promise<T> {
   try {
     return await operation;
@@ -172,12 +171,10 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
     return change({ _id: id, status: "pending" }, set);
   }
 
-  /** Postpones the next check of a pending upload by expiry to this time. */
   async function postpone(id: string, dueAt: Date): Promise<void> {
     await fromMongo(collection.updateOne({ _id: id, status: "pending" }, { $set: { dueAt } }));
   }
 
-  /** Returns true if the request's upload may still become active. */
   const isPending = async (account: string, requestId: string): Promise<boolean> =>
     (await findOne({ account, requestId, status: "pending" })) !== null;
 

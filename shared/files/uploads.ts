@@ -72,7 +72,6 @@ export function createUploads(deps: Deps) {
     return Buffer.concat(await Array.fromAsync(opened.body), bytes);
   }
 
-  /** Reads a file within the memory budget. */
   function reader(file: Usable, signal: AbortSignal, memory: ByteShare | undefined) {
     const { id, param, bytes } = file;
     let takenBytes = 0;

@@ -36,7 +36,6 @@ const refused: readonly string[] = ["suffix", "logprobs", "messages", "tools", "
 
 const ownFields: readonly string[] = ["prompt", "best_of", "echo", "suffix", "logprobs"];
 
-/** Converts the call to one for `/v1/chat/completions`. */
 export function completionsToChat(request: JsonObject): JsonObject {
   const fields = Object.entries(request).filter(([name]) => !ownFields.includes(name));
   const [prompt] = [request["prompt"]].flat();

@@ -39,7 +39,6 @@ const partsRequest = moderationRequest.extend({ input: parts });
 
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 
-/** Parses and checks a body. Throws `invalidValue` naming the field at fault. */
 export function moderationOf(body: unknown) {
   const given: unknown = isSet(body) ? (body as JsonObject)["input"] : undefined;
   const hasParts = isList(given) && typeof given[0] === "object";

@@ -41,7 +41,6 @@ const known: ReadonlySet<string> = new Set(Object.keys(rerankRequest.shape));
 const imageFields = ["image", "image_url"];
 const isScalar = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
 
-/** Returns the text of a document to rank. */
 function textOf(document: string | JsonObject, at: string, fields: RerankRequest["rank_fields"]): string {
   if (typeof document === "string") return document;
   const named = new Set(fields ?? ["text"]);
@@ -54,7 +53,6 @@ function textOf(document: string | JsonObject, at: string, fields: RerankRequest
   return text;
 }
 
-/** Parses and checks a body. Throws `invalidValue` naming the field at fault. */
 export function rerankOf(body: unknown) {
   refuseDeep(body);
   const request = validate(checkedRequest, body);

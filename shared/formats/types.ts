@@ -107,7 +107,6 @@ export interface ParsedCall {
 export interface Codec {
   /** Throws `invalidValue` naming the first field at fault. `bodyBytes` is the length of the body as received. */
   parse(body: unknown, bodyBytes: number): ParsedCall;
-  /** The JSON body of an error. */
   error(error: ServiceError, requestId: string): string;
   /** The events that end a stream with an error. `begun` is true if something other than pings was written before. */
   streamError(error: ServiceError, requestId: string, begun: boolean): string;

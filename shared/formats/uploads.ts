@@ -8,7 +8,6 @@ const maxDepth = 64;
 
 export const isUploadId = (value: unknown): value is string => typeof value === "string" && uploadId.test(value);
 
-/** Returns the upload named by the first field that names one. */
 export function uploadIn(
   holder: unknown,
   fields: readonly string[],

@@ -15,7 +15,6 @@ const priorityOf = (inFlight: number) => 1 + priorityClasses.filter((from) => in
 /** The queue job that carries a call. */
 export interface QueuedJob {
   readonly pool: Pool;
-  /** The name of the queue that holds the job. */
   readonly queue: string;
   readonly id: string;
   /** The number of calls that the job carries. */

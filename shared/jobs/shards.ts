@@ -15,7 +15,6 @@ export const sharedKey = (queue: string, name: string): string => `${prefixOf(qu
 
 const shardName = (shard: number) => (shard === 0 ? "chat" : `chat-${shard}`);
 
-/** The queue of an account's chat calls. */
 export function shardOf(account: string, count: number): string {
   if (count === 1) return "chat";
   const hash = createHash("sha1").update(account).digest().readUInt32BE();

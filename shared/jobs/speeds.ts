@@ -20,7 +20,6 @@ const averages = ["streamMs", "answerMs", "tokensPerSecond"] as const;
 
 export const speedKey = (upstream: string, model: string): string => `${upstream} ${model}`;
 
-/** Merges the averages of all workers, keyed by `speedKey`. */
 export function mergeSpeeds(all: readonly (Speeds | undefined)[]): ReadonlyMap<string, Speed> {
   const lists = new Map<string, Speed[]>();
   for (const each of all)

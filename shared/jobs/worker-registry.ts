@@ -166,7 +166,6 @@ export function createWorkerRegistry({
     added: (pool: Pool) => countAdded(pool, 1),
     /** Call it when an added call has ended, so that its slot is free again. */
     ended: (pool: Pool) => countAdded(pool, -1),
-    /** The upstream's best state among the workers. */
     upstream: (id: string): UpstreamState => upstreams.get(id) ?? "no key",
     /** The speed over all workers, by the upstream's name for the model. Undefined if not measured recently. */
     speed: (id: string, model: string): Speed | undefined => measured.get(speedKey(id, model)),

@@ -127,7 +127,6 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return (await found.toArray()).map(toAccount);
   }
 
-  /** Reads the components of balances. */
   const holdsOf = (ids: readonly string[]) =>
     collection.find({ _id: { $in: [...ids] } }, { projection: { available: 1, held: 1, holds: 1 } }).toArray();
 

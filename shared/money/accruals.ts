@@ -35,13 +35,12 @@ export function accrualOf(
 }
 
 // The filter of the partial index. `null` alone would match the entries that have no accrual.
-const unclaimed = { "buyback.batch": { $type: "null" } } as mongo.Filter<StoredEntry>;
+export const unclaimed = { "buyback.batch": { $type: "null" } } as mongo.Filter<StoredEntry>;
 // The index begins with the token, so the whole ledger would be scanned without a bound on it.
 const unclaimedOfAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mongo.Filter<StoredEntry>;
 
 /** The buybacks that ledger entries carry. */
 export function createAccruals({ ledger: { collection } }: MoneyDeps) {
-  /** Sums the unclaimed accruals by token. */
   async function accrued(): Promise<Accrued[]> {
     const sums = collection.aggregate<Accrued>(
       [

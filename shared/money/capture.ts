@@ -60,7 +60,6 @@ const groupLimit = 500;
 const entryLimitBytes = 16 * 1024;
 const backoff = { firstMs: 20, maxMs: 1_000 };
 
-/** Makes the capture of a call that costs nothing. */
 export const zeroCapture = <Call extends Omit<AnyCapture, OutcomeField>>(
   call: Call,
   { status, error }: ReleaseReason,

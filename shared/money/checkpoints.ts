@@ -78,7 +78,6 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
     return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, amount]));
   }
 
-  /** Sums the checkpoints and the entries since. */
   async function sumCheckpoints(range: Range, session: ClientSession): Promise<Sums> {
     const sums = await sumEntries(sinceCheckpoint, range, session);
     await stored.addTo(sums, range, session);

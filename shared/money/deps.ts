@@ -17,7 +17,6 @@ export interface MoneyObserver {
   readonly writes: Readonly<Record<"ledger" | "holds" | "applications" | "leases", ObserveWrite>>;
 }
 
-/** The dependencies that the parts of this module share. */
 export interface MoneyDeps extends Uses<"mongo" | "clock" | "log"> {
   readonly accounts: Accounts;
   readonly ledger: Ledger;

@@ -15,7 +15,6 @@ export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund",
 export type EntryKind = (typeof entryKinds)[number];
 
 export const refundPrefix = "refund:";
-/** The id of the entry that refunds the cost of a call. */
 export const refundOf = (requestId: string): string => `${refundPrefix}${requestId}`;
 
 export const statuses = ["succeeded", "failed", "cancelled"] as const;
@@ -89,7 +88,6 @@ export const answerIndex = { account: 1, "request.answerId": 1 } as const;
 export const unsuccessful = { "request.status": { $in: ["failed", "cancelled"] } };
 export const statusIndex = { account: 1, "request.status": 1, createdAt: -1, _id: -1 } as const;
 export const anyStatusIndex = { "request.status": 1, createdAt: -1, _id: -1 } as const;
-/** Calls that ended with an error. */
 export const withError = { "request.error": { $exists: true } };
 export const errorIndex = { "request.error": 1, createdAt: -1, _id: -1 } as const;
 /** Includes the costs of leases, so that sums do not read entries. */
@@ -169,8 +167,6 @@ interface InsertAnswer {
 
 /** An entry's id, and the account that determines its shard. */
 export type EntryKey = Pick<StoredEntry, "_id" | "account">;
-/** The same for a lease. */
-type LeaseKey = EntryKey;
 
 /** Prevents the planner from choosing an index that begins with the account. */
 export const byId = { _id: 1 } as const;
@@ -220,8 +216,7 @@ export function createLedger({ mongo }: Uses<"mongo">) {
     return (await found) ?? undefined;
   }
 
-  /** Sums the captured costs by lease. */
-  async function sumLeases(leases: readonly LeaseKey[], session?: ClientSession): Promise<Map<string, bigint>> {
+  async function sumLeases(leases: readonly EntryKey[], session?: ClientSession): Promise<Map<string, bigint>> {
     const account = { $in: [...new Set(leases.map((lease) => lease.account))] };
     const lease = { $in: leases.map(({ _id }) => _id) };
     const sums = collection.aggregate<{ _id: string; amount: bigint }>(

@@ -1,6 +1,7 @@
 import { backfill, createCollections } from "#platform/migration-steps";
 import type { ModuleSchema } from "#platform/migrations";
 import { nameCollation, named, withOpenHolds } from "./accounts.ts";
+import { unclaimed } from "./accruals.ts";
 import { alertIndex, withAlert } from "./balance-alerts.ts";
 import { sweptLifetimeSeconds } from "./leases/closing.ts";
 import {
@@ -92,8 +93,7 @@ export const moneySchema = {
         indexes: [
           { key: accountIndex },
           { key: leaseIndex, partialFilterExpression: { lease: { $exists: true } } },
-          // The accruals that are in no batch.
-          { key: { "buyback.token": 1 }, partialFilterExpression: { "buyback.batch": { $type: "null" } } },
+          { key: { "buyback.token": 1 }, partialFilterExpression: unclaimed },
           { key: uncountedIndex, partialFilterExpression: uncounted },
           { key: archiveIndex, partialFilterExpression: archivable },
         ],

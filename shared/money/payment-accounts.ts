@@ -3,7 +3,6 @@ import { longRunning, olderThan, type Page, scatter } from "#platform/collection
 import { type Account, type Accounts, type StoredAccount, toAccount } from "./accounts.ts";
 
 const prefix = "x402:";
-/** The range of the ids with the prefix. */
 const ids = { $gte: prefix, $lt: "x402;" };
 /** One unit of USDC, which has six decimals: the smallest amount that can be paid on chain. */
 export const unitNanoUsd = 1_000n;
@@ -18,7 +17,6 @@ export const withoutUnused = { _id: ids, available: { $lt: unitNanoUsd }, held: 
 /** Differs from the key of other indexes, so that a hint is unambiguous. */
 export const spentIndex = { createdAt: -1, _id: -1, available: 1 } as const;
 
-/** The number of index keys that a page of a sum reads. */
 const pageKeys = 100_000;
 
 export function createPaymentAccounts({ collection }: Accounts) {

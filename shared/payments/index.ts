@@ -21,7 +21,6 @@ import { encodePaymentRequiredHeader } from "@x402/core/http";
 import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
 import type { Money } from "#money";
-import type { Page } from "#platform/collection";
 import { type Config, ConfigError, configError } from "#platform/config";
 import type { Uses } from "#platform/uses";
 import { createBatches } from "./batches.ts";
@@ -65,13 +64,9 @@ export function createPayments(deps: Uses<"mongo" | "clock" | "log"> & { config:
 
 function createTopUps(deps: Uses<"mongo" | "clock" | "log"> & { solana: SolanaConfig; money: Money }) {
   const topups = createTopups(deps);
+  const { open, list, find } = topups;
   const chain = createTopupChain(connectRpc(deps.solana.rpcUrl));
-  return {
-    open: (account: string, nanoUsd: bigint) => topups.open(account, nanoUsd),
-    list: (account: string, page: Page) => topups.list(account, page),
-    find: (account: string, id: string) => topups.find(account, id),
-    creditArrived: createTopupPoller({ ...deps, topups, chain }),
-  };
+  return { open, list, find, creditArrived: createTopupPoller({ ...deps, topups, chain }) };
 }
 
 /** A request that is paid individually. */

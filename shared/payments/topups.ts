@@ -1,4 +1,4 @@
-import { type Address, generateKeyPairSigner } from "@solana/kit";
+import { generateKeyPairSigner } from "@solana/kit";
 import { invalidValue, rateLimited } from "#errors";
 import { formatUsd, unitNanoUsd } from "#money";
 import { dayMs } from "#platform/clock";
@@ -14,6 +14,7 @@ const definition = {
   account: { type: String, required: true },
   /** A public key whose private key nobody has. Its only purpose is to find the payment. */
   reference: { type: String, required: true },
+  /** The wallet, not its token account. */
   recipient: { type: String, required: true },
   asset: { type: String, required: true },
   nanoUsd: { type: BigInt, required: true },
@@ -48,25 +49,15 @@ const retentionMs = 30 * dayMs;
 const maxUnpaidPerDay = 20;
 /** Longer than one poll takes. */
 const pollMs = 60_000;
-const label = "Inference service";
 
-/** A transfer request as specified in docs.solanapay.com/spec. */
-interface TransferRequest {
-  /** The wallet, not its token account. */
-  readonly recipient: Address;
-  /** Decimal, in whole tokens. */
-  readonly amount: string;
-  readonly splToken: Address;
-  /** The transaction lists it among its accounts, so that it can be found. */
-  readonly reference: Address;
-  readonly label: string;
-  readonly message: string;
-}
-
-/** Wallets that do not decode forms read a plus sign literally, so spaces are `%20`. */
-function transferRequestUrl({ recipient, splToken, ...request }: TransferRequest): string {
-  const { amount, reference, label, message } = request;
-  const params = { amount, "spl-token": splToken, reference, label, message };
+/**
+ * Returns a transfer request (docs.solanapay.com/spec). Wallets that do not decode forms read a plus sign literally, so
+ * spaces are `%20`.
+ */
+function transferRequestOf({ recipient, asset, reference, nanoUsd }: StoredTopup): string {
+  const amount = formatUsd(nanoUsd);
+  const message = `Top-up of ${amount} USD`;
+  const params = { amount, "spl-token": asset, reference, label: "Inference service", message };
   const query = Object.entries(params).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
   return `solana:${recipient}?${query.join("&")}`;
 }
@@ -74,7 +65,7 @@ function transferRequestUrl({ recipient, splToken, ...request }: TransferRequest
 export type Topup = ReturnType<typeof toTopup>;
 
 function toTopup(stored: StoredTopup, now: number) {
-  const { _id: id, reference, recipient, asset, nanoUsd, received, transaction, createdAt, expiresAt } = stored;
+  const { _id: id, reference, recipient, nanoUsd, received, transaction, createdAt, expiresAt } = stored;
   const pending = expiresAt.getTime() > now ? ("pending" as const) : ("expired" as const);
   return {
     id,
@@ -84,14 +75,7 @@ function toTopup(stored: StoredTopup, now: number) {
     transaction,
     reference,
     recipient,
-    url: transferRequestUrl({
-      recipient: recipient as Address,
-      amount: formatUsd(nanoUsd),
-      splToken: asset as Address,
-      reference: reference as Address,
-      label,
-      message: `Top-up of ${formatUsd(nanoUsd)} USD`,
-    }),
+    url: transferRequestOf(stored),
     createdAt,
     expiresAt,
   };

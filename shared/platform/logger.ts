@@ -43,7 +43,6 @@ function messageOf(error: Error): string {
   return withoutQuotations(issues.join(", "));
 }
 
-/** Returns the stack frames, without the message above them. */
 function framesOf({ stack = "", message }: Error): string {
   const frames = stack
     .replace(message, () => "")

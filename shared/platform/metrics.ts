@@ -48,7 +48,6 @@ export function createMetrics(process: "api" | "worker", clock: Clock) {
     return (labels, count) => counted.inc(labels, count);
   }
 
-  /** Returns a function that observes one value. */
   function histogram<Name extends NameOf<"histogram">>(name: Name): (labels: Labels<Name>, value: number) => void {
     const observed = new Histogram({ ...options(name), buckets: [...metricList[name].buckets] });
     return (labels, value) => observed.observe(labels, value);
@@ -59,7 +58,6 @@ export function createMetrics(process: "api" | "worker", clock: Clock) {
 
   return {
     process,
-    /** The version of the service. */
     version: version.version,
     gauge,
     counter,

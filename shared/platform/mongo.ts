@@ -76,7 +76,6 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
     },
     /** The work sees its own writes, on whichever server it reads. */
     inSession: <Result>(work: Work<Result>): Promise<Result> => client.withSession(work),
-    /** The work reads from one snapshot. */
     inSnapshot: <Result>(work: Work<Result>): Promise<Result> => client.withSession({ snapshot: true }, work),
     /** Repeats the work while it conflicts with others. After an `UnansweredError` its outcome is unknown. */
     inTransaction<Result>(work: Work<Result>): Promise<Result> {

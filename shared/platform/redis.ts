@@ -14,7 +14,6 @@ export type RedisMode = "fail-fast" | "waiting" | "blocking" | "subscribing";
 /** One server, the primary that sentinels name, or a cluster. Keys of one command or script share a hash tag. */
 export type RedisClient = Redis | Cluster;
 
-/** The addresses and credentials of Redis. */
 export type RedisConfig = Pick<Config, keyof Config & `REDIS_${string}`>;
 
 /**
@@ -34,7 +33,6 @@ const piping = (mode: RedisMode) => ({
   autoPipeliningIgnoredCommands: ["XADD"],
 });
 
-/** Options of a connection to one server. */
 const connectionOptions = (config: RedisConfig, mode: RedisMode) =>
   ({
     maxRetriesPerRequest: mode === "fail-fast" ? 0 : null,
@@ -60,7 +58,6 @@ const clusterOptions = (config: RedisConfig, mode: RedisMode) => ({
   ...(mode !== "fail-fast" && { maxRedirections: Number.POSITIVE_INFINITY, retryDelayOnMoved: betweenTriesMs / 2 }),
 });
 
-/** Parses `host:port` items separated by commas. */
 const nodesOf = (list: string) =>
   list.split(",").map((node) => {
     const at = node.lastIndexOf(":");

@@ -72,7 +72,6 @@ function checkTool(
   );
 }
 
-/** Returns every list of tools in a request, with its path. */
 export function toolLists({ tools, input }: JsonObject): (readonly [tools: readonly JsonObject[], path: string])[] {
   const items = list(input).flatMap((item, i) =>
     isToolsItem(item) ? [[list(item["tools"]), `input[${i}].tools`] as const] : [],

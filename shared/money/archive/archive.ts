@@ -1,6 +1,7 @@
 import type { ClientSession } from "mongoose";
 import { dayMs } from "#platform/clock";
 import { inBatches, longRunning, scatter } from "#platform/collection";
+import { unclaimed } from "../accruals.ts";
 import type { MoneyDeps } from "../deps.ts";
 import type { LeaseClosing } from "../leases/closing.ts";
 import { archivable, archiveIndex } from "../ledger.ts";
@@ -29,9 +30,6 @@ const deletedAtOnce = 4;
 
 /** No entry is archived sooner. No call is captured this late, so none is captured again after its entry moved. */
 export const archivableMs = 30 * dayMs;
-
-/** Matches an accrual that no batch has claimed. */
-const unclaimed = { "buyback.batch": { $type: "null" } };
 
 /** A range of entries within closed months; `before` is exclusive. */
 interface Span {
@@ -187,7 +185,6 @@ export function createArchive(
     return archived;
   }
 
-  /** Reads the lines of a part of the archive. */
   const read = (part: WrittenPart): Promise<ArchivedLine[]> => load(part, part);
 
   return { run, read };
@@ -195,7 +192,7 @@ export function createArchive(
 
 /** Months are in UTC. */
 const monthOf = (date: Date): string => date.toISOString().slice(0, 7);
-const monthStart = (date: Date, later = 0): Date =>
+export const monthStart = (date: Date, later = 0): Date =>
   new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later));
 
 /** Splits the lines into similarly long lists. Lines of an account are adjacent, so that its sum is written rarely. */

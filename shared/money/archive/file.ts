@@ -82,7 +82,6 @@ export async function readArchiveFile(part: string, file: Buffer, written: Conte
   return lines;
 }
 
-/** Restores the original entry, for the driver. */
 export const entryOf = ({ text }: ArchivedLine) => EJSON.parse(text, { relaxed: false }) as StoredEntry;
 
 const sha256Of = (file: Buffer) => createHash("sha256").update(file).digest("hex");

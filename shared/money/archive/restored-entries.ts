@@ -4,6 +4,7 @@ import { type DocumentOf, openCollection } from "#platform/collection";
 import { ignoreDuplicate } from "#platform/mongo";
 import type { Uses } from "#platform/uses";
 import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "../ledger.ts";
+import { monthStart } from "./archive.ts";
 import { type ArchivedLine, entryOf } from "./file.ts";
 import type { ArchiveParts, WrittenPart } from "./parts.ts";
 
@@ -20,7 +21,6 @@ const definition = {
 } as const;
 type Restore = DocumentOf<typeof definition>;
 
-/** The progress of a month's restore. */
 export type RestoreState = Pick<Restore, "state" | "account" | "parts">;
 
 const batchSize = 1_000;
@@ -65,7 +65,8 @@ export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "c
   }
 
   async function remove(month: string): Promise<void> {
-    const createdAt = { $gte: new Date(`${month}-01T00:00:00Z`), $lt: nextMonth(month) };
+    const start = new Date(`${month}-01T00:00:00Z`);
+    const createdAt = { $gte: start, $lt: monthStart(start, 1) };
     for (;;) {
       const some = await collection
         .find({ createdAt }, { projection: { _id: 1 }, hint: archiveIndex, limit: batchSize })
@@ -120,9 +121,4 @@ export function createRestoredEntries({ mongo, parts, clock }: Uses<"mongo" | "c
     entry,
     list: listEntries(collection),
   };
-}
-
-function nextMonth(month: string): Date {
-  const start = new Date(`${month}-01T00:00:00Z`);
-  return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1));
 }

@@ -17,7 +17,6 @@ type StoredLease = DocumentOf<typeof definition>;
 
 const prefix = "lease:";
 export const isLease = (holdId: string): boolean => holdId.startsWith(prefix);
-/** Returns the instance that took a lease. */
 export const instanceOf = (lease: string): string => lease.split(":")[1] ?? "";
 
 /** The calls of a lease are captured within this time after their deadlines or never. */

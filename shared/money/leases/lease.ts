@@ -53,7 +53,6 @@ export interface AccountState {
   readonly frozen: boolean;
   readonly available: bigint;
   readonly held: bigint;
-  /** Number of leases of other instances. */
   readonly otherLeases: number;
 }
 
@@ -69,7 +68,6 @@ export function isWorthWaiting(
   return otherLeases > 0 || available < minNanoUsd;
 }
 
-/** Counts the account's leases of other instances. */
 export const countOthers = (instance: string) => {
   const isOther = { $regexMatch: { input: "$$this.k", regex: `^lease:(?!${instance}:)` } };
   return { $size: { $filter: { input: { $objectToArray: "$holds" }, cond: isOther } } };

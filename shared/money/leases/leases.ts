@@ -310,7 +310,6 @@ export function createLeases(
   }
   const stopTicks = clock.every(tickMs, tick);
 
-  /** Handles a request of another instance. */
   function returnUnused(leases: AccountLeases, from: string): void {
     const { current, waiting, account } = leases;
     // If two instances both wait, one receives what the other does not use.

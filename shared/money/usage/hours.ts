@@ -33,7 +33,6 @@ const counted = (keys: readonly string[]) => ({
   $sum: { $let: { vars: { usage: "$request.usage" }, in: { $sum: keys.map((key) => `$$usage.${key}`) } } },
 });
 const cost = { $subtract: [0, "$amount"] };
-/** Sums by the fields of a row. */
 const sumsUntil = (settledUntil: Date) => ({
   entries: { $sum: 1 },
   calls: { $sum: { $cond: [{ $eq: ["$kind", refunds.kind] }, 0, 1] } },
@@ -163,7 +162,6 @@ export function createUsageHours({ mongo, ledger, clock }: MoneyDeps) {
     return { nanoUsd, until };
   }
 
-  /** Removes the rows and states before an hour. */
   async function removeBefore(hour: string): Promise<void> {
     const options = { ...longRunning, ...scatter("usage days") };
     await collection.deleteMany({ _id: { $lt: { hour } } } as object, options);

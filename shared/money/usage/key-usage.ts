@@ -39,7 +39,6 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
     });
   }
 
-  /** Sums the entries of each day. */
   async function entriesSince(account: string, keys: readonly string[], since: Date, session: ClientSession) {
     const day = { $dateTrunc: { date: "$createdAt", unit: "day" } };
     const cursor = ledger.collection.aggregate<{ _id: { key: string; day: Date }; amount: bigint }>(
@@ -64,7 +63,6 @@ export function createKeyUsage(deps: MoneyDeps & { totals: KeyTotals; hours: Usa
     return closed.nanoUsd + settled.nanoUsd + after;
   }
 
-  /** Returns the costs of the captured calls. */
   async function costsOf(account: string, ids: readonly string[]): Promise<Map<string, bigint>> {
     if (ids.length === 0) return new Map();
     const entries = await ledger.readCommitted(ids.map((_id) => ({ _id, account })));
