@@ -65,7 +65,7 @@ export function chatModel(catalog: Catalog, model: Model): object {
     features: [...model.features],
     maxOutputTokens: maxOutputTokens > 0 ? maxOutputTokens : undefined,
     xEliteDiscountBps: eliteDiscountBps,
-    xPricing: catalog.pricing(model),
+    xPricing: model.pricing,
     xInputSchema: inputSchema,
   };
   return z.encode(modelObject, shown as z.output<typeof modelObject>);

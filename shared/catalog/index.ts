@@ -143,10 +143,6 @@ function catalogOf(entries: CatalogEntries, localModels: boolean) {
      */
     cost: (model: Model, usage: Usage, tier: Tier, input?: Input): bigint =>
       model.media ? costOfMedia(model, usage, tier, input) : costOf(model.prices[tier], usage),
-    /**
-     * `x_pricing`, a line for each price key. Tiers and variants have separate lines: `input_above_200000`, `image_hd`.
-     */
-    pricing: (model: Model) => model.pricing,
   };
 }
 

@@ -65,12 +65,13 @@ export function modelOf(
     ...(task && { task }),
     defaultResponseFormat: entry.default_response_format ?? "url",
     defaultEditFormat: entry.default_edit_format ?? entry.default_response_format ?? "url",
-    /** Private to this module, like the next two fields. */
+    /** Private to this module, like the next field. */
     prices: priceBook(bands, eliteDiscountBps),
     ...(input_schema && {
       inputSchema: input_schema,
       media: { schema: input_schema, check: inputCheck(input_schema), units, variants },
     }),
+    /** `x_pricing`, a line for each price key. Tiers and variants have their own: `input_above_200000`, `image_hd`. */
     pricing: pricingOf(
       [
         ["", entry.pricing],

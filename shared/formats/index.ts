@@ -21,7 +21,7 @@ export { completionsCodec, completionsRequest, completionsToChat } from "./compl
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
 export { invalidFrom, needText, refuse } from "./errors.ts";
 export { dimensionsOf } from "./file-header.ts";
-export { countAnswer, countedRequest, geminiCodec, geminiCountCodec } from "./gemini/codec.ts";
+export { countedRequest, geminiCodec, geminiCountCodec } from "./gemini/codec.ts";
 export {
   batchEmbedContentsRequest,
   embedContentRequest,

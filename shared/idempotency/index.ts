@@ -13,7 +13,6 @@
  * Throws `invalidValue("idempotency-key")`, `conflict` for a key that was used with another body, and `noCapacity` if a
  * large response cannot be stored.
  */
-import { createHash } from "node:crypto";
 import type { mongo as driver } from "mongoose";
 import type { Usage } from "#catalog";
 import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
@@ -22,6 +21,7 @@ import type { Money } from "#money";
 import { dayMs } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
+import { hashedId } from "#platform/ids";
 import { isDuplicate } from "#platform/mongo";
 import { UnansweredError } from "#platform/mongo-timeouts";
 import { retry } from "#platform/retry";
@@ -93,11 +93,6 @@ const definition = {
   expiresAt: { type: Date, required: true },
 } as const;
 type Stored = DocumentOf<typeof definition, { answer?: StoredAnswer }>;
-
-const idOf = (account: string, key: string) =>
-  createHash("sha256")
-    .update(JSON.stringify([account, key]))
-    .digest("base64url");
 
 export function createIdempotencyStore(
   deps: Uses<"mongo" | "clock"> & {
@@ -223,7 +218,7 @@ export function createIdempotencyStore(
       const { account, key, requestId } = request;
       if (key.length < 1 || key.length > 255)
         throw invalidValue("idempotency-key", "Idempotency-Key must have 1 to 255 characters.");
-      const id = idOf(account, key);
+      const id = hashedId(account, key);
       try {
         return await claim(id, request, isAlive);
       } catch (error) {
@@ -234,7 +229,7 @@ export function createIdempotencyStore(
 
     /** Returns true if the key holds running work or a response, so that `claim` would not find it free. */
     async has({ account, key }: Pick<ClaimRequest, "account" | "key">, isAlive: IsAlive): Promise<boolean> {
-      const stored = await find({ _id: idOf(account, key) });
+      const stored = await find({ _id: hashedId(account, key) });
       return stored !== null && !isExpired(stored) && !isFree(await stateOf(stored, isAlive));
     },
 

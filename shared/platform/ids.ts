@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const pool = { bytes: Buffer.alloc(0), at: 0 };
@@ -16,6 +16,12 @@ export function randomBase62(length: number): string {
   }
   return out;
 }
+
+/** The id of a document that an account names. */
+export const hashedId = (account: string, name: string): string =>
+  createHash("sha256")
+    .update(JSON.stringify([account, name]))
+    .digest("base64url");
 
 /** `req_...` identifies the job, the hold and the ledger entry of one call. Safe as a map key and as a job id. */
 export const newRequestId = () => `req_${randomBase62(24)}`;

@@ -6,7 +6,6 @@
  * from its last response alone, and any earlier one may be deleted. Responses are looked up only together with the
  * account, so that another account's ids are unknown.
  */
-import { createHash } from "node:crypto";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import { type JsonObject, list, text } from "#json";
@@ -14,6 +13,7 @@ import { dayMs } from "#platform/clock";
 import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
 import { groupCommit } from "#platform/group-commit";
+import { hashedId } from "#platform/ids";
 import type { Uses } from "#platform/uses";
 
 export { responsesSchema } from "./migrations.ts";
@@ -59,11 +59,6 @@ const maxIdLength = 200;
 /** Sufficient, because a conversation needs only its last response. */
 const maxSearched = 100;
 const defaultQuota: Quota = { responses: 50_000, bytes: 512 * 1024 * 1024 };
-
-const documentId = (account: string, id: string) =>
-  createHash("sha256")
-    .update(JSON.stringify([account, id]))
-    .digest("base64url");
 
 const objectName = (requestId: string) => `${requestId}.response`;
 const isId = (id: string) => id !== "" && id.length <= maxIdLength;
@@ -145,7 +140,7 @@ export function createStoredResponses(
 
   async function find(account: string, id: string, reserve?: Reserve): Promise<StoredResponse | undefined> {
     if (!isId(id)) return undefined;
-    const filter = { account, _id: documentId(account, id), ...living() };
+    const filter = { account, _id: hashedId(account, id), ...living() };
     const stored = await collection.findOne(filter, { promoteBuffers: true }).catch(unavailable);
     if (!stored) return undefined;
     reserve?.(stored.textBytes);
@@ -201,7 +196,7 @@ export function createStoredResponses(
     if (!isInline) await files.putAnswer(objectName(requestId), zstd);
     const createdAt = new Date(clock.now());
     const expiresAt = new Date(clock.now() + dayMs);
-    const _id = documentId(account, id);
+    const _id = hashedId(account, id);
     const stored = {
       _id,
       account,
@@ -224,7 +219,7 @@ export function createStoredResponses(
     /** Returns false if there is none. */
     async delete(account: string, id: string): Promise<boolean> {
       if (!isId(id)) return false;
-      const filter = { account, _id: documentId(account, id), ...living() };
+      const filter = { account, _id: hashedId(account, id), ...living() };
       const stored = await collection.findOneAndDelete(filter, { projection: { zstd: 0 } }).catch(unavailable);
       if (!stored) return false;
       const { requestId, bytes } = stored;

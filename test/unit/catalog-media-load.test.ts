@@ -192,7 +192,7 @@ describe("a model for images or media that loads", () => {
   test("has a price line for each variant, under the variant's name", () => {
     const catalog = catalogOf([variants(large, { ...large, name: "with_image", when: { image: { present: true } } })]);
     const [model] = catalog.list();
-    expect(model && catalog.pricing(model)).toEqual({
+    expect(model && model.pricing).toEqual({
       image: { unit: "image", list_usd: "0.04", elite_usd: "0.036" },
       image_large: { unit: "image", list_usd: "0.08", elite_usd: "0.072" },
       image_with_image: { unit: "image", list_usd: "0.08", elite_usd: "0.072" },

@@ -27,7 +27,7 @@ const base = fileOf({ elite_discount_bps: 1_000, upstreams, models: [textModel, 
 const load = (overlay: unknown, file = base) => loadCatalog(file, fileOf(overlay));
 const pricesOf = (catalog: ReturnType<typeof load>, id: string) => {
   const model = catalog.find(id);
-  return model && Object.fromEntries(Object.entries(catalog.pricing(model)).map(([key, line]) => [key, line.list_usd]));
+  return model && Object.fromEntries(Object.entries(model.pricing).map(([key, line]) => [key, line.list_usd]));
 };
 
 describe("an overlay", () => {

@@ -147,7 +147,7 @@ describe("pricing", () => {
       pricing: { input: "2.5", output: "10" },
       tiers: [{ above_input_tokens: 20_000, pricing: { input: "5.000000001", output: "15" } }],
     });
-    expect(catalog.pricing(model)).toEqual({
+    expect(model.pricing).toEqual({
       input: { unit: "1M_tokens", list_usd: "2.50", elite_usd: "2.1915" },
       output: { unit: "1M_tokens", list_usd: "10.00", elite_usd: "8.766" },
       input_above_20000: { unit: "1M_tokens", list_usd: "5.000000001", elite_usd: "4.3830000008766" },
@@ -157,12 +157,12 @@ describe("pricing", () => {
 
   test("has the piece as the unit of keys that do not count tokens", () => {
     const { catalog, model } = catalogWith(imageModel);
-    expect(catalog.pricing(model)).toEqual({ image: { unit: "image", list_usd: "0.04", elite_usd: "0.036" } });
+    expect(model.pricing).toEqual({ image: { unit: "image", list_usd: "0.04", elite_usd: "0.036" } });
   });
 
   test("has only the prices in the catalog, not their fallbacks", () => {
     const { catalog, model } = catalogWith(textModel);
-    expect(Object.keys(catalog.pricing(model))).toEqual(["input", "output"]);
+    expect(Object.keys(model.pricing)).toEqual(["input", "output"]);
   });
 });
 

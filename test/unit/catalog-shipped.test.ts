@@ -10,7 +10,7 @@ const modelOf = (id: string): Model => {
   return model;
 };
 const listUsd = (id: string) =>
-  Object.fromEntries(Object.entries(catalog.pricing(modelOf(id))).map(([key, line]) => [key, line.list_usd]));
+  Object.fromEntries(Object.entries(modelOf(id).pricing).map(([key, line]) => [key, line.list_usd]));
 const mediaModels = catalog.list().filter((model) => model.inputSchema !== undefined);
 
 describe("the catalog that is shipped", () => {
@@ -107,7 +107,7 @@ describe("the catalog that is shipped", () => {
   });
 
   test("prices long cache retention for every model that bills cache writes", () => {
-    const writes = catalog.list().filter((model) => "cache_write" in catalog.pricing(model));
+    const writes = catalog.list().filter((model) => "cache_write" in model.pricing);
     expect(writes.length).toBeGreaterThan(15);
     for (const { id, features, ownedBy } of writes) {
       const { input, cache_write_1h } = listUsd(id);
@@ -119,12 +119,12 @@ describe("the catalog that is shipped", () => {
   });
 
   test("gives elite accounts a lower price for every model", () => {
-    const lines = catalog.list().flatMap((model) => Object.values(catalog.pricing(model)));
+    const lines = catalog.list().flatMap((model) => Object.values(model.pricing));
     expect(lines.length).toBeGreaterThan(100);
     const isFree = ({ list_usd }: { list_usd: string }) => Number(list_usd) === 0;
     expect(lines.filter((line) => Number(line.elite_usd) >= Number(line.list_usd) && !isFree(line))).toEqual([]);
     // Only moderations are free.
-    const free = catalog.list().filter((model) => Object.values(catalog.pricing(model)).some(isFree));
+    const free = catalog.list().filter((model) => Object.values(model.pricing).some(isFree));
     expect(free.map(({ endpoint }) => endpoint)).toEqual(free.map(() => "/v1/moderations"));
   });
 });

@@ -1,5 +1,5 @@
 import { invalidValue, ServiceError } from "#errors";
-import { countAnswer, countedRequest, type Format } from "#formats";
+import { countedRequest, type Format } from "#formats";
 import type { JsonObject } from "#json";
 import { converters, convertRequest } from "../conversion/index.ts";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
@@ -21,7 +21,7 @@ export async function count(call: CallContext): Promise<Answer> {
 }
 
 function answerOf(format: Format, tokens: number): JsonObject {
-  if (format === "gemini") return countAnswer(tokens);
+  if (format === "gemini") return { totalTokens: tokens };
   return { ...(format === "responses" && { object: "response.input_tokens" }), input_tokens: tokens };
 }
 

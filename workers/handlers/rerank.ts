@@ -68,7 +68,7 @@ export const rerank = jsonCall("rerank", ({ request, payload: { requestId }, cat
     ignored: others,
     answer(response, model) {
       const results = completeRerank(response, call);
-      const prices = catalog.pricing(model);
+      const prices = model.pricing;
       const reported = rerankUsage(response);
       const estimate = rerankSize(call, (text) => estimateTokens(Buffer.byteLength(text)));
       const { search = estimate.searches, input = estimate.tokens } = reported;

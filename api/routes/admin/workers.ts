@@ -112,7 +112,7 @@ export const workerRoutes = [
       const shown = catalog.list().map((model) => ({
         ...model,
         listed: isListed(registry, model),
-        pricing: catalog.pricing(model),
+        pricing: model.pricing,
         upstreams: model.upstreams.map((each) => ({
           id: each.upstream,
           model: each.model,

@@ -86,5 +86,3 @@ export function countedRequest(body: unknown): Record<string, unknown> {
   const { model: _, ...request } = isSet(generateContentRequest) ? object(generateContentRequest) : contentsRequest;
   return request;
 }
-
-export const countAnswer = (totalTokens: number): Record<string, unknown> => ({ totalTokens });
