@@ -12,13 +12,13 @@
 import { createBackground } from "#platform/background";
 import { scatter } from "#platform/collection";
 import type { Uses } from "#platform/uses";
+import { createAccountSums } from "./account-sums.ts";
 import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
 import { type ArchiveSizes, createArchive } from "./archive/archive.ts";
 import type { ArchiveObjects } from "./archive/objects.ts";
 import { createArchiveParts } from "./archive/parts.ts";
 import { createRestoredEntries } from "./archive/restored-entries.ts";
-import { createArchivedSums } from "./archive/sums.ts";
 import { createBalanceAlerts } from "./balance-alerts.ts";
 import {
   type Capture,
@@ -106,7 +106,8 @@ export function createMoney({
   const { capture, captureOnce } = createCapture({ ...deps, buyback });
   const { settle, settleOnce } = createSettle(deps);
   const parts = createArchiveParts(platform);
-  const archivedSums = createArchivedSums(deps);
+  /** The sum of each account's entries that are in the archive and no longer in the ledger. */
+  const archivedSums = createAccountSums(platform.mongo, "archivedSums");
   const restored = createRestoredEntries({ ...platform, parts });
   const { closeLease, closeOwnLease, settleLateCosts, findSwept } = createLeaseClosing(deps);
   const movements = createMovements(deps);

@@ -1,6 +1,7 @@
 import type { ClientSession } from "mongoose";
 import { dayMs } from "#platform/clock";
 import { inBatches, longRunning, scatter } from "#platform/collection";
+import type { AccountSums } from "../account-sums.ts";
 import { unclaimed } from "../accruals.ts";
 import type { MoneyDeps } from "../deps.ts";
 import type { LeaseClosing } from "../leases/closing.ts";
@@ -15,7 +16,6 @@ import {
 } from "./file.ts";
 import type { ArchiveObjects } from "./objects.ts";
 import { type ArchiveParts, isWritten, type Part, type WrittenPart } from "./parts.ts";
-import type { ArchivedSums } from "./sums.ts";
 
 /** Bounds on the memory of a run. */
 export interface ArchiveSizes {
@@ -47,7 +47,7 @@ interface Span {
 export function createArchive(
   deps: MoneyDeps & {
     parts: ArchiveParts;
-    sums: ArchivedSums;
+    sums: AccountSums;
     findSwept: LeaseClosing["findSwept"];
     objects: ArchiveObjects;
     sumUsage: (signal?: AbortSignal) => Promise<void>;
@@ -108,13 +108,27 @@ export function createArchive(
 
   const load = async ({ _id }: Part, contents: Contents) => readArchiveFile(_id, await objects.get(_id), contents);
 
+  /** Deletes entries that are still in the ledger and adds them to the sums, so that each is counted once. */
+  const move = (lines: readonly ArchivedLine[]): Promise<void> =>
+    mongo.inTransaction(async (session) => {
+      // The accounts let a sharded cluster query only the shards that hold them.
+      const account = { $in: [...new Set(lines.map((line) => line.account))] };
+      const these = { _id: { $in: lines.map(({ id }) => id) }, account, ...archivable } as object;
+      const options = { session, projection: { account: 1, amount: 1 }, ...longRunning } as const;
+      const entries = await ledger.collection.find(these, options).toArray();
+      if (entries.length === 0) return;
+      const { deletedCount } = await ledger.collection.deleteMany(these, { session, ...longRunning });
+      if (deletedCount !== entries.length) throw new Error(`${deletedCount} of ${entries.length} entries were deleted`);
+      await sums.addEntries(entries, session);
+    });
+
   /** Deletes the ledger entries that the file contains. Safe in any number of concurrent runs. */
   async function deleteEntries(part: Part, lines: readonly ArchivedLine[], signal: AbortSignal | undefined) {
-    async function move(range: readonly ArchivedLine[]): Promise<void> {
+    async function moveAll(range: readonly ArchivedLine[]): Promise<void> {
       for (let at = 0; at < range.length && !signal?.aborted; at += batchEntries)
-        await sums.move(range.slice(at, at + batchEntries));
+        await move(range.slice(at, at + batchEntries));
     }
-    await Promise.all(byAccounts(lines, deletedAtOnce).map(move));
+    await Promise.all(byAccounts(lines, deletedAtOnce).map(moveAll));
     // After an abort, another run continues the work.
     if (!signal?.aborted) await parts.markArchived(part);
   }
