@@ -22,6 +22,7 @@ import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
 import type { Money } from "#money";
 import { type Config, ConfigError, configError } from "#platform/config";
+import type { Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";
@@ -64,9 +65,13 @@ export function createPayments(deps: Uses<"mongo" | "clock" | "log"> & { config:
 
 function createTopUps(deps: Uses<"mongo" | "clock" | "log"> & { solana: SolanaConfig; money: Money }) {
   const topups = createTopups(deps);
-  const { open, list, find } = topups;
   const chain = createTopupChain(connectRpc(deps.solana.rpcUrl));
-  return { open, list, find, creditArrived: createTopupPoller({ ...deps, topups, chain }) };
+  return {
+    open: (account: string, nanoUsd: bigint) => topups.open(account, nanoUsd),
+    list: (account: string, page: Page) => topups.list(account, page),
+    find: (account: string, id: string) => topups.find(account, id),
+    creditArrived: createTopupPoller({ ...deps, topups, chain }),
+  };
 }
 
 /** A request that is paid individually. */

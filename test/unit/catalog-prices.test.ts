@@ -141,7 +141,7 @@ describe("cost", () => {
 
 describe("pricing", () => {
   test("has exact decimal strings for both tiers, with separate lines for long prompts", () => {
-    const { catalog, model } = catalogWith({
+    const { model } = catalogWith({
       ...textModel,
       elite_discount_bps: 1_234,
       pricing: { input: "2.5", output: "10" },
@@ -156,12 +156,12 @@ describe("pricing", () => {
   });
 
   test("has the piece as the unit of keys that do not count tokens", () => {
-    const { catalog, model } = catalogWith(imageModel);
+    const { model } = catalogWith(imageModel);
     expect(model.pricing).toEqual({ image: { unit: "image", list_usd: "0.04", elite_usd: "0.036" } });
   });
 
   test("has only the prices in the catalog, not their fallbacks", () => {
-    const { catalog, model } = catalogWith(textModel);
+    const { model } = catalogWith(textModel);
     expect(Object.keys(model.pricing)).toEqual(["input", "output"]);
   });
 });

@@ -54,7 +54,7 @@ function rerankUsage(response: unknown): { readonly search?: number; readonly in
 }
 
 /** Ranks documents by relevance, billed by the keys that the model has prices for. */
-export const rerank = jsonCall("rerank", ({ request, payload: { requestId }, catalog }) => {
+export const rerank = jsonCall("rerank", ({ request, payload: { requestId } }) => {
   const call = rerankOf(request);
   const { query, texts, topN, maxTokensPerDoc, others } = call;
   return {
