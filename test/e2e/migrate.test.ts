@@ -1,29 +1,18 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { text } from "node:stream/consumers";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { emptyDatabase } from "../support/migrations-setup.ts";
+import { startProgram } from "../support/program.ts";
 import { testStores } from "../support/servers.ts";
 import { environment, eventually } from "../support/service.ts";
 
-/** Starts a program of the service with only these environment variables. */
-function start(args: readonly string[], env: Readonly<Record<string, string>>) {
-  const child = spawn(process.execPath, args, {
-    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const ended = Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]).then(
-    ([[code], out, err]) => ({ code: code as number | null, out, err }),
-  );
-  return { child, ended };
-}
-
-const migrate = (uri: string, ...args: string[]) => start(["infra/cli/migrate.ts", ...args], { MONGODB_URI: uri });
+const migrate = (uri: string, ...args: string[]) =>
+  startProgram(["infra/cli/migrate.ts", ...args], { MONGODB_URI: uri });
 
 test("API and workers do not start on a database without migrations: they name the command and exit with 1", async () => {
   const env = environment(await testStores({ database: "new" }));
-  const ends = await Promise.all([start(["api/main.ts"], env).ended, start(["workers/main.ts"], env).ended]);
+  const ends = await Promise.all([
+    startProgram(["api/main.ts"], env).ended,
+    startProgram(["workers/main.ts"], env).ended,
+  ]);
   for (const { code, err } of ends) {
     expect(err).toMatch(/^The database's schema is too old: money-1, .* are not applied\. Run `npm run migrate` /);
     expect([code, err.split("\n").length]).toEqual([1, 2]);

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { keyOf, managedAccount } from "../support/account-caller.ts";
+import { postWith } from "../support/service.ts";
 import { asking, localModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ RATE_LIMIT_ACCOUNT_REQUESTS_PER_MINUTE: "5000" });
+const chat = "/v1/chat/completions";
 const soon = () => Math.floor(Date.now() / 1000) + 3_600;
 
 test("a key that manages makes, lists, changes and revokes keys of its account", async () => {
@@ -13,7 +15,8 @@ test("a key that manages makes, lists, changes and revokes keys of its account",
   expect(made).toMatchObject({ status: 201, body: { ...fields, scopes: ["inference"], account: account.id } });
   expect(made.headers.get("cache-control")).toBe("no-store");
   const { key: secret, ...shown } = made.body;
-  expect((await fetch(`${service.baseUrl}/v1/chat/completions`, post(secret))).status).toBe(200);
+  const callWith = async (key: string) => (await postWith(service.baseUrl, key)(chat, asking(localModel))).status;
+  expect(await callWith(secret)).toBe(200);
 
   const listed = await ask("GET", "/keys?limit=1");
   const spent = { spent_usd: expect.stringMatching(/^\d+\.\d{2,9}$/), resets_at: expect.any(Number) };
@@ -30,22 +33,16 @@ test("a key that manages makes, lists, changes and revokes keys of its account",
     status: 200,
     body: { revoked_at: expect.any(Number) },
   });
-  expect((await fetch(`${service.baseUrl}/v1/chat/completions`, post(secret))).status).toBe(401);
+  expect(await callWith(secret)).toBe(401);
   // A key may revoke itself.
   expect(await ask("DELETE", `/keys/${id}`)).toMatchObject({ status: 200 });
-});
-
-const post = (key: string, body: unknown = asking(localModel)) => ({
-  method: "POST",
-  headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-  body: JSON.stringify(body),
 });
 
 test("any key sees itself and its account; only one that manages sees keys", async () => {
   const { service } = running;
   const account = await service.account("7");
-  const { ask, id, key } = await keyOf(service, account.id, { name: "app" });
-  const called = await fetch(`${service.baseUrl}/v1/chat/completions`, post(key));
+  const { ask, id, post } = await keyOf(service, account.id, { name: "app" });
+  const called = await post(chat, asking(localModel));
   expect(called.status).toBe(200);
   await service.settled();
   const usd = expect.stringMatching(/^\d+\.\d{2,9}$/);

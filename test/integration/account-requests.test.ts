@@ -1,17 +1,19 @@
 import { expect, test } from "vitest";
-import { startAccountServer } from "../support/account-server.ts";
+import { apiOfFile, openCustomer } from "../support/api-server.ts";
 import { times } from "../support/money-setup.ts";
 
+const api = apiOfFile();
+
 test("a key sees its own calls, one that manages sees all, and neither sees another account's", async () => {
-  const { openCustomer, money } = await startAccountServer();
-  const [ours, theirs] = [await openCustomer(), await openCustomer()];
+  const { money } = api;
+  const [ours, theirs] = [await openCustomer(api), await openCustomer(api)];
   const [mine, other, foreign] = [
     await ours.call({ endpoint: "/v1/messages" }),
     await ours.call({ key: ours.second.id }),
     await theirs.call(),
   ];
   const idsOf = async (key: typeof ours.first, path = "/requests") => {
-    const { status, body } = await key.ask(path);
+    const { status, body } = await key.ask("GET", path);
     return status === 200 ? body.data.map(({ id }) => id) : [status, body.error.code];
   };
   expect(await idsOf(ours.first)).toEqual([mine]);
@@ -23,9 +25,9 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
   expect(await idsOf(ours.manager, `/requests?after=${foreign}`)).toEqual([400, "invalid_value"]);
 
   for (const id of [other, foreign, "req_none", "credit:x:opening"])
-    expect([id, (await ours.first.ask(`/requests/${id}`)).status]).toEqual([id, 404]);
-  expect((await ours.manager.ask(`/requests/${foreign}`)).status).toBe(404);
-  expect((await ours.manager.ask(`/requests/${mine}`)).body).toEqual({
+    expect([id, (await ours.first.ask("GET", `/requests/${id}`)).status]).toEqual([id, 404]);
+  expect((await ours.manager.ask("GET", `/requests/${foreign}`)).status).toBe(404);
+  expect((await ours.manager.ask("GET", `/requests/${mine}`)).body).toEqual({
     id: mine,
     object: "request",
     key: ours.first.id,
@@ -50,21 +52,25 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
     attempts: [{ upstream: "openai", started_ms: 1, duration_ms: 40, outcome: "succeeded" }],
   });
   await money.refund(ours.account, mine);
-  expect((await ours.first.ask(`/requests/${mine}`)).body).toMatchObject({ cost_usd: "0.000001", refunded: true });
-  const listed = (await ours.first.ask("/requests")).body.data;
+  expect((await ours.first.ask("GET", `/requests/${mine}`)).body).toMatchObject({
+    cost_usd: "0.000001",
+    refunded: true,
+  });
+  const listed = (await ours.first.ask("GET", "/requests")).body.data;
   expect(listed.map(({ id, refunded }) => [id, refunded])).toContainEqual([mine, true]);
   expect(listed.filter(({ refunded }) => refunded)).toHaveLength(1);
 });
 
 test("filters by status, model, key and time, alone and together; what is wrong is named", async () => {
-  const { openCustomer, clock } = await startAccountServer();
-  const { manager, first, second, call } = await openCustomer();
+  const { clock } = api;
+  const { manager, first, second, call } = await openCustomer(api);
   const failed = await call({ status: "failed", error: "upstream_timeout" });
   const rare = await call({ model: "vendor/rare" });
   const later = Math.floor(clock.now() / 1000) + 1_000;
   clock.later(2_000_000);
   const late = await call({ key: second.id, model: "vendor/rare", status: "cancelled" });
-  const found = async (query: string) => (await manager.ask(`/requests?${query}`)).body.data?.map(({ id }) => id);
+  const found = async (query: string) =>
+    (await manager.ask("GET", `/requests?${query}`)).body.data?.map(({ id }) => id);
   expect(await found("status=failed")).toEqual([failed]);
   expect(await found("status=succeeded")).toEqual([rare]);
   expect(await found("model=vendor/rare")).toEqual([late, rare]);
@@ -81,14 +87,14 @@ test("filters by status, model, key and time, alone and together; what is wrong 
     ["upstream=openai", "upstream"],
     ["after=req_none", "after"],
   ]) {
-    const { status, body } = await manager.ask(`/requests?${query}`);
+    const { status, body } = await manager.ask("GET", `/requests?${query}`);
     expect([query, status, body.error.param]).toEqual([query, 400, param]);
   }
 });
 
 test("pages have every call once while others arrive, and continue past calls that a filter excludes", async () => {
-  const { openCustomer, mongo, money } = await startAccountServer();
-  const { account, manager, call } = await openCustomer(100_000_000_000n);
+  const { mongo, money } = api;
+  const { account, manager, call } = await openCustomer(api, 100_000_000_000n);
   const rare = await call({ model: "vendor/rare" });
   const [template] = await mongo.connection
     .collection<{ _id: string; createdAt: Date }>("ledger")
@@ -106,7 +112,7 @@ test("pages have every call once while others arrive, and continue past calls th
     const ids: string[] = [];
     let pages = 0;
     for (let next: string | null = ""; next !== null; pages++) {
-      const { body } = await manager.ask(`/requests?limit=${limit}${query}${next && `&after=${next}`}`);
+      const { body } = await manager.ask("GET", `/requests?limit=${limit}${query}${next && `&after=${next}`}`);
       ids.push(...body.data.map(({ id }) => id));
       next = body.next;
       if (pages < 2) await call();

@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
-import { startAccountServer } from "../support/account-server.ts";
+import { apiOfFile, bearer, openCustomer } from "../support/api-server.ts";
 
+const api = apiOfFile();
 const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
 
 test("usage is grouped as asked; a key sees its own, and one that manages sees the account's", async () => {
-  const { openCustomer, money, clock } = await startAccountServer();
-  const { manager, first, second, call } = await openCustomer();
-  const foreign = await openCustomer();
+  const { money, clock } = api;
+  const { manager, first, second, call } = await openCustomer(api);
+  const foreign = await openCustomer(api);
   await call({ usage: { input: 7, cached_input: 3, output: 2 } });
   await call({ key: second.id, model: "vendor/image", usage: { image: 2 }, status: "failed", costNanoUsd: 500n });
   await foreign.call();
@@ -14,7 +15,7 @@ test("usage is grouped as asked; a key sees its own, and one that manages sees t
   await call();
   await money.sumUsage();
   const [yesterday, today] = [dayOf(clock.now() - 86_400_000), dayOf(clock.now())];
-  const read = async (key: typeof first, query = "") => (await key.ask(`/usage?${query}`)).body.data;
+  const read = async (key: typeof first, query = "") => (await key.ask("GET", `/usage?${query}`)).body.data;
   const sums = { object: "usage", calls: 1, failed: 0, input_tokens: 10, output_tokens: 5, cached_tokens: 0, units: 0 };
   expect(await read(first)).toEqual([
     { ...sums, day: yesterday, output_tokens: 2, cached_tokens: 3, cost_usd: "0.000001" },
@@ -36,15 +37,15 @@ test("usage is grouped as asked; a key sees its own, and one that manages sees t
     ["limit=3", 400, "limit"],
     [`key=${second.id}`, 403, undefined],
   ] as const) {
-    const { status: answered, body } = await first.ask(`/usage?${query}`);
+    const { status: answered, body } = await first.ask("GET", `/usage?${query}`);
     expect([query, answered, body.error.param ?? undefined]).toEqual([query, status, param]);
   }
-  expect((await manager.ask(`/usage?key=${foreign.first.id}`)).status).toBe(404);
+  expect((await manager.ask("GET", `/usage?key=${foreign.first.id}`)).status).toBe(404);
 });
 
 test("the month's invoice has a line a day and model, as JSON or as CSV that no spreadsheet runs", async () => {
-  const { openCustomer, money, clock } = await startAccountServer();
-  const { account, manager, first, call } = await openCustomer();
+  const { money, clock } = api;
+  const { account, manager, first, call } = await openCustomer(api);
   await call({ model: '=HYPERLINK("http://example.com")', costNanoUsd: 1_500n });
   await call({ model: "vendor/a,b", costNanoUsd: 2_000n });
   await money.refund(account, await call({ model: "vendor/a,b", costNanoUsd: 700n }));
@@ -52,7 +53,7 @@ test("the month's invoice has a line a day and model, as JSON or as CSV that no 
   const day = dayOf(clock.now());
   const month = day.slice(0, 7);
   const line = { day, input_tokens: 10, output_tokens: 5, cached_tokens: 0, units: 0 };
-  expect((await manager.ask(`/invoices?month=${month}`)).body).toEqual({
+  expect((await manager.ask("GET", `/invoices?month=${month}`)).body).toEqual({
     object: "invoice",
     month,
     lines: [
@@ -61,7 +62,9 @@ test("the month's invoice has a line a day and model, as JSON or as CSV that no 
     ],
     total_usd: "0.0000035",
   });
-  const csv = await manager.send(`/invoices?month=${month}`, { headers: { accept: "text/csv" } });
+  const csv = await fetch(`${api.baseUrl}/v1/invoices?month=${month}`, {
+    headers: { ...bearer(manager.key), accept: "text/csv" },
+  });
   expect(csv.headers.get("content-type")).toBe("text/csv; charset=utf-8");
   expect(csv.headers.get("content-disposition")).toBe(`attachment; filename=invoice-${month}.csv`);
   expect((await csv.text()).split("\r\n")).toEqual([
@@ -71,15 +74,15 @@ test("the month's invoice has a line a day and model, as JSON or as CSV that no 
     '"total",,,,,,,0.0000035',
     "",
   ]);
-  expect((await first.ask(`/invoices?month=${month}`)).status).toBe(403);
-  expect((await manager.ask("/invoices?month=2026-13")).body.error.param).toBe("month");
+  expect((await first.ask("GET", `/invoices?month=${month}`)).status).toBe(403);
+  expect((await manager.ask("GET", "/invoices?month=2026-13")).body.error.param).toBe("month");
 });
 
 test("a balance alert begins once when less is available, and ends when it rises again", async () => {
-  const { openCustomer, money, clock } = await startAccountServer();
-  const { account, manager, first } = await openCustomer(6_000_000_000n);
-  const change = (alert_below_usd: unknown) => manager.ask("/account", { method: "PATCH", body: { alert_below_usd } });
-  const alert = async () => (await first.ask("/balance")).body["alert"];
+  const { money, clock } = api;
+  const { account, manager, first } = await openCustomer(api, 6_000_000_000n);
+  const change = (alert_below_usd: unknown) => manager.ask("PATCH", "/account", { alert_below_usd });
+  const alert = async () => (await first.ask("GET", "/balance")).body["alert"];
   const watch = () => Promise.all([money.watchBalances(), money.watchBalances(), money.watchBalances()]);
   const seconds = () => Math.floor(clock.now() / 1000);
   const add = (amountNanoUsd: bigint, idempotencyKey: string) =>
@@ -108,20 +111,19 @@ test("a balance alert begins once when less is available, and ends when it rises
 
   for (const wrong of ["0", "-1", "1.0000000001", 5, true])
     expect([wrong, (await change(wrong)).body.error.param]).toEqual([wrong, "alert_below_usd"]);
-  expect((await manager.ask("/account", { method: "PATCH", body: { name: "x" } })).status).toBe(400);
-  expect((await first.ask("/account", { method: "PATCH", body: {} })).status).toBe(403);
+  expect((await manager.ask("PATCH", "/account", { name: "x" })).status).toBe(400);
+  expect((await first.ask("PATCH", "/account", {})).status).toBe(403);
 });
 
 test("a call is found by its request id, by an id made from it, and by its provider's id", async () => {
-  const { openCustomer } = await startAccountServer();
-  const [ours, theirs] = [await openCustomer(), await openCustomer()];
+  const [ours, theirs] = [await openCustomer(api), await openCustomer(api)];
   const ended = { streamed: true, finishReason: "length" };
   const made = await ours.call({ answerId: undefined, costNanoUsd: 500_000n, ...ended });
   const random = made.slice("req_".length);
   const named = await ours.call({ answerId: "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG" });
   await theirs.call({ answerId: "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG" });
   const idOf = async (id: string, key = ours.first) => {
-    const { status, body } = await key.ask(`/generation?id=${id}`);
+    const { status, body } = await key.ask("GET", `/generation?id=${id}`);
     return status === 200 ? (body["data"] as unknown as { id: string }).id : status;
   };
   for (const id of [made, `chatcmpl-${made}`, `msg_${random}`, `resp_${random}`]) expect(await idOf(id)).toBe(made);
@@ -129,8 +131,8 @@ test("a call is found by its request id, by an id made from it, and by its provi
   expect(await idOf(made, theirs.first)).toBe(404);
   expect(await idOf(made, ours.second)).toBe(404);
   expect(await idOf("gen-none")).toBe(404);
-  expect((await ours.first.ask("/generation")).body.error.param).toBe("id");
-  expect((await ours.first.ask(`/generation?id=${made}`)).body["data"]).toMatchObject({
+  expect((await ours.first.ask("GET", "/generation")).body.error.param).toBe("id");
+  expect((await ours.first.ask("GET", `/generation?id=${made}`)).body["data"]).toMatchObject({
     id: made,
     model: "openai/gpt",
     provider_name: "openai",

@@ -1,35 +1,23 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { createArchiveObjects } from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
-import { newRequestId } from "../../shared/platform/ids.ts";
-import { adminToken, settledCall, startAdminServer } from "../support/admin-server.ts";
-import { testStores } from "../support/servers.ts";
+import { adminCli } from "../support/admin-cli.ts";
+import { settledCall, startApiServer } from "../support/api-server.ts";
+import { openAccount } from "../support/money-setup.ts";
 
 async function startArchived() {
-  const stores = await testStores();
-  const server = await startAdminServer({ ADMIN_TOKEN: adminToken }, stores);
-  const { money, mongo } = server;
-  const { id: account } = await money.createAccount({ name: "acme" });
-  await money.credit(account, { amountNanoUsd: 5_000_000n, idempotencyKey: "opening" });
-  const request = newRequestId();
-  await settledCall(server, account, request);
+  const server = await startApiServer();
+  const { money, mongo, stores } = server;
+  const account = await openAccount(money, 5_000_000n);
+  const request = await settledCall(server, account);
   await money.checkpoint();
   const createdAt = new Date(Date.now() - 100 * dayMs);
   await mongo.connection.collection("ledger").updateMany({}, { $set: { createdAt } });
   const objects = createArchiveObjects(loadConfig({ ...stores }));
   const archive = money.createArchive({ objects, retentionDays: 35 });
   expect(await archive.run()).toBe(1);
-  const env = { PATH: process.env.PATH, DATA_DIR: "/nonexistent", ADMIN_URL: server.url, ADMIN_TOKEN: adminToken };
-  const admin = async (...args: string[]) => {
-    const child = spawn(process.execPath, ["infra/cli/admin.ts", ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
-    const [[code], out, err] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
-    return { code: code as number, out, err };
-  };
-  return { ...server, account, request, archive, admin, month: createdAt.toISOString().slice(0, 7) };
+  return { ...server, account, request, archive, ...adminCli(server), month: createdAt.toISOString().slice(0, 7) };
 }
 
 test("archives are listed, restored and removed by the admin API, and balances do not change", async () => {

@@ -1,13 +1,17 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import { newRequestId } from "../../shared/platform/ids.ts";
-import { run, setup } from "../support/admin-cli.ts";
-import { adminToken, settledCall, startAdminServer } from "../support/admin-server.ts";
+import { createInterface } from "node:readline";
+import { expect, test } from "vitest";
+import { adminCli, run } from "../support/admin-cli.ts";
+import { apiOfFile, countCalls, settledCall, startApiServer } from "../support/api-server.ts";
+import { held, holdOf, openAccount } from "../support/money-setup.ts";
+import { temporaryFolder } from "../support/program.ts";
+import { testAdminToken } from "../support/service.ts";
+
+const api = apiOfFile({ S3_ENDPOINT: "http://127.0.0.1:1" });
+const { start, admin, json } = adminCli(api);
 
 test("accounts, credits and keys are created and changed", async () => {
-  const { server, json } = await setup();
   const account = await json("accounts", "create", "--name", "acme", "--tier", "elite");
   expect(account).toMatchObject({ object: "account", name: "acme", tier: "elite", frozen: false });
   expect(await json("accounts", "update", account.id, "--freeze", "--name", "Acme")).toMatchObject({
@@ -25,7 +29,7 @@ test("accounts, credits and keys are created and changed", async () => {
   expect(await json("accounts", "get", account.id)).toMatchObject({ available_usd: "24.50" });
 
   const made = await json("keys", "create", account.id, "--name", "ci", "--requests-per-minute", "10");
-  await expect(server.keys.authenticate(made.key)).resolves.toMatchObject({ account: account.id });
+  await expect(api.keys.authenticate(made.key)).resolves.toMatchObject({ account: account.id });
   const changed = await json(
     "keys",
     "update",
@@ -65,8 +69,7 @@ test("accounts, credits and keys are created and changed", async () => {
 });
 
 test("people get tables, and see a secret once", async () => {
-  const { server, admin } = await setup();
-  const { id } = await server.money.createAccount({ name: "acme" });
+  const { id } = await api.money.createAccount({ name: "acme" });
   const created = await admin("keys", "create", id, "--name", "ci");
   const [secret = ""] = /^live_\w{40}$/m.exec(created.out) ?? [];
   expect(created.out).toContain("This is the only time that the key is shown.");
@@ -86,11 +89,10 @@ test("people get tables, and see a secret once", async () => {
 });
 
 test("a request is shown with its cost, and the ledger is checked", async () => {
-  const { server, admin, json } = await setup();
-  const { id } = await server.money.createAccount({ name: "acme" });
-  await json("credits", "add", id, "1");
-  const requestId = newRequestId();
-  await settledCall(server, id, requestId);
+  const server = await startApiServer();
+  const { admin } = adminCli(server);
+  const id = await openAccount(server.money, 1_000_000_000n);
+  const requestId = await settledCall(server, id);
 
   const { code, out } = await admin("requests", "get", requestId);
   expect(code).toBe(0);
@@ -136,9 +138,8 @@ test("a request is shown with its cost, and the ledger is checked", async () => 
 });
 
 test("owed amounts and buybacks are shown, and a refund is recorded", async () => {
-  const { server, admin, json } = await setup();
   const transaction = "5".repeat(88);
-  await server.money.creditPayment({
+  await api.money.creditPayment({
     memo: "memo",
     messageHash: "hash",
     nanoUsd: 40_000_000n,
@@ -163,7 +164,6 @@ test("owed amounts and buybacks are shown, and a refund is recorded", async () =
 });
 
 test("an error is its message and exit code 1", async () => {
-  const { admin } = await setup();
   const missing = await admin("accounts", "get", "acct_none");
   expect(missing).toMatchObject({ code: 1, out: "" });
   expect(missing.err).toMatch(/^No such account\. \(404, not_found, req_\w+\)\n$/);
@@ -178,26 +178,97 @@ test("an error is its message and exit code 1", async () => {
 });
 
 test("an unreachable service is reported with a remedy", async () => {
-  const { server, admin } = await setup();
   expect(await admin("accounts", "list", "--token", "wrong")).toMatchObject({
     code: 1,
     err: expect.stringContaining("Missing or invalid admin token."),
   });
-  const off = await run(["credits", "add", "a", "1"], { ADMIN_URL: "http://127.0.0.1:9", ADMIN_TOKEN: adminToken });
+  const off = await run(["credits", "add", "a", "1"], { ADMIN_URL: "http://127.0.0.1:9", ADMIN_TOKEN: testAdminToken });
   expect(off).toMatchObject({ code: 1, out: "" });
   expect(off.err).toMatch(/^http:\/\/127\.0\.0\.1:9 does not answer \(.*npm start/);
   expect(off.err).toMatch(/--idempotency-key [0-9a-f-]{36}\n$/);
   expect((await run(["accounts", "list"], {})).err).toMatch(
     /^No service is selected\. Start one here with `npm start`/,
   );
-  expect((await run(["accounts", "list", "--url", server.url], {})).err).toMatch(/requires an admin token/);
+  expect((await run(["accounts", "list", "--url", api.baseUrl], {})).err).toMatch(/requires an admin token/);
 });
 
 test("the default is the service that npm start runs here", async () => {
-  const server = await startAdminServer();
-  const dataDir = await mkdtemp(join(tmpdir(), "admin-cli-"));
-  onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
-  const demo = { baseUrl: server.url, apiKey: "live_x", accountId: "acct_x", adminToken };
+  const dataDir = await temporaryFolder();
+  const demo = { baseUrl: api.baseUrl, apiKey: "live_x", accountId: "acct_x", adminToken: testAdminToken };
   await writeFile(join(dataDir, "demo.json"), JSON.stringify(demo));
-  expect(await run(["accounts", "list"], { DATA_DIR: dataDir })).toEqual({ code: 0, out: "None.\n", err: "" });
+  expect(await run(["archive", "list"], { DATA_DIR: dataDir })).toEqual({ code: 0, out: "None.\n", err: "" });
+});
+
+test("the overview is shown once, or again and again until Ctrl-C, which ends it cleanly", async () => {
+  await countCalls(api, (counter) => {
+    counter.answered(200);
+    counter.charged(2_500_000_000n);
+  });
+  const once1 = await admin("overview");
+  expect(once1).toMatchObject({ code: 0, err: "" });
+  expect(once1.out).toMatch(/^last hour +1 +0 +0 +2\.50$/m);
+  expect(once1.out).toMatch(/^chat +0 +0 +0 +0 +-$/m);
+  expect(once1.out).toMatch(/s3 DOES NOT ANSWER/);
+  expect(once1.out).toMatch(/^holds +not counted: no maintenance worker$/m);
+
+  const { child, ended } = start("overview", "--watch");
+  let shown = 0;
+  for await (const line of createInterface({ input: child.stdout })) {
+    // No control sequences without a terminal.
+    expect(line.includes("\u001b")).toBe(false);
+    if (line.startsWith("last hour") && ++shown === 2) child.kill("SIGINT");
+  }
+  const { code, err } = await ended;
+  expect([shown, code, err]).toEqual([2, 0, ""]);
+});
+
+test("watching a service that refuses the token ends with its message", async () => {
+  expect(await admin("overview", "--watch", "--token", "wrong")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("Missing or invalid admin token."),
+  });
+});
+
+test("the audit log, workers, upstreams and holds are tables", async () => {
+  const account = await json("accounts", "create", "--name", "acme");
+  await json("credits", "add", account.id, "5");
+  await admin("accounts", "update", account.id, "--freeze");
+  const log = (await admin("audit", "list")).out.split("\n");
+  expect(log[0]).toMatch(/^TIME \(UTC\) +WHO +ACTION +RESULT +TARGETS +CHANGES +ID$/);
+  expect(log[1]).toMatch(new RegExp(`admin  PATCH /accounts/{id} +200 +${account.id} +{"frozen":true}`));
+  const of = ["--target", account.id, "--action", "POST /accounts/{id}/credits", "--from", "2020-01-01"];
+  const credits = await admin("audit", "list", ...of);
+  expect(credits.out.trimEnd().split("\n")).toHaveLength(2);
+  expect((await admin("audit", "list", "--to", "2020-01-01T00:00:00Z")).out).toBe("None.\n");
+  expect(await admin("audit", "list", "--from", "monday")).toMatchObject({ code: 1, out: "" });
+
+  expect((await admin("workers", "list")).out).toBe("None.\n");
+  expect((await admin("upstreams", "list")).out).toMatch(/^local +local +no key +ready 0, open 0, no_key 0 +\d+$/m);
+  expect((await admin("holds", "list")).out).toBe("None.\n");
+  await admin("accounts", "update", account.id, "--unfreeze");
+  const { requestId } = await held(api.money, holdOf(account.id, 2_000_000n));
+  expect((await admin("holds", "list")).out).toMatch(new RegExp(`^${requestId}  hold  ${account.id}  0\\.002 `, "m"));
+});
+
+test("a check of many accounts says how far it is, and sums its parts", async () => {
+  const server = await startApiServer();
+  const { admin } = adminCli(server);
+  const accounts = Array.from({ length: 6_000 }, (_, n) => ({
+    _id: `acct_${String(n).padStart(20, "0")}`,
+    name: "acme",
+    tier: "standard",
+    frozen: false,
+    // Two accounts have money without a ledger entry, one in each part.
+    available: n === 5 || n === 5_500 ? 1n : 0n,
+    held: 0n,
+    holds: {},
+    openHolds: 0,
+    createdAt: new Date(),
+  }));
+  await server.mongo.connection.collection<{ _id: string }>("accounts").insertMany(accounts);
+  const { code, out, err } = await admin("ledger", "check");
+  expect(err).toBe("5000 of about 6000 accounts\n");
+  expect(out).toMatch(/^accounts +6000$/m);
+  expect(out).toMatch(/^difference_usd +0\.000000002$/m);
+  expect(code).toBe(1);
 });

@@ -4,12 +4,13 @@ import { systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { adminToken, startAdminServer } from "../support/admin-server.ts";
-import { testStores } from "../support/servers.ts";
+import { bearer as as, countCalls, startApiServer } from "../support/api-server.ts";
+import { browse, signIn } from "../support/dashboard-setup.ts";
+import { held, holdOf, openAccount } from "../support/money-setup.ts";
+import { testAdminToken } from "../support/service.ts";
 
 const [ann, bob] = ["token-of-ann-01234567890123456789", "token-of-bob:01234567890123456789"];
-const operators = { ADMIN_TOKEN: adminToken, ADMIN_TOKENS: `ann:${ann},bob:${bob}` };
-const as = (token: string) => ({ authorization: `Bearer ${token}` });
+const operators = { ADMIN_TOKENS: `ann:${ann},bob:${bob}` };
 
 interface Shown {
   readonly id: string;
@@ -22,8 +23,8 @@ interface Shown {
   readonly code: string | null;
 }
 
-async function setup() {
-  const server = await startAdminServer(operators);
+async function setup(env = {}) {
+  const server = await startApiServer({ env: { ...operators, ...env } });
   const audit = async (query = "") =>
     (await server.ask("GET", `/audit${query}`)).body as unknown as {
       data: readonly Shown[];
@@ -36,7 +37,7 @@ async function setup() {
 describe("tokens of single operators", () => {
   test("each is accepted under its name, and nothing else is", async () => {
     const { ask, audit } = await setup();
-    for (const token of [ann, bob, adminToken])
+    for (const token of [ann, bob, testAdminToken])
       expect((await ask("POST", "/accounts", { name: "acme" }, as(token))).status).toBe(201);
     for (const token of ["ann", `ann:${ann}`, `${ann},bob:${bob}`, ann.slice(1), ""])
       expect((await ask("POST", "/accounts", { name: "acme" }, as(token))).status).toBe(401);
@@ -44,9 +45,9 @@ describe("tokens of single operators", () => {
   });
 
   test("they are enough without ADMIN_TOKEN", async () => {
-    const { ask } = await startAdminServer({ ADMIN_TOKENS: `ann:${ann}` });
+    const { ask } = await setup({ ADMIN_TOKEN: "", ADMIN_TOKENS: `ann:${ann}` });
     expect((await ask("GET", "/accounts", undefined, as(ann))).status).toBe(200);
-    expect((await ask("GET", "/accounts", undefined, as(adminToken))).status).toBe(401);
+    expect((await ask("GET", "/accounts", undefined, as(testAdminToken))).status).toBe(401);
   });
 
   test.each([
@@ -57,11 +58,11 @@ describe("tokens of single operators", () => {
     [`ann:${ann},ann:${bob}`, /ann occurs twice/],
     [`admin:${ann}`, /admin is reserved for ADMIN_TOKEN/],
     [`ann:${ann},bob:${ann}`, /two operators have the same token/],
-    [`ann:${adminToken}`, /two operators have the same token/],
+    [`ann:${testAdminToken}`, /two operators have the same token/],
   ])("the API does not start with %s", (tokens, message) => {
     const stores = { REDIS_URL: "redis://127.0.0.1", MONGODB_URI: "mongodb://127.0.0.1/a" };
     const storage = { S3_ENDPOINT: "http://127.0.0.1", S3_ACCESS_KEY_ID: "a", S3_SECRET_ACCESS_KEY: "b" };
-    const load = () => loadConfig({ ...stores, ...storage, ADMIN_TOKEN: adminToken, ADMIN_TOKENS: tokens });
+    const load = () => loadConfig({ ...stores, ...storage, ADMIN_TOKEN: testAdminToken, ADMIN_TOKENS: tokens });
     expect(load).toThrow(message);
     // The message contains no secret.
     expect(load).not.toThrow(new RegExp(ann));
@@ -184,13 +185,14 @@ describe("the audit log", () => {
   });
 
   test("names the operator of a session, whose requests go through the same routes", async () => {
-    const { url, audit } = await setup();
-    const response = await fetch(`${url}/session/admin/v1/accounts`, {
-      method: "POST",
-      body: JSON.stringify({ name: "acme" }),
+    const { baseUrl, audit } = await setup();
+    const cookie = await signIn({ baseUrl }, { admin_token: ann });
+    const made = await browse({ baseUrl }, "POST", "/dashboard/api/admin/v1/accounts", {
+      cookie,
+      body: { name: "acme" },
     });
-    expect(response.status).toBe(201);
-    expect((await audit()).data).toMatchObject([{ who: "operator-of-a-session", action: "POST /accounts" }]);
+    expect(made.status).toBe(201);
+    expect((await audit()).data).toMatchObject([{ who: "ann", action: "POST /accounts" }]);
   });
 });
 
@@ -228,17 +230,9 @@ describe("holds", () => {
     const holdsOf = async (query = "") => (await ask("GET", `/holds${query}`)).body;
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) {
-      const { id: account } = await money.createAccount({ name: `a${n % 2}` });
-      await money.credit(account, { amountNanoUsd: 5_000_000_000n, idempotencyKey: "a" });
-      const requestId = newRequestId();
-      await money.hold({
-        account,
-        requestId,
-        maxNanoUsd: 2_000_000n,
-        minNanoUsd: 2_000_000n,
-        expiresAt: Date.now() + 60_000 - n * 1_000,
-      });
-      ids.push(requestId);
+      const account = await openAccount(money, 5_000_000_000n);
+      const expiresAt = Date.now() + 60_000 - n * 1_000;
+      ids.push((await held(money, holdOf(account, 2_000_000n, { expiresAt }))).requestId);
     }
     const all = await holdsOf();
     expect(all.data.map(({ id }) => id)).toEqual(ids);
@@ -262,12 +256,16 @@ describe("holds", () => {
 });
 
 test("the overview has the calls and charges of all processes, and says what cannot be read", async () => {
-  const { ask, counter, flush } = await setup();
-  for (const status of [200, 200, 499, 429, 503]) counter.answered(status);
-  counter.charged(1_500_000n);
-  counter.charged(1n);
-  await flush();
-  const { status, body } = await ask("GET", "/overview");
+  const server = await setup({ S3_ENDPOINT: "http://127.0.0.1:1" });
+  await countCalls(server, (counter) => {
+    for (const status of [200, 200, 499, 429]) counter.answered(status);
+    counter.charged(1_500_000n);
+  });
+  await countCalls(server, (counter) => {
+    counter.answered(503);
+    counter.charged(1n);
+  });
+  const { status, body } = await server.ask("GET", "/overview");
   const count = { calls: 5, failed: 1, refused: 1, charged_usd: "0.001500001" };
   expect(status).toBe(200);
   expect(body).toMatchObject({
@@ -293,15 +291,4 @@ test("the overview has the calls and charges of all processes, and says what can
   expect(traffic.minutes.reduce((sum, { calls }) => sum + calls, 0)).toBe(5);
   expect(pools.map(({ pool }) => pool)).toEqual(["chat", "embeddings", "image", "media", "maintenance"]);
   expect(upstreams).toContainEqual({ id: "local", state: "no key" });
-});
-
-test("a worker that died before it wrote its counts has lost them alone; the others' are there", async () => {
-  const stores = await testStores();
-  const one = await startAdminServer(operators, stores);
-  const other = await startAdminServer(operators, stores);
-  one.counter.answered(200);
-  other.counter.answered(200);
-  await one.flush();
-  const overview = (await other.ask("GET", "/overview")).body as unknown as { traffic: { last_hour: object } };
-  expect(overview.traffic.last_hour).toMatchObject({ calls: 1 });
 });

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { createMoney } from "../../shared/money/index.ts";
+import { createPayments } from "../../shared/payments/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { type AdminServer, startAdminServer } from "../support/admin-server.ts";
+import { type ApiServer, startApiServer } from "../support/api-server.ts";
 import { captureOf, held, holdOf, openAccount, times } from "../support/money-setup.ts";
 
 const token = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
@@ -10,8 +12,8 @@ const signature = (digit: number) => String(digit).repeat(88);
 const seconds = expect.any(Number) as number;
 
 /** Payments that were received and not used. */
-async function startOwing(memos: readonly string[]): Promise<AdminServer> {
-  const server = await startAdminServer();
+async function startOwing(memos: readonly string[]): Promise<ApiServer> {
+  const server = await startApiServer();
   for (const [at, memo] of memos.entries()) {
     const messageHash = `hash of ${memo}`;
     await server.money.creditPayment({ memo, messageHash, nanoUsd: 40_000_000n, transaction: signature(at + 1) });
@@ -94,9 +96,16 @@ test("only payments are refunded: neither accounts nor unknown ids are", async (
 });
 
 test("accrued charges are listed by token, then as batches; entries show their share and batch", async () => {
-  const server = await startAdminServer();
-  const { ask, payments, mongo } = server;
+  const server = await startApiServer();
+  const { ask, mongo, stores } = server;
   const log = createLogger("test", "silent");
+  const payments = createPayments({
+    config: loadConfig({ ...stores }),
+    mongo,
+    money: server.money,
+    clock: systemClock,
+    log,
+  });
   const money = createMoney({ mongo, buyback: { bps: 250, token, eligible: new Set() }, clock: systemClock, log });
   const account = await openAccount(money, 1_000_000_000_000n);
   const hold = await held(money, holdOf(account, 400_000_000_000n));

@@ -1,14 +1,12 @@
 import { expect, test } from "vitest";
-import { newRequestId } from "../../shared/platform/ids.ts";
-import { settledCall, startAdminServer } from "../support/admin-server.ts";
+import { settledCall, startApiServer } from "../support/api-server.ts";
 import { captureOf, held, holdOf, openAccount } from "../support/money-setup.ts";
 
 test("operators find calls over all accounts by every filter, and a key needs its account", async () => {
-  const server = await startAdminServer();
+  const server = await startApiServer();
   const { money, ask } = server;
   const [one, other] = [await openAccount(money, 10_000_000n), await openAccount(money, 10_000_000n)];
-  const local = newRequestId();
-  await settledCall(server, one, local);
+  const local = await settledCall(server, one);
   const failing = await held(money, holdOf(other, 100n));
   await money.charge(
     captureOf(failing, 0n, { status: "failed", error: "upstream_timeout", key: "key_2", endpoint: "/v1/messages" }),

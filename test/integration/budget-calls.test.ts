@@ -9,55 +9,55 @@ import { connect, log } from "../support/jobs-setup.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { createMovableClock, minuteMs } from "../support/money-setup.ts";
 import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
-import { testStores } from "../support/servers.ts";
-import { eventually, startService } from "../support/service.ts";
+import { type StoreOptions, testStores } from "../support/servers.ts";
+import { type Client, type Customer, eventually, postWith, startService } from "../support/service.ts";
 import { asking, gate, localModel, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
 const chat = "/v1/chat/completions";
 
-const post = (baseUrl: string, key: string, body: object, path = chat, signal?: AbortSignal) =>
-  fetch(baseUrl + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-    ...(signal && { signal }),
-  });
-
 const capped = (model: string, tokens = 1_000) => ({ ...asking(model), max_tokens: tokens });
 
 /** The maximum cost of such a call, as reported by the refusal for a key that may spend almost nothing. */
-async function boundOf(baseUrl: string, key: string, body: object): Promise<number> {
-  const refused = (await (await post(baseUrl, key, body)).json()) as { error: { message: string } };
+async function boundOf(service: Client, { id }: Pick<Customer, "id">, body: object): Promise<number> {
+  const { post } = await keyOf(service, id, { budget: { limit_usd: "0.000000001", period: "day" } });
+  const refused = (await (await post(chat, body)).json()) as { error: { message: string } };
   return Number(/this call can cost ([\d.]+) USD/.exec(refused.error.message)?.[1]);
 }
 
-test("200 calls side by side through two API instances run as far as the budget goes, and not further", async () => {
+/** Two API instances, each with a worker, and a key whose budget covers this many calls and a half. */
+async function startTwo(covered: number, options: StoreOptions = {}) {
   const provider = await startMockOpenai();
-  const stores = await testStores();
+  const stores = await testStores(options);
   const env = { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url };
   const [a, b] = [await startService(stores, { env }), await startService(stores, { env })];
   const account = await a.account("100");
-  const tiny = await keyOf(a, account.id, { budget: { limit_usd: "0.000000001", period: "day" } });
-  const bound = await boundOf(a.baseUrl, tiny.key, capped(providerModel));
-  const limit = (bound * 50.5).toFixed(9);
+  const limit = ((covered + 0.5) * (await boundOf(a, account, capped(providerModel)))).toFixed(9);
   const { key, ask } = await keyOf(a, account.id, { budget: { limit_usd: limit, period: "day" } });
-
   const { opened, open } = gate();
   provider.always({ beforeHeaders: opened });
-  let refused = 0;
-  const calls = Array.from({ length: 200 }, async (_, at) => {
-    const response = await post([a, b][at % 2]?.baseUrl ?? "", key, capped(providerModel));
-    if (response.status === 402) refused += 1;
+  const call = async (at: number) => {
+    const response = await postWith((at % 2 ? b : a).baseUrl, key)(chat, capped(providerModel));
     await response.text();
     return response.status;
+  };
+  return { stores, provider, service: a, account, limit, ask, call, open };
+}
+
+test("200 calls side by side through two API instances run as far as the budget goes, and not further", async () => {
+  const { provider, service, account, limit, ask, call, open } = await startTwo(50);
+  let refused = 0;
+  const calls = Array.from({ length: 200 }, async (_, at) => {
+    const status = await call(at);
+    if (status === 402) refused += 1;
+    return status;
   });
-  await eventually(() => refused === 150);
+  await eventually(() => refused === 150 && provider.requests.length >= 50);
   expect(provider.requests).toHaveLength(50);
   open();
   const statuses = await Promise.all(calls);
   expect(statuses.filter((status) => status === 200)).toHaveLength(50);
-  await a.settled();
+  await service.settled();
   const entries = await account.ledger("usage");
   const spent = entries.reduce((sum, entry) => sum - Number(entry["amount_usd"]), 0);
   expect(spent).toBeLessThan(Number(limit));
@@ -67,21 +67,7 @@ test("200 calls side by side through two API instances run as far as the budget 
 }, 120_000);
 
 test("Redis is emptied under calls of a key: they end, the budget is not exceeded, and scheduled jobs are back", async () => {
-  const provider = await startMockOpenai();
-  const stores = await testStores({ oneServer: true });
-  const env = { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url };
-  const [a, b] = [await startService(stores, { env }), await startService(stores, { env })];
-  const account = await a.account("100");
-  const tiny = await keyOf(a, account.id, { budget: { limit_usd: "0.000000001", period: "day" } });
-  const limit = (10.5 * (await boundOf(a.baseUrl, tiny.key, capped(providerModel)))).toFixed(9);
-  const { key } = await keyOf(a, account.id, { budget: { limit_usd: limit, period: "day" } });
-  const { opened, open } = gate();
-  provider.always({ beforeHeaders: opened });
-  const call = async (at: number) => {
-    const response = await post([a, b][at % 2]?.baseUrl ?? "", key, capped(providerModel));
-    await response.text();
-    return response.status;
-  };
+  const { stores, provider, service, account, limit, call, open } = await startTwo(10, { oneServer: true });
   const calls = Array.from({ length: 10 }, (_, at) => call(at));
   await eventually(() => provider.requests.length === 10);
   expect(await call(0)).toBe(402);
@@ -93,7 +79,7 @@ test("Redis is emptied under calls of a key: they end, the budget is not exceede
   expect(new Set(await Promise.all(calls))).toEqual(new Set([503]));
   open();
   await eventually(async () => (await call(1)) === 200);
-  await a.settled();
+  await service.settled();
   const spent = (await account.ledger()).reduce((sum, entry) => sum + Math.min(0, Number(entry["amount_usd"])), 0);
   expect(-spent).toBeLessThan(Number(limit));
   await eventually(async () => (await redis.zcard("{maintenance}:maintenance:repeat")) > 0);
@@ -134,10 +120,10 @@ test("every paid route refuses a call that the budget does not cover, in the sha
 test("a stream whose caller disconnects counts what it cost, and the rest comes back", async () => {
   const { service } = running;
   const account = await service.account("100");
-  const { key, ask } = await keyOf(service, account.id, { budget: { limit_usd: "1", period: "week" } });
+  const { post, ask } = await keyOf(service, account.id, { budget: { limit_usd: "1", period: "week" } });
   const ending = new AbortController();
   const long = asking(localModel, `slow:50 ${"word ".repeat(200)}`);
-  const response = await post(service.baseUrl, key, { ...long, stream: true }, chat, ending.signal);
+  const response = await post(chat, { ...long, stream: true }, { signal: ending.signal });
   const reader = response.body?.getReader();
   await reader?.read();
   ending.abort();
@@ -151,10 +137,9 @@ test("a stream whose caller disconnects counts what it cost, and the rest comes 
 test("a call without an output cap is shortened to what the budget covers", async () => {
   const { service, provider } = running;
   const account = await service.account("100");
-  const tiny = await keyOf(service, account.id, { budget: { limit_usd: "0.000000001", period: "day" } });
-  const bound = await boundOf(service.baseUrl, tiny.key, capped(providerModel, 500));
-  const { key } = await keyOf(service, account.id, { budget: { limit_usd: bound.toFixed(9), period: "day" } });
-  expect((await post(service.baseUrl, key, asking(providerModel))).status).toBe(200);
+  const bound = await boundOf(service, account, capped(providerModel, 500));
+  const { post } = await keyOf(service, account.id, { budget: { limit_usd: bound.toFixed(9), period: "day" } });
+  expect((await post(chat, asking(providerModel))).status).toBe(200);
   // The cap's own field counts as input as well.
   const cap = Number(provider.requests.at(-1)?.body["max_completion_tokens"]);
   expect([cap >= 500, cap < 520]).toEqual([true, true]);
@@ -164,18 +149,13 @@ test("a call refused after its reservation, and an upload, leave their cost in t
   const { service } = running;
   const account = await service.account("100");
   const fields = { budget: { limit_usd: "1", period: "total" }, limits: { tokens_per_minute: 10 } };
-  const { key, ask } = await keyOf(service, account.id, fields);
+  const { post, ask } = await keyOf(service, account.id, fields);
   const spent = async () => (await ask("GET", "/key")).body.budget;
-  for (let tries = 0; tries < 3; tries++)
-    expect((await post(service.baseUrl, key, capped(localModel))).status).toBe(429);
+  for (let tries = 0; tries < 3; tries++) expect((await post(chat, capped(localModel))).status).toBe(429);
   expect(await spent()).toEqual({ limit_usd: "1.00", period: "total", spent_usd: "0.00", resets_at: null });
 
   const { recording } = await openCaller(service);
-  const sent = await fetch(`${service.baseUrl}/v1/uploads`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "audio/wav" },
-    body: recording,
-  });
+  const sent = await post("/v1/uploads", await recording.text(), { headers: { "content-type": "audio/wav" } });
   expect(sent.status).toBe(200);
   expect(await spent()).toMatchObject({ spent_usd: sent.headers.get("x-xm-cost-usd") });
   await service.settled();
@@ -186,10 +166,10 @@ test("a call whose hold has expired is not ended by the sweeper while its worker
   const stores = await testStores();
   const service = await startService(stores, { env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url } });
   const account = await service.account("100");
-  const { key } = await keyOf(service, account.id, { budget: { limit_usd: "1", period: "day" } });
+  const { post } = await keyOf(service, account.id, { budget: { limit_usd: "1", period: "day" } });
   const { opened, open } = gate();
   provider.always({ beforeHeaders: opened });
-  const answering = post(service.baseUrl, key, capped(providerModel));
+  const answering = post(chat, capped(providerModel));
   await eventually(() => provider.requests.length === 1);
 
   const clock = createMovableClock();

@@ -1,31 +1,14 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { loadCatalog } from "#catalog";
+import { runProgram, temporaryFolder } from "../support/program.ts";
 
-let folder = "";
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "catalog-cli-"));
-});
-afterAll(() => rm(folder, { recursive: true }));
-
-async function run(script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const child = spawn(process.execPath, [script, ...args], {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const [[code], out, err] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
-  return { code: code as number, out, err };
-}
 const catalog = (args: readonly string[], env?: Readonly<Record<string, string>>) =>
-  run("infra/cli/catalog.ts", args, env);
+  runProgram(["infra/cli/catalog.ts", ...args], env);
 
 async function fileOf(name: string, content: object): Promise<string> {
-  const file = join(folder, name);
+  const file = join(await temporaryFolder(), name);
   await writeFile(file, JSON.stringify(content));
   return file;
 }
@@ -71,14 +54,12 @@ describe("check", () => {
   test("takes files from its arguments, else from the environment, where an empty one is none", async () => {
     const [one, two] = [await fileOf("one.json", small("1")), await fileOf("overlay.json", { models: {} })];
     const found = { hash: loadCatalog(one).hash, models: 1, types: { text: 1 }, upstreams: ["local"] };
-    for (const [args, env] of [
-      [["check", one, "--overlay", two, "--json"], {}],
-      [["check", "--json"], { CATALOG_FILE: one, CATALOG_OVERLAY: two }],
-      [["check", "--json"], { CATALOG_FILE: one, CATALOG_OVERLAY: "" }],
-    ] as const) {
-      const { code, out } = await catalog(args, env);
-      expect([code, JSON.parse(out)]).toEqual([0, found]);
-    }
+    const runs = await Promise.all([
+      catalog(["check", one, "--overlay", two, "--json"]),
+      catalog(["check", "--json"], { CATALOG_FILE: one, CATALOG_OVERLAY: two }),
+      catalog(["check", "--json"], { CATALOG_FILE: one, CATALOG_OVERLAY: "" }),
+    ]);
+    for (const { code, out } of runs) expect([code, JSON.parse(out)]).toEqual([0, found]);
   });
 
   test("prints every fault and exits with 1", async () => {
@@ -143,8 +124,8 @@ const stores = {
 test.each(["api/main.ts", "workers/main.ts"])(
   "%s does not start without the overlay that it is given",
   async (main) => {
-    const CATALOG_OVERLAY = join(folder, "missing.json");
-    const { code, err } = await run(main, [], { ...stores, CATALOG_OVERLAY });
+    const CATALOG_OVERLAY = "/nowhere/missing.json";
+    const { code, err } = await runProgram([main], { ...stores, CATALOG_OVERLAY });
     expect([code, err]).toEqual([
       1,
       expect.stringContaining(`The catalog overlay ${CATALOG_OVERLAY} cannot be read: ENOENT`),

@@ -1,29 +1,12 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { type ConfigReport, checkConfig } from "../../infra/cli/config-check.ts";
-
-let folder = "";
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "config-cli-"));
-});
-afterAll(() => rm(folder, { recursive: true }));
+import { runProgram, temporaryFolder } from "../support/program.ts";
 
 type Env = Readonly<Record<string, string>>;
 
-async function run(args: readonly string[], env: Env) {
-  const child = spawn(process.execPath, args, {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const [[code], out, err] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
-  return { code: code as number, out, err };
-}
-const check = (env: Env, ...options: string[]) => run(["infra/cli/config.ts", "check", ...options], env);
+const check = (env: Env, ...options: string[]) => runProgram(["infra/cli/config.ts", "check", ...options], env);
 
 /** Unused addresses: the check connects to nothing. */
 const stores = {
@@ -35,7 +18,7 @@ const stores = {
 };
 
 test("shows the settings, their sources, the upstreams with keys, and likely typos, without a secret", async () => {
-  const FAL_KEY_FILE = join(folder, "fal");
+  const FAL_KEY_FILE = join(await temporaryFolder(), "fal");
   await writeFile(FAL_KEY_FILE, "hunter2-fal\n");
   const typos = { OPENAI_APIKEY: "hunter2", X402_FEE_PAYER_KEYS: "hunter2", REDIS_URI: "hunter2", HOSTNAME: "box" };
   const env = {
@@ -49,7 +32,7 @@ test("shows the settings, their sources, the upstreams with keys, and likely typ
     GEMINI_BASE_URL: "https://user:hunter2@gemini.test/v1",
     FAL_KEY_FILE,
   };
-  const { code, out, err } = await check(env);
+  const [{ code, out, err }, json] = await Promise.all([check(env), check(env, "--json")]);
   expect([code, err]).toEqual([0, ""]);
   expect(out).not.toContain("hunter2");
   const lines = out.split("\n").map((line) => line.trim().split(/ {2,}/));
@@ -68,7 +51,6 @@ test("shows the settings, their sources, the upstreams with keys, and likely typ
     ]),
   );
   expect(out).not.toContain("LOG_LEVEL");
-  const json = await check(env, "--json");
   const report = JSON.parse(json.out) as ConfigReport;
   expect([json.code, report.ok]).toEqual([0, true]);
   expect(report.unknown).toEqual([
@@ -84,33 +66,25 @@ test("shows the settings, their sources, the upstreams with keys, and likely typ
 });
 
 /** Each fault makes a start fail, in a later step of the check than the previous one. */
-const faulty: readonly [what: string, change: Env, api: string[], worker: string[]][] = [
-  ["a missing store", { REDIS_URL: "" }, ["REDIS_URL is missing"], ["REDIS_URL is missing"]],
-  [
-    "two addresses of Redis",
-    { REDIS_CLUSTER_NODES: "redis:6379" },
-    ["REDIS_URL and REDIS_CLUSTER_NODES are set"],
-    ["REDIS_URL and REDIS_CLUSTER_NODES are set"],
-  ],
+const faulty: readonly [what: string, change: Env, api: string[], worker?: string[]][] = [
+  ["a missing store", { REDIS_URL: "" }, ["REDIS_URL is missing"]],
+  ["two addresses of Redis", { REDIS_CLUSTER_NODES: "redis:6379" }, ["REDIS_URL and REDIS_CLUSTER_NODES are set"]],
   [
     "a sentinel without its port",
     { REDIS_URL: "", REDIS_SENTINELS: "sentinel-1:26379,sentinel-2" },
-    ["REDIS_SENTINELS: must be host:port"],
     ["REDIS_SENTINELS: must be host:port"],
   ],
   [
     "a trusted proxy that is every address",
     { TRUSTED_PROXIES: "10.0.0.0/8,::/0" },
     ["TRUSTED_PROXIES: must be addresses or CIDR blocks, other than /0"],
-    ["TRUSTED_PROXIES: must be addresses or CIDR blocks, other than /0"],
   ],
   [
     "a secret's file that is missing",
     { ADMIN_TOKEN_FILE: "/nowhere", MONGODB_URI: "", MONGODB_URI_FILE: "/nowhere" },
     ["MONGODB_URI_FILE: /nowhere cannot be read", "ADMIN_TOKEN_FILE: /nowhere cannot be read"],
-    ["MONGODB_URI_FILE: /nowhere cannot be read", "ADMIN_TOKEN_FILE: /nowhere cannot be read"],
   ],
-  ["a catalog that is missing", { CATALOG_FILE: "/nowhere" }, ["The catalog /nowhere"], ["The catalog /nowhere"]],
+  ["a catalog that is missing", { CATALOG_FILE: "/nowhere" }, ["The catalog /nowhere"]],
   [
     "payments that nobody settles",
     { X402_PAY_TO: "11111111111111111111111111111111", SOLANA_RPC_URL: "https://rpc.test" },
@@ -132,7 +106,7 @@ const faulty: readonly [what: string, change: Env, api: string[], worker: string
   ],
 ];
 
-test.each(faulty)("finds %s, for the processes that refuse it", async (_, change, api, worker) => {
+test.each(faulty)("finds %s, for the processes that refuse it", async (_, change, api, worker = api) => {
   const beginningWith = (faults: string[]) => faults.map((fault) => expect.stringContaining(fault) as string);
   const env = { ...stores, ...change };
   expect((await checkConfig(env, ["api"])).faults).toEqual(beginningWith(api));
@@ -159,7 +133,7 @@ test.each(["api/main.ts", "workers/main.ts"] as const)(
   "%s refuses to start in the words of the check",
   async (main) => {
     const env = { ...stores, ADMIN_TOKEN_FILE: "/nowhere" };
-    const [started, checked] = [await run([main], env), await check(env)];
+    const [started, checked] = await Promise.all([runProgram([main], env), check(env)]);
     expect([started.code, started.err]).toEqual([1, checked.err.trimStart()]);
   },
 );

@@ -5,9 +5,7 @@ import { ServiceError } from "../../shared/errors.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { begin, type Call, exceeded, startBudget, usd } from "../support/budget-setup.ts";
-import type { Instance } from "../support/keys-instance.ts";
-
-const isConnected = ({ redis }: Instance) => expect.poll(() => redis.ping().catch(() => undefined)).toBe("PONG");
+import { type Instance, isConnected } from "../support/keys-instance.ts";
 
 test("calls side by side through two instances take all that the budget covers, and not more", async () => {
   const { a, b, caller, spent } = await startBudget(50n);
@@ -131,7 +129,7 @@ test("a reconnect counts again, because a failover may have lost a take", async 
   await a.redis.hdel(hash, `o:${open.requestId}`);
   await a.redis.hset(hash, "open", "0");
   b.redis.disconnect(true);
-  await isConnected(b);
+  await isConnected(b.redis);
   await expect(begin(b, caller, 5n * usd)).rejects.toMatchObject(exceeded);
 });
 
@@ -265,7 +263,7 @@ test("whatever happens in any order, no budget is exceeded and the sum is that o
             const openNanoUsd = open.reduce((sum, { heldNanoUsd }) => sum + heldNanoUsd, 0n);
             expect(spentNanoUsd + openNanoUsd).toBeLessThanOrEqual(10n * usd);
           });
-        await Promise.all([isConnected(a), isConnected(b)]);
+        await Promise.all([isConnected(a.redis), isConnected(b.redis)]);
         for (const call of open) {
           spentNanoUsd += call.heldNanoUsd;
           await call.end(call.heldNanoUsd);

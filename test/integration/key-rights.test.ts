@@ -31,65 +31,60 @@ async function paidOperations() {
 }
 
 /** The error in the format of the path: Messages has types, Gemini has statuses. */
-function errorAt(path: string, expected: { code: string; type: string; messages: string; gemini: string }): object {
-  if (path.startsWith("/v1/messages")) return { type: "error", error: { type: expected.messages } };
-  if (path.startsWith("/v1beta")) return { error: { status: expected.gemini } };
-  return { error: { code: expected.code, type: expected.type } };
+function errorAt(path: string, error: { code: string; type: string }): object {
+  const gemini = error.type === "permission_error" ? "PERMISSION_DENIED" : "UNAUTHENTICATED";
+  if (path.startsWith("/v1/messages")) return { type: "error", error: { type: error.type } };
+  if (path.startsWith("/v1beta")) return { error: { status: gemini } };
+  return { error };
 }
 
-test("no paid route serves a key without the scope `inference`", async () => {
-  const { account } = await managedAccount(running.service);
-  const { key } = await keyOf(running.service, account.id, { scopes: ["manage"] });
-  const code = { code: "insufficient_scope", type: "permission_error" };
-  for (const { path, ask } of await paidOperations()) {
-    const { status, headers, body } = await ask(key);
-    expect([path, status, headers.get("x-should-retry")]).toEqual([path, 403, "false"]);
-    expect(body).toMatchObject(errorAt(path, { ...code, messages: "permission_error", gemini: "PERMISSION_DENIED" }));
-  }
-  await running.service.settled();
-});
+/** Keys that no paid route serves; `after` is a time to wait. */
+const refused: readonly (readonly [
+  string,
+  fields: () => object,
+  number,
+  code: string,
+  type: string,
+  after?: number,
+])[] = [
+  ["has no scope `inference`", () => ({ scopes: ["manage"] }), 403, "insufficient_scope", "permission_error"],
+  [
+    "may not call its model",
+    () => ({ models: ["none/*", "local/other"] }),
+    403,
+    "model_not_allowed",
+    "permission_error",
+  ],
+  ["has expired", () => ({ expires_at: inAnHour() }), 401, "key_expired", "authentication_error", 3_601_000],
+];
 
-test("no paid route serves a key that has expired, also one that is cached", async () => {
-  const { service, advance } = running;
-  const { account } = await managedAccount(service);
-  const { key, ask: own } = await keyOf(service, account.id, { expires_at: inAnHour() });
-  expect((await own("GET", "/key")).status).toBe(200);
-  const operations = await paidOperations();
-  advance(3_601_000);
-  const code = { code: "key_expired", type: "authentication_error" };
-  for (const { path, ask } of operations) {
-    const { status, body } = await ask(key);
-    expect([path, status]).toEqual([path, 401]);
-    expect(body).toMatchObject(errorAt(path, { ...code, messages: "authentication_error", gemini: "UNAUTHENTICATED" }));
-  }
-  expect(await own("GET", "/key")).toMatchObject({ status: 401, body: { error: { code: "key_expired" } } });
-  expect(await own("GET", "/balance")).toMatchObject({ status: 401 });
-});
-
-test("no route that runs a model serves a key that may not call it", async () => {
-  const { account } = await managedAccount(running.service);
-  const { key } = await keyOf(running.service, account.id, { models: ["none/*", "local/other"] });
-  const code = { code: "model_not_allowed", type: "permission_error" };
-  for (const { path, ask } of await paidOperations()) {
-    // Files do not belong to a model.
-    if (path.startsWith("/v1/uploads")) continue;
-    const { status, headers, body } = await ask(key);
-    expect([path, status, headers.get("x-should-retry")]).toEqual([path, 403, "false"]);
-    expect(body).toMatchObject(errorAt(path, { ...code, messages: "permission_error", gemini: "PERMISSION_DENIED" }));
-  }
-  await running.service.settled();
-});
+test.for(refused)(
+  "no paid route serves a key that %s, also if it is cached",
+  async ([, fields, status, code, type, after]) => {
+    const { service, advance } = running;
+    const { account } = await managedAccount(service);
+    const { key, ask: own } = await keyOf(service, account.id, fields());
+    expect((await own("GET", "/key")).status).toBe(200);
+    const operations = await paidOperations();
+    if (after) advance(after);
+    for (const { path, ask } of operations) {
+      // Files do not belong to a model.
+      if (code === "model_not_allowed" && path.startsWith("/v1/uploads")) continue;
+      const { status: answered, headers, body } = await ask(key);
+      expect([path, answered, headers.get("x-should-retry")]).toEqual([path, status, status === 403 ? "false" : null]);
+      expect(body).toMatchObject(errorAt(path, { code, type }));
+    }
+    if (after) expect(await own("GET", "/balance")).toMatchObject({ status: 401, body: { error: { code } } });
+    await service.settled();
+  },
+);
 
 test("a list of models also covers fallbacks and a provider's own names", async () => {
   const { service } = running;
   const { account } = await managedAccount(service);
-  const { key } = await keyOf(service, account.id, { models: ["local/*"] });
+  const { key, post: send } = await keyOf(service, account.id, { models: ["local/*"] });
   const post = async (path: string, body: object) => {
-    const response = await fetch(service.baseUrl + path, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
+    const response = await send(path, body);
     return { status: response.status, body: (await response.json()) as object };
   };
   const refused = (param: string) => ({ status: 403, body: { error: { code: "model_not_allowed", param } } });
@@ -106,13 +101,9 @@ test("a list of models also covers fallbacks and a provider's own names", async 
 test("a changed list, scope or expiry is in force at the next call", async () => {
   const { service } = running;
   const { account, ask: owner } = await managedAccount(service);
-  const { id, key } = await keyOf(service, account.id);
+  const { id, post } = await keyOf(service, account.id);
   const call = async () => {
-    const response = await fetch(`${service.baseUrl}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify(asking(localModel)),
-    });
+    const response = await post("/v1/chat/completions", asking(localModel));
     await response.text();
     return response.status;
   };
@@ -129,16 +120,12 @@ test("a changed list, scope or expiry is in force at the next call", async () =>
 });
 
 test("a key has a quota of requests for its account, which calls do not share", async () => {
-  const { ask, key } = await managedAccount(running.service);
+  const { ask, post } = await managedAccount(running.service);
   const answers = await Promise.all(Array.from({ length: 350 }, () => ask("GET", "/balance")));
   const refused = answers.filter(({ status }) => status === 429);
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(350 - refused.length);
   expect(refused.length).toBeGreaterThanOrEqual(5);
   expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
-  const called = await fetch(`${running.service.baseUrl}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify(asking(localModel)),
-  });
+  const called = await post("/v1/chat/completions", asking(localModel));
   expect(called.status).toBe(200);
 });

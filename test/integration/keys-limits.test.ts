@@ -4,13 +4,21 @@ import type { Limits, RateLimits, Slot } from "../../api/keys/index.ts";
 import type { ServiceError } from "../../shared/errors.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { keysOf } from "../support/jobs-setup.ts";
-import { issueKey, refusedBy, startInstance, take as takeIn, uploads } from "../support/keys-instance.ts";
-import { ownServers, type Stores, testStores } from "../support/servers.ts";
+import {
+  type Instance,
+  instancesOfFile,
+  issueKey,
+  refusedBy,
+  startInstance,
+  take as takeIn,
+  uploads,
+} from "../support/keys-instance.ts";
+import { ownServers } from "../support/servers.ts";
+
+const shared = instancesOfFile();
 
 /** A key with these limits, and shorthands for using it. */
-async function setup(limits: Partial<Limits>, given?: Stores) {
-  const stores = given ?? (await testStores());
-  const instance = await startInstance(stores);
+async function setup(limits: Partial<Limits>, instance: Instance = shared.a) {
   const { keys, redis } = instance;
   const { key, secret } = await issueKey(instance, limits);
   const caller = await keys.authenticate(secret);
@@ -22,7 +30,7 @@ async function setup(limits: Partial<Limits>, given?: Stores) {
       () => Promise.reject(new Error("it was taken")),
       (error: ServiceError) => error,
     );
-  return { stores, keys, redis, key, secret, caller, take, taking, refused };
+  return { keys, redis, key, secret, caller, take, taking, refused };
 }
 
 const outcomes = async (takes: readonly Promise<unknown>[]) => {
@@ -37,8 +45,8 @@ test.each([
   ["tokens a minute", { tokensPerMinute: 200 }, 10],
   ["calls in flight", { concurrentRequests: 20 }, 1],
 ])("of 200 calls at once in two instances, a limit of 20 %s lets exactly 20 through", async (_, limits, tokens) => {
-  const { stores, secret, take } = await setup(limits);
-  const other = await startInstance(stores);
+  const { secret, take } = await setup(limits);
+  const other = shared.b;
   const caller = await other.keys.authenticate(secret);
   const start = Date.now();
   const takes = Array.from({ length: 200 }, (_, index) =>
@@ -53,8 +61,8 @@ test.each([
 });
 
 test("a slot says how many calls of its key were in flight before it, in all instances", async () => {
-  const { stores, secret, keys, taking } = await setup({});
-  const other = await startInstance(stores);
+  const { secret, keys, taking } = await setup({});
+  const other = shared.b;
   const caller = await other.keys.authenticate(secret);
   const [first, second] = [
     await taking(),
@@ -152,7 +160,7 @@ test("uploads of a key have a separate rate and slots", async () => {
     code: "rate_limit_exceeded",
     message: `Rate limit of this API key reached: uploads a minute, limit ${uploads.perMinute}.`,
   });
-  expect(await keysOf(redis, "limits:*:uploads:*")).toEqual([`limits:{${key.id}}:uploads:buckets`]);
+  expect(await keysOf(redis, `limits:*${key.id}*:uploads:*`)).toEqual([`limits:{${key.id}}:uploads:buckets`]);
 });
 
 test("a key revoked in the meantime is refused when an upload or a call takes a slot", async () => {
@@ -219,7 +227,7 @@ test("everything stored for a key is under one hash tag and expires by itself", 
   const { redis, key, keys, taking, take } = await setup({ requestsPerMinute: 10 });
   await keys.release(await taking(1, "req_1"), { usedTokens: 1 });
   await take(1, "req_2");
-  const names = (await keysOf(redis, "*")).filter((name) => name !== "limits:epoch").toSorted();
+  const names = (await keysOf(redis, `*${key.id}*`)).toSorted();
   expect(names).toEqual([`limits:{${key.id}}:buckets`, `limits:{${key.id}}:running`]);
   for (const name of names) {
     const ttlMs = await redis.pttl(name);
@@ -239,7 +247,10 @@ test("the scripts are loaded again by a Redis that lost them", async () => {
 
 test("a key's commands of one turn are one script, which reuses the slots that it frees", async () => {
   const { stores } = await ownServers({ redis: true });
-  const { keys, redis, caller, taking } = await setup({ concurrentRequests: 3, tokensPerMinute: 30 }, stores);
+  const { keys, redis, caller, taking } = await setup(
+    { concurrentRequests: 3, tokensPerMinute: 30 },
+    await startInstance(stores),
+  );
   const running = await Promise.all(["req_1", "req_2", "req_3"].map((id) => taking(10, id)));
   const scripts = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info("commandstats"))?.[1]);
   const before = await scripts();
@@ -265,7 +276,7 @@ const step = fc.record({
 test("commands in one script have the same results as single commands", async () => {
   const limits = { requestsPerMinute: 4, tokensPerMinute: 60, concurrentRequests: 2 };
   const together = await setup(limits);
-  const single = await setup(limits, together.stores);
+  const single = await setup(limits, shared.b);
   const { redis } = together;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 30 }), async (steps) => {

@@ -1,43 +1,52 @@
 import { expect, test } from "vitest";
+import type { Limits } from "../../api/keys/index.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { defaults, issueKey, refusedBy, startInstance, take } from "../support/keys-instance.ts";
+import {
+  defaults,
+  instancesOfFile,
+  isConnected,
+  issueKey,
+  refusedBy,
+  startInstance,
+  take,
+} from "../support/keys-instance.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 
+const shared = instancesOfFile();
 const unknown = `live_${"A".repeat(40)}`;
 const call = (tokens = 1) => ({ requestId: newRequestId(), tokens, ttlMs: 60_000 });
 
 test("a key is shown once, stored as a hash, and identifies its caller", async () => {
-  const instance = await startInstance(await testStores());
-  const { account, key, secret } = await issueKey(instance, { tokensPerMinute: 5 });
+  const { a } = shared;
+  const { account, key, secret } = await issueKey(a, { tokensPerMinute: 5 });
   expect(secret).toMatch(/^live_[0-9A-Za-z]{40}$/);
   expect(key.prefix).toBe(`${secret.slice(0, 8)}...`);
-  expect(await instance.keys.authenticate(secret)).toMatchObject({
+  expect(await a.keys.authenticate(secret)).toMatchObject({
     keyId: key.id,
     account: account.id,
     tier: "standard",
     buybackToken: null,
     limits: { ...defaults, tokensPerMinute: 5 },
   });
-  const stored = await instance.mongo.connection.collection("keys").find().toArray();
+  const stored = await a.mongo.connection.collection("keys").find({ account: account.id }).toArray();
   expect(stored).toHaveLength(1);
   expect(JSON.stringify(stored)).not.toContain(secret.slice(8));
 });
 
 test("a missing, malformed or unknown key is refused", async () => {
-  const { keys } = await startInstance(await testStores());
+  const { keys } = shared.a;
   for (const secret of [undefined, "", "live_", "sk-123", `${unknown}A`, unknown])
     await expect(keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
 });
 
 test("a key is only issued for an account that exists", async () => {
-  const { keys } = await startInstance(await testStores());
+  const { keys } = shared.a;
   await expect(keys.issue("acct_none", {})).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("a key revoked in one instance is refused by a paid call in another at once", async () => {
-  const stores = await testStores();
-  const [a, b] = [await startInstance(stores), await startInstance(stores)];
+  const { a, b } = shared;
   const { key, secret } = await issueKey(a, { requestsPerMinute: 10 });
   const caller = await b.keys.authenticate(secret);
   await take(b, caller, call());
@@ -49,9 +58,7 @@ test("a key revoked in one instance is refused by a paid call in another at once
 });
 
 test("a key revoked in one instance is refused by a free call in another half a second later", async () => {
-  const stores = await testStores();
-  const clock = createManualClock();
-  const [a, b] = [await startInstance(stores), await startInstance(stores, clock)];
+  const { a, b, clock } = shared;
   const { key, secret } = await issueKey(a);
   await b.keys.authenticate(secret);
 
@@ -61,9 +68,8 @@ test("a key revoked in one instance is refused by a free call in another half a 
 });
 
 test("within half a second a free call reads neither Redis nor MongoDB", async () => {
-  const stores = await testStores();
   const clock = createManualClock();
-  const b = await startInstance(stores, clock);
+  const b = await startInstance(await testStores(), clock);
   const { secret } = await issueKey(b);
   await b.keys.authenticate(secret);
 
@@ -76,8 +82,7 @@ test("within half a second a free call reads neither Redis nor MongoDB", async (
 });
 
 test("limits changed in one instance apply to the next call in another", async () => {
-  const stores = await testStores();
-  const [a, b] = [await startInstance(stores), await startInstance(stores)];
+  const { a, b } = shared;
   const { key, secret } = await issueKey(a);
   const caller = await b.keys.authenticate(secret);
   await take(b, caller, call());
@@ -95,9 +100,7 @@ test("limits changed in one instance apply to the next call in another", async (
 });
 
 test("a tier or buyback token changed in one instance reaches another", async () => {
-  const stores = await testStores();
-  const clock = createManualClock();
-  const [a, b] = [await startInstance(stores), await startInstance(stores, clock)];
+  const { a, b, clock } = shared;
   const { account, secret } = await issueKey(a);
   await b.keys.authenticate(secret);
 
@@ -123,11 +126,9 @@ test("a change that never reached Redis is in force after half a minute", async 
 });
 
 test("a revocation is repeated safely: its time does not change, and every instance is notified again", async () => {
-  const stores = await testStores();
-  const clock = createManualClock();
-  const { keys, money, redis } = await startInstance(stores, clock);
-  const { id } = await money.createAccount({ name: "acme" });
-  const { key } = await keys.issue(id, {});
+  const { b, clock } = shared;
+  const { keys, redis } = b;
+  const { key } = await issueKey(b);
   const first = await keys.revoke(key.id);
   const epoch = await redis.get("limits:epoch");
   clock.advance(5_000);
@@ -137,12 +138,11 @@ test("a revocation is repeated safely: its time does not change, and every insta
 });
 
 test("the last use of a key is recorded once a minute", async () => {
-  const clock = createManualClock();
-  const { keys, money } = await startInstance(await testStores(), clock);
-  const { id } = await money.createAccount({ name: "acme" });
-  const { secret } = await keys.issue(id, {});
+  const { b, clock } = shared;
+  const { keys } = b;
+  const { account, secret } = await issueKey(b);
   const start = clock.now();
-  const lastUse = async () => ((await keys.list(id, { limit: 1 }))[0]?.lastUsedAt?.getTime() ?? 0) - start;
+  const lastUse = async () => ((await keys.list(account.id, { limit: 1 }))[0]?.lastUsedAt?.getTime() ?? 0) - start;
 
   await keys.authenticate(secret);
   await expect.poll(lastUse).toBe(0);
@@ -154,13 +154,19 @@ test("the last use of a key is recorded once a minute", async () => {
   await expect.poll(lastUse).toBe(60_000);
 });
 
-test("while Redis is unavailable unknown keys are refused, known ones recognized, and paid calls get 503", async () => {
+/** An instance on a Redis that the test may stop, and a key with these limits. */
+async function startOnOwnRedis(limits: Partial<Limits>) {
   const { redis: server, stores } = await ownServers({ redis: true });
   const clock = createManualClock();
   const instance = await startInstance(stores, clock);
-  const { keys } = instance;
-  const { key, secret } = await issueKey(instance, { concurrentRequests: 1 });
-  const caller = await keys.authenticate(secret);
+  const { key, secret } = await issueKey(instance, limits);
+  return { server, clock, instance, ...instance, key, secret, caller: await instance.keys.authenticate(secret) };
+}
+
+test("while Redis is unavailable unknown keys are refused, known ones recognized, and paid calls get 503", async () => {
+  const { server, clock, instance, redis, keys, key, secret, caller } = await startOnOwnRedis({
+    concurrentRequests: 1,
+  });
   const running = call(10);
   const slot = await take(instance, caller, running);
 
@@ -176,20 +182,13 @@ test("while Redis is unavailable unknown keys are refused, known ones recognized
   await keys.release(slot, { usedTokens: 10 });
 
   await server.start();
-  await expect.poll(() => instance.redis.ping().catch(() => "unavailable")).toBe("PONG");
-  expect(await instance.redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
-  await expect
-    .poll(() => (clock.advance(1_000), instance.redis.zcard(`limits:{${key.id}}:running`).catch(() => -1)))
-    .toBe(0);
+  await isConnected(redis);
+  expect(await redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
+  await expect.poll(() => (clock.advance(1_000), redis.zcard(`limits:{${key.id}}:running`).catch(() => -1))).toBe(0);
 });
 
 test("a call that Redis counted without answering gets 503, and is uncounted when Redis answers", async () => {
-  const { redis: server, stores } = await ownServers({ redis: true });
-  const clock = createManualClock();
-  const instance = await startInstance(stores, clock);
-  const { keys, redis } = instance;
-  const { key, secret } = await issueKey(instance, { requestsPerMinute: 10 });
-  const caller = await keys.authenticate(secret);
+  const { server, clock, instance, redis, keys, key, caller } = await startOnOwnRedis({ requestsPerMinute: 10 });
   // This loads the script: with an unknown one Redis would count nothing before receiving its text.
   const before = call();
   await keys.release(await take(instance, caller, before), { refusedBy });
@@ -197,19 +196,15 @@ test("a call that Redis counted without answering gets 503, and is uncounted whe
   await server.kill("SIGSTOP");
   await expect(take(instance, caller, call())).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
   await server.kill("SIGCONT");
-  await expect.poll(() => redis.ping().catch(() => "unavailable")).toBe("PONG");
+  await isConnected(redis);
   expect(await redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
   await expect.poll(() => (clock.advance(1_000), redis.zcard(`limits:{${key.id}}:running`))).toBe(0);
   expect(Number(await redis.hget(`limits:{${key.id}}:buckets`, "requests"))).toBe(0);
 });
 
 test("calls of a script that Redis ran without answering each end as if it had run for them alone", async () => {
-  const { redis: server, stores } = await ownServers({ redis: true });
-  const clock = createManualClock();
-  const instance = await startInstance(stores, clock);
-  const { keys, redis } = instance;
-  const { key, secret } = await issueKey(instance, { requestsPerMinute: 10, tokensPerMinute: 100 });
-  const caller = await keys.authenticate(secret);
+  const limits = { requestsPerMinute: 10, tokensPerMinute: 100 };
+  const { server, clock, instance, redis, keys, key, caller } = await startOnOwnRedis(limits);
   const [ending, running] = [await take(instance, caller, call(40)), await take(instance, caller, call(20))];
 
   await server.kill("SIGSTOP");
@@ -225,7 +220,7 @@ test("calls of a script that Redis ran without answering each end as if it had r
   ]);
   expect(running.takenTokens).toBe(20);
   await server.kill("SIGCONT");
-  await expect.poll(() => redis.ping().catch(() => "unavailable")).toBe("PONG");
+  await isConnected(redis);
   const runningIds = () => redis.zrange(`limits:{${key.id}}:running`, "0", "-1");
   await expect.poll(() => (clock.advance(1_000), runningIds())).toEqual([running.requestId]);
   const [requests, tokens] = await redis.hmget(`limits:{${key.id}}:buckets`, "requests", "tokens");

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { adminToken } from "../support/admin-server.ts";
+
 import { readDocument } from "../support/openapi.ts";
 import { testStores } from "../support/servers.ts";
-import { startService } from "../support/service.ts";
+import { startService, testAdminToken } from "../support/service.ts";
 import { refusal, refusalOf } from "../support/service-setup.ts";
 import { askTopup, callTopups, completed, payUrl } from "../support/topups-setup.ts";
 import { startPaid } from "../support/x402-setup.ts";
@@ -69,7 +69,7 @@ test("npm run demo:topup pays from the demo's wallet and waits until it is credi
     baseUrl: service.baseUrl,
     apiKey: customer.key,
     accountId: customer.id,
-    adminToken,
+    adminToken: testAdminToken,
     metrics: {},
     x402: { network: chain.network, rpcUrl: chain.rpcUrl, payTo: chain.payTo, wallet: wallet.secret },
   };

@@ -1,4 +1,4 @@
-import type { Client } from "./service.ts";
+import { type Client, postWith } from "./service.ts";
 
 export interface Answer<Body = Readonly<Record<string, unknown>>> {
   readonly status: number;
@@ -6,14 +6,17 @@ export interface Answer<Body = Readonly<Record<string, unknown>>> {
   readonly body: Body;
 }
 
-/** The fields of a key that the tests read. */
+/** The fields of keys, and of others' answers, that the tests read. */
 export interface KeyBody {
   readonly id: string;
   readonly key: string;
-  readonly data: readonly { readonly id: string }[];
+  readonly data: readonly { readonly id: string; readonly [field: string]: unknown }[];
+  readonly has_more: boolean;
+  readonly next: string | null;
   readonly error: { readonly code: string; readonly param: string | null; readonly message: string };
   readonly budget: { readonly spent_usd: string; readonly resets_at: number | null } | null;
   readonly revoked_at: number | null;
+  readonly [field: string]: unknown;
 }
 
 const askWith =
@@ -30,7 +33,7 @@ const askWith =
 /** Creates a key as an operator. */
 export async function keyOf(service: Client, account: string, fields: object = {}) {
   const { id, key } = await service.admin<{ id: string; key: string }>("POST", `/accounts/${account}/keys`, fields);
-  return { id, key, ask: askWith(service, key) };
+  return { id, key, ask: askWith(service, key), post: postWith(service.baseUrl, key) };
 }
 
 /** An account with a balance, and one of its keys with all scopes. */

@@ -1,36 +1,24 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { text } from "node:stream/consumers";
 import { expect } from "vitest";
-import { adminToken, startAdminServer } from "./admin-server.ts";
+import { type Ended, runProgram, startProgram } from "./program.ts";
+import { type Client, type Environment, testAdminToken } from "./service.ts";
 
-interface Ended {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-export const start = (args: readonly string[], env: Readonly<Record<string, string>>) =>
-  spawn(process.execPath, ["infra/cli/admin.ts", ...args], {
-    env: { PATH: process.env["PATH"], DATA_DIR: "/nonexistent", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+const program = "infra/cli/admin.ts";
+const nowhere = { DATA_DIR: "/nonexistent" };
 
 /** `npm run admin -- ...` as a process, with only the given environment. */
-export async function run(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> {
-  const child = start(args, env);
-  const [[code], out, err] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
-  return { code: code as number, out, err };
-}
+export const run = (args: readonly string[], env: Environment): Promise<Ended> =>
+  runProgram([program, ...args], { ...nowhere, ...env });
 
-export async function setup() {
-  const server = await startAdminServer();
-  const env = { ADMIN_URL: server.url, ADMIN_TOKEN: adminToken };
-  const admin = (...args: string[]) => run(args, env);
-  const json = async (...args: string[]) => {
-    const { code, out, err } = await run([...args, "--json"], env);
-    expect({ code, err }).toEqual({ code: 0, err: "" });
-    return JSON.parse(out) as { id: string; key: string };
+/** The command line of this service's operator. */
+export function adminCli(service: Pick<Client, "baseUrl">) {
+  const env = () => ({ ...nowhere, ADMIN_URL: service.baseUrl, ADMIN_TOKEN: testAdminToken });
+  return {
+    start: (...args: string[]) => startProgram([program, ...args], env()),
+    admin: (...args: string[]) => run(args, env()),
+    async json(...args: string[]) {
+      const { code, out, err } = await run([...args, "--json"], env());
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      return JSON.parse(out) as { id: string; key: string };
+    },
   };
-  return { server, env, admin, json };
 }

@@ -1,11 +1,32 @@
 import AxeBuilder from "@axe-core/playwright";
 import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
+import { createMoney } from "../../shared/money/index.ts";
+import { systemClock } from "../../shared/platform/clock.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { connectMongo } from "../../shared/platform/mongo.ts";
 import type { browserOfFile } from "./browser.ts";
-import type { Client } from "./service.ts";
+import { ofFile } from "./of-file.ts";
+import { testStores } from "./servers.ts";
+import { type Client, type Environment, startService } from "./service.ts";
 
 type Browser = ReturnType<typeof browserOfFile>;
 type Options = Parameters<Browser["open"]>[1];
+
+/** One service for all tests of a file, the origin of its storage, and a connection of the test's own to its database. */
+export const dashboardOfFile = (env: Environment = {}) =>
+  ofFile(
+    async (onEnd) => {
+      const stores = await testStores();
+      const service = await startService(stores, { env, onEnd });
+      const log = createLogger("test", "silent");
+      const mongo = await connectMongo(stores.MONGODB_URI, systemClock, log);
+      onEnd(() => mongo.close());
+      const money = createMoney({ mongo, clock: systemClock, log });
+      return { service, storage: new URL(stores.S3_ENDPOINT).origin, mongo, money };
+    },
+    () => {},
+  );
 
 /** A new account, a key that manages it, and the page that asks for the key. */
 export async function signedOut(browser: Browser, service: Client, options?: Options) {

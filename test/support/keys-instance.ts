@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { type Caller, createKeys, type Keys, keysSchema, type Limits, type Slot } from "../../api/keys/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
 import { createMoney, type Money, moneySchema } from "../../shared/money/index.ts";
@@ -8,8 +8,10 @@ import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
+import { createManualClock } from "./manual-clock.ts";
+import { ofFile } from "./of-file.ts";
 import { migrated } from "./schema.ts";
-import type { Stores } from "./servers.ts";
+import { type Stores, testStores } from "./servers.ts";
 
 export const defaults: Limits = { requestsPerMinute: 1_000, tokensPerMinute: 100_000, concurrentRequests: 100 };
 
@@ -42,6 +44,24 @@ export async function startInstance(
   await migrated(mongo, [moneySchema, keysSchema]);
   return { keys, money, mongo, redis };
 }
+
+/** Resolves once a connection that broke is there again. */
+export const isConnected = (redis: Redis) => expect.poll(() => redis.ping().catch(() => undefined)).toBe("PONG");
+
+/** Two API instances for all tests of a file, on one database. The second has a clock that only tests move. */
+export const instancesOfFile = () =>
+  ofFile(
+    async (onEnd) => {
+      const stores = await testStores();
+      const clock = createManualClock();
+      return {
+        clock,
+        a: await startInstance(stores, systemClock, onEnd),
+        b: await startInstance(stores, clock, onEnd),
+      };
+    },
+    () => {},
+  );
 
 /** A refusal that does not count against the key. */
 export const refusedBy = noCapacity("unavailable");

@@ -187,7 +187,19 @@ export interface Customer {
   ledger(kind?: string): Promise<readonly Record<string, never>[]>;
 }
 
-function createClient(baseUrl: string): Client {
+/** Posts with this key. A string body is sent unchanged. */
+export const postWith =
+  (baseUrl: string, key: string): Customer["post"] =>
+  (path, body, init) =>
+    fetch(`${baseUrl}${path}`, {
+      method: "POST",
+      body: typeof body === "string" ? body : JSON.stringify(body),
+      ...init,
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...init?.headers },
+    });
+
+/** The operator and the users of a service at this address. */
+export function createClient(baseUrl: string): Client {
   const admin = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const response = await fetch(`${baseUrl}/admin/v1${path}`, {
       method,
@@ -210,13 +222,7 @@ function createClient(baseUrl: string): Client {
         id,
         key,
         openai: new OpenAI({ apiKey: key, baseURL: `${baseUrl}/v1`, maxRetries: 0 }),
-        post: (path, body, init) =>
-          fetch(`${baseUrl}${path}`, {
-            method: "POST",
-            body: typeof body === "string" ? body : JSON.stringify(body),
-            ...init,
-            headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...init?.headers },
-          }),
+        post: postWith(baseUrl, key),
         available: async () => (await admin<{ available_usd: string }>("GET", `/accounts/${id}`)).available_usd,
         ledger: async (kind) =>
           (
