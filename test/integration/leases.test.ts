@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type CallHold, createMoney, type Leased, type Leases, type Money } from "../../shared/money/index.ts";
 import { log } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { brokenWire, type Command } from "../support/money-proxy.ts";
+import { brokenWire, type Command, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,
   createRecallBus,
@@ -155,9 +155,9 @@ test.each(["lose the answer", "lose the request"] as const)(
 );
 
 test("the first growth of a lease was lost: the sweeper returns its money", async () => {
-  const { uri, account, money: bank, clock } = await startBank();
-  const wire = await brokenWire(uri, (command) => (command["findAndModify"] ? "lose the answer" : "pass"));
-  const { money } = await startMoney(wire, clock);
+  const started = await startBank();
+  const { account, money: bank, clock } = started;
+  const { money } = await losingMoney(started, (command) => "findAndModify" in command, "lose the answer");
   const leases = leasesOf(money);
   await expect(leases.hold(leaseRequestOf(account, 700n))).rejects.toMatchObject({ status: 503 });
   leases.abandon();

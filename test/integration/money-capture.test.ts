@@ -1,7 +1,7 @@
 import { mongo as driver } from "mongoose";
 import { expect, test } from "vitest";
 import type { MoneyObserver } from "../../shared/money/index.ts";
-import { brokenWire } from "../support/money-proxy.ts";
+import { brokenWire, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,
   captureOf,
@@ -119,19 +119,14 @@ test("a later capture returns the earlier entry, even in a group with new ones",
 test.each(["lose the answer", "lose the request"] as const)(
   "an insert that breaks twice (%s) is made again, and its decider has won",
   async (fate) => {
-    const { money, uri, account } = await startBank();
+    const bank = await startBank();
+    const { money, account } = bank;
     const other = await openAccount(money, 10n);
-    let inserts = 0;
-    const wire = await brokenWire(uri, (command) => {
-      if (command.insert !== "ledger") return "pass";
-      inserts += 1;
-      return inserts <= 2 ? fate : "pass";
-    });
-    const { money: far } = await startMoney(wire);
+    const { money: far, sent } = await losingMoney(bank, ({ insert }) => insert === "ledger", fate, 2);
     const holds = [await held(money, holdOf(account, 100n)), await held(money, holdOf(other, 10n))] as const;
     const captured = await Promise.all(holds.map((hold) => far.charge(captureOf(hold, 7n))));
     expect(captured.map(({ won }) => won)).toEqual([true, true]);
-    expect(inserts).toBeGreaterThan(2);
+    expect(sent()).toBeGreaterThan(2);
     expect((await money.findEntry(holds[0].requestId))?.costNanoUsd).toBe(7n);
     expect(await balance(money, account)).toEqual(free(993n));
     expect(await balance(money, other)).toEqual(free(3n));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HoldUnknown } from "../../shared/money/holds.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { brokenWire } from "../support/money-proxy.ts";
+import { brokenWire, type Command, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,
   captureOf,
@@ -115,16 +115,14 @@ test("a hold on an account that does not exist rejects and creates nothing", asy
 });
 
 test("a hold whose answer was lost is unknown, is not retried, and is released once", async () => {
-  const { money, uri, account } = await startBank();
+  const bank = await startBank();
+  const { money, account } = bank;
   const other = await openAccount(money, 1_000n);
-  let sent = 0;
-  const wire = await brokenWire(uri, (command) => {
-    const [update] = (command.updates ?? []) as { q: { _id: string; frozen?: boolean } }[];
-    const isHold = command.update === "accounts" && update?.q._id === account && update.q.frozen === false;
-    if (isHold) sent += 1;
-    return isHold ? "lose the answer" : "pass";
-  });
-  const { money: far } = await startMoney(wire);
+  const isHold = (command: Command) => {
+    const [update] = (command["updates"] ?? []) as { q: { _id: string; frozen?: boolean } }[];
+    return command["update"] === "accounts" && update?.q._id === account && update.q.frozen === false;
+  };
+  const { money: far, sent } = await losingMoney(bank, isHold, "lose the answer");
   const lost = [holdOf(account, 300n, { minNanoUsd: 1n }), holdOf(account, 200n)];
   const [one, two, theirs] = await Promise.allSettled([...lost, holdOf(other, 5n)].map((hold) => far.hold(hold)));
 
@@ -132,7 +130,7 @@ test("a hold whose answer was lost is unknown, is not retried, and is released o
   expect(two).toMatchObject({ status: "rejected", reason: expect.any(HoldUnknown) });
   expect(theirs).toEqual({ status: "fulfilled", value: { ok: true, heldNanoUsd: 5n } });
   // We send it once, and the driver repeats it with an id by which MongoDB detects the repeat.
-  expect(sent).toBe(2);
+  expect(sent()).toBe(2);
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 500n, heldNanoUsd: 500n, openHolds: 2 });
 
   for (const hold of [...lost, ...lost]) await far.charge(captureOf(hold, 0n, { status: "failed" }));
@@ -156,9 +154,9 @@ test("an unknown hold reports the amount of its write, also when that was below 
 });
 
 test("a hold that did not reach MongoDB is unknown too, and its release changes nothing", async () => {
-  const { money, uri, account } = await startBank();
-  const wire = await brokenWire(uri, (command) => (command.update === "accounts" ? "lose the request" : "pass"));
-  const { money: far } = await startMoney(wire);
+  const bank = await startBank();
+  const { money, account } = bank;
+  const { money: far } = await losingMoney(bank, ({ update }) => update === "accounts", "lose the request");
   const hold = holdOf(account, 100n);
   await expect(far.hold(hold)).rejects.toThrow(HoldUnknown);
   await money.charge(captureOf(hold, 0n, { status: "failed" }));

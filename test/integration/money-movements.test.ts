@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { brokenWire } from "../support/money-proxy.ts";
+import { brokenWire, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,
   captureOf,
@@ -77,14 +77,9 @@ test("a credit to an account that does not exist is refused", async () => {
 });
 
 test.each(["lose the answer", "lose the request"] as const)("a commit that breaks (%s) credits once", async (fate) => {
-  const { money, uri, account } = await startBank();
-  let commits = 0;
-  const wire = await brokenWire(uri, (command) => {
-    if (command.commitTransaction === undefined) return "pass";
-    commits += 1;
-    return commits <= 3 ? fate : "pass";
-  });
-  const { money: far } = await startMoney(wire);
+  const bank = await startBank();
+  const { money, account } = bank;
+  const { money: far } = await losingMoney(bank, (command) => "commitTransaction" in command, fate, 3);
   const credit = { amountNanoUsd: 5n, idempotencyKey: "once" };
   expect(await far.credit(account, credit)).toMatchObject({ created: true, entry: { amountNanoUsd: 5n } });
   expect(await far.credit(account, credit)).toMatchObject({ created: false });
@@ -118,14 +113,9 @@ test("a credit whose commit was lost and whose transaction was retried counts on
 });
 
 test("a credit whose transaction is interrupted counts once", async () => {
-  const { money, uri, account } = await startBank();
-  let inserts = 0;
-  const wire = await brokenWire(uri, (command) => {
-    if (command.insert !== "ledger") return "pass";
-    inserts += 1;
-    return inserts <= 2 ? "lose the answer" : "pass";
-  });
-  const { money: far } = await startMoney(wire);
+  const bank = await startBank();
+  const { money, account } = bank;
+  const { money: far } = await losingMoney(bank, ({ insert }) => insert === "ledger", "lose the answer", 2);
   expect(await far.credit(account, { amountNanoUsd: 5n, idempotencyKey: "once" })).toMatchObject({ created: true });
   expect(await balance(money, account)).toEqual(free(1_005n));
 });
@@ -177,18 +167,13 @@ test("a call is refunded in full and once, even before it is settled", async () 
 });
 
 test("a refund is retried until MongoDB accepts it, and counts once", async () => {
-  const { money, uri, account } = await startBank();
+  const bank = await startBank();
+  const { money, account } = bank;
   const hold = await held(money, holdOf(account, 300n));
   await money.charge(captureOf(hold, 120n));
-  let reads = 0;
-  const wire = await brokenWire(uri, (command) => {
-    if (command.find !== "ledger") return "pass";
-    reads += 1;
-    return reads <= 2 ? "lose the answer" : "pass";
-  });
-  const { money: far } = await startMoney(wire);
+  const { money: far, sent } = await losingMoney(bank, ({ find }) => find === "ledger", "lose the answer", 2);
   expect(await far.refund(account, hold.requestId)).toMatchObject({ amountNanoUsd: 120n });
-  expect(reads).toBeGreaterThan(2);
+  expect(sent()).toBeGreaterThan(2);
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { brokenWire } from "../support/money-proxy.ts";
+import { type Command, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,
   captureOf,
@@ -9,7 +9,6 @@ import {
   openAccount,
   settlementOf,
   startBank,
-  startMoney,
   times,
 } from "../support/money-setup.ts";
 
@@ -38,21 +37,19 @@ test("a group with one call that is settled still settles the others", async () 
 });
 
 test("a settlement whose answers were lost is retried and counts once; other accounts do not wait", async () => {
-  const { money, uri, account } = await startBank();
+  const bank = await startBank();
+  const { money, account } = bank;
   const other = await openAccount(money, 10n);
-  let lost = 0;
-  const wire = await brokenWire(uri, (command) => {
-    const [update] = (command.updates ?? []) as { q: { _id: string } }[];
-    if (command.update !== "accounts" || update?.q._id !== account) return "pass";
-    lost += 1;
-    return lost <= 4 ? "lose the answer" : "pass";
-  });
+  const isTheirs = (command: Command) => {
+    const [update] = (command["updates"] ?? []) as { q: { _id: string } }[];
+    return command["update"] === "accounts" && update?.q._id === account;
+  };
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
   const theirs = await held(money, holdOf(other, 10n));
   await Promise.all([...holds, theirs].map((hold) => money.capture(captureOf(hold, 7n))));
-  const { money: far } = await startMoney(wire);
+  const { money: far, sent } = await losingMoney(bank, isTheirs, "lose the answer", 4);
   await Promise.all([...holds, theirs].map((hold) => far.settle(settlementOf(hold, 7n))));
-  expect(lost).toBeGreaterThan(4);
+  expect(sent()).toBeGreaterThan(4);
   expect(await balance(money, account)).toEqual(free(979n));
   expect(await balance(money, other)).toEqual(free(3n));
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Mongo } from "../../shared/platform/mongo.ts";
-import { brokenWire, type Fate } from "../support/money-proxy.ts";
+import { brokenWire, type Fate, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,
   captureOf,
@@ -112,22 +112,17 @@ test("in the first minute after MongoDB came back the sweep captures nothing, bu
 });
 
 test("a sweep that fails on one hold ends the others, and the next sweep ends that one", async () => {
-  const { uri, account, clock, money } = await startBank();
+  const bank = await startBank();
+  const { account, clock, money } = bank;
   const other = await openAccount(money, 10n);
   const lost = await held(money, holdOf(account, 100n, { expiresAt: 0 }));
   const captured = await held(money, holdOf(other, 10n, { expiresAt: 0 }));
   await money.capture(captureOf(captured, 3n));
-  let inserts = 0;
-  const wire = await brokenWire(uri, (command) => {
-    if (command.insert !== "ledger") return "pass";
-    inserts += 1;
-    return "lose the request";
-  });
-  const { money: far } = await startMoney(wire, clock);
+  const { money: far, sent } = await losingMoney(bank, ({ insert }) => insert === "ledger", "lose the request");
   clock.later(minuteMs);
   expect(await far.sweep(gone)).toEqual({ settled: 1, captured: 0 });
   // A later insert could land before the capture of a worker that waited for MongoDB.
-  expect(inserts).toBe(1);
+  expect(sent()).toBe(1);
   expect(await money.findEntry(lost.requestId)).toBeUndefined();
   expect(await balance(money, other)).toEqual(free(7n));
   expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });

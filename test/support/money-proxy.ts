@@ -1,5 +1,7 @@
 import type { Socket } from "node:net";
 import mongoose from "mongoose";
+import type { Clock } from "../../shared/platform/clock.ts";
+import { startMoney } from "./money-setup.ts";
 import { openWire } from "./wire.ts";
 
 /**
@@ -27,6 +29,22 @@ export async function brokenWire(uri: string, fate: (command: Command) => Fate |
   });
   url.search = `?directConnection=true&appName=${url.port}`;
   return url.href;
+}
+
+/** Another process of a bank, which loses the first of the commands that fit, and the number that it has sent. */
+export async function losingMoney(
+  { uri, clock }: { readonly uri: string; readonly clock: Clock },
+  fits: (command: Command) => boolean,
+  fate: Fate,
+  losses = Number.POSITIVE_INFINITY,
+) {
+  let sent = 0;
+  const wire = await brokenWire(uri, (command) => {
+    if (!fits(command)) return "pass";
+    sent += 1;
+    return sent <= losses ? fate : "pass";
+  });
+  return { ...(await startMoney(wire, clock)), sent: () => sent };
 }
 
 /** Passes on whole messages, one after the other. */
