@@ -1,8 +1,7 @@
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import express from "express";
@@ -13,13 +12,13 @@ import { pageHeaders } from "../../api/routes/dashboard/index.ts";
 import { pageRoutes } from "../../api/routes/dashboard/pages.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
+import { temporaryFolder } from "../support/program.ts";
 
 const script = `console.log(${JSON.stringify("x".repeat(5_000))});`;
 
 /** Serves the page's routes over a folder like that of a build. */
 async function servePages() {
-  const folder = await mkdtemp(join(tmpdir(), "pages-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = await temporaryFolder();
   const build = async (html: string) => {
     await mkdir(join(folder, "assets"), { recursive: true });
     await writeFile(join(folder, "assets/index-a1b2.js"), script);

@@ -74,7 +74,7 @@ test.for(refused)(
       expect([path, answered, headers.get("x-should-retry")]).toEqual([path, status, status === 403 ? "false" : null]);
       expect(body).toMatchObject(errorAt(path, { code, type }));
     }
-    if (after) expect(await own("GET", "/balance")).toMatchObject({ status: 401, body: { error: { code } } });
+    expect((await own("GET", "/balance")).status).toBe(after ? 401 : 200);
     await service.settled();
   },
 );

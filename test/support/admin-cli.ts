@@ -15,7 +15,7 @@ export function adminCli(service: Pick<Client, "baseUrl">) {
   return {
     start: (...args: string[]) => startProgram([program, ...args], env()),
     admin: (...args: string[]) => run(args, env()),
-    async json(...args: string[]) {
+    json: async (...args: string[]) => {
       const { code, out, err } = await run([...args, "--json"], env());
       expect({ code, err }).toEqual({ code: 0, err: "" });
       return JSON.parse(out) as { id: string; key: string };
