@@ -1,30 +1,22 @@
 import OpenAI from "openai";
 import { expect, test } from "vitest";
-import { createMoney, formatUsd } from "../../shared/money/index.ts";
-import { systemClock } from "../../shared/platform/clock.ts";
-import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { formatUsd } from "../../shared/money/index.ts";
 import { browserOfFile } from "../support/browser.ts";
-import { figure, moneyShown, pressByKeyboard, signedIn, signedOut, tabTo } from "../support/browser-screens.ts";
-import { ofFile } from "../support/of-file.ts";
-import { testStores } from "../support/servers.ts";
-import { startService } from "../support/service.ts";
+import {
+  dashboardOfFile,
+  figure,
+  moneyShown,
+  pressByKeyboard,
+  signedIn,
+  signedOut,
+  tabTo,
+} from "../support/browser-screens.ts";
 import { asking, entriesOf, localModel, nanoUsd } from "../support/service-setup.ts";
 import { payUrl } from "../support/topups-setup.ts";
 import { startPaid } from "../support/x402-setup.ts";
 
 const browser = browserOfFile();
-const shared = ofFile(
-  async (onEnd) => {
-    const stores = await testStores();
-    const service = await startService(stores, { onEnd });
-    const log = createLogger("test", "silent");
-    const mongo = await connectMongo(stores.MONGODB_URI, systemClock, log);
-    onEnd(() => mongo.close());
-    return { service, money: createMoney({ mongo, clock: systemClock, log }) };
-  },
-  () => {},
-);
+const shared = dashboardOfFile();
 
 test("a user signs in by keyboard alone, creates a key, which works within its budget, and revokes it", async () => {
   const { service } = shared;

@@ -1,20 +1,10 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
-import { signedIn } from "../support/browser-screens.ts";
-import { ofFile } from "../support/of-file.ts";
-import { testStores } from "../support/servers.ts";
-import { startService } from "../support/service.ts";
+import { dashboardOfFile, signedIn } from "../support/browser-screens.ts";
 
 const browser = browserOfFile();
-const shared = ofFile(
-  async (onEnd) => {
-    const stores = await testStores();
-    const service = await startService(stores, { onEnd });
-    return { service, storage: new URL(stores.S3_ENDPOINT).origin };
-  },
-  () => {},
-);
+const shared = dashboardOfFile();
 
 /** Drops a sound of this size, created by the page, on the drop zone. */
 async function drop(page: Page, name: string, bytes: number): Promise<void> {

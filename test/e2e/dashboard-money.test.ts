@@ -1,25 +1,10 @@
 import { expect, test } from "vitest";
-import { createMoney } from "#money";
-import { systemClock } from "#platform/clock";
-import { createLogger } from "#platform/logger";
-import { connectMongo } from "#platform/mongo";
 import { browserOfFile } from "../support/browser.ts";
-import { ofFile } from "../support/of-file.ts";
-import { testStores } from "../support/servers.ts";
-import { startService, testAdminToken } from "../support/service.ts";
+import { dashboardOfFile } from "../support/browser-screens.ts";
+import { testAdminToken } from "../support/service.ts";
 
 const browser = browserOfFile();
-const shared = ofFile(
-  async (onEnd) => {
-    const stores = await testStores();
-    const service = await startService(stores, { onEnd });
-    const log = createLogger("test", "silent");
-    const mongo = await connectMongo(stores.MONGODB_URI, systemClock, log);
-    onEnd(() => mongo.close());
-    return { service, money: createMoney({ mongo, clock: systemClock, log }) };
-  },
-  () => {},
-);
+const shared = dashboardOfFile();
 
 test("an operator records a refund to a payer, and the dialog says why another amount is refused", async () => {
   const { service, money } = shared;

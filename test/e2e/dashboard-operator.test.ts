@@ -1,27 +1,18 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
-import { faultsOf, figure, pressByKeyboard, tabTo } from "../support/browser-screens.ts";
-import { ofFile } from "../support/of-file.ts";
-import { testStores } from "../support/servers.ts";
-import { startService } from "../support/service.ts";
+import { dashboardOfFile, faultsOf, figure, pressByKeyboard, tabTo } from "../support/browser-screens.ts";
+import { testAdminToken } from "../support/service.ts";
 import { asking, localModel } from "../support/service-setup.ts";
 
-const adminToken = "admin-token-of-the-tests-of-32-characters";
 const tokenOfAnn = "token-of-ann-01234567890123456789";
 
 const browser = browserOfFile();
-const shared = ofFile(
-  async (onEnd) => {
-    const service = await startService(await testStores(), { env: { ADMIN_TOKENS: `ann:${tokenOfAnn}` }, onEnd });
-    return { service };
-  },
-  () => {},
-);
+const shared = dashboardOfFile({ ADMIN_TOKENS: `ann:${tokenOfAnn}` });
 
 type Options = Parameters<typeof browser.open>[1];
 
-async function signedIn(token = adminToken, options?: Options): Promise<Page> {
+async function signedIn(token = testAdminToken, options?: Options): Promise<Page> {
   const { page } = await browser.open(shared.service.baseUrl, options);
   page.setDefaultTimeout(60_000);
   await page.goto("/dashboard/operator");
@@ -111,7 +102,7 @@ test.each([
   const { openai, id } = await service.account("5");
   const { response } = await openai.chat.completions.create(asking(localModel)).withResponse();
   await service.settled();
-  const page = await signedIn(adminToken, { viewport: { width, height: 900 }, colorScheme });
+  const page = await signedIn(testAdminToken, { viewport: { width, height: 900 }, colorScheme });
   for (const screen of [...screens, `/requests/${response.headers.get("x-request-id")}`, `/accounts/${id}`]) {
     await page.goto(`/dashboard/operator${screen}`);
     await page.getByRole("heading", { level: 1 }).waitFor();

@@ -1,21 +1,11 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
-import { faultsOf, signedIn, signedOut } from "../support/browser-screens.ts";
-import { ofFile } from "../support/of-file.ts";
-import { testStores } from "../support/servers.ts";
-import { startService } from "../support/service.ts";
+import { dashboardOfFile, faultsOf, signedIn, signedOut } from "../support/browser-screens.ts";
 import { asking, entriesOf, localModel } from "../support/service-setup.ts";
 
 const browser = browserOfFile();
-const shared = ofFile(
-  async (onEnd) => {
-    const stores = await testStores();
-    const service = await startService(stores, { onEnd });
-    return { service, storage: new URL(stores.S3_ENDPOINT).origin };
-  },
-  () => {},
-);
+const shared = dashboardOfFile();
 
 async function show(page: Page, path: string): Promise<void> {
   await page.goto(`/dashboard${path}`);

@@ -2,26 +2,12 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { createSessions } from "../../api/sessions/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
-import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
 import { browserOfFile } from "../support/browser.ts";
-import { signedIn } from "../support/browser-screens.ts";
+import { dashboardOfFile, signedIn } from "../support/browser-screens.ts";
 import { browse } from "../support/dashboard-setup.ts";
-import { ofFile } from "../support/of-file.ts";
-import { testStores } from "../support/servers.ts";
-import { startService } from "../support/service.ts";
 
 const browser = browserOfFile();
-const shared = ofFile(
-  async (onEnd) => {
-    const stores = await testStores();
-    const service = await startService(stores, { onEnd });
-    const mongo = await connectMongo(stores.MONGODB_URI, systemClock, createLogger("test", "silent"));
-    onEnd(() => mongo.close());
-    return { service, sessions: createSessions({ mongo, clock: systemClock }) };
-  },
-  () => {},
-);
+const shared = dashboardOfFile();
 
 const headings = (page: Page) => page.getByRole("heading", { level: 1 }).allTextContents();
 
@@ -81,7 +67,8 @@ test.each([
 });
 
 test("a one-time link signs in without a word in any address that a server sees, and only once", async () => {
-  const { service, sessions } = shared;
+  const { service, mongo } = shared;
+  const sessions = createSessions({ mongo, clock: systemClock });
   const customer = await service.account("5.00");
   const { data } = await service.admin<{ data: { id: string }[] }>("GET", `/accounts/${customer.id}/keys`);
   const code = await sessions.issueCode(() => ({ kind: "account", account: customer.id, key: data[0]?.id ?? "" }));

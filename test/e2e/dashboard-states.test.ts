@@ -1,14 +1,9 @@
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
-import { ofFile } from "../support/of-file.ts";
-import { testStores } from "../support/servers.ts";
-import { startService } from "../support/service.ts";
+import { dashboardOfFile } from "../support/browser-screens.ts";
 
 const browser = browserOfFile();
-const shared = ofFile(
-  async (onEnd) => ({ service: await startService(await testStores(), { onEnd }) }),
-  () => {},
-);
+const shared = dashboardOfFile();
 
 async function opened(usd: string, expectedErrors?: RegExp) {
   const { service } = shared;

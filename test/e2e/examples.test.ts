@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { cacheDirOf } from "../../infra/embedded/index.ts";
 import { settingsOf } from "../support/payments-setup.ts";
+import { temporaryFolder } from "../support/program.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../support/service.ts";
 import { testChain } from "../support/solana.ts";
@@ -115,8 +115,7 @@ test("the README's Python example runs as printed", async () => {
 });
 
 test("the documents' TypeScript examples compile with the clients' own types", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "inference-examples-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = await temporaryFolder();
   await symlink(resolve("node_modules"), join(folder, "node_modules"));
   const examples = pages.flatMap(examplesOf).filter(({ language }) => language === "ts");
   for (const [at, { code }] of examples.entries()) await writeFile(join(folder, `example-${at}.mts`), code);

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { cp, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../support/program.ts";
 import { testStores } from "../support/servers.ts";
 import { ready, spawnApi, spawnWorker } from "../support/service.ts";
 
@@ -50,8 +50,7 @@ async function copyImageFiles(folder: string): Promise<void> {
 }
 
 test("API and workers start with production dependencies only, which the list of software names exactly", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "inference-production-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const folder = await temporaryFolder();
   await copyImageFiles(folder);
   const install = ["install", "--omit=dev", "--prefer-offline", "--no-audit", "--no-fund", "--prefix", folder];
   await execute("npm", install, { cwd: folder });

@@ -1,8 +1,7 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -10,15 +9,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { isFree } from "../../infra/embedded/index.ts";
 import { browse } from "../support/dashboard-setup.ts";
 import { scrape } from "../support/metrics.ts";
+import { temporaryFolder } from "../support/program.ts";
 
 const execute = promisify(execFile);
 const main = fileURLToPath(new URL("../../infra/cli/start.ts", import.meta.url));
-
-async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "inference-start-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
-  return folder;
-}
 
 function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
   const child = spawn(process.execPath, [main], {
@@ -190,9 +184,9 @@ async function childOf(parent: number, file: string): Promise<number> {
   );
 }
 
-test("a process that ends is restarted, and the log says so", async () => {
+test("a process that ends is restarted, and the log says so; a second signal ends everything at once", async () => {
   const run = start(await temporaryFolder());
-  const { curl } = await run.ready();
+  const { demo, curl, ports } = await run.ready();
   const parent = run.child.pid as number;
   for (const [file, name] of [
     ["workers/main.ts", "Worker 1"],
@@ -203,11 +197,7 @@ test("a process that ends is restarted, and the log says so", async () => {
   }
   const answers = async () => (await execute("/bin/sh", ["-c", `${curl} --silent`])).stdout;
   await expect.poll(answers, { timeout: 20_000, interval: 200 }).toContain("chat.completion");
-});
 
-test("a second signal ends everything at once", async () => {
-  const run = start(await temporaryFolder());
-  const { demo, ports } = await run.ready();
   // An orderly stop would wait for this call.
   const call = fetch(`${demo.baseUrl}/v1/chat/completions`, {
     method: "POST",
