@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { loadCatalog, upstreamVariables } from "#catalog";
@@ -89,45 +88,6 @@ describe("values", () => {
     const { DRAIN_DELAY, DRAIN_GRACE, UPLOAD_BUDGET_BYTES } = defaults;
     expect(values.config).toEqual({ DRAIN_DELAY, DRAIN_GRACE, UPLOAD_BUDGET_BYTES });
     expect(yaml(join(folder, "Chart.yaml"))["appVersion"]).toBe(serviceManifest.version);
-  });
-
-  test("their schema refuses the defaults for what only the operator knows, and nothing else", () => {
-    const ajv = new Ajv({ strict: false, allErrors: true });
-    ajv.validate(valuesSchema, values);
-    const paths = (ajv.errors ?? []).map(
-      ({ instancePath, params }) => `${instancePath}/${params["missingProperty"] ?? ""}`,
-    );
-    expect(paths.toSorted()).toEqual([
-      "/",
-      "/config/REDIS_CLUSTER_NODES",
-      "/config/REDIS_SENTINELS",
-      "/config/S3_ENDPOINT",
-      "/image/repository/",
-      "/secrets/all/MONGODB_URI",
-      "/secrets/all/REDIS_URL",
-      "/secrets/all/S3_ACCESS_KEY_ID",
-      "/secrets/all/S3_SECRET_ACCESS_KEY",
-    ]);
-  });
-});
-
-describe("network policies", () => {
-  const ajv = new Ajv({ strict: false, allErrors: true });
-  const faultsOf = (networkPolicy: object) => {
-    ajv.validate(valuesSchema, { ...values, networkPolicy });
-    return (ajv.errors ?? []).flatMap(({ instancePath, message }) =>
-      instancePath.startsWith("/networkPolicy") ? [`${instancePath} ${message}`] : [],
-    );
-  };
-
-  test.each(["stores", "traces", "extraEgress"])("a rule of %s names its peers", (name) => {
-    const ports = [{ protocol: "TCP", port: 6379 }];
-    const to = [{ ipBlock: { cidr: "10.1.0.0/16" } }];
-    expect(faultsOf({ [name]: [{ ports, to }] })).toEqual([]);
-    expect(faultsOf({ [name]: [{ ports }] })).toEqual([`/networkPolicy/${name}/0 must have required property 'to'`]);
-    expect(faultsOf({ [name]: [{ ports, to: [] }] })).toEqual([
-      `/networkPolicy/${name}/0/to must NOT have fewer than 1 items`,
-    ]);
   });
 });
 
