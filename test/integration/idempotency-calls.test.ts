@@ -1,20 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import {
-  charges,
-  drawing,
-  type ImageAnswer,
-  imagePrices,
-  images,
-  media,
-  providerImages,
-} from "../support/generation-setup.ts";
+import { charges, drawing, type ImageAnswer, imagePrices, images, media } from "../support/generation-setup.ts";
 import { answerOf, atProvider, keyed, post } from "../support/idempotency-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { times } from "../support/money-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
-import { eventually, startService } from "../support/service.ts";
+import { type Customer, eventually, startService } from "../support/service.ts";
 import {
   catalogWith,
   expectUntouched,
@@ -28,12 +20,9 @@ import {
 const env = { CATALOG_FILE: catalogWith({}, imagePrices) };
 const running = serviceOfFile(env);
 
-const conflict: Refusal = { status: 409, type: "conflict_error", code: "conflict" };
-
 describe("the same request again", () => {
   test.each([
     ["images of the local model", images, drawing()],
-    ["images of a provider", images, atProvider()],
     ["speech", media, { model: "local/speech", input: { text: "Hello" } }],
   ])("%s: the answer as it was, byte for byte, for one charge", async (_, path, body) => {
     const customer = await running.service.account("1");
@@ -43,9 +32,6 @@ describe("the same request again", () => {
     expect(again).toEqual({ ...first, replayed: "true" });
     await running.service.settled();
     expect(await charges(customer)).toMatchObject([{ id: first.id, amount_usd: `-${first.cost}` }]);
-    expect(running.provider.requests).toHaveLength(
-      path === images && "model" in body && body.model === providerImages ? 1 : 0,
-    );
   });
 
   test("costs nothing, needs no balance, and counts as a request", async () => {
@@ -111,37 +97,11 @@ describe("the same request again", () => {
 });
 
 describe("another request under the same key", () => {
-  test.each([
-    ["another prompt", images, drawing("a mountain")],
-    ["another number", images, drawing("a lighthouse", { n: 2 })],
-    ["another endpoint", media, { model: "local/speech", input: { text: "x" } }],
-  ])("%s: 409, and the key stays with the first request", async (_, path, body) => {
-    const customer = await running.service.account("1");
-    const first = await post(customer, drawing(), "key-1");
-    const response = await customer.post(path, body, keyed());
-    expect(response.headers.get("x-should-retry")).toBe("false");
-    expect(await refusalOf(response)).toEqual(refusal(conflict));
-    expect(await post(customer, drawing(), "key-1")).toEqual({ ...first, replayed: "true" });
-    await running.service.settled();
-    expect(await charges(customer)).toHaveLength(1);
-  });
-
   test("the same body to another endpoint: 409", async () => {
     const customer = await running.service.account("1");
     const body = drawing("a lighthouse", { input: {} });
     expect(await post(customer, body, "key-1", images)).toMatchObject({ status: 200 });
     expect(await post(customer, body, "key-1", media)).toMatchObject({ status: 409 });
-  });
-
-  test("while the first one runs: 409 at once", async () => {
-    const customer = await running.service.account("1");
-    const answered = gate();
-    running.provider.respond({ beforeHeaders: answered.opened });
-    const first = post(customer, atProvider(), "key-1");
-    await running.provider.request(0);
-    expect(await post(customer, atProvider("another"), "key-1")).toMatchObject({ status: 409 });
-    answered.open();
-    expect(await first).toMatchObject({ status: 200 });
   });
 
   test.each(["", "k".repeat(256)])("an invalid key (%#): 400 that names the header", async (key) => {
@@ -204,18 +164,17 @@ describe("many at once", () => {
 
 describe("a failed call frees the key", () => {
   test.each([
-    ["the provider failed", atProvider(), mockError(500, "broke"), 502],
-    ["the provider refused", atProvider(), mockError(400, "no"), 400],
-    ["the provider made nothing", atProvider(), { body: { data: [] } }, 502],
-  ])("%s", async (_, body, failure, status) => {
+    ["the provider failed", mockError(500, "broke"), 502],
+    ["the provider made nothing", { body: { data: [] } }, 502],
+  ])("%s", async (_, failure, status) => {
     const customer = await running.service.account("1");
     running.provider.respond(failure);
-    const failed = await post(customer, body, "key-1");
+    const failed = await post(customer, atProvider(), "key-1");
     expect(failed).toMatchObject({ status, replayed: null });
-    const again = await post(customer, body, "key-1");
+    const again = await post(customer, atProvider(), "key-1");
     expect(again).toMatchObject({ status: 200, replayed: null });
     expect(again.id).not.toBe(failed.id);
-    expect(await post(customer, body, "key-1")).toEqual({ ...again, replayed: "true" });
+    expect(await post(customer, atProvider(), "key-1")).toEqual({ ...again, replayed: "true" });
     await running.service.settled();
     expect(await charges(customer)).toMatchObject([{ id: again.id }]);
   });
@@ -254,5 +213,108 @@ describe("a failed call frees the key", () => {
     const customer = await running.service.account("1");
     expect(await post(customer, drawing("x", { size: "4000x16" }), "key-1")).toMatchObject({ status: 400 });
     expect(await post(customer, drawing("x"), "key-1")).toMatchObject({ status: 200, replayed: null });
+  });
+});
+
+describe("a caller who disconnects or waits", () => {
+  /** Calls, disconnects as soon as the provider has the request, and returns that request. */
+  async function disconnecting(customer: Customer, key?: string) {
+    const controller = new AbortController();
+    const calling = customer.post(images, atProvider(), {
+      signal: controller.signal,
+      ...(key !== undefined && keyed(key)),
+    });
+    const request = await running.provider.request(0);
+    controller.abort();
+    await expect(calling).rejects.toThrow("abort");
+    return request;
+  }
+
+  /** An account for two calls at a time. */
+  async function withTwoSlots() {
+    const customer = await running.service.account("1", { limits: { concurrent_requests: 2 } });
+    /** Takes a slot, if there is one, and is refused for its body. */
+    const refusedStatus = async () => (await customer.post(images, {})).status;
+    return { customer, refusedStatus };
+  }
+
+  test("without a key: the answer that the provider makes is charged", async () => {
+    const customer = await running.service.account("1");
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const request = await disconnecting(customer);
+    answered.open();
+    await request.closed;
+    expect(request.aborted).toBe(false);
+    await running.service.settled();
+    expect(await charges(customer)).toMatchObject([{ amount_usd: "-0.211" }]);
+  });
+
+  test("with a key, and no repeated request: the charge is final, and the answer stays stored", async () => {
+    const customer = await running.service.account("1");
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    await disconnecting(customer, "key-1");
+    answered.open();
+    await running.service.settled();
+    expect(await customer.available()).toBe("0.789");
+    const late = await post(customer, atProvider(), "key-1");
+    expect(late).toMatchObject({ status: 200, replayed: "true" });
+    const { data } = JSON.parse(late.text) as ImageAnswer;
+    expect((await fetch(data[0]?.url ?? "")).status).toBe(200);
+  });
+
+  test("with a key, while another request waits for its answer: at MEDIA_SYNC_TIMEOUT both get 503", async () => {
+    const { customer, refusedStatus } = await withTwoSlots();
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const first = post(customer, atProvider(), "key-1");
+    await running.provider.request(0);
+    const joined = post(customer, atProvider(), "key-1");
+    await eventually(async () => (await refusedStatus()) === 429);
+    running.advance(285_000);
+    for (const each of [first, joined])
+      expect(await each).toMatchObject({
+        status: 503,
+        text: expect.stringContaining("generation_in_progress") as string,
+      });
+    answered.open();
+    await running.service.settled();
+    expect(await post(customer, atProvider(), "key-1")).toMatchObject({ status: 200, replayed: "true" });
+    expect(await charges(customer)).toHaveLength(1);
+  });
+
+  test("with a key, while waiting for another request's answer: the slot is released", async () => {
+    const { customer, refusedStatus } = await withTwoSlots();
+    const [answered, ended] = [gate(), gate()];
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const first = post(customer, atProvider(), "key-1");
+    await running.provider.request(0);
+    const controller = new AbortController();
+    const waiting = customer.post(images, atProvider(), { signal: controller.signal, ...keyed("key-1") });
+    await eventually(async () => (await refusedStatus()) === 429);
+    controller.abort();
+    await expect(waiting).rejects.toThrow("abort");
+    answered.open();
+    expect(await first).toMatchObject({ status: 200 });
+    running.provider.respond({ beforeHeaders: ended.opened });
+    const other = post(customer, atProvider());
+    await running.provider.request(1);
+    await eventually(async () => (await refusedStatus()) === 400, 10_000);
+    ended.open();
+    expect(await other).toMatchObject({ status: 200 });
+  });
+
+  test("with a key, before the work began: it is done nevertheless", async () => {
+    const customer = await running.service.account("1");
+    const disconnected = times(8, async (at) => {
+      const signal = AbortSignal.timeout(1 + at * 4);
+      await customer.post(images, drawing(), { signal, ...keyed(`key-${at}`) }).catch(() => undefined);
+    });
+    await Promise.all(disconnected);
+    const answers = await Promise.all(times(8, (at) => post(customer, drawing(), `key-${at}`)));
+    expect(answers.map(({ status }) => status)).toEqual(times(8, () => 200));
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(8);
   });
 });

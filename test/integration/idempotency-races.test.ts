@@ -1,8 +1,16 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { loadCatalog } from "../../shared/catalog/index.ts";
+import { noCapacity } from "../../shared/errors.ts";
 import type { Claim } from "../../shared/idempotency/index.ts";
+import { createCancellations } from "../../shared/jobs/index.ts";
+import { createCounting } from "../../workers/counting/index.ts";
+import { endWithoutRunning } from "../../workers/run-call.ts";
+import { createRunning } from "../../workers/running.ts";
+import { createUpstreams } from "../../workers/upstreams/index.ts";
 import { alive, claimNew, dead, openIdempotency, startIdempotency, storedCall } from "../support/idempotency-setup.ts";
+import { connect, log, openWriter, paidCall } from "../support/jobs-setup.ts";
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
-import { balance, captureOf, free, held, holdOf, times } from "../support/money-setup.ts";
+import { balance, captureOf, createMovableClock, free, held, holdOf, times } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 import { gate } from "../support/service-setup.ts";
 
@@ -160,4 +168,29 @@ test("a claim that MongoDB did not confirm does not lock the key", async () => {
   const broken = await openIdempotency({ ...stores, MONGODB_URI: uri });
   await expect(broken.idempotency.claim(ask(), alive)).rejects.toThrow(/clos|timed|connection/);
   await eventually(async () => (await idempotency.claim(ask(), alive)).kind === "new");
+});
+
+test("a call that succeeded and is delivered again to a worker that cannot run it, with a key: its charge is final", async () => {
+  const clock = createMovableClock();
+  const { stores, money, files, idempotency, responses, account, ask, charge } = await startIdempotency(clock);
+  const { redis, replies } = await openWriter(stores, clock);
+  const subscriber = await connect(stores, "blocking");
+  const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
+  const catalog = loadCatalog(undefined);
+  const counting = createCounting({ clock, log });
+  onTestFinished(() => counting.close());
+  const upstreams = createUpstreams({ catalog, env: {}, clock, counting });
+  onTestFinished(() => upstreams.close());
+  const running = createRunning({ cancellations, replies, clock, log });
+  const ofWorker = { catalog, upstreams, cancellations, running, counting, clock, log };
+  // The API instance of its caller is gone for good.
+  clock.later(60_000);
+  const { requestId } = ask();
+  await charge(requestId, 600n);
+  await endWithoutRunning(
+    { ...ofWorker, money, files, idempotency, responses, replies },
+    paidCall(requestId, { account, held: "1000", idempotencyKeyId: "a-key" }),
+    noCapacity("It could not be run."),
+  );
+  expect(await balance(money, account)).toEqual(free(999_400n));
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { clientOf as anthropicOf } from "../support/anthropic-client-setup.ts";
 import { clientOf as geminiOf } from "../support/gemini-client-setup.ts";
-import { charges } from "../support/generation-setup.ts";
+import { charges, images, providerImages } from "../support/generation-setup.ts";
 import { answerOf, keyed, post } from "../support/idempotency-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { times } from "../support/money-setup.ts";
@@ -19,7 +19,15 @@ import {
   streamFaces,
   withRelayedModel,
 } from "../support/native-formats.ts";
-import { gate, localModel, providerModel, type Refusal, serviceOfFile } from "../support/service-setup.ts";
+import {
+  expectUntouched,
+  gate,
+  localModel,
+  never,
+  providerModel,
+  type Refusal,
+  serviceOfFile,
+} from "../support/service-setup.ts";
 
 const env = { CATALOG_FILE: withRelayedModel() };
 const running = serviceOfFile(env);
@@ -44,6 +52,12 @@ const embeddingsFace: Face = {
   ask: (model, input, more = {}) => ({ path: "/v1/embeddings", body: { model, input, ...more } }),
 };
 
+const imagesFace: Face = {
+  ...chatFace,
+  name: "images",
+  ask: (_, prompt) => ({ path: images, body: { model: providerImages, prompt } }),
+};
+
 const endpoints: readonly Endpoint[] = [
   {
     face: chatFace,
@@ -55,6 +69,11 @@ const endpoints: readonly Endpoint[] = [
     face: embeddingsFace,
     model: embeddingModel,
     call: ({ openai }, input, sent) => openai.embeddings.create({ model: embeddingModel, input }, sent),
+  },
+  {
+    face: imagesFace,
+    model: providerImages,
+    call: ({ openai }, prompt, sent) => openai.images.generate({ model: providerImages, prompt }, sent),
   },
   {
     face: responsesFace,
@@ -127,14 +146,23 @@ describe.each(table)("%s", (_, { face, model, call }) => {
     expect(running.provider.requests).toHaveLength(1);
   });
 
-  test("another body: 409 in the format's own shape, with nothing charged for it", async () => {
+  test("another body, while the call runs and after it: 409 in the format's own shape, with nothing charged for it", async () => {
     const customer = await running.service.account("1");
-    const first = await at(face.ask(model, "Hi"), customer);
-    const { path, body } = face.ask(model, "Hello");
-    const refused = await customer.post(path, body, keyed());
-    expect(refused.headers.get("x-should-retry")).toBe("false");
-    expect(await refusalIn(face, refused)).toEqual(refusalOf(face, conflict));
-    expect(await at(face.ask(model, "Hi"), customer)).toEqual({ ...first, replayed: "true" });
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const first = at(face.ask(model, "Hi"), customer);
+    await running.provider.request(0);
+    const refuseAnother = async () => {
+      const { path, body } = face.ask(model, "Hello");
+      const refused = await customer.post(path, body, keyed());
+      expect(refused.headers.get("x-should-retry")).toBe("false");
+      expect(await refusalIn(face, refused)).toEqual(refusalOf(face, conflict));
+    };
+    await refuseAnother();
+    answered.open();
+    expect(await first).toMatchObject({ status: 200 });
+    await refuseAnother();
+    expect(await at(face.ask(model, "Hi"), customer)).toEqual({ ...(await first), replayed: "true" });
     await running.service.settled();
     expect(await charges(customer)).toHaveLength(1);
   });
@@ -240,7 +268,7 @@ describe("longer than MEDIA_SYNC_TIMEOUT", () => {
     },
   );
 
-  test("without a key a call runs until its own deadline", async () => {
+  test("without a key a call of text runs until its own deadline", async () => {
     const customer = await running.service.account("1");
     const answered = gate();
     running.provider.respond({ beforeHeaders: answered.opened });
@@ -249,5 +277,20 @@ describe("longer than MEDIA_SYNC_TIMEOUT", () => {
     running.advance(syncTimeoutMs);
     answered.open();
     expect(await calling).toMatchObject({ status: 200 });
+  });
+
+  test("without a key an image is aborted, nothing is charged, 504 with x-should-retry false", async () => {
+    const customer = await running.service.account("1");
+    running.provider.respond({ beforeHeaders: never });
+    const calling = send(customer, imagesFace.ask(providerImages, "Hi"));
+    const request = await running.provider.request(0);
+    running.advance(syncTimeoutMs);
+    const response = await calling;
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    const outOfTime: Refusal = { status: 504, type: "server_error", code: "upstream_timeout" };
+    expect(await refusalIn(imagesFace, response)).toEqual(refusalOf(imagesFace, outOfTime));
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    await expectUntouched(running.service, customer, "1.00");
   });
 });
