@@ -21,6 +21,7 @@ import { responsesConverter } from "./responses/index.ts";
 export { limitCacheControl } from "./cache-control.ts";
 export { completionsConverter } from "./chat/completions.ts";
 export { chunkParser, failureOfChoices, normalizeAnswer } from "./chat/index.ts";
+export { chunkJoiner } from "./chat/join-chunks.ts";
 export {
   type CacheLifetime,
   type FormatConverter,
@@ -33,7 +34,6 @@ export {
 } from "./converter.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
 export { responsesFailure } from "./responses/index.ts";
-export { callDelta, callTracker } from "./tool-calls.ts";
 export { completionTokens, promptTokens, tokenUsage } from "./usage.ts";
 
 export const converters: Readonly<Record<Format, FormatConverter>> = {

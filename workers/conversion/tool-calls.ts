@@ -47,8 +47,8 @@ export const toolCallId = (responseId: unknown, choice: number, call: number): s
 
 /** The fields of a tool call's delta; strings that are missing or of another type are empty. */
 export function callDelta(delta: JsonObject) {
-  const { name, arguments: args } = object(delta["function"]);
-  return { id: text(delta["id"]), index: delta["index"], name: text(name), args: argumentsText(args) };
+  const { name, arguments: args, input } = object(delta["function"] ?? delta["custom"]);
+  return { id: text(delta["id"]), index: delta["index"], name: text(name), args: argumentsText(args ?? input) };
 }
 
 /**

@@ -1,5 +1,6 @@
-import { count, isCount, type JsonObject, list, number, object, omitNullish, text } from "#json";
+import { count, isCount, type JsonObject, list, number, object, text } from "#json";
 import { indexOf } from "../chat/fields.ts";
+import { joinConverted } from "../chat/join-chunks.ts";
 import { failedChoice } from "../failed-choice.ts";
 import { chatToolCall, stringifyArguments, toolCallId } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
@@ -112,26 +113,6 @@ function logprobsToChat(logprobsResult: unknown): { logprobs?: JsonObject } {
   return { logprobs: { content, refusal: null } };
 }
 
-export function convertResponseToChat(response: JsonObject): JsonObject {
-  const { responseId } = response;
-  const blocked = blockedRefusal(response);
-  const choices = list(response["candidates"]).map((candidate, position) => {
-    const index = indexOf(candidate, position);
-    const { fields, calls, end } = convertCandidate(candidate, responseId, index);
-    const toolCalls = calls.length > 0 && { tool_calls: calls };
-    const message = { role: "assistant", content: null, refusal: null, ...fields, ...toolCalls };
-    return { index, message, ...logprobsToChat(candidate["logprobsResult"]), ...end };
-  });
-  const blockedMessage = { role: "assistant", content: null, refusal: blocked };
-  return omitNullish({
-    id: text(responseId) || undefined,
-    object: "chat.completion",
-    model: response["modelVersion"],
-    choices: blocked === undefined ? choices : [{ index: 0, message: blockedMessage, finish_reason: "content_filter" }],
-    usage: convertUsageToChat(response["usageMetadata"]),
-  });
-}
-
 /**
  * The provider reports usage with every event. Chunks carry it only at the end of an answer, because earlier counts may
  * not include all output.
@@ -170,3 +151,10 @@ export function convertStreamToChat() {
     usage: (): unknown => convertUsageToChat(usage),
   };
 }
+
+/** An answer has the shape of an event. */
+export const convertResponseToChat = (response: JsonObject): JsonObject => ({
+  ...joinConverted(convertStreamToChat(), [response]),
+  model: response["modelVersion"],
+  usage: convertUsageToChat(response["usageMetadata"]),
+});

@@ -1,6 +1,7 @@
 import { count, isCount, type JsonObject, list, object, omitNullish, text } from "#json";
+import { joinConverted } from "../chat/join-chunks.ts";
 import { chatToolCall, stringifyArguments } from "../tool-calls.ts";
-import { blocksToDetails, encryptedDetail, textDetail } from "./reasoning.ts";
+import { encryptedDetail, textDetail } from "./reasoning.ts";
 
 export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   const given = object(usage);
@@ -44,42 +45,9 @@ export function mapStopReason(stop: JsonObject): JsonObject {
 
 const explanationOf = (stop: JsonObject): string => text(object(stop["stop_details"])["explanation"]);
 
-export function convertResponseToChat(answer: JsonObject): JsonObject {
-  const blocks = list(answer["content"]);
-  const join = (type: string, field: string) =>
-    blocks
-      .filter((block) => block["type"] === type)
-      .map((block) => text(block[field]))
-      .join("");
-  const calls = blocks.filter((block) => block["type"] === "tool_use");
-  const details = blocksToDetails(blocks);
-  return omitNullish({
-    id: answer["id"],
-    object: "chat.completion",
-    model: answer["model"],
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: join("text", "text") || null,
-          refusal: explanationOf(answer) || null,
-          ...omitNullish({ reasoning_content: join("thinking", "thinking") || undefined }),
-          ...(details.length > 0 && { reasoning_details: details }),
-          ...(calls.length > 0 && {
-            tool_calls: calls.map(({ id, name, input }) => chatToolCall(text(id), name, stringifyArguments(input))),
-          }),
-        },
-        ...mapStopReason(answer),
-      },
-    ],
-    usage: convertUsageToChat(answer["usage"]),
-  });
-}
-
 interface OpenBlock {
   readonly type: unknown;
-  readonly input: JsonObject;
+  readonly input: unknown;
   /** Position among the tool calls. */
   readonly call: number;
   /** Text or arguments so far. */
@@ -109,7 +77,7 @@ export function convertStreamToChat() {
 
   function startBlock(index: unknown, content: JsonObject): JsonObject[] {
     const { type } = content;
-    const block: OpenBlock = { type, input: object(content["input"]), call: calls, content: "", signature: "" };
+    const block: OpenBlock = { type, input: content["input"], call: calls, content: "", signature: "" };
     open.set(index, block);
     switch (type) {
       case "text":
@@ -188,4 +156,17 @@ export function convertStreamToChat() {
     /** Before the end of the answer the provider has only counted the input. */
     usage: (soFar?: boolean): unknown => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
   };
+}
+
+export function convertResponseToChat(answer: JsonObject): JsonObject {
+  const blocks = list(answer["content"]).flatMap((content_block, index) => [
+    { type: "content_block_start", index, content_block },
+    { type: "content_block_stop", index },
+  ]);
+  const events = [
+    { type: "message_start", message: answer },
+    ...blocks,
+    { type: "message_delta", delta: answer, usage: answer["usage"] },
+  ];
+  return { ...joinConverted(convertStreamToChat(), events), model: answer["model"] };
 }

@@ -1,4 +1,5 @@
 import { count, isCount, type JsonObject, list, object, text } from "#json";
+import { joinConverted } from "../chat/join-chunks.ts";
 import { chatToolCall } from "../tool-calls.ts";
 import { paragraphBreak } from "./output-items.ts";
 import { reasoningDetailsOf } from "./reasoning-state.ts";
@@ -62,46 +63,6 @@ const callToChat = ({ type, call_id, name, arguments: args, input }: JsonObject)
   type === "custom_tool_call"
     ? { id: text(call_id), type: "custom", custom: { name: text(name), input: text(input) } }
     : chatToolCall(text(call_id), name, text(args));
-
-/** Returns `{error}` for a response that failed. */
-export function convertResponseToChat(response: JsonObject): JsonObject {
-  const error = responsesFailure(response);
-  if (error) return { error };
-  const output = list(response["output"]);
-  const parts = output.flatMap(({ type, content }) => (type === "message" ? list(content) : []));
-  const reasoning = output.filter(({ type }) => type === "reasoning");
-  const calls = output.filter(isCall).map(callToChat);
-  const thoughts = reasoning
-    .flatMap(({ summary, content }) => [...list(summary), ...list(content)])
-    .map((part) => text(part["text"]))
-    .filter(Boolean);
-  const details = reasoning.flatMap(reasoningDetailsOf);
-  const logprobs = parts.flatMap((part) => list(part["logprobs"]));
-  const joined = (field: string) => parts.map((part) => text(part[field])).join("");
-  const usage = convertUsageToChat(response["usage"]);
-  return {
-    id: text(response["id"]),
-    object: "chat.completion",
-    created: response["created_at"],
-    model: response["model"],
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: joined("text") || null,
-          refusal: joined("refusal") || null,
-          ...(thoughts.length > 0 && { reasoning_content: thoughts.join(paragraphBreak) }),
-          ...(details.length > 0 && { reasoning_details: details }),
-          ...(calls.length > 0 && { tool_calls: calls }),
-        },
-        ...(logprobs.length > 0 && { logprobs: { content: logprobs } }),
-        finish_reason: mapFinishReasonToChat(response, calls.length > 0),
-      },
-    ],
-    ...(usage && { usage }),
-  };
-}
 
 /** A failure becomes a chunk with `error`, as chat servers send it. */
 export function convertStreamToChat() {
@@ -211,4 +172,33 @@ export function convertStreamToChat() {
     },
     usage: () => usage,
   };
+}
+
+/** The events of an item that is streamed whole. */
+function itemEvents(item: JsonObject, output_index: number): JsonObject[] {
+  const delta = (kind: string, fields: JsonObject) => ({ type: `response.${kind}.delta`, output_index, ...fields });
+  const { type, content, summary } = item;
+  if (type === "message")
+    return list(content).flatMap(({ text, refusal, logprobs }) => [
+      delta("output_text", { delta: text, logprobs }),
+      delta("refusal", { delta: refusal }),
+    ]);
+  const done = { type: "response.output_item.done", output_index, item };
+  if (type !== "reasoning") return [done];
+  return [
+    ...list(summary).map((part, summary_index) =>
+      delta("reasoning_summary_text", { delta: part["text"], summary_index }),
+    ),
+    ...list(content).map((part, content_index) => delta("reasoning_text", { delta: part["text"], content_index })),
+    done,
+  ];
+}
+
+/** Returns `{error}` for a response that failed. */
+export function convertResponseToChat(response: JsonObject): JsonObject {
+  const error = responsesFailure(response);
+  if (error) return { error };
+  const events = [...list(response["output"]).flatMap(itemEvents), { type: "response.completed", response }];
+  const { id, created_at, model } = response;
+  return { ...joinConverted(convertStreamToChat(), events), id: text(id), created: created_at, model };
 }

@@ -47,6 +47,7 @@ import { setImmediate } from "node:timers/promises";
 import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
 import { unlessAborted } from "#platform/unless-aborted";
+import { chunkJoiner } from "../../conversion/index.ts";
 import type { Counting } from "../../counting/index.ts";
 import { type Provider, runTask, type UpstreamCall } from "../provider.ts";
 import { makeSpeech, transcribe } from "./audio.ts";
@@ -55,7 +56,7 @@ import { makeImages } from "./images.ts";
 import { hashOf } from "./inputs.ts";
 import { readMedia } from "./media.ts";
 import { moderate } from "./moderation.ts";
-import { type Choice, type Reply, replyTo } from "./reply.ts";
+import { type Reply, replyTo } from "./reply.ts";
 import {
   brokenOff,
   type ChatRequest,
@@ -70,11 +71,8 @@ import { makeVideo } from "./video.ts";
 
 const tasks = { images: makeImages, speech: makeSpeech, transcription: transcribe, video: makeVideo };
 
-/** The event loop gets a turn after this many chunks. */
-const turnChunks = 64;
-
 export function createLocal({ clock, counting }: { clock: Clock; counting: Counting }): Provider {
-  const begin = async ({ body, signal }: UpstreamCall) => {
+  const begin = async ({ body, signal }: UpstreamCall): Promise<Begun> => {
     const request = parseRequest(chatRequest, body);
     const { delayMs, speech, breakAfterChunks } = triggerOf(textOf(lastUserMessage(request)), "messages");
     if (delayMs) await sleep(clock, delayMs, signal);
@@ -93,33 +91,14 @@ export function createLocal({ clock, counting }: { clock: Clock; counting: Count
   return {
     speaks: ["chat"],
     async answer(call) {
-      const { reply, common, breakAfterChunks } = await begin(call);
-      if (breakAfterChunks !== undefined) throw brokenOff();
-      const choices = reply.choices.map((choice, index) => ({
-        index,
-        message: messageOf(choice, index, common.id),
-        logprobs: null,
-        finish_reason: choice.finishReason,
-      }));
-      return { ...common, object: "chat.completion", choices, usage: reply.usage };
+      const begun = await begin(call);
+      if (begun.breakAfterChunks !== undefined) throw brokenOff();
+      const joiner = chunkJoiner();
+      for await (const chunks of inTurns(begun, call.signal)) for (const chunk of chunks) joiner.add(chunk);
+      return joiner.answer();
     },
     async *stream(call) {
-      const { reply, common, breakAfterChunks } = await begin(call);
-      let together: JsonObject[] = [];
-      let sent = 0;
-      let broken = false;
-      for (const fields of chunksOf(reply, common.id)) {
-        broken = sent++ === breakAfterChunks;
-        if (broken) break;
-        together.push({ ...common, object: "chat.completion.chunk", ...fields });
-        if (together.length < turnChunks) continue;
-        yield together;
-        together = [];
-        await setImmediate();
-        call.signal.throwIfAborted();
-      }
-      if (together.length > 0) yield together;
-      if (broken) throw brokenOff();
+      yield* inTurns(await begin(call), call.signal);
     },
     embed: ({ body, signal }) => embed(body, signal),
     moderate: (call) => moderate(clock, call),
@@ -130,21 +109,36 @@ export function createLocal({ clock, counting }: { clock: Clock; counting: Count
   };
 }
 
-const callId = (id: string, choice: number, call: number) => `call_${id.slice(-8)}_${choice}_${call}`;
-
-function messageOf({ text, calls }: Choice, index: number, id: string) {
-  const toolCalls = calls.map(({ name, pieces }, call) => ({
-    id: callId(id, index, call),
-    type: "function",
-    function: { name, arguments: pieces.join("") },
-  }));
-  return {
-    role: "assistant",
-    content: text?.join("") ?? null,
-    refusal: null,
-    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
-  };
+interface Begun {
+  readonly reply: Reply;
+  /** Fields of every chunk. */
+  readonly common: JsonObject & { readonly id: string };
+  /** Set if the answer is to break off. */
+  readonly breakAfterChunks: number | undefined;
 }
+
+/** The event loop gets a turn after this many chunks. */
+const turnChunks = 64;
+
+async function* inTurns({ reply, common, breakAfterChunks }: Begun, signal: AbortSignal) {
+  let together: JsonObject[] = [];
+  let sent = 0;
+  let broken = false;
+  for (const fields of chunksOf(reply, common.id)) {
+    broken = sent++ === breakAfterChunks;
+    if (broken) break;
+    together.push({ ...common, object: "chat.completion.chunk", ...fields });
+    if (together.length < turnChunks) continue;
+    yield together;
+    together = [];
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+  if (together.length > 0) yield together;
+  if (broken) throw brokenOff();
+}
+
+const callId = (id: string, choice: number, call: number) => `call_${id.slice(-8)}_${choice}_${call}`;
 
 function* chunksOf({ choices, usage }: Reply, id: string): Generator<JsonObject, void, undefined> {
   for (const [index, { text, calls, finishReason }] of choices.entries()) {

@@ -8,7 +8,13 @@
 import type { Format } from "#formats";
 import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import { chunkParser, failureOfChoices, normalizeAnswer, responsesFailure } from "../../conversion/index.ts";
+import {
+  chunkJoiner,
+  chunkParser,
+  failureOfChoices,
+  normalizeAnswer,
+  responsesFailure,
+} from "../../conversion/index.ts";
 import { failureInside } from "../http/failures.ts";
 import { connectProvider } from "../http/provider-client.ts";
 import { readStream, type StreamRules } from "../http/read-stream.ts";
@@ -20,7 +26,6 @@ import {
   type UpstreamEndpoint,
   UpstreamFailure,
 } from "../provider.ts";
-import { joinStream } from "./join-stream.ts";
 import { generate } from "./media.ts";
 
 export function createOpenai(target: UpstreamEndpoint, { clock }: { clock: Clock }): Provider {
@@ -119,4 +124,17 @@ const endpoints = {
 function endpointOf(format: Format) {
   if (format === "chat" || format === "responses") return endpoints[format];
   throw new UpstreamFailure("misconfigured", `this kind of upstream does not speak ${format}`);
+}
+
+/** The same limit as for a whole answer. */
+const joinedLimitBytes = 64 * 1024 * 1024;
+
+async function joinStream(stream: AsyncIterable<readonly JsonObject[]>): Promise<JsonObject> {
+  const joiner = chunkJoiner();
+  let bytes = 0;
+  for await (const chunks of stream) {
+    for (const chunk of chunks) bytes += joiner.add(chunk);
+    if (bytes > joinedLimitBytes) throw new UpstreamFailure("unavailable", `an answer over ${joinedLimitBytes} bytes`);
+  }
+  return joiner.answer();
 }
