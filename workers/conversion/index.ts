@@ -21,7 +21,7 @@ import { responsesConverter } from "./responses/index.ts";
 export { limitCacheControl } from "./cache-control.ts";
 export { completionsConverter } from "./chat/completions.ts";
 export { chunkParser, failureOfChoices, normalizeAnswer } from "./chat/index.ts";
-export { chunkJoiner } from "./chat/join-chunks.ts";
+export { chunkJoiner } from "./chat/whole-answers.ts";
 export {
   type CacheLifetime,
   type FormatConverter,

@@ -1,6 +1,7 @@
 import { formedRequest } from "#formats";
 import { byteLength, count, isSet, type JsonObject, list, number, object, omitNullish, text } from "#json";
 import { contentText, indexOf, reasoningText } from "../chat/fields.ts";
+import { asChunk } from "../chat/whole-answers.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";
 import { encodeReasoning, opaqueDetails } from "../reasoning-state.ts";
@@ -11,9 +12,9 @@ import { signatureOf } from "./reasoning.ts";
 
 interface ToolCall {
   readonly id: string;
-  readonly name: string;
-  readonly args: unknown;
-  readonly signature: string;
+  name: string;
+  args: string;
+  signature: string;
 }
 
 /** A signature that carries the reasoning of an answer into the next turn; only models that call tools require it. */
@@ -47,22 +48,16 @@ const contentOf = (parts: readonly JsonObject[]): JsonObject => ({
 });
 
 /** A candidate's content and end. Calls whose arguments are not an object can only be reported in the finish message. */
-function candidateOf(
-  parts: readonly JsonObject[],
-  calls: readonly ToolCall[],
-  end: JsonObject,
-  hasRefusal: boolean,
-  signature: string,
-): JsonObject {
+function candidateOf(parts: readonly JsonObject[], { calls, end, hasRefusal, reasoning, details }: Candidate) {
   const callParts: JsonObject[] = [];
   const malformed: string[] = [];
   for (const { id, name, args: input, signature } of calls) {
     const args = argumentsOf(input);
     if (args)
       callParts.push(omitNullish({ functionCall: { id, name, args }, thoughtSignature: signature || undefined }));
-    else malformed.push(`${name}(${text(input)})`);
+    else malformed.push(`${name}(${input})`);
   }
-  const content = contentOf(signParts([...parts, ...callParts], signature));
+  const content = contentOf(signParts([...parts, ...callParts], reasoningSignature(reasoning, details)));
   const failure = failureOf(end);
   if (failure !== undefined) return { content, finishReason: "OTHER", finishMessage: failure };
   if (end["finish_reason"] === "length") return { content, finishReason: "MAX_TOKENS" };
@@ -116,40 +111,8 @@ function logprobsFromChat(logprobs: unknown): JsonObject {
   };
 }
 
-export function convertResponseFromChat(
-  response: JsonObject,
-  identity: ResponseIdentity,
-  request: JsonObject,
-): JsonObject {
-  const withThoughts = includesThoughts(request);
-  const withState = hasTools(request);
-  const candidates = list(response["choices"]).map((choice, position) => {
-    const index = indexOf(choice, position);
-    const message = object(choice["message"]);
-    const calls = list(message["tool_calls"]).map((call, c): ToolCall => {
-      const { name, arguments: args } = object(call["function"]);
-      const id = text(call["id"]) || toolCallId(identity.id, index, c);
-      return { id, name: text(name), args, signature: signatureOf(call) };
-    });
-    const parts = textParts(message, withThoughts);
-    const details = opaqueDetails(message["reasoning_details"]);
-    const signature = withState ? reasoningSignature(reasoningText(message), details) : "";
-    return {
-      ...candidateOf(parts, calls, choice, text(message["refusal"]) !== "", signature),
-      index,
-      ...logprobsFromChat(choice["logprobs"]),
-    };
-  });
-  return {
-    candidates,
-    usageMetadata: convertUsageFromChat(response["usage"], { input: 0, output: 0 }),
-    modelVersion: identity.model,
-    responseId: identity.id,
-  };
-}
-
 interface Candidate {
-  readonly calls: (ToolCall & { name: string; args: string; signature: string })[];
+  readonly calls: ToolCall[];
   readonly trackCall: ReturnType<typeof callTracker>;
   /** The choice that ended it. */
   end: JsonObject;
@@ -157,6 +120,77 @@ interface Candidate {
   /** Collected only if the request has tools. */
   reasoning: string;
   readonly details: JsonObject[];
+}
+
+/** Reads the candidates of an answer from chat chunks. */
+function candidateReader(identity: ResponseIdentity, request: JsonObject) {
+  const withThoughts = includesThoughts(request);
+  const withState = hasTools(request);
+  const candidates = new Map<number, Candidate>();
+  let bytes = 0;
+
+  const candidateAt = (index: number): Candidate => {
+    const existing = candidates.get(index);
+    if (existing) return existing;
+    const trackCall = callTracker((call) => toolCallId(identity.id, index, call));
+    const candidate: Candidate = { calls: [], trackCall, end: {}, hasRefusal: false, reasoning: "", details: [] };
+    candidates.set(index, candidate);
+    return candidate;
+  };
+
+  const addCall = ({ calls, trackCall }: Candidate, delta: JsonObject): void => {
+    const { args, ...marks } = callDelta(delta);
+    const tracked = trackCall(marks);
+    const call = (calls[tracked.call] ??= { id: text(tracked.id), name: "", args: "", signature: "" });
+    if (call.name === "") {
+      call.name = marks.name;
+      bytes += byteLength(call.name);
+    }
+    call.args += args;
+    call.signature ||= signatureOf(delta);
+    bytes += byteLength(args);
+  };
+
+  return {
+    /** The parts that a choice of a chunk adds to its candidate, except calls. */
+    read(choice: JsonObject, position: number) {
+      const index = indexOf(choice, position);
+      const candidate = candidateAt(index);
+      const delta = object(choice["delta"]);
+      for (const call of list(delta["tool_calls"])) addCall(candidate, call);
+      candidate.hasRefusal ||= text(delta["refusal"]) !== "";
+      if (choice["finish_reason"]) candidate.end = choice;
+      if (withState) {
+        candidate.reasoning += reasoningText(delta);
+        for (const detail of opaqueDetails(delta["reasoning_details"])) candidate.details.push(detail);
+      }
+      const parts = textParts(delta, withThoughts);
+      bytes += parts.reduce((sum, part) => sum + byteLength(part["text"]), 0);
+      return { index, parts, logprobs: logprobsFromChat(choice["logprobs"]) };
+    },
+    /** The candidate with its calls and its end; `parts` are those that were not written yet. */
+    end: (index: number, parts: readonly JsonObject[] = []) => ({ ...candidateOf(parts, candidateAt(index)), index }),
+    indexes: () => (candidates.size > 0 ? [...candidates.keys()] : [0]),
+    bytes: () => bytes,
+  };
+}
+
+export function convertResponseFromChat(
+  response: JsonObject,
+  identity: ResponseIdentity,
+  request: JsonObject,
+): JsonObject {
+  const { choices, usage } = asChunk(response);
+  const reader = candidateReader(identity, request);
+  return {
+    candidates: choices.map((choice, position) => {
+      const { index, parts, logprobs } = reader.read(choice, position);
+      return { ...reader.end(index, parts), ...logprobs };
+    }),
+    usageMetadata: convertUsageFromChat(usage, { input: 0, output: 0 }),
+    modelVersion: identity.model,
+    responseId: identity.id,
+  };
 }
 
 /**
@@ -167,69 +201,25 @@ export const convertStreamFromChat =
   (framing: StreamFraming) =>
   (identity: ResponseIdentity, request: JsonObject): StreamWriter => {
     const { frame, end } = framing();
-    const withThoughts = includesThoughts(request);
-    const withState = hasTools(request);
-    const candidates = new Map<number, Candidate>();
+    const reader = candidateReader(identity, request);
     let usage: unknown;
-    let bytes = 0;
-
-    const candidateAt = (index: number): Candidate => {
-      const existing = candidates.get(index);
-      if (existing) return existing;
-      const trackCall = callTracker((call) => toolCallId(identity.id, index, call));
-      const candidate: Candidate = { calls: [], trackCall, end: {}, hasRefusal: false, reasoning: "", details: [] };
-      candidates.set(index, candidate);
-      return candidate;
-    };
-
-    const addCall = ({ calls, trackCall }: Candidate, delta: JsonObject): void => {
-      const { args, ...marks } = callDelta(delta);
-      const tracked = trackCall(marks);
-      const call = (calls[tracked.call] ??= { id: text(tracked.id), name: "", args: "", signature: "" });
-      if (call.name === "") {
-        call.name = marks.name;
-        bytes += byteLength(call.name);
-      }
-      call.args += args;
-      call.signature ||= signatureOf(delta);
-      bytes += byteLength(args);
-    };
-
     const event = (fields: JsonObject): string =>
       frame({ ...fields, modelVersion: identity.model, responseId: identity.id });
-
-    const addChoice = (choice: JsonObject, position: number): JsonObject[] => {
-      const index = indexOf(choice, position);
-      const candidate = candidateAt(index);
-      const delta = object(choice["delta"]);
-      for (const call of list(delta["tool_calls"])) addCall(candidate, call);
-      candidate.hasRefusal ||= text(delta["refusal"]) !== "";
-      if (choice["finish_reason"]) candidate.end = choice;
-      if (withState) {
-        candidate.reasoning += reasoningText(delta);
-        candidate.details.push(...opaqueDetails(delta["reasoning_details"]));
-      }
-      const parts = textParts(delta, withThoughts);
-      if (parts.length === 0) return [];
-      bytes += parts.reduce((sum, part) => sum + byteLength(part["text"]), 0);
-      return [{ content: contentOf(parts), index, ...logprobsFromChat(choice["logprobs"]) }];
-    };
 
     return {
       write(chunk) {
         if (chunk["usage"] != null) usage = chunk["usage"];
-        const pieces = list(chunk["choices"]).flatMap(addChoice);
+        const pieces = list(chunk["choices"])
+          .map((choice, position) => reader.read(choice, position))
+          .filter(({ parts }) => parts.length > 0)
+          .map(({ index, parts, logprobs }) => ({ content: contentOf(parts), index, ...logprobs }));
         return pieces.length > 0 ? event({ candidates: pieces }) : "";
       },
       usage: () => usage,
-      outputBytes: () => bytes,
+      outputBytes: reader.bytes,
       end(estimate) {
-        if (candidates.size === 0) candidateAt(0);
-        const last = [...candidates].map(([index, { calls, end: last, hasRefusal, reasoning, details }]) => ({
-          ...candidateOf([], calls, last, hasRefusal, reasoningSignature(reasoning, details)),
-          index,
-        }));
-        return event({ candidates: last, usageMetadata: convertUsageFromChat(usage, estimate) }) + end();
+        const candidates = reader.indexes().map((index) => reader.end(index));
+        return event({ candidates, usageMetadata: convertUsageFromChat(usage, estimate) }) + end();
       },
     };
   };

@@ -1,6 +1,6 @@
 import { count, isCount, type JsonObject, list, number, object, text } from "#json";
 import { indexOf } from "../chat/fields.ts";
-import { joinConverted } from "../chat/join-chunks.ts";
+import { joinConverted } from "../chat/whole-answers.ts";
 import { failedChoice } from "../failed-choice.ts";
 import { chatToolCall, stringifyArguments, toolCallId } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";

@@ -1,5 +1,5 @@
 import { count, isCount, type JsonObject, list, object, omitNullish, text } from "#json";
-import { joinConverted } from "../chat/join-chunks.ts";
+import { joinConverted } from "../chat/whole-answers.ts";
 import { chatToolCall, stringifyArguments } from "../tool-calls.ts";
 import { encryptedDetail, textDetail } from "./reasoning.ts";
 

@@ -2,6 +2,7 @@ import type { ServiceError } from "#errors";
 import { errorEvent } from "#formats";
 import { count, isSet, type JsonObject, list, object, text } from "#json";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
+import { asChunk } from "../chat/whole-answers.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";
 import { opaqueDetails } from "../reasoning-state.ts";
@@ -122,18 +123,6 @@ export function responseError({ status, message }: ServiceError): JsonObject {
 
 const completedAt = ({ now, created }: ResponseIdentity, status: ResponseState["status"]): number | null =>
   status === "completed" ? (now?.() ?? created) : null;
-
-/** The whole answer as one chunk. Numbering keeps calls separate even if they share an id. */
-const asChunk = (answer: JsonObject): JsonObject => ({
-  usage: answer["usage"],
-  choices: list(answer["choices"]).map(({ message, ...choice }) => ({
-    ...choice,
-    delta: {
-      ...object(message),
-      tool_calls: list(object(message)["tool_calls"]).map((call, index) => ({ ...call, index })),
-    },
-  })),
-});
 
 export function convertResponseFromChat(
   answer: JsonObject,

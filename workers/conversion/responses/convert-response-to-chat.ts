@@ -1,5 +1,5 @@
 import { count, isCount, type JsonObject, list, object, text } from "#json";
-import { joinConverted } from "../chat/join-chunks.ts";
+import { joinConverted } from "../chat/whole-answers.ts";
 import { chatToolCall } from "../tool-calls.ts";
 import { paragraphBreak } from "./output-items.ts";
 import { reasoningDetailsOf } from "./reasoning-state.ts";

@@ -138,3 +138,15 @@ export function joinConverted(
   for (const event of events) for (const chunk of stream.write(event)) joiner.add(chunk);
   return joiner.answer();
 }
+
+/** The whole answer as one chunk. Numbering keeps calls separate even if they share an id. */
+export const asChunk = (answer: JsonObject) => ({
+  usage: answer["usage"],
+  choices: list(answer["choices"]).map(({ message, ...choice }) => ({
+    ...choice,
+    delta: {
+      ...object(message),
+      tool_calls: list(object(message)["tool_calls"]).map((call, index) => ({ ...call, index })),
+    },
+  })),
+});
