@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { ownDetails } from "#formats";
+import { ownDetails, searchFields } from "#formats";
 import { type JsonObject, list, number, object, text } from "#json";
 import { type IgnoredParams, ignoredParams } from "../converter.ts";
 
@@ -60,6 +60,12 @@ export function refuseParam(param: string): never {
 
 /** A field that cannot be converted; values that request nothing are accepted. */
 export type RefusedField = readonly [field: string, isHarmless: (value: unknown) => boolean];
+
+/** Fields of chat that no other format has. */
+export const refusedEverywhere: readonly RefusedField[] = [
+  ["modalities", isTextOnly],
+  ...["prediction", "logit_bias", "functions", ...searchFields].map((field) => [field, isEmpty] as const),
+];
 
 /** Refuses fields that change the meaning; other fields that cannot be converted are ignored. */
 export function checkFields(

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { formedThinking, searchFields } from "#formats";
+import { formedThinking } from "#formats";
 import { isSet, type JsonObject, number, object, omitNullish, text } from "#json";
 import {
   capOf,
@@ -7,8 +7,8 @@ import {
   commonFields,
   isEmpty,
   isStandardTier,
-  isTextOnly,
   type RefusedField,
+  refusedEverywhere,
   refuseParam,
   stopSequencesOf,
 } from "../chat/fields.ts";
@@ -31,11 +31,7 @@ const convertible: ReadonlySet<string> = new Set([
 ]);
 
 const refused: readonly RefusedField[] = [
-  ["modalities", isTextOnly],
-  ["prediction", isEmpty],
-  ["logit_bias", isEmpty],
-  ["functions", isEmpty],
-  ...searchFields.map((field) => [field, isEmpty] as const),
+  ...refusedEverywhere,
   ["service_tier", (value) => isStandardTier(value) || value === "flex" || value === "priority"],
 ];
 

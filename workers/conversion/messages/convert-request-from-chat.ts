@@ -1,5 +1,4 @@
 import { invalidValue } from "#errors";
-import { searchFields } from "#formats";
 import { type JsonObject, number, object, omitNullish, text } from "#json";
 import { breakpoints } from "../cache-control.ts";
 import {
@@ -8,8 +7,8 @@ import {
   commonFields,
   isEmpty,
   isStandardTier,
-  isTextOnly,
   type RefusedField,
+  refusedEverywhere,
   stopSequencesOf,
 } from "../chat/fields.ts";
 import { type ConvertedRequest, type IgnoredParams } from "../converter.ts";
@@ -28,13 +27,9 @@ const refused: readonly RefusedField[] = [
   ["n", (value) => value == null || value === 1],
   ["logprobs", isEmpty],
   ["top_logprobs", isEmpty],
-  ["modalities", isTextOnly],
-  ["prediction", isEmpty],
+  ...refusedEverywhere,
   ["presence_penalty", isEmpty],
   ["frequency_penalty", isEmpty],
-  ["logit_bias", isEmpty],
-  ["functions", isEmpty],
-  ...searchFields.map((field) => [field, isEmpty] as const),
   ["service_tier", isStandardTier],
 ];
 

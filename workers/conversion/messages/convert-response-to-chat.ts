@@ -25,6 +25,21 @@ export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   };
 }
 
+/** Reads the usage from the events of a stream. The provider counts the input at its start, and everything at its end. */
+export function usageReader() {
+  let counts: JsonObject = {};
+  let usage: JsonObject | undefined;
+  return {
+    read(event: JsonObject): void {
+      if (event["type"] === "message_start") counts = omitNullish(object(object(event["message"])["usage"]));
+      if (event["type"] !== "message_delta") return;
+      counts = { ...counts, ...omitNullish(object(event["usage"])) };
+      usage = convertUsageToChat(counts);
+    },
+    usage: (soFar?: boolean): JsonObject | undefined => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
+  };
+}
+
 /** All other reasons become chat's `stop`. */
 const finishReasons = new Map([
   ["max_tokens", "length"],
@@ -58,8 +73,7 @@ interface OpenBlock {
 export function convertStreamToChat() {
   const open = new Map<unknown, OpenBlock>();
   let id: unknown;
-  let counts: JsonObject = {};
-  let usage: JsonObject | undefined;
+  const counted = usageReader();
   let calls = 0;
   let details = 0;
 
@@ -129,17 +143,14 @@ export function convertStreamToChat() {
 
   function end(event: JsonObject): JsonObject[] {
     const delta = object(event["delta"]);
-    counts = { ...counts, ...omitNullish(object(event["usage"])) };
-    usage = convertUsageToChat(counts);
+    const usage = counted.usage();
     const refusal = explanationOf(delta);
     const choice = { index: 0, delta: refusal ? { refusal } : {}, ...mapStopReason(delta) };
     return [{ ...chunk({}), choices: [choice], ...(usage && { usage }) }];
   }
 
   function start({ message }: JsonObject): JsonObject[] {
-    const { id: messageId, usage: startUsage } = object(message);
-    id = text(messageId) || undefined;
-    counts = omitNullish(object(startUsage));
+    id = text(object(message)["id"]) || undefined;
     return [];
   }
 
@@ -152,9 +163,11 @@ export function convertStreamToChat() {
   ]);
 
   return {
-    write: (event: JsonObject): readonly JsonObject[] => converters.get(event["type"])?.(event) ?? [],
-    /** Before the end of the answer the provider has only counted the input. */
-    usage: (soFar?: boolean): unknown => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
+    write(event: JsonObject): readonly JsonObject[] {
+      counted.read(event);
+      return converters.get(event["type"])?.(event) ?? [];
+    },
+    usage: counted.usage,
   };
 }
 

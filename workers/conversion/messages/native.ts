@@ -1,9 +1,9 @@
 import { messagesMedia, uploadOf } from "#formats";
-import { byteLength, type JsonObject, list, object, omitNullish } from "#json";
+import { byteLength, type JsonObject, list, object } from "#json";
 import type { FormatConverter, StreamWriter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { isEncodedReasoning } from "../reasoning-state.ts";
-import { convertUsageToChat } from "./convert-response-to-chat.ts";
+import { convertUsageToChat, usageReader } from "./convert-response-to-chat.ts";
 import { fitThinking } from "./reasoning.ts";
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
@@ -52,33 +52,23 @@ function eventBytes(event: JsonObject): number {
  * `message_stop` is held back until the call ends, because a ping may come while the cost is captured.
  */
 function stream({ model }: { readonly model: string }): StreamWriter {
-  let counts: JsonObject = {};
-  let usage: JsonObject | undefined;
+  const counted = usageReader();
   let bytes = 0;
   let stop = "";
-
-  const withModel = (event: JsonObject): JsonObject => {
-    const message = object(event["message"]);
-    counts = omitNullish(object(message["usage"]));
-    return { ...event, message: { ...message, model } };
-  };
 
   return {
     write(event) {
       const { type } = event;
       if (typeof type !== "string" || !eventName.test(type) || type === "ping" || type === "error") return "";
       bytes += eventBytes(event);
-      if (type === "message_delta") {
-        counts = { ...counts, ...omitNullish(object(event["usage"])) };
-        usage = convertUsageToChat(counts);
-      }
-      const sent = type === "message_start" ? withModel(event) : event;
+      counted.read(event);
+      const sent = type === "message_start" ? { ...event, message: { ...object(event["message"]), model } } : event;
       const text = `event: ${type}\ndata: ${JSON.stringify(sent)}\n\n`;
       if (type !== "message_stop") return text;
       stop = text;
       return "";
     },
-    usage: (soFar) => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
+    usage: counted.usage,
     outputBytes: () => bytes,
     end: () => stop,
   };

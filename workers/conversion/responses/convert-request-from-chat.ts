@@ -1,6 +1,15 @@
-import { logprobsInclude, needText, refuse, searchFields } from "#formats";
+import { logprobsInclude, needText, refuse } from "#formats";
 import { isSet, type JsonObject, list, object, omitNullish, text } from "#json";
-import { capOf, checkFields, commonFields, isStandardTier, type RefusedField, refuseParam } from "../chat/fields.ts";
+import {
+  capOf,
+  checkFields,
+  commonFields,
+  isEmpty,
+  isStandardTier,
+  type RefusedField,
+  refusedEverywhere,
+  refuseParam,
+} from "../chat/fields.ts";
 import type { FormatConverter, IgnoredParams } from "../converter.ts";
 import { argumentsText } from "../tool-calls.ts";
 import { refusalPart } from "./output-items.ts";
@@ -21,19 +30,12 @@ const convertible: ReadonlySet<string> = new Set([
   "store",
 ]);
 
-const isUnset = (value: unknown): boolean => !isSet(value);
-const isUnsetOrFalse = (value: unknown): boolean => isUnset(value) || value === false;
-const isUnsetOrZero = (value: unknown): boolean => isUnset(value) || value === 0;
-
 const refused: readonly RefusedField[] = [
-  ...["stop", "prediction", "audio", "functions", "function_call", ...searchFields].map(
-    (field): RefusedField => [field, isUnsetOrFalse],
+  ["n", (value) => value == null || value === 1],
+  ...["stop", "audio", "function_call", "presence_penalty", "frequency_penalty"].map(
+    (field): RefusedField => [field, isEmpty],
   ),
-  ["n", (value) => isUnset(value) || value === 1],
-  ["modalities", (value) => !Array.isArray(value) || value.every((each) => each === "text")],
-  ["logit_bias", (value) => Object.keys(object(value)).length === 0],
-  ["presence_penalty", isUnsetOrZero],
-  ["frequency_penalty", isUnsetOrZero],
+  ...refusedEverywhere,
 ];
 
 const refusePart = (param: string): never => refuse(param, "parts of this type are not supported by this model");

@@ -60,8 +60,8 @@ function echoTool(tool: JsonObject): JsonObject {
   };
 }
 
-/** The constant fields of a response: the settings of the request, or the format's defaults. */
-function responseSettings(request: JsonObject, identity: ResponseIdentity): JsonObject {
+/** A response that has just begun: the settings of the request, or the format's defaults. */
+function newResponse(request: JsonObject, identity: ResponseIdentity): JsonObject {
   const setting = (field: string, defaultValue: unknown) => (isSet(request[field]) ? request[field] : defaultValue);
   const { effort, summary } = object(request["reasoning"]);
   const { format, ...textFields } = object(request["text"]);
@@ -93,27 +93,14 @@ function responseSettings(request: JsonObject, identity: ResponseIdentity): Json
     top_p: setting("top_p", 1),
     truncation: setting("truncation", "disabled"),
     user: setting("user", null),
+    status: "in_progress",
+    completed_at: null,
+    incomplete_details: null,
+    error: null,
+    output: [],
+    usage: null,
   };
 }
-
-interface ResponseState {
-  readonly status: "in_progress" | "completed" | "incomplete" | "failed";
-  /** Unix seconds. */
-  readonly completed_at: number | null;
-  readonly incomplete_details: JsonObject | null;
-  readonly error: JsonObject | null;
-  readonly output: readonly JsonObject[];
-  readonly usage: JsonObject | null;
-}
-
-const initialState: ResponseState = {
-  status: "in_progress",
-  completed_at: null,
-  incomplete_details: null,
-  error: null,
-  output: [],
-  usage: null,
-};
 
 /** The `error` of a failed response, which uses its own codes. */
 export function responseError({ status, message }: ServiceError): JsonObject {
@@ -121,7 +108,8 @@ export function responseError({ status, message }: ServiceError): JsonObject {
   return { code: status < 500 ? "invalid_prompt" : "server_error", message };
 }
 
-const completedAt = ({ now, created }: ResponseIdentity, status: ResponseState["status"]): number | null =>
+/** Unix seconds. */
+const completedAt = ({ now, created }: ResponseIdentity, status: string): number | null =>
   status === "completed" ? (now?.() ?? created) : null;
 
 export function convertResponseFromChat(
@@ -152,24 +140,23 @@ function createWriter(
   let lastChoice: JsonObject = {};
   let hasBegun = events === undefined;
 
-  const settings = responseSettings(request, identity);
-  const emitState = (type: string, state: Partial<ResponseState> & { store?: false }): string =>
-    emit(type, { response: { ...settings, ...initialState, ...state } });
+  const begun = newResponse(request, identity);
+  const emitState = (type: string, state: JsonObject): string => emit(type, { response: { ...begun, ...state } });
   const begin = (): string => {
     if (hasBegun) return "";
     hasBegun = true;
     return emitState("response.created", {}) + emitState("response.in_progress", {});
   };
 
-  let closed: { readonly events: string; readonly state: ResponseState } | undefined;
-  /** The events that close open items, and the final state. Repeated calls return the same result. */
+  let closed: { readonly events: string; readonly response: JsonObject } | undefined;
+  /** The events that close open items, and the whole response. Repeated calls return the same result. */
   const close = (estimate: TokenEstimate) => {
     if (closed) return closed;
     const end = mapFinishReasonFromChat(lastChoice);
     const events = begin() + output.close(lastStatus(end.status));
     const completed_at = completedAt(identity, end.status);
     const usageAtEnd = convertUsageFromChat(usage, estimate);
-    closed = { events, state: { ...end, completed_at, output: output.items(), usage: usageAtEnd } };
+    closed = { events, response: { ...begun, ...end, completed_at, output: output.items(), usage: usageAtEnd } };
     return closed;
   };
 
@@ -194,20 +181,18 @@ function createWriter(
     },
     usage: () => usage,
     outputBytes: output.bytes,
-    response: (estimate: TokenEstimate) => ({ ...settings, ...initialState, ...close(estimate).state }),
+    response: (estimate: TokenEstimate) => close(estimate).response,
     end(estimate: TokenEstimate) {
-      const { events, state } = close(estimate);
-      const response = { ...settings, ...initialState, ...state };
-      return events + emit(`response.${state.status}`, { response });
+      const { events, response } = close(estimate);
+      return events + emit(`response.${text(response["status"])}`, { response });
     },
     fail(error: ServiceError) {
-      const begun = begin();
+      const started = begin();
       const items = output
         .items()
         .map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
-      const state = { status: "failed", store: false, error: responseError(error), output: items } as const;
-      const failed = emitState("response.failed", state);
-      return begun + failed + errorEvent(error, nextNumber());
+      const failed = emitState("response.failed", { status: "failed", error: responseError(error), output: items });
+      return started + failed + errorEvent(error, nextNumber());
     },
   };
 }
