@@ -5,7 +5,7 @@
  * provider's message only if their request is at fault.
  */
 import { messagesHeaders } from "#formats";
-import { isObject, type JsonObject } from "#json";
+import { isCount, isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import { failureInside } from "../http/failures.ts";
 import { connectProvider, versioned } from "../http/provider-client.ts";
@@ -46,7 +46,7 @@ export function createAnthropic(
     async count(call) {
       const body = Object.fromEntries(Object.entries(call.body).filter(([field]) => !answerFields.test(field)));
       const { input_tokens: tokens } = await json("/messages/count_tokens", body, call);
-      if (typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
+      if (isCount(tokens)) return tokens;
       throw new UpstreamFailure("unavailable", "a count that is not a whole number");
     },
     embed: generatesOnly("text"),

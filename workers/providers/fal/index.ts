@@ -6,7 +6,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import { failureOf } from "../http/failures.ts";
+import { failureOf, placeOf, withRetryAfter } from "../http/failures.ts";
 import { connectProvider } from "../http/provider-client.ts";
 import { createPredictionApi, type Host } from "../prediction-apis/index.ts";
 import type { Provider, UpstreamEndpoint, UpstreamFailure } from "../provider.ts";
@@ -74,12 +74,10 @@ function falFailure(status: number, headers: IncomingHttpHeaders, body: unknown,
   const errors = Array.isArray(detail) ? detail.filter(isObject) : [];
   const messages = errors.map(({ msg }) => msg).filter((msg) => typeof msg === "string");
   const message = messages.length > 0 ? messages.slice(0, 3).join("; ") : typeof detail === "string" ? detail : "";
-  const param = paramOf(errors[0]);
-  const retryAfter = headers["x-ratelimit-reset"];
   return failureOf(
     statusOf(errors[0]?.type ?? error_type) ?? (isTransient(status, headers) ? 503 : status),
-    retryAfter === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(retryAfter) },
-    { error: { message, param } },
+    withRetryAfter(headers, headers["x-ratelimit-reset"]),
+    { error: { message, param: placeOf(errors[0]?.loc) || undefined } },
     clock,
   );
 }
@@ -107,16 +105,3 @@ function statusOf(type: unknown): number | undefined {
 const isTransient = (status: number, headers: IncomingHttpHeaders) =>
   (status === 400 || status === 422) &&
   [headers["x-fal-retryable"], headers["x-fal-needs-retry"]].some((value) => /^(true|1|yes)$/i.test(String(value)));
-
-/** `["body", "image_size", "width"]` is the field `image_size.width` of the input. */
-function paramOf({ loc }: JsonObject = {}): string | undefined {
-  if (!Array.isArray(loc)) return undefined;
-  const path = loc.filter((each) => typeof each === "string" || typeof each === "number");
-  const fields = path[0] === "body" ? path.slice(1) : path;
-  return fields.length === 0
-    ? undefined
-    : fields
-        .map((each) => (typeof each === "number" ? `[${each}]` : `.${each}`))
-        .join("")
-        .replace(/^\./, "");
-}

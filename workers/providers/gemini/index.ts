@@ -15,7 +15,7 @@
  * Usage: {image}, {second}, {character}, as delivered and never more than requested. Answers are untrusted: an answer has at
  * most 64 MB, an event of a stream 8 MB. Callers see the provider's message only if their request is at fault.
  */
-import { isObject, type JsonObject } from "#json";
+import { isCount, isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import { connectProvider, type ProviderClient, versioned } from "../http/provider-client.ts";
 import { readStream } from "../http/read-stream.ts";
@@ -57,7 +57,7 @@ export function createGemini(
       const path = methodPath(call.model, "countTokens");
       const request = { path, json: { generateContentRequest } };
       const { totalTokens } = await client.sendForJson(request, call, { limitBytes: countLimitBytes });
-      if (Number.isSafeInteger(totalTokens) && (totalTokens as number) >= 0) return totalTokens as number;
+      if (isCount(totalTokens)) return totalTokens;
       throw new UpstreamFailure("unavailable", "an answer without a count of tokens");
     },
     embed: (call) => embed(client, call),
@@ -108,8 +108,7 @@ async function embedBatch(client: ProviderClient, call: UpstreamCall, texts: rea
   if (vectors.length !== texts.length)
     throw new UpstreamFailure("unavailable", "an answer without an embedding for each text");
   const { promptTokenCount } = isObject(usageMetadata) ? usageMetadata : {};
-  const isReported = Number.isSafeInteger(promptTokenCount) && (promptTokenCount as number) > 0;
-  return { vectors, tokens: isReported ? (promptTokenCount as number) : undefined };
+  return { vectors, tokens: isCount(promptTokenCount) && promptTokenCount > 0 ? promptTokenCount : undefined };
 }
 
 function vectorOf(embedding: unknown): readonly number[] {

@@ -14,7 +14,7 @@ export const video = (client: ProviderClient, call: GenerationCall): Promise<Gen
     idOf: ({ id }) => id,
     async poll(id, signal) {
       try {
-        return await client.sendForJson({ path: pathOf(id) }, { signal, log: call.log, span: call.span });
+        return await client.sendForJson({ path: pathOf(id) }, { ...call, signal });
       } catch (error) {
         // The provider answers 400 for a job that does not exist, which is not the caller's fault.
         if (!(error instanceof UpstreamFailure) || error.kind !== "refused") throw error;
@@ -36,7 +36,7 @@ export const video = (client: ProviderClient, call: GenerationCall): Promise<Gen
       return { output: {}, usage: { second: secondsIn(call.input) } };
     },
     async cancel(id, signal) {
-      const context = { signal, log: call.log, span: call.span };
+      const context = { ...call, signal };
       const discard = async ({ body }: Awaited<ReturnType<ProviderClient["send"]>>) => void (await body.return?.());
       // A finished job cannot be canceled, but it can be deleted.
       await client.send({ method: "POST", path: `${pathOf(id)}/cancel`, json: {} }, context).then(discard, () => {});

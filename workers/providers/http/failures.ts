@@ -13,7 +13,7 @@ const googleCodes = (
 ).split(" ");
 
 /** Formats `["body", "messages", 1, "content"]` as `messages[1].content`. */
-const placeOf = (loc: unknown): string =>
+export const placeOf = (loc: unknown): string =>
   (Array.isArray(loc) ? loc.slice(0, 20) : [])
     .filter((step, at) => at > 0 || step !== "body")
     .map((step: unknown) => (typeof step === "number" ? `[${step}]` : `.${String(textOf(step)).slice(0, 64)}`))
@@ -231,6 +231,13 @@ function refusalOf(status: number, code: unknown, message: string): Pick<Upstrea
   const isLimit = status === 413 || hostCodes.includes(known) || isIn(hostTexts, message);
   return { code: known, isHostLimit: isLimit && !policyCodes.includes(known) };
 }
+
+/** The headers, with a delay in seconds that the provider reports elsewhere. */
+export const withRetryAfter = (
+  headers: IncomingHttpHeaders,
+  seconds: string | string[] | number | undefined,
+): IncomingHttpHeaders =>
+  seconds === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(seconds) };
 
 /** Reads `retry-after-ms`, or Retry-After in seconds or as a date. Returns undefined if it is absent or unreadable. */
 function retryAfter(headers: IncomingHttpHeaders, clock: Clock): number | undefined {

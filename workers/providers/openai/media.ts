@@ -140,8 +140,7 @@ const video = (client: ProviderClient, call: GenerationCall): Promise<Generated>
   runJob(client.clock, call, {
     submit: async () => client.sendForJson({ path: "/videos", ...(await contentFor(call)) }, call, jobLimits),
     idOf: ({ id }) => id,
-    poll: (id, signal) =>
-      client.sendForJson({ path: pathOf(id) }, { signal, log: call.log, span: call.span }, jobLimits),
+    poll: (id, signal) => client.sendForJson({ path: pathOf(id) }, { ...call, signal }, jobLimits),
     running: ["queued", "in_progress"],
     ended: ["completed", "failed", "cancelled", "expired"],
     async collect(job, id) {
@@ -154,10 +153,7 @@ const video = (client: ProviderClient, call: GenerationCall): Promise<Generated>
       return { output: pick(job, videoFields), usage: { second } };
     },
     async cancel(id, signal) {
-      const answer = await client.send(
-        { method: "DELETE", path: pathOf(id) },
-        { signal, log: call.log, span: call.span },
-      );
+      const answer = await client.send({ method: "DELETE", path: pathOf(id) }, { ...call, signal });
       await answer.body.return?.();
     },
   });

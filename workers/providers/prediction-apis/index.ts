@@ -33,8 +33,7 @@ export function createPredictionApi(host: Host, client: ProviderClient, clock: C
   const noText = generatesOnly("media");
 
   const run = (call: GenerationCall) => {
-    const send = (request: ProviderRequest, signal = call.signal) =>
-      client.sendForJson(request, { signal, log: call.log, span: call.span });
+    const send = (request: ProviderRequest, signal = call.signal) => client.sendForJson(request, { ...call, signal });
     const cancel = (id: string, signal: AbortSignal) => send(host.cancel(id), signal);
     let seconds: Promise<number> | undefined;
     const recorded = () => (seconds ??= recordedSeconds(call));

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
-import { failureOf } from "../http/failures.ts";
+import { failureOf, withRetryAfter } from "../http/failures.ts";
 import { connectProvider, type ProviderRequest, versioned } from "../http/provider-client.ts";
 import { createPredictionApi, type Host } from "../prediction-apis/index.ts";
 import type { Provider, UpstreamEndpoint, UpstreamFailure } from "../provider.ts";
@@ -66,13 +66,8 @@ function replicateFailure(status: number, headers: IncomingHttpHeaders, body: un
   // The catalog sets the version, so the caller is not at fault.
   const isModel = typeof title === "string" && /^invalid version/i.test(title);
   const retryAfter = typeof retry_after === "number" ? retry_after : /resets in ~?(\d+)s/i.exec(message)?.[1];
-  const param = paramOf(fields[0]);
-  return failureOf(
-    isModel ? 404 : status,
-    retryAfter === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(retryAfter) },
-    { error: { message, param } },
-    clock,
-  );
+  const error = { message, param: paramOf(fields[0]) };
+  return failureOf(isModel ? 404 : status, withRetryAfter(headers, retryAfter), { error }, clock);
 }
 
 /** Only the text names a missing field. */
