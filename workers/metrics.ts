@@ -19,15 +19,7 @@ export function createAttemptObserver(metrics: Metrics): AttemptObserver {
 }
 
 /** Exports the state of the worker's upstreams and memory. */
-export function observe({
-  metrics,
-  upstreams,
-  payload,
-}: {
-  metrics: Metrics;
-  upstreams: Upstreams;
-  payload: ByteBudget;
-}) {
+export function observe(metrics: Metrics, upstreams: Upstreams, payload: ByteBudget): void {
   metrics.gauge("inference_upstream_state", () =>
     Object.entries(upstreams.states()).map(([upstream, state]) => [{ upstream }, upstreamStates[state]]),
   );

@@ -147,7 +147,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   });
   await registration.write();
   const probes = createProbes({ clock, metrics }, { mongodb: () => mongo.ping(), redis: () => pingRedis(redis) });
-  observe({ metrics, upstreams, payload: memory });
+  observe(metrics, upstreams, memory);
   const watch = createWorkerHealth({ pools: started, queues, probes, clock, log });
   health = watch;
 

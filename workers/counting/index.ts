@@ -20,19 +20,49 @@ import { estimateTokens } from "#formats";
 import type { JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { createLimitedThread } from "../limited-thread.ts";
+import type { Measured, Readable } from "./media.ts";
 import type { PdfSize } from "./pdf.ts";
 import { promptOf } from "./prompt.ts";
 import { createRecordings, type Recording } from "./recordings.ts";
 import { readPrompt, sampleOf } from "./sample.ts";
-import { createTokenizer } from "./tokenizer.ts";
 
 export { fileTokens, rulesOf } from "./media.ts";
+
+const options = {
+  name: "counting",
+  url: new URL("./thread.ts", import.meta.url),
+  limitMs: 1_000,
+  waitLimitMs: 5_000,
+  maxWaiting: 256,
+  maxOfAccount: 256,
+};
+
+/** The parts of a prompt that are sent to the thread. */
+export interface Countable {
+  readonly texts: readonly string[];
+  readonly documents: readonly Readable[];
+}
+
+export interface CountedTokens {
+  /** The total of all texts. */
+  readonly tokens: number;
+  /** Measurements in the order of the documents; undefined for a document that could not be read. */
+  readonly documents: readonly Measured[];
+}
 
 export type Counting = ReturnType<typeof createCounting>;
 
 export function createCounting(deps: { clock: Clock; log: Logger }) {
-  const tokenizer = createTokenizer(deps);
+  const thread = createLimitedThread<Countable, CountedTokens>(options, deps);
   const recordings = createRecordings(deps);
+
+  /** Returns undefined if too many prompts wait, time runs out, or the thread ends. */
+  async function count(prompt: Countable, signal: AbortSignal): Promise<CountedTokens | undefined> {
+    const outcome = await thread.run(() => prompt, "", signal);
+    return typeof outcome === "object" ? outcome.result : undefined;
+  }
+
   return {
     /** Estimates a chat request, original or converted. `owner` is the model's owner (`Model.ownedBy`). */
     async estimate(request: JsonObject, signal: AbortSignal, owner?: string): Promise<number> {
@@ -40,7 +70,7 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
       const { allowance, documents, ...all } = await readPrompt(promptOf(request, owner));
       if (all.bytes === 0 && documents.length === 0) return allowance;
       const sample = await sampleOf(all);
-      const counted = await tokenizer.count(
+      const counted = await count(
         { texts: sample.texts, documents: documents.map(({ type, base64 }) => ({ type, base64 })) },
         signal,
       );
@@ -53,13 +83,13 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
     /** The pages and text of a PDF in base64. Returns undefined if it cannot be read in time. */
     async measureDocument(base64: string, signal: AbortSignal): Promise<PdfSize | undefined> {
       const document = { type: "application/pdf", base64 } as const;
-      const [size] = (await tokenizer.count({ texts: [], documents: [document] }, signal))?.documents ?? [];
+      const [size] = (await count({ texts: [], documents: [document] }, signal))?.documents ?? [];
       return size && "pages" in size ? size : undefined;
     },
     secondsOf: (recording: Recording, signal: AbortSignal) => recordings.secondsOf(recording, signal),
     /** Ends the threads; estimates in progress fall back to bytes. */
     async close() {
-      await Promise.all([tokenizer.close(), recordings.close()]);
+      await Promise.all([thread.close(), recordings.close()]);
     },
   };
 }

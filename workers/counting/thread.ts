@@ -5,9 +5,9 @@
 import { parentPort } from "node:worker_threads";
 import { countTokens, setMergeCacheSize } from "gpt-tokenizer/encoding/o200k_base";
 import { measureAudio } from "./audio.ts";
+import type { Countable, CountedTokens } from "./index.ts";
 import type { Measured, Readable } from "./media.ts";
 import { type Budget, measurePdf } from "./pdf.ts";
-import type { Countable, CountedTokens } from "./tokenizer.ts";
 
 // Disables the cache so that no prompt stays in memory; 128 KB of code then take 25 ms instead of 17.
 setMergeCacheSize(0);

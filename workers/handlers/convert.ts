@@ -172,30 +172,22 @@ function capFor(call: CallContext, { upstream, target }: Candidate, spoken: Form
   return cap;
 }
 
-function refuseCap({ payload: { format = "chat" }, request: given }: CallContext, minimum: number): never {
-  const request = format === "gemini" ? object(formedRequest(given)) : given;
-  const field = capFields[format].find(({ holder, name }) => {
-    const fields = holder === undefined ? request : object(request[holder]);
-    return isSet(fields[name]);
-  });
-  if (!field)
+function refuseCap({ payload: { format = "chat" }, request }: CallContext, minimum: number): never {
+  const given = format === "gemini" ? object(formedRequest(request)) : request;
+  const valueAt = (path: string) => path.split(".").reduce<unknown>((holder, field) => object(holder)[field], given);
+  const param = capFields[format].find((path) => isSet(valueAt(path)));
+  if (param === undefined)
     throw insufficientBalance(
       `The balance does not cover ${minimum} output tokens, which is the minimum of this model.`,
     );
-  const param = field.holder === undefined ? field.name : `${field.holder}.${field.name}`;
   throw invalidValue(param, `${param} must be at least ${minimum} for this model.`);
 }
 
-interface CapField {
-  readonly holder?: string;
-  readonly name: string;
-}
-
-const capFields: Readonly<Record<Format, readonly CapField[]>> = {
-  chat: [{ name: "max_completion_tokens" }, { name: "max_tokens" }],
-  messages: [{ name: "max_tokens" }],
-  responses: [{ name: "max_output_tokens" }],
-  gemini: [{ holder: "generationConfig", name: "maxOutputTokens" }],
+const capFields: Readonly<Record<Format, readonly string[]>> = {
+  chat: ["max_completion_tokens", "max_tokens"],
+  messages: ["max_tokens"],
+  responses: ["max_output_tokens"],
+  gemini: ["generationConfig.maxOutputTokens"],
 };
 
 /** Cache writes need a price, and chat servers do not support breakpoints. */
