@@ -95,6 +95,15 @@ export function functionChoice(choice: unknown) {
   return { mode: mode === "required" ? "required" : "auto", allowed };
 }
 
+/** The effort of a thinking budget, in tokens. */
+export function effortOfBudget(budget: number): string {
+  if (budget < 4096) return "low";
+  return budget < 16_384 ? "medium" : "high";
+}
+
+/** Thinking counts towards the output cap; a fifth of the cap is reserved for the answer. */
+export const maxThinking = (cap: number): number => Math.floor(cap * 0.8);
+
 /** The smallest output cap of a request. */
 export function capOf(request: JsonObject): number | undefined {
   const caps = [number(request["max_tokens"]), number(request["max_completion_tokens"])].filter(

@@ -1,4 +1,5 @@
 import { type JsonObject, number, object, text } from "#json";
+import { effortOfBudget, maxThinking } from "../chat/fields.ts";
 
 function versionOf(model: string): number {
   const [, major, minor] = /gemini-(\d+)(?:\.(\d+))?(?![\d])/.exec(model) ?? [];
@@ -45,8 +46,6 @@ const budgets: ReadonlyMap<string, number> = new Map([
   ["xhigh", 32_768],
   ["max", 32_768],
 ]);
-/** Thinking counts towards the output cap; this share of the cap is reserved for the answer. */
-const answerShare = 0.2;
 
 /** The chat `reasoning_effort` of a `thinkingConfig`. */
 export function effortOf(thinkingConfig: unknown): string | undefined {
@@ -57,8 +56,7 @@ export function effortOf(thinkingConfig: unknown): string | undefined {
   // A negative budget leaves the choice to the model.
   if (budget === undefined || budget < 0) return undefined;
   if (budget === 0) return "none";
-  if (budget < 4096) return "low";
-  return budget < 16_384 ? "medium" : "high";
+  return effortOfBudget(budget);
 }
 
 /** The `thinkingConfig` for an effort. Returns undefined if the model has no such setting. */
@@ -75,7 +73,7 @@ export function thinkingConfigOf(
     return { thinkingLevel: levelOf(effort, thinking), includeThoughts: true };
   }
   if (budget === undefined) return { thinkingBudget: thinking.off };
-  const available = cap === undefined ? budget : Math.floor(cap * (1 - answerShare));
+  const available = cap === undefined ? budget : maxThinking(cap);
   return { thinkingBudget: Math.max(thinking.min, Math.min(budget, thinking.max, available)), includeThoughts: true };
 }
 

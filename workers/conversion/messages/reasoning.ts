@@ -1,4 +1,5 @@
 import { type JsonObject, list, number, object, text } from "#json";
+import { effortOfBudget, maxThinking } from "../chat/fields.ts";
 import { decodeReasoning, encodeReasoning, isEncodedReasoning, type ReasoningState } from "../reasoning-state.ts";
 
 /** Reads ids such as `claude-opus-4-8`, `claude-haiku-4-5-20251001` and `claude-3-7-sonnet-20250219`. */
@@ -47,8 +48,6 @@ const budgets = new Map([
 ]);
 /** The provider's minimum. */
 const minBudget = 1024;
-/** Thinking counts towards the output cap; this share of the cap is reserved for the answer. */
-const answerShare = 0.2;
 
 /** The chat `reasoning_effort` of a Messages request; `effort` comes from its `output_config`. */
 export function effortOf({ type, budget_tokens }: JsonObject, effort: unknown): string | undefined {
@@ -56,9 +55,7 @@ export function effortOf({ type, budget_tokens }: JsonObject, effort: unknown): 
   if (typeof effort === "string") return effort;
   if (type === "between_tools") return "low";
   if (type !== "enabled") return undefined;
-  const budget = number(budget_tokens) ?? 0;
-  if (budget < 4096) return "low";
-  return budget < 16_384 ? "medium" : "high";
+  return effortOfBudget(number(budget_tokens) ?? 0);
 }
 
 /** The fields that request an effort from a model. Returns undefined if the effort cannot be requested. */
@@ -78,7 +75,7 @@ export function thinkingOf(
     // Newer models omit their thinking unless `display` requests it.
     return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: known } };
   }
-  const budget = Math.min(wanted, Math.floor(cap * (1 - answerShare)));
+  const budget = Math.min(wanted, maxThinking(cap));
   return budget < minBudget ? undefined : { thinking: { type: "enabled", budget_tokens: budget } };
 }
 
