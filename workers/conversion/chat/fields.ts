@@ -50,7 +50,7 @@ export const documentedFields: ReadonlySet<string> = new Set([
 // Values that request nothing.
 export const isEmpty = (value: unknown): boolean =>
   !value || (typeof value === "object" && Object.keys(object(value)).length === 0);
-export const isTextOnly = (value: unknown): boolean =>
+const isTextOnly = (value: unknown): boolean =>
   value == null || (Array.isArray(value) && value.every((each) => each === "text"));
 export const isStandardTier = (value: unknown): boolean => value == null || value === "auto" || value === "default";
 
