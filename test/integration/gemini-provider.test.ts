@@ -1,217 +1,160 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { JsonObject } from "#json";
 import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
-import { createGemini } from "../../workers/providers/gemini/index.ts";
-import { operatorKey, startGemini } from "../support/gemini-setup.ts";
-import { createManualClock } from "../support/manual-clock.ts";
-import { errorOf, gate, oneByOne } from "../support/upstreams-setup.ts";
+import { mockGeminiError } from "../support/mock-gemini.ts";
+import { googleKey, startGemini } from "../support/provider-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
-describe("an answer", () => {
-  test("is passed unchanged; the body goes unchanged, the model in the path, the key in its header", async () => {
-    const { mock, provider, text } = await startGemini();
-    const body = { generationConfig: { temperature: 0.5, maxOutputTokens: 100 }, store: false };
-    expect(await provider.answer(text(body))).toEqual({
-      candidates: [
-        { content: { parts: [{ text: "You said: Hi there" }], role: "model" }, finishReason: "STOP", index: 0 },
-      ],
-      usageMetadata: {
-        promptTokenCount: 2,
-        candidatesTokenCount: 4,
-        totalTokenCount: 6,
-        promptTokensDetails: [{ modality: "TEXT", tokenCount: 2 }],
-      },
-      modelVersion: "gemini-mock",
-      responseId: "mock-response",
-    });
-    const [request] = mock.requests;
-    expect(request).toMatchObject({
-      method: "POST",
-      path: "/v1beta/models/gemini-mock:generateContent",
-      body: { contents: [{ role: "user", parts: [{ text: "Hi there" }] }], ...body },
-    });
-    expect(request?.headers).toMatchObject({ "x-goog-api-key": operatorKey, "accept-encoding": "identity" });
-    expect(request?.headers).not.toHaveProperty("authorization");
-  });
+const hi = { contents: [{ role: "user", parts: [{ text: "Hi there" }] }] };
 
-  test.each(["", "/", "/v1beta", "/v1beta/"])("the operator's address may end in '%s'", async (path) => {
-    const { mock, provider, text } = await startGemini({ path });
-    await provider.answer(text({}, { model: "models/a/b c" }));
-    expect(mock.requests[0]?.path).toBe("/v1beta/models/a%2Fb%20c:generateContent");
+test("an answer is passed unchanged; the body goes unchanged, the model in the path, the key in its header", async () => {
+  const { mock, ask, text } = await startGemini();
+  const body = { generationConfig: { temperature: 0.5, maxOutputTokens: 100 }, store: false };
+  expect(await ask("answer", text(body))).toEqual({
+    candidates: [
+      { content: { parts: [{ text: "You said: Hi there" }], role: "model" }, finishReason: "STOP", index: 0 },
+    ],
+    usageMetadata: {
+      promptTokenCount: 2,
+      candidatesTokenCount: 4,
+      totalTokenCount: 6,
+      promptTokensDetails: [{ modality: "TEXT", tokenCount: 2 }],
+    },
+    modelVersion: "gemini-mock",
+    responseId: "mock-response",
   });
-
-  test("an upstream without a key gets none", async () => {
-    const { mock, target, text } = await startGemini();
-    const provider = createGemini({ ...target, apiKey: undefined }, { clock: createManualClock() });
-    onTestFinished(() => provider.close());
-    expect(await errorOf(provider.answer(text()))).toMatchObject({ kind: "misconfigured", status: 403 });
-    expect(mock.requests[0]?.headers).not.toHaveProperty("x-goog-api-key");
-  });
-
-  test("a prompt that is blocked is an answer, not a failure", async () => {
-    const { mock, provider, text } = await startGemini();
-    mock.respond({ blockReason: "PROHIBITED_CONTENT" });
-    const answer = await provider.answer(text());
-    expect(answer).toMatchObject({ promptFeedback: { blockReason: "PROHIBITED_CONTENT" } });
-    expect(geminiConverter.responseToChat(answer)).toMatchObject({ choices: [{ finish_reason: "content_filter" }] });
-  });
-
-  test.each([
-    ["nothing", {}],
-    ["an empty list of candidates", { candidates: [] }],
-    ["candidates that are no list", { candidates: { 0: {} } }],
-    ["candidates that are no objects", { candidates: [null] }],
-    ["candidates that are no objects, with a block", { candidates: [7], promptFeedback: { blockReason: "SAFETY" } }],
-    ["a block without a reason", { promptFeedback: { blockReason: "BLOCK_REASON_UNSPECIFIED" } }],
-    ["a list", [{ candidates: [{}] }]],
-    ["no JSON", "<html>"],
-    ["an error inside", { error: { code: 500, message: "oops", status: "INTERNAL" } }],
-  ])("%s is refused as an answer", async (_, body) => {
-    const { mock, provider, text } = await startGemini();
-    mock.respond({ body });
-    expect(await errorOf(provider.answer(text()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
-  });
-
-  test("another format is refused", async () => {
-    const { mock, provider, text } = await startGemini();
-    expect(provider.speaks).toEqual(["gemini"]);
-    for (const made of [provider.answer(text({}, { format: "chat" })), provider.count?.(text({}, { format: "chat" }))])
-      expect(await errorOf(made ?? Promise.resolve())).toMatchObject({ kind: "misconfigured" });
-    expect(mock.requests).toEqual([]);
-  });
+  const [request] = mock.requests;
+  expect(request).toMatchObject({ method: "POST", path: "/v1beta/models/gemini-mock:generateContent" });
+  expect(request?.body).toEqual({ ...hi, ...body });
+  expect(request?.headers).toMatchObject({ "x-goog-api-key": googleKey, "accept-encoding": "identity" });
+  expect(request?.headers).not.toHaveProperty("authorization");
 });
 
-const wordsOf = (events: readonly object[]) =>
-  (events as { candidates: { content: { parts: { text: string }[] } }[] }[])
-    .map(({ candidates }) => candidates[0]?.content.parts[0]?.text)
-    .join("");
+test("the key is not in a requested address", async () => {
+  const { mock, clock, provider, ask, text, call } = await startGemini();
+  for (const way of ["answer", "count"] as const) await ask(way);
+  await ask("embed", text({ input: "Hi" }));
+  const made = provider.generate(call("video", { prompt: "a fox", duration: 8 }));
+  await clock.pass(2_000);
+  await made;
+  expect(mock.requests.map(({ path }) => path).join(" ")).not.toContain("AIza");
+  expect(mock.requests.map(({ headers }) => headers["x-goog-api-key"])).toEqual(mock.requests.map(() => googleKey));
+});
 
-const said = (text: string, finishReason?: string) => ({
-  candidates: [{ content: { parts: [{ text }], role: "model" }, ...(finishReason && { finishReason }), index: 0 }],
+test.each(["", "/", "/v1beta", "/v1beta/"])("the operator's address may end in '%s'", async (end) => {
+  const { mock, ask, text } = await startGemini({ baseUrl: (url) => url + end });
+  await ask("answer", text({}, { model: "models/a/b c" }));
+  expect(mock.requests[0]?.path).toBe("/v1beta/models/a%2Fb%20c:generateContent");
+});
+
+test("a prompt that is blocked is an answer, whole and streamed, and no failure", async () => {
+  const { mock, ask } = await startGemini();
+  mock.always({ blockReason: "PROHIBITED_CONTENT" });
+  const blocked = { promptFeedback: { blockReason: "PROHIBITED_CONTENT" } };
+  const answer = (await ask("answer")) as JsonObject;
+  expect(answer).toMatchObject(blocked);
+  expect(geminiConverter.responseToChat(answer)).toMatchObject({ choices: [{ finish_reason: "content_filter" }] });
+  expect(await ask("stream")).toMatchObject([blocked]);
 });
 
 describe("a stream", () => {
   test("is requested as server-sent events, and its events arrive whole", async () => {
-    const { mock, provider, text } = await startGemini();
-    const events = await Array.fromAsync(oneByOne(provider.stream(text())));
+    const { mock, stream } = await startGemini();
+    const events = await Array.fromAsync(stream());
     expect(mock.requests[0]).toMatchObject({
       method: "POST",
       path: "/v1beta/models/gemini-mock:streamGenerateContent?alt=sse",
       headers: { accept: "text/event-stream" },
     });
-    expect(wordsOf(events)).toBe("You said: Hi there");
-    expect(events).toHaveLength(4);
-    expect(events.at(-1)).toMatchObject({
-      candidates: [{ finishReason: "STOP" }],
-      usageMetadata: { candidatesTokenCount: 4 },
-    });
-  });
-
-  test("events after the finish reason are still delivered", async () => {
-    const { mock, provider, text } = await startGemini();
-    mock.respond({ events: [said("Hi", "STOP"), { usageMetadata: { promptTokenCount: 1 } }] });
-    const events = await Array.fromAsync(oneByOne(provider.stream(text())));
-    expect(events.at(-1)).toEqual({ usageMetadata: { promptTokenCount: 1 } });
-  });
-
-  test("a prompt that is blocked ends it", async () => {
-    const { mock, provider, text } = await startGemini();
-    mock.respond({ blockReason: "SAFETY" });
-    expect(await Array.fromAsync(oneByOne(provider.stream(text())))).toMatchObject([
-      { promptFeedback: { blockReason: "SAFETY" } },
+    expect(events).toMatchObject([
+      ...["You", " said:", " Hi"].map((text) => ({ candidates: [{ content: { parts: [{ text }] } }] })),
+      {
+        candidates: [{ content: { parts: [{ text: " there" }] }, finishReason: "STOP" }],
+        usageMetadata: { candidatesTokenCount: 4 },
+      },
     ]);
   });
 
-  test.each([
-    ["breaks off after a word", [said("Hi")]],
-    ["says nothing", []],
-    ["tells no reason", [said("Hi", "FINISH_REASON_UNSPECIFIED")]],
-    ["tells usage alone", [{ usageMetadata: { promptTokenCount: 1 } }]],
-    ["blocks for no reason", [{ promptFeedback: { blockReason: "BLOCK_REASON_UNSPECIFIED" } }]],
-    ["blocks what it has begun", [said("Hi"), { candidates: [{}], promptFeedback: { blockReason: "SAFETY" } }]],
-  ])("that %s has failed, and what came is delivered", async (_, events) => {
-    const { mock, provider, text } = await startGemini();
+  test("delivers events after the finish reason, too", async () => {
+    const { mock, ask } = await startGemini();
+    const events = [
+      { candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }] },
+      { usageMetadata: { promptTokenCount: 1 } },
+    ];
     mock.respond({ events });
-    const got: object[] = [];
-    const read = async () => {
-      for await (const event of oneByOne(provider.stream(text()))) got.push(event);
-    };
-    expect(await errorOf(read())).toMatchObject({ kind: "unavailable", message: "the stream ended before its end" });
-    expect(got).toEqual(events);
-  });
-
-  test.each([
-    ["no list", { candidates: {} }],
-    ["no objects", { candidates: ["Hi"] }],
-  ])("candidates that are %s are no event", async (_, event) => {
-    const { mock, provider, text } = await startGemini();
-    mock.respond({ events: [event, said("", "STOP")] });
-    expect(await errorOf(Array.fromAsync(provider.stream(text())))).toMatchObject({ kind: "unavailable" });
-  });
-
-  test.each([
-    ["full", { code: 429, message: "Slow down", status: "RESOURCE_EXHAUSTED" }, "busy"],
-    ["down", { code: 503, message: "The model is overloaded.", status: "UNAVAILABLE" }, "unavailable"],
-    ["broken", { code: 500, message: "An internal error has occurred.", status: "INTERNAL" }, "unavailable"],
-    ["too slow", { code: 504, message: "Deadline expired.", status: "DEADLINE_EXCEEDED" }, "timeout"],
-    ["refusing", { code: 400, message: "No such thing.", status: "INVALID_ARGUMENT" }, "refused"],
-    ["naming its status alone", { message: "Full.", status: "RESOURCE_EXHAUSTED" }, "busy"],
-  ])("an error in the middle (%s) ends it; what came before is delivered", async (_, error, kind) => {
-    const { mock, provider, text } = await startGemini();
-    mock.respond({ events: [said("Hi "), { error }, said("there", "STOP")] });
-    const got: object[] = [];
-    const read = async () => {
-      for await (const event of oneByOne(provider.stream(text()))) got.push(event);
-    };
-    expect(await errorOf(read())).toMatchObject({ kind });
-    expect(got).toEqual([said("Hi ")]);
-  });
-
-  test("an error instead of a stream is an error", async () => {
-    const { mock, provider, text } = await startGemini();
-    mock.respond({ body: { error: { code: 503, message: "overloaded", status: "UNAVAILABLE" } } });
-    expect(await errorOf(Array.fromAsync(provider.stream(text())))).toMatchObject({ kind: "unavailable", status: 503 });
-  });
-
-  test("a caller who disconnects in the middle frees the connection", async () => {
-    const { mock, provider, text } = await startGemini({ concurrency: 1 });
-    mock.respond({ events: [said("Hi"), said("there", "STOP")], beforeEvent: { 1: gate().promise } });
-    const caller = new AbortController();
-    const reason = new Error("disconnected");
-    const read = async () => {
-      for await (const _ of provider.stream(text({}, { signal: caller.signal }))) caller.abort(reason);
-    };
-    expect(await errorOf(read())).toBe(reason);
-    await mock.requests[0]?.closed;
-    expect(mock.requests[0]?.aborted).toBe(true);
-    expect(await provider.answer(text())).toBeTruthy();
+    expect(await ask("stream")).toEqual(events);
   });
 });
 
-describe("counting", () => {
-  test("asks the provider, with the whole request", async () => {
+test("the provider counts the whole request; a refusal of it is one", async () => {
+  const { mock, ask, text } = await startGemini();
+  const systemInstruction = { parts: [{ text: "Be brief, please." }] };
+  expect(await ask("count", text({ systemInstruction }, { model: "models/gemini-mock" }))).toBe(5);
+  expect(mock.requests[0]).toMatchObject({ method: "POST", path: "/v1beta/models/gemini-mock:countTokens" });
+  const generateContentRequest = { ...hi, systemInstruction, model: "models/gemini-mock" };
+  expect(mock.requests[0]?.body).toEqual({ generateContentRequest });
+  const missing = text({}, { model: "missing" });
+  expect(await errorOf(ask("count", missing))).toMatchObject({ kind: "misconfigured", status: 404 });
+});
+
+describe("embeddings", () => {
+  async function start() {
     const { mock, provider, text } = await startGemini();
-    const systemInstruction = { parts: [{ text: "Be brief, please." }] };
-    expect(await provider.count?.(text({ systemInstruction }, { model: "models/gemini-mock" }))).toBe(5);
-    expect(mock.requests[0]).toMatchObject({ method: "POST", path: "/v1beta/models/gemini-mock:countTokens" });
+    return { mock, embed: (body: JsonObject) => provider.embed({ ...text(), model: "embed-mock", body }) };
+  }
+
+  test("are requested together and answered in OpenAI's shape; usage is absent if the provider reports none", async () => {
+    const { mock, embed } = await start();
+    const answer = await embed({ model: "embed-mock", input: ["one", "two"], encoding_format: "base64" });
+    expect(answer).toEqual({
+      data: [
+        { index: 0, embedding: [0.5, 0, 0, 0, 0, 0, 0, 0] },
+        { index: 1, embedding: [0, 0.5, 0, 0, 0, 0, 0, 0] },
+      ],
+    });
+    expect(mock.requests[0]).toMatchObject({ method: "POST", path: "/v1beta/models/embed-mock:batchEmbedContents" });
     expect(mock.requests[0]?.body).toEqual({
-      generateContentRequest: {
-        contents: [{ role: "user", parts: [{ text: "Hi there" }] }],
-        systemInstruction,
-        model: "models/gemini-mock",
-      },
+      requests: ["one", "two"].map((text) => ({ model: "models/embed-mock", content: { parts: [{ text }] } })),
     });
   });
 
-  test.each([undefined, "7", 1.5, -1, null, 1e300])("%s is refused as a count", async (totalTokens) => {
-    const { mock, provider, text } = await startGemini();
-    mock.respond({ body: { totalTokens } });
-    expect(await errorOf(provider.count?.(text()) ?? Promise.resolve())).toMatchObject({ kind: "unavailable" });
+  test("of one text are a list of one; truncated vectors are normalized", async () => {
+    const { mock, embed } = await start();
+    expect(await embed({ input: "one", dimensions: 3 })).toEqual({ data: [{ index: 0, embedding: [1, 0, 0] }] });
+    expect(mock.requests[0]?.body).toMatchObject({ requests: [{ outputDimensionality: 3 }] });
+    mock.respond({ body: { embeddings: [{ values: [0, 0] }] } });
+    expect(await embed({ input: "one", dimensions: 2 })).toEqual({ data: [{ index: 0, embedding: [0, 0] }] });
   });
 
-  test("a refused request is refused", async () => {
-    const { provider, text } = await startGemini();
-    expect(await errorOf(provider.count?.(text({}, { model: "missing" })) ?? Promise.resolve())).toMatchObject({
-      kind: "misconfigured",
-      status: 404,
+  test("of 256 texts are requested by hundreds, and returned in their order", async () => {
+    const { mock, embed } = await start();
+    const input = Array.from({ length: 256 }, (_, i) => `text ${i}`);
+    const { data } = await embed({ input, dimensions: 100 });
+    const sizes = mock.requests.map(({ body }) => (body["requests"] as object[]).length);
+    expect(sizes).toEqual([100, 100, 56]);
+    const vectors = data as { index: number; embedding: number[] }[];
+    expect(vectors.map(({ index, embedding }) => [index, embedding.indexOf(1)])).toEqual(
+      input.map((_, i) => [i, i % 100]),
+    );
+  });
+
+  test("of several batches report their tokens where each does, and fail with any", async () => {
+    const { mock, embed } = await start();
+    const values = (count: number) => Array.from({ length: count }, () => ({ values: [1] }));
+    const batch = (count: number, promptTokenCount?: number) => ({
+      body: { embeddings: values(count), ...(promptTokenCount && { usageMetadata: { promptTokenCount } }) },
     });
+    mock.respond(batch(100, 200), batch(1, 3), batch(100, 200), batch(1), {}, mockGeminiError(429, "Slow down"));
+    const input = Array.from({ length: 101 }, () => "text");
+    expect(await embed({ input })).toMatchObject({ usage: { prompt_tokens: 203, total_tokens: 203 } });
+    expect(await embed({ input })).not.toHaveProperty("usage");
+    expect(await errorOf(embed({ input }))).toMatchObject({ kind: "busy" });
+  });
+
+  test("of tokens instead of texts are refused before the provider is called", async () => {
+    const { mock, embed } = await start();
+    for (const input of [[[1, 2]], [1], undefined])
+      expect(await errorOf(embed({ input }))).toMatchObject({ kind: "refused", param: "input" });
+    expect(mock.requests).toEqual([]);
   });
 });

@@ -1,303 +1,270 @@
 import { gzipSync } from "node:zlib";
-import { expect, onTestFinished, test } from "vitest";
-import type { JsonObject } from "#json";
-import { createOpenai } from "../../workers/providers/openai/index.ts";
-import type { TextCall } from "../../workers/providers/provider.ts";
-import { leave, letGo } from "../support/disconnecting.ts";
-import { createManualClock } from "../support/manual-clock.ts";
-import { mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
-import { errorOf, gate, log, oneByOne } from "../support/upstreams-setup.ts";
+import { describe, expect, test } from "vitest";
+import { eventData } from "../../workers/providers/http/read-stream.ts";
+import { mockChunk, mockError, mockText, mockUsage } from "../support/mock-openai.ts";
+import { startOpenai, startResponses } from "../support/provider-setup.ts";
+import { errorOf, gate } from "../support/upstreams-setup.ts";
 
-async function start({ concurrency = 2, storesAnswers = false } = {}) {
-  const mock = await startMockOpenai();
-  const clock = createManualClock();
-  const target = { baseUrl: mock.url, apiKey: "sk-operator", concurrency, storesAnswers, formats: ["chat" as const] };
-  const provider = createOpenai(target, { clock });
-  onTestFinished(async () => {
-    await provider.close();
-    await mock.close();
+describe("chat", () => {
+  test("a request is sent unchanged, with unknown fields, under the operator's key", async () => {
+    const { mock, ask, text } = await startOpenai();
+    const body = { temperature: 0.5, vendor_field: { deep: [1, null] }, n: 2 };
+    await ask("answer", text(body));
+    const [request] = mock.requests;
+    expect(request?.body).toEqual({ model: "m", messages: [{ role: "user", content: "Hi" }], ...body });
+    expect(request?.headers).toMatchObject({
+      authorization: "Bearer sk-operator",
+      "content-type": "application/json",
+      "accept-encoding": "identity",
+    });
+    expect(request?.headers).not.toHaveProperty("openai-organization");
   });
-  const call = (body: JsonObject = {}, signal = new AbortController().signal): TextCall => ({
-    format: "chat",
-    model: "m",
-    headers: {},
-    body: { model: "m", messages: [{ role: "user", content: "Hi" }], ...body },
-    signal,
-    log,
-  });
-  const chunkwise = { ...provider, stream: (asked: TextCall) => oneByOne(provider.stream(asked)) };
-  return { mock, clock, provider: chunkwise, call };
-}
 
-test("a request is sent unchanged, with unknown fields, under the operator's key", async () => {
-  const { mock, provider, call } = await start();
-  await provider.answer(call({ temperature: 0.5, vendor_field: { deep: [1, null] }, n: 2 }));
-  const [request] = mock.requests;
-  expect(request?.body).toEqual({
-    model: "m",
-    messages: [{ role: "user", content: "Hi" }],
-    temperature: 0.5,
-    vendor_field: { deep: [1, null] },
-    n: 2,
+  test("a stream always requests its usage, with the caller's stream options; a JSON answer does not", async () => {
+    const { mock, ask, text, stream } = await startOpenai();
+    const options = { include_usage: false, include_obfuscation: false };
+    const chunks = await Array.fromAsync(stream(text({ stream_options: options })));
+    expect(mock.requests[0]?.body).toMatchObject({
+      stream: true,
+      stream_options: { include_usage: true, include_obfuscation: false },
+    });
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: mockUsage() });
+    await ask("answer", text({ stream: true, stream_options: options }));
+    expect(mock.requests[1]?.body).not.toHaveProperty("stream");
+    expect(mock.requests[1]?.body).not.toHaveProperty("stream_options");
   });
-  expect(request?.headers).toMatchObject({
-    authorization: "Bearer sk-operator",
-    "content-type": "application/json",
-    "accept-encoding": "identity",
-  });
-  expect(request?.headers).not.toHaveProperty("openai-organization");
-});
 
-test("an upstream without a key gets no Authorization", async () => {
-  const { mock, call } = await start();
-  const provider = createOpenai(
-    { baseUrl: mock.url, apiKey: undefined, concurrency: 1, storesAnswers: false, formats: ["chat"] },
-    { clock: createManualClock() },
+  test("embeddings are passed unchanged in both directions", async () => {
+    const { mock, ask, text } = await startOpenai();
+    const body = { input: ["one", "two words"], dimensions: 3, encoding_format: "base64" };
+    expect(await ask("embed", text(body))).toMatchObject({
+      data: [{ index: 0 }, { index: 1, embedding: Buffer.from(new Float32Array([0, 1, 0]).buffer).toString("base64") }],
+      usage: { prompt_tokens: 3 },
+    });
+    expect(mock.requests[0]).toMatchObject({ path: "/v1/embeddings", body });
+  });
+
+  test.each(["gzip", "br"] as const)(
+    "an answer compressed without being asked (%s) is read: JSON, stream and error",
+    async (encoding) => {
+      const { mock, ask } = await startOpenai();
+      mock.respond({ encoding }, { encoding }, { ...mockError(400, "no such field"), encoding });
+      expect(await ask("answer")).toMatchObject({ choices: [{ message: { content: mockText } }] });
+      expect(await ask("stream")).toHaveLength(11);
+      expect(await errorOf(ask("answer"))).toMatchObject({ kind: "refused", message: "no such field" });
+    },
   );
-  onTestFinished(() => provider.close());
-  await errorOf(provider.answer(call()));
-  expect(mock.requests[0]?.headers).not.toHaveProperty("authorization");
-});
 
-test("a stream always requests its usage, with the caller's stream options; a JSON answer does not", async () => {
-  const { mock, provider, call } = await start();
-  const options = { include_usage: false, include_obfuscation: false };
-  const chunks = await Array.fromAsync(provider.stream(call({ stream_options: options })));
-  expect(mock.requests[0]?.body).toMatchObject({
-    stream: true,
-    stream_options: { include_usage: true, include_obfuscation: false },
+  test("a caller who disconnects before the connection is released at once, and nothing is sent", async () => {
+    const { mock, ask, text } = await startOpenai({ concurrency: 1 });
+    const caller = new AbortController();
+    const answer = errorOf(ask("answer", text({}, { signal: caller.signal })));
+    const reason = new Error("disconnected");
+    caller.abort(reason);
+    expect(await answer).toBe(reason);
+    await ask("answer");
+    expect(mock.requests).toHaveLength(1);
   });
-  expect(chunks.at(-1)).toMatchObject({ choices: [], usage: mockUsage() });
-  await provider.answer(call({ stream: true, stream_options: options }));
-  expect(mock.requests[1]?.body).not.toHaveProperty("stream");
-  expect(mock.requests[1]?.body).not.toHaveProperty("stream_options");
 });
 
-test("a request that sets store gets false, others do not get the field", async () => {
-  const { mock, provider, call } = await start();
-  await provider.answer(call({ store: true }));
-  await Array.fromAsync(provider.stream(call({ store: null })));
-  await provider.answer(call());
-  expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false, undefined]);
-});
-
-test("an upstream that stores answers gets store: false with each request", async () => {
-  const { mock, provider, call } = await start({ storesAnswers: true });
-  await provider.answer(call());
-  await Array.fromAsync(provider.stream(call({ store: true })));
-  expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false]);
-});
-
-test("embeddings are passed unchanged in both directions", async () => {
-  const { mock, provider, call } = await start();
-  const body = { input: ["one", "two words"], dimensions: 3, encoding_format: "base64" };
-  expect(await provider.embed(call(body))).toMatchObject({
-    data: [{ index: 0 }, { index: 1, embedding: Buffer.from(new Float32Array([0, 1, 0]).buffer).toString("base64") }],
-    usage: { prompt_tokens: 3 },
-  });
-  expect(mock.requests[0]).toMatchObject({ path: "/v1/embeddings", body });
-});
-
-test.each(["gzip", "br"] as const)(
-  "an answer compressed without being asked (%s) is read: JSON, stream and error",
-  async (encoding) => {
-    const { mock, provider, call } = await start();
-    mock.respond({ encoding }, { encoding }, { ...mockError(400, "no such field"), encoding });
-    expect(await provider.answer(call())).toMatchObject({ choices: [{ message: { content: mockText } }] });
-    expect(await Array.fromAsync(provider.stream(call()))).toHaveLength(11);
-    expect(await errorOf(provider.answer(call()))).toMatchObject({ kind: "refused", message: "no such field" });
-  },
-);
-
-const tooLarge = Buffer.concat([Buffer.from('{"choices": ['), Buffer.alloc(65 * 1024 * 1024, " "), Buffer.from("]}")]);
-
-test.each([
-  ["an unknown encoding", { headers: { "content-encoding": "zip" } }],
-  ["broken gzip", { headers: { "content-encoding": "gzip" } }],
-  ["an answer over 64 MB", { body: tooLarge }],
-  ["a small answer that unpacks to over 64 MB", { body: tooLarge, encoding: "gzip" as const }],
-  ["no content", { status: 204, body: "" }],
-  ["a list", { body: "[]" }],
-  ["choices that are no list", { body: { choices: {} } }],
-  ["choices that are no objects", { body: { choices: [null] } }],
-])("%s is refused as an answer", async (_, answer) => {
-  const { mock, provider, call } = await start();
-  mock.respond(answer);
-  expect(await errorOf(provider.answer(call()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
-});
-
-test.each([
-  ["HTML of a proxy", 502, "<html><h1>Bad Gateway</h1></html>", "unavailable"],
-  ["an empty body", 400, "", "refused"],
-  ["half of a JSON body", 500, '{"error": {"mess', "unavailable"],
-  ["a bare text as error", 422, { error: "messages: too many" }, "refused"],
-  ["an object that is the error", 400, { message: "messages: too many", param: null }, "refused"],
-  ["Google's list around it", 400, [{ error: { code: 400, message: "messages: too many" } }], "refused"],
-  [
-    "Google's word for a bad key",
-    400,
-    [{ error: { code: 400, message: "API key not valid. Please" } }],
-    "misconfigured",
-  ],
-  ["a content policy", 400, { error: { message: "flagged", code: "content_policy_violation" } }, "refused"],
-  ["a payment that is due", 402, { error: { message: "add credits" } }, "misconfigured"],
-  ["a redirect", 302, "", "misconfigured"],
-])("%s (status %i) has its kind", async (_, status, body, kind) => {
-  const { mock, provider, call } = await start();
-  mock.respond({ status, body, headers: { location: `${mock.url}/elsewhere` } });
-  const failure = await errorOf(provider.answer(call()));
-  expect(failure).toMatchObject({ kind, status });
-  expect((failure as Error).message).not.toContain("<");
-  expect(mock.requests).toHaveLength(1);
-});
-
-test.each([
-  ["server_error", { message: "oops", type: "server_error", code: null }, "unavailable"],
-  ["a status as code", { message: "busy", code: 429 }, "busy"],
-  [
-    "a policy",
-    { message: "flagged", type: "invalid_request_error", param: "messages", code: "content_filter" },
-    "refused",
-  ],
-])("an error inside a stream (%s) ends it", async (_, error, kind) => {
-  const { mock, provider, call } = await start();
-  mock.respond({ events: [mockChunk({ content: "a" }), { error }, mockChunk({ content: "b" })] });
-  const seen: unknown[] = [];
-  const read = async () => {
-    for await (const chunk of provider.stream(call())) seen.push(chunk);
-  };
-  expect(await errorOf(read())).toMatchObject({ kind });
-  expect(seen).toHaveLength(1);
-});
-
-test("a stream may end without [DONE] once it has finished, but not before", async () => {
-  const { mock, provider, call } = await start();
+describe("a stream", () => {
   const begun = mockChunk({ content: "a" });
-  mock.respond(
-    { events: [begun, mockChunk({}, "stop")], done: false },
-    { events: [begun], done: false },
-    { cutAfter: 4 },
-  );
-  expect(await Array.fromAsync(provider.stream(call()))).toHaveLength(2);
-  for (let i = 0; i < 2; i++)
-    expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "unavailable" });
-});
 
-test.each([
-  ["no JSON", "data: hello\n\n"],
-  ["no object", "data: 42\n\n"],
-  ["choices that are no list", 'data: {"choices": 1}\n\n'],
-])("a chunk that is %s breaks the stream", async (_, event) => {
-  const { mock, provider, call } = await start();
-  mock.respond({ events: [event] });
-  expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "unavailable" });
-});
-
-test.each([
-  ["that is whole", "}\n\n"],
-  ["that has no end yet", ""],
-])("an event over 8 MB %s breaks the stream", async (_, end) => {
-  const { mock, provider, call } = await start();
-  mock.respond({
-    events: [mockChunk({ content: "a" }), `data: {"choices": []${" ".repeat(9 * 1024 * 1024)}${end}`],
-    done: false,
-    beforeEnd: new Promise(() => {}),
+  test("may end without [DONE] once it has finished", async () => {
+    const { mock, ask } = await startOpenai();
+    mock.respond({ events: [begun, mockChunk({}, "stop")], done: false });
+    expect(await ask("stream")).toHaveLength(2);
   });
-  const chunks = provider.stream(call())[Symbol.asyncIterator]();
-  await chunks.next();
-  expect(await errorOf(chunks.next())).toMatchObject({
-    kind: "unavailable",
-    message: expect.stringMatching(/one event/i) as string,
+
+  const half = gzipSync(`data: ${JSON.stringify(mockChunk({}, "stop"))}\n\n`).subarray(0, 40);
+  test.each([
+    ["is cut", { cutAfter: 4 }],
+    ["is cut, compressed", { events: [half], done: false as const, headers: { "content-encoding": "gzip" } }],
+  ])("that %s fails", async (_, answer) => {
+    const { mock, ask } = await startOpenai();
+    mock.respond(answer);
+    expect(await errorOf(ask("stream"))).toMatchObject({ kind: "unavailable" });
+  });
+
+  test.each([
+    ["that is whole", "}\n\n"],
+    ["that has no end yet", ""],
+  ])("is broken by an event over 8 MB %s", async (_, end) => {
+    const { mock, stream } = await startOpenai();
+    const event = `data: {"choices": []${" ".repeat(9 * 1024 * 1024)}${end}`;
+    mock.respond({ events: [begun, event], done: false, beforeEnd: new Promise(() => {}) });
+    const chunks = stream();
+    await chunks.next();
+    expect(await errorOf(chunks.next())).toMatchObject({
+      kind: "unavailable",
+      message: expect.stringMatching(/one event/i) as string,
+    });
+  });
+
+  test("is read no faster than its chunks are taken", async () => {
+    const { mock, stream } = await startOpenai();
+    const event = mockChunk({ content: "a".repeat(100_000) }, "stop");
+    mock.respond({ events: Array.from({ length: 500 }, () => event) });
+    const chunks = stream();
+    await chunks.next();
+    const request = await mock.request(0);
+    // Wait until the provider has been blocked for a hundred turns.
+    for (let turns = 0, sent = 0; turns < 100; turns = request.eventsSent === sent ? turns + 1 : 0) {
+      sent = request.eventsSent;
+      await new Promise(setImmediate);
+    }
+    expect(request.eventsSent).toBeLessThan(250);
+    let read = 1;
+    while (!(await chunks.next()).done) read++;
+    expect(read).toBe(500);
+  });
+
+  test("delivers its chunks before the failure that follows them", async () => {
+    const { mock, stream } = await startOpenai();
+    const cutNow = gate();
+    mock.respond({ beforeEvent: { 5: cutNow.promise }, cutAfter: 5 });
+    const chunks = stream();
+    await chunks.next();
+    cutNow.resolve();
+    const request = await mock.request(0);
+    await request.closed;
+    let seen = 1;
+    const read = async () => {
+      while (!(await chunks.next()).done) seen++;
+    };
+    expect(await errorOf(read())).toMatchObject({ kind: "unavailable" });
+    expect(seen).toBe(5);
   });
 });
 
-test("a stream is read no faster than its chunks are taken", async () => {
-  const { mock, provider, call } = await start();
-  const event = mockChunk({ content: "a".repeat(100_000) }, "stop");
-  mock.respond({ events: Array.from({ length: 500 }, () => event) });
-  const chunks = provider.stream(call())[Symbol.asyncIterator]();
-  await chunks.next();
-  const request = await mock.request(0);
-  // Wait until the provider has been blocked for a hundred turns.
-  for (let turns = 0, sent = 0; turns < 100; turns = request.eventsSent === sent ? turns + 1 : 0) {
-    sent = request.eventsSent;
-    await new Promise(setImmediate);
-  }
-  expect(request.eventsSent).toBeLessThan(250);
-  let read = 1;
-  while (!(await chunks.next()).done) read++;
-  expect(read).toBe(500);
-});
-
-test("an answer instead of a stream is refused", async () => {
-  const { mock, provider, call } = await start();
-  mock.respond({ body: { error: { message: "overloaded", type: "rate_limit_error" } } }, { body: { choices: [] } });
-  expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "busy" });
-  expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "unavailable" });
-});
-
-test("one connection serves call after call, streams and errors too", async () => {
-  const { mock, provider, call } = await start({ concurrency: 1 });
-  for (let i = 0; i < 5; i++) {
-    await provider.answer(call());
-    await Array.fromAsync(provider.stream(call()));
-    mock.respond(mockError(500, "no"));
-    await errorOf(provider.answer(call()));
-  }
-  expect(mock.connections()).toBe(1);
-});
-
-test("[DONE] ends the stream while the connection stays open; a second later it is closed", async () => {
-  const { mock, provider, call, clock } = await start();
-  mock.respond({ beforeEnd: new Promise(() => {}) });
-  await Array.fromAsync(provider.stream(call()));
-  const request = await mock.request(0);
-  expect(request.aborted).toBe(false);
-  clock.advance(1_000);
-  await request.closed;
-  expect(request.aborted).toBe(true);
-});
-
-test("a caller who disconnects before the connection is released at once, and nothing is sent", async () => {
-  const { mock, provider, call } = await start({ concurrency: 1 });
-  const caller = new AbortController();
-  const answer = errorOf(provider.answer(call({}, caller.signal)));
-  const reason = new Error("disconnected");
-  caller.abort(reason);
-  expect(await answer).toBe(reason);
-  await provider.answer(call());
-  expect(mock.requests).toHaveLength(1);
-});
-
-test.each(["answer", "embed"] as const)(
-  "a caller who leaves in the middle of a body closes the connection (%s)",
-  async (method) => {
-    const { mock, provider, call } = await start();
-    mock.respond({ events: ['{"choices": [', "]}"], beforeEvent: { 1: new Promise(() => {}) } });
-    expect(await leave(mock, (signal) => provider[method](call({}, signal)))).toEqual(letGo);
-  },
-);
-
-test("chunks are delivered before the failure that follows them", async () => {
-  const { mock, provider, call } = await start();
-  const cutNow = gate();
-  mock.respond({ beforeEvent: { 5: cutNow.promise }, cutAfter: 5 });
-  const chunks = provider.stream(call())[Symbol.asyncIterator]();
-  await chunks.next();
-  cutNow.resolve();
-  const request = await mock.request(0);
-  await request.closed;
-  let seen = 1;
-  const read = async () => {
-    while (!(await chunks.next()).done) seen++;
+describe("the events of a stream", () => {
+  const read = async (bytes: Buffer, size: number) => {
+    async function* pieces() {
+      for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+    }
+    return (await Array.fromAsync(eventData(pieces()))).flat();
   };
-  expect(await errorOf(read())).toMatchObject({ kind: "unavailable" });
-  expect(seen).toBe(5);
+
+  test.each(["\n", "\r\n", "\r"])("are the same wherever they are split, with lines that end in %j", async (end) => {
+    const lines = [
+      "\uFEFF: a comment first",
+      "",
+      'data: {"text":"grüße 你好 👩‍👩‍👧"}',
+      "",
+      "event: message",
+      "id: 7",
+      "data:no blank",
+      "retry: 1000",
+      "",
+      ": ping",
+      "",
+      "data: two",
+      "data: lines",
+      "",
+      "unknown: field",
+      "data",
+      "",
+      "data: [DONE]",
+      "",
+      "data: without an end",
+    ];
+    const bytes = Buffer.from(lines.join(end));
+    const expected = ['{"text":"grüße 你好 👩‍👩‍👧"}', "no blank", "two\nlines", "", "[DONE]"];
+    for (let size = 1; size <= bytes.length; size++)
+      expect({ size, events: await read(bytes, size) }).toEqual({ size, events: expected });
+  });
+
+  test("have replacements for bytes that are not UTF-8", async () => {
+    const bytes = Buffer.concat([Buffer.from("data: a"), Buffer.from([0xff, 0xc3]), Buffer.from("b\n\n")]);
+    expect(await read(bytes, 3)).toEqual(["a\ufffd\ufffdb"]);
+  });
 });
 
-test("a compressed stream that is cut fails", async () => {
-  const { mock, provider, call } = await start();
-  const bytes = gzipSync(`data: ${JSON.stringify(mockChunk({}, "stop"))}\n\n`);
-  mock.respond({ events: [bytes.subarray(0, 40)], done: false, headers: { "content-encoding": "gzip" } });
-  expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "unavailable" });
+describe.each([
+  ["chat", startOpenai],
+  ["responses", startResponses],
+] as const)("%s", (format, start) => {
+  test("a request that sets store gets false; so does each at an upstream that stores answers", async () => {
+    const { mock, ask, text } = await start();
+    await ask("answer", text({ store: true }));
+    await ask("stream", text({ store: null }));
+    await ask("answer");
+    expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false, undefined]);
+    const storing = await start({ storesAnswers: true });
+    await storing.ask("answer");
+    await storing.ask("stream", text({ store: true }));
+    expect(storing.mock.requests.map(({ path, body }) => [path, body["store"]])).toEqual(
+      Array(2).fill([format === "chat" ? "/v1/chat/completions" : "/v1/responses", false]),
+    );
+  });
+});
+
+describe("responses", () => {
+  test("a request is sent unchanged, with unknown fields, and without chat's stream options", async () => {
+    const { mock, ask, text } = await startResponses();
+    const more = { reasoning: { effort: "low" }, include: ["reasoning.encrypted_content"], vendor: [null] };
+    const { body } = text(more);
+    await ask("answer", text(more));
+    await ask("stream", text(more));
+    expect(mock.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(Array(2).fill("POST /v1/responses"));
+    expect(mock.requests.map((each) => each.body)).toEqual([body, { ...body, stream: true }]);
+    expect(mock.requests[0]?.headers.authorization).toBe("Bearer sk-operator");
+  });
+
+  test("answer and events are passed unchanged, in their order: reasoning with its state, calls, unknown items", async () => {
+    const { mock, ask, stream } = await startResponses();
+    const output = [
+      { type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }], encrypted_content: "ZW5j" },
+      { type: "function_call", call_id: "call_1", name: "look", arguments: "{}", status: "completed" },
+      { type: "message", role: "assistant", status: "completed", content: [{ type: "refusal", refusal: "No." }] },
+      { type: "item_of_tomorrow", value: 1 },
+    ];
+    mock.respond({ output }, { output });
+    expect(await ask("answer")).toMatchObject({ object: "response", status: "completed", output, error: null });
+    const events = await Array.fromAsync(stream());
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
+    const types = events.map(({ type }) => String(type).replace("response.", ""));
+    expect(types).toEqual(
+      [
+        "created in_progress",
+        "output_item.added reasoning_summary_part.added reasoning_summary_text.delta reasoning_summary_text.done",
+        "reasoning_summary_part.done output_item.done",
+        "output_item.added function_call_arguments.delta function_call_arguments.done output_item.done",
+        "output_item.added content_part.added refusal.delta refusal.done content_part.done output_item.done",
+        "output_item.added output_item.done completed",
+      ].flatMap((line) => line.split(" ")),
+    );
+    expect(events.at(-1)?.response).toMatchObject({ status: "completed", output });
+  });
+
+  test("an incomplete answer is an answer", async () => {
+    const { mock, ask, stream } = await startResponses();
+    mock.always({ incomplete: "max_output_tokens" });
+    const incomplete = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
+    expect(await ask("answer")).toMatchObject(incomplete);
+    const events = await Array.fromAsync(stream());
+    expect(events.at(-1)).toMatchObject({ type: "response.incomplete", response: incomplete });
+  });
+
+  test.each([
+    [{ code: "server_error", message: "It broke." }, "unavailable", "status 500: It broke."],
+    [{ code: "rate_limit_exceeded", message: "Slowly." }, "busy", "status 429: Slowly."],
+    [{ code: "invalid_prompt", message: "Not that." }, "refused", "Not that."],
+    [{ code: "image_content_policy_violation", message: "Not that." }, "refused", "Not that."],
+    [{ code: "failed_to_download_image", message: "No such image." }, "refused", "No such image."],
+    [{ code: "insufficient_quota", message: "Pay." }, "misconfigured", "status 500: Pay."],
+    [{ code: "data_residency_mismatch", message: "Elsewhere." }, "misconfigured", "status 403: Elsewhere."],
+    [{ code: "code_of_tomorrow", message: "Who knows." }, "unavailable", "status 500: Who knows."],
+    [{}, "unavailable", "status 500: The model failed."],
+  ])("that failed with %j are no answer though the status is 200, and end the stream: %s", async (...row) => {
+    const [failed, kind, message] = row;
+    const { mock, ask, readFailing } = await startResponses();
+    mock.respond({ failed }, { failed, text: "Hello" });
+    expect(await errorOf(ask("answer"))).toMatchObject({ name: "UpstreamFailure", kind, message });
+    const { failure, events } = await readFailing();
+    expect(failure).toMatchObject({ name: "UpstreamFailure", kind, message });
+    const types = (events as { type: string }[]).map(({ type }) => type);
+    expect(types).toContain("response.output_text.delta");
+    expect(types).not.toContain("response.failed");
+  });
 });
