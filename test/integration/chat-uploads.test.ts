@@ -5,7 +5,9 @@ import { mockError } from "../support/mock-openai.ts";
 import { type Customer, eventually } from "../support/service.ts";
 import {
   expectUntouched,
+  invalidValue,
   localModel,
+  noCapacity,
   providerModel,
   type Refusal,
   refusal,
@@ -167,13 +169,7 @@ describe("as bytes, where storage cannot be reached from outside", () => {
   });
 });
 
-const tooLarge = (param: string): Refusal => ({
-  status: 400,
-  type: "invalid_request_error",
-  code: "invalid_value",
-  param,
-  message: /bytes/,
-});
+const tooLarge = invalidValue("messages[0].content[2].image_url.url", /bytes/);
 
 describe("over the limits of providers", () => {
   test.each([false, true])("one upload: refused by name, no charge, stream: %s", async (stream) => {
@@ -184,9 +180,7 @@ describe("over the limits of providers", () => {
     ];
     const before = await customer.available();
     const body = { ...saying(providerModel, text("x"), image(small), image(large)), stream };
-    expect(await refusalOf(await customer.post(chat, body))).toEqual(
-      refusal(tooLarge("messages[0].content[2].image_url.url")),
-    );
+    expect(await refusalOf(await customer.post(chat, body))).toEqual(refusal(tooLarge));
     await expectUntouched(running.service, customer, before);
     expect(running.provider.requests).toEqual([]);
   });
@@ -196,9 +190,7 @@ describe("over the limits of providers", () => {
     const id = await uploaded(running.service, customer, largePng(18 * mebi));
     const before = await customer.available();
     const body = saying(providerModel, image(id), image(id), image(id), image(id));
-    expect(await refusalOf(await customer.post(chat, body))).toEqual(
-      refusal(tooLarge("messages[0].content[2].image_url.url")),
-    );
+    expect(await refusalOf(await customer.post(chat, body))).toEqual(refusal(tooLarge));
     await expectUntouched(running.service, customer, before);
   });
 });
@@ -206,7 +198,7 @@ describe("over the limits of providers", () => {
 describe("within the memory that a worker has for uploads in requests", () => {
   // An account may use half of it: two of these do not fit, each with the request, its body and the upstream's request.
   const small = serviceOfFile({ ...env, WORKER_PAYLOAD_BUDGET_BYTES: String(30 * mebi) });
-  const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /memory/ };
+  const full: Refusal = { ...noCapacity, message: /memory/ };
 
   test.each<[end: string, answer: object, leaves: boolean]>([
     ["is answered", {}, false],

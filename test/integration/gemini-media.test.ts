@@ -149,8 +149,8 @@ describe("speech", () => {
     const { mock, provider, stored, call } = await startGemini();
     mock.respond({ parts: [inline(mockPcm, {}, mimeType)] });
     await provider.generate(call("speech", { text: "Hello" }));
-    if (rate === undefined) expect(stored[0]?.bytes.equals(mockPcm)).toBe(true);
-    else expect(stored[0]?.bytes.readUInt32LE(24)).toBe(rate);
+    const [{ bytes } = { bytes: Buffer.alloc(0) }] = stored;
+    expect(bytes.equals(mockPcm) ? undefined : bytes.readUInt32LE(24)).toBe(rate);
     expect(mock.requests[0]?.body["generationConfig"]).toEqual({ responseModalities: ["AUDIO"] });
   });
 });

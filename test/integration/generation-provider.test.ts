@@ -17,11 +17,14 @@ import { mockMp3, mockMp4, mockPng, mockTranscript } from "../support/mock-opena
 import {
   catalogWith,
   expectUntouched,
+  invalidValue,
   nanoUsd,
+  noCapacity,
   type Refusal,
   refusal,
   refusalOf,
   serviceOfFile,
+  upstreamError,
 } from "../support/service-setup.ts";
 
 const speech = { model: "openai/tts-1", input: { text: "Grüße 👋", voice: "nova", format: "mp3" } };
@@ -153,28 +156,29 @@ test("a video from an image: its bytes go in a form", async () => {
   expect(form?.find(({ name }) => name === "input_reference")?.bytes).toEqual(pngOf(30, 20));
 });
 
-const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
-const busy: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
-const invalid: Refusal = { status: 400, type: "invalid_request_error", code: "invalid_value" };
-
-test.each([
+test.each<readonly [what: string, body: object, answer: object, refused: Refusal]>([
   [
     "refuses a parameter",
     speech,
     mockError(400, "No such voice.", { param: "voice" }),
-    { ...invalid, param: "input.voice", message: /No such voice/ },
+    invalidValue("input.voice", /No such voice/),
   ],
+  ["refuses under its own name", speech, mockError(400, "Too long.", { param: "input" }), invalidValue("input.text")],
   [
-    "refuses under its own name",
+    "breaks the sound off",
     speech,
-    mockError(400, "Too long.", { param: "input" }),
-    { ...invalid, param: "input.text" },
+    { headers: { "content-type": "audio/mpeg" }, body: mockMp3, cutAfter: 1 },
+    upstreamError,
   ],
-  ["breaks the sound off", speech, { headers: { "content-type": "audio/mpeg" }, body: mockMp3, cutAfter: 1 }, failed],
-  ["sends an empty sound", speech, { headers: { "content-type": "audio/mpeg" }, body: "" }, failed],
-  ["is down", speech, mockError(500, "sk-secret"), failed],
-  ["is full", speech, mockError(429, "Slow down.", { headers: { "retry-after": "1" } }), busy],
-  ["fails the video", video(), { states: ["failed"], error: { code: "server_error", message: "It broke." } }, failed],
+  ["sends an empty sound", speech, { headers: { "content-type": "audio/mpeg" }, body: "" }, upstreamError],
+  ["is down", speech, mockError(500, "sk-secret"), upstreamError],
+  ["is full", speech, mockError(429, "Slow down.", { headers: { "retry-after": "1" } }), noCapacity],
+  [
+    "fails the video",
+    video(),
+    { states: ["failed"], error: { code: "server_error", message: "It broke." } },
+    upstreamError,
+  ],
 ])("the provider %s: the error says so, no charge, no file", async (_, body, answer, expected) => {
   const customer = await running.service.account("10");
   running.provider.respond(answer);
@@ -211,7 +215,7 @@ test("images inside the answer count against the worker's memory: one that does 
   const first = customer.post(images, { ...body, n: 2 });
   await provider.request(0);
   const before = await customer.available();
-  const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /memory/ };
+  const full: Refusal = { ...noCapacity, message: /memory/ };
   expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(full));
   expect(provider.requests).toHaveLength(1);
   // The hold of a refused call is released after its answer.

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { charges, drawing, images, media, pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, startService } from "../support/service.ts";
-import { asking, localModel, type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
+import { asking, invalidValue, localModel, type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
 
 const day = 24 * 3_600_000;
 
@@ -57,7 +57,7 @@ const refusals: Readonly<Record<Exclude<keyof There["ids"], "image" | "sound">, 
   foreign: { status: 404, type: "not_found_error", code: "upload_not_found" },
   expired: { status: 410, type: "not_found_error", code: "upload_expired" },
   deleted: { status: 410, type: "not_found_error", code: "upload_deleted" },
-  pending: { status: 400, type: "invalid_request_error", code: "invalid_value", message: /not complete/ },
+  pending: invalidValue(null, /not complete/),
 };
 
 /** Every place where a request may name an upload. */
@@ -100,14 +100,6 @@ describe.each(Object.keys(refusals) as (keyof typeof refusals)[])("an upload tha
   });
 });
 
-const wrong = (param: string): Refusal => ({
-  status: 400,
-  type: "invalid_request_error",
-  code: "invalid_value",
-  param,
-  message: /kind/,
-});
-
 test.each<readonly [what: string, path: string, body: (ids: There["ids"]) => object, param: string]>([
   ["sound in the place of a image", images, ({ sound }) => drawing("x", { image: sound }), "image"],
   [
@@ -134,7 +126,7 @@ test.each<readonly [what: string, path: string, body: (ids: There["ids"]) => obj
 ])("%s: refused by name, no charge", async (_, path, body, param) => {
   const { service, customer, ids } = there;
   const before = await customer.available();
-  expect(await refusalOf(await customer.post(path, body(ids)))).toEqual(refusal(wrong(param)));
+  expect(await refusalOf(await customer.post(path, body(ids)))).toEqual(refusal(invalidValue(param, /kind/)));
   await expectNoHold(service, customer, before);
 });
 
@@ -175,12 +167,11 @@ test("up to a hundred uploads in one request are accepted; more are refused by n
   const named = (count: number) => Array.from({ length: count }, (_, at) => `upl_${String(at).padStart(24, "0")}`);
   const ask = async (more: readonly string[]) => refusalOf(await customer.post(images, drawing("x", { more })));
   expect(await ask(named(100))).toEqual(refusal({ ...refusals.unknown, param: "more[0]" }));
-  const tooMany: Refusal = { status: 400, type: "invalid_request_error", code: "invalid_value", param: "more[100]" };
   for (const count of [101, 40_000])
-    expect(await ask(named(count))).toEqual(refusal({ ...tooMany, message: /100 uploads/ }));
+    expect(await ask(named(count))).toEqual(refusal(invalidValue("more[100]", /100 uploads/)));
   const content = Array.from({ length: 101 }, () => ({ type: "image_url", image_url: { url: ids.image } }));
   const chat = { ...asking(localModel), messages: [{ role: "user", content }] };
   expect(await refusalOf(await customer.post("/v1/chat/completions", chat))).toEqual(
-    refusal({ ...tooMany, param: "messages[0].content[100].image_url.url" }),
+    refusal(invalidValue("messages[0].content[100].image_url.url")),
   );
 });

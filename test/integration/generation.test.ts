@@ -20,12 +20,14 @@ import { startService } from "../support/service.ts";
 import {
   catalogWith,
   expectUntouched,
+  invalidValue,
   localModel,
   nanoUsd,
   type Refusal,
   refusal,
   refusalOf,
   serviceOfFile,
+  upstreamError,
 } from "../support/service-setup.ts";
 
 /** Prices in USD per character, second or minute: those of the shipped list, and those after a change. */
@@ -171,8 +173,7 @@ describe("video, by the second", () => {
   test("no video: 502, no charge", async () => {
     const customer = await running.service.account("1");
     const response = await customer.post(media, video("deliver:0"));
-    const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
-    expect(await refusalOf(response)).toEqual(refusal(failed));
+    expect(await refusalOf(response)).toEqual(refusal(upstreamError));
     await expectUntouched(running.service, customer, "1.00");
     expect(await charges(customer)).toEqual([]);
   });
@@ -233,36 +234,41 @@ describe("transcription, by the minute", () => {
   });
 });
 
-const invalid = (param: string | null, message?: RegExp): Refusal => ({
-  status: 400,
-  type: "invalid_request_error",
-  code: "invalid_value",
-  param,
-  ...(message && { message }),
-});
-const unsupported: Refusal = { ...invalid("model"), code: "model_not_supported" };
+const unsupported: Refusal = { ...invalidValue("model"), code: "model_not_supported" };
 
 test.each<readonly [what: string, body: unknown, expected: Refusal]>([
-  ["no input", { model: "local/video" }, invalid("input")],
-  ["an input that is a list", { model: "local/video", input: [] }, invalid("input")],
-  ["no prompt", { model: "local/video", input: {} }, invalid("input.prompt")],
-  ["an empty prompt", video(""), invalid("input.prompt")],
-  ["a prompt that is a number", { model: "local/video", input: { prompt: 5 } }, invalid("input.prompt", /string/)],
-  ["a length that is none", video("x", { duration: "long" }), invalid("input.duration")],
-  ["no length", video("x", { duration: 0 }), invalid("input.duration", /1/)],
-  ["a length below nothing", video("x", { duration: -4 }), invalid("input.duration", /1/)],
-  ["a part of a second", video("x", { duration: 1.5 }), invalid("input.duration", /int/)],
-  ["a length over the longest", video("x", { duration: 21 }), invalid("input.duration", /20/)],
-  ["a length that nobody can count", video("x", { duration: 1e308 }), invalid("input.duration")],
-  ["a size that the model does not have", video("x", { resolution: "1x1" }), invalid("input.resolution", /1280x720/)],
-  ["a voice that there is not", speech("x", { voice: "choir" }), invalid("input.voice", /alto/)],
-  ["no text", speech(""), invalid("input.text")],
-  ["a text that is too long", speech("x".repeat(4_097)), invalid("input.text", /4096/)],
-  ["a speed that the model does not have", speech("x", { speed: 5 }), invalid("input.speed")],
-  ["a recording that is no upload", transcription("recording.wav"), invalid("input.file", /id of an upload/)],
-  ["a recording by its address", transcription("https://example.com/a.wav"), invalid("input.file", /id of an upload/)],
-  ["a buyback token beside a key", { ...speech("x"), buyback_token: "mint" }, invalid("buyback_token", /API key/)],
-  ["what the local model is made to refuse", video("error:400"), invalid("input.prompt", /400 that you asked for/)],
+  ["no input", { model: "local/video" }, invalidValue("input")],
+  ["an input that is a list", { model: "local/video", input: [] }, invalidValue("input")],
+  ["no prompt", { model: "local/video", input: {} }, invalidValue("input.prompt")],
+  ["an empty prompt", video(""), invalidValue("input.prompt")],
+  ["a prompt that is a number", { model: "local/video", input: { prompt: 5 } }, invalidValue("input.prompt", /string/)],
+  ["a length that is none", video("x", { duration: "long" }), invalidValue("input.duration")],
+  ["no length", video("x", { duration: 0 }), invalidValue("input.duration", /1/)],
+  ["a length below nothing", video("x", { duration: -4 }), invalidValue("input.duration", /1/)],
+  ["a part of a second", video("x", { duration: 1.5 }), invalidValue("input.duration", /int/)],
+  ["a length over the longest", video("x", { duration: 21 }), invalidValue("input.duration", /20/)],
+  ["a length that nobody can count", video("x", { duration: 1e308 }), invalidValue("input.duration")],
+  [
+    "a size that the model does not have",
+    video("x", { resolution: "1x1" }),
+    invalidValue("input.resolution", /1280x720/),
+  ],
+  ["a voice that there is not", speech("x", { voice: "choir" }), invalidValue("input.voice", /alto/)],
+  ["no text", speech(""), invalidValue("input.text")],
+  ["a text that is too long", speech("x".repeat(4_097)), invalidValue("input.text", /4096/)],
+  ["a speed that the model does not have", speech("x", { speed: 5 }), invalidValue("input.speed")],
+  ["a recording that is no upload", transcription("recording.wav"), invalidValue("input.file", /id of an upload/)],
+  [
+    "a recording by its address",
+    transcription("https://example.com/a.wav"),
+    invalidValue("input.file", /id of an upload/),
+  ],
+  ["a buyback token beside a key", { ...speech("x"), buyback_token: "mint" }, invalidValue("buyback_token", /API key/)],
+  [
+    "what the local model is made to refuse",
+    video("error:400"),
+    invalidValue("input.prompt", /400 that you asked for/),
+  ],
   [
     "an unknown model",
     { ...speech("x"), model: "nobody/nothing" },
@@ -273,7 +279,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   [
     "an input that is nested too deep",
     `{"model":"local/video","input":{"prompt":"x","a":${"[".repeat(100)}${"]".repeat(100)}}}`,
-    invalid(`input.a${"[0]".repeat(63)}`, /deep/),
+    invalidValue(`input.a${"[0]".repeat(63)}`, /deep/),
   ],
 ])("%s: refused by name; no hold, no charge", async (_, body, expected) => {
   const customer = await running.service.account("1");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type MediaAnswer, paid, pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
 import { asking, shipped } from "../support/native-media-prices.ts";
 import { expectNothing, mediaServiceOfFile, type ProviderName, posted } from "../support/native-media-setup.ts";
-import { catalogWith, type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
+import { catalogWith, invalidValue, type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
 
 /** Models with permissive schemas, as an operator may write them. */
 const open = (upstream: string, task: "images" | "video", required = ["prompt"]) => ({
@@ -33,14 +33,6 @@ const CATALOG_FILE = catalogWith(
 );
 const running = mediaServiceOfFile({ CATALOG_FILE });
 
-const invalid = (param: string | null, message = /./): Refusal => ({
-  status: 400,
-  type: "invalid_request_error",
-  code: "invalid_value",
-  param,
-  message,
-});
-
 const openModel = (upstream: string, task: "images" | "video") => ({ id: `test/${upstream}-${task}`, task });
 const theirs = {
   replicate: "https://api.replicate.com/v1/files/theirs/download",
@@ -66,7 +58,7 @@ test.each<readonly [name: ProviderName, task: "images" | "video", fields: object
 ])("what is stored at %s under the operator's key cannot be used: %s (%#)", async (name, task, fields, param) => {
   const customer = await running.service.account("1");
   const { path, body } = asking(openModel(name, task), { prompt: "a fox", ...fields });
-  expect(await refusalOf(await customer.post(path, body))).toEqual(refusal(invalid(param)));
+  expect(await refusalOf(await customer.post(path, body))).toEqual(refusal(invalidValue(param)));
   expect(running[name].requests).toEqual([]);
   await expectNothing(running, customer, "1.00");
 });
@@ -98,7 +90,7 @@ test.each<readonly [id: string, param: string, fields: object, message: RegExp]>
   const customer = await running.service.account("100");
   const { path, body } = asking(shipped(id), fields);
   const { error, status } = await refusalOf(await customer.post(path, body));
-  expect({ status, error }).toEqual(refusal(invalid(param, message)));
+  expect({ status, error }).toEqual(refusal(invalidValue(param, message)));
   expect(await customer.ledger("usage")).toEqual([]);
   await expectNothing(running, customer, "100.00");
 });
@@ -126,7 +118,7 @@ test.each<readonly [ProviderName, string, object, string]>([
   const before = await uploaded(running.service, customer, wavOf(1));
   const availableBefore = await customer.available();
   const { path, body } = asking(shipped(id), { ...fields, [param.replace("input.", "")]: before });
-  expect(await refusalOf(await customer.post(path, body))).toEqual(refusal(invalid(param)));
+  expect(await refusalOf(await customer.post(path, body))).toEqual(refusal(invalidValue(param)));
   expect(running[name].requests).toEqual([]);
   await expectNothing(running, customer, availableBefore);
 });

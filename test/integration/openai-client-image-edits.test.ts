@@ -1,12 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
-import { CreateBucketCommand, ListObjectsV2Command } from "@aws-sdk/client-s3";
 import OpenAI, { toFile } from "openai";
 import { request } from "undici";
-import { afterEach, beforeAll, describe, expect, inject, test } from "vitest";
-import { randomBase62 } from "../../shared/platform/ids.ts";
-import { connectS3 } from "../../shared/platform/s3.ts";
+import { afterEach, describe, expect, test } from "vitest";
+import { bucketOfFile } from "../support/bucket-of-file.ts";
 import {
   charges,
   imageModel,
@@ -27,6 +25,7 @@ import {
   catalogWith,
   entryOf,
   expectUntouched,
+  invalidValue,
   nanoUsd,
   type Refusal,
   refusal,
@@ -39,26 +38,13 @@ const variations = "/v1/images/variations";
 const kontext = "black-forest-labs/flux-1-kontext-pro";
 const mebi = 1024 * 1024;
 
-const bucket = `t-${randomBase62(16).toLowerCase()}`;
-beforeAll(async () => {
-  const s3 = connectS3(inject("stores"));
-  await s3.send(new CreateBucketCommand({ Bucket: bucket }));
-  return () => s3.destroy();
-});
-
-const running = serviceOfFile({ S3_BUCKET: bucket, CATALOG_FILE: catalogWith({}, imagePrices), FAL_KEY: "key" });
-
-const stored = async (prefix: string): Promise<number> => {
-  const s3 = connectS3(inject("stores"));
-  const { KeyCount } = await s3.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix }));
-  s3.destroy();
-  return KeyCount ?? 0;
-};
+const bucket = bucketOfFile();
+const running = serviceOfFile({ S3_BUCKET: bucket.name, CATALOG_FILE: catalogWith({}, imagePrices), FAL_KEY: "key" });
 
 /** No image of any call remains, whether the call succeeded or was refused. */
 let uploads = 0;
 afterEach(async () => {
-  await eventually(async () => (await stored("uploads/")) === uploads);
+  await eventually(async () => (await bucket.count("uploads/")) === uploads);
 });
 
 const ownUpload = async (customer: Customer, file: Buffer<ArrayBuffer>) => {
@@ -238,7 +224,7 @@ describe("with the official client", () => {
       { signal: leaving.signal, maxRetries: 0 },
     );
     await eventually(async () => (await customer.available()) !== "1.00");
-    expect(await stored("uploads/")).toBe(uploads + 2);
+    expect(await bucket.count("uploads/")).toBe(uploads + 2);
     leaving.abort();
     await expect(asked).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
     await running.service.settled();
@@ -315,8 +301,9 @@ describe("as JSON", () => {
     ["no model of a variation, which OpenAI's clients may omit", variations, { model: undefined }, "model"],
   ])("%s: 400 naming the field, and no charge", async (_, path, body, param, message = /./) => {
     const customer = await running.service.account("1");
-    const expected = { status: 400, type: "invalid_request_error", code: "invalid_value", param, message };
-    expect(await refusalOf(await customer.post(path, { ...edit, ...body }))).toEqual(refusal(expected));
+    expect(await refusalOf(await customer.post(path, { ...edit, ...body }))).toEqual(
+      refusal(invalidValue(param, message)),
+    );
     await expectUntouched(running.service, customer, "1.00");
     expect(await charges(customer)).toEqual([]);
   });
@@ -376,58 +363,51 @@ describe("a form", () => {
     ["prompt", "at night"],
   ];
   const many = (count: number, part: Part = image): readonly Part[] => Array.from({ length: count }, () => part);
-  const invalid = (param: string | null, message = /./): Refusal => ({
-    status: 400,
-    type: "invalid_request_error",
-    code: "invalid_value",
-    param,
-    message,
-  });
-  const tooLarge: Refusal = { ...invalid("image", /52428800/), status: 413, code: "request_too_large" };
+  const tooLarge: Refusal = { ...invalidValue("image", /52428800/), status: 413, code: "request_too_large" };
 
   type RefusedForm = [what: string, parts: readonly Part[], expected: Refusal, path?: string];
   test.each<RefusedForm>([
-    ["no image", fields, invalid("image", /no file/)],
-    ["only a mask", [...fields, ["mask", blob()]], invalid("image", /no file/)],
+    ["no image", fields, invalidValue("image", /no file/)],
+    ["only a mask", [...fields, ["mask", blob()]], invalidValue("image", /no file/)],
     [
       "two masks",
       [...fields, image, ["mask", blob()], ["mask", blob()]],
-      invalid("mask", /one file in the field 'mask'/),
+      invalidValue("mask", /one file in the field 'mask'/),
     ],
-    ["17 images", [...fields, ...many(17, ["image[]", blob()])], invalid("image", /16/)],
-    ["more images than the model takes", [...fields, ...many(5, ["image[]", blob()])], invalid("image", /4/)],
+    ["17 images", [...fields, ...many(17, ["image[]", blob()])], invalidValue("image", /16/)],
+    ["more images than the model takes", [...fields, ...many(5, ["image[]", blob()])], invalidValue("image", /4/)],
     [
       "an image that is text",
       [...fields, ["image[]", blob()], ["image[]", blob("text")]],
-      invalid("image[1]", /not an/),
+      invalidValue("image[1]", /not an/),
     ],
-    ["a recording", [...fields, ["image", blob(wavOf(1))]], invalid("image", /not an image/)],
-    ["an empty image", [...fields, ["image[]", blob()], ["image[]", blob("")]], invalid("image[1]", /empty/)],
-    ["an empty mask", [...fields, image, ["mask", blob("")]], invalid("mask", /empty/)],
-    ["an image without a file name", [...fields, ["image", "upl_1"]], invalid("image", /file name/)],
+    ["a recording", [...fields, ["image", blob(wavOf(1))]], invalidValue("image", /not an image/)],
+    ["an empty image", [...fields, ["image[]", blob()], ["image[]", blob("")]], invalidValue("image[1]", /empty/)],
+    ["an empty mask", [...fields, image, ["mask", blob("")]], invalidValue("mask", /empty/)],
+    ["an image without a file name", [...fields, ["image", "upl_1"]], invalidValue("image", /file name/)],
     [
       "a file in another field",
       [...fields, image, ["photo", blob()]],
-      invalid("image", /16 files in the field 'image'/),
+      invalidValue("image", /16 files in the field 'image'/),
     ],
     ["an image over 50 MB", [...fields, ["image", blob(Buffer.alloc(50 * mebi + 1))]], tooLarge],
-    ["a field of 10 MB", [...fields, image, ["user", "x".repeat(10 * mebi)]], invalid("user", /limit/)],
-    ["too many fields", [...fields, image, ...many(40, ["x", "1"])], invalid(null, /too many/)],
-    ["no model", [["prompt", "x"], image], invalid("model")],
-    ["two models", [["model", "local/nothing"], ...fields, image], invalid("model", /twice/)],
-    ["no prompt", [["model", imageModel], image], invalid("prompt")],
-    ["n that is no number", [...fields, image, ["n", "two"]], invalid("n", /number/)],
-    ["n of 5", [...fields, image, ["n", "5"]], invalid("n", /4/)],
-    ["a stream", [...fields, image, ["stream", "true"]], invalid("stream", /streamed/)],
-    ["a size that the model does not have", [...fields, image, ["size", "9x9"]], invalid("size")],
+    ["a field of 10 MB", [...fields, image, ["user", "x".repeat(10 * mebi)]], invalidValue("user", /limit/)],
+    ["too many fields", [...fields, image, ...many(40, ["x", "1"])], invalidValue(null, /too many/)],
+    ["no model", [["prompt", "x"], image], invalidValue("model")],
+    ["two models", [["model", "local/nothing"], ...fields, image], invalidValue("model", /twice/)],
+    ["no prompt", [["model", imageModel], image], invalidValue("prompt")],
+    ["n that is no number", [...fields, image, ["n", "two"]], invalidValue("n", /number/)],
+    ["n of 5", [...fields, image, ["n", "5"]], invalidValue("n", /4/)],
+    ["a stream", [...fields, image, ["stream", "true"]], invalidValue("stream", /streamed/)],
+    ["a size that the model does not have", [...fields, image, ["size", "9x9"]], invalidValue("size")],
     [
       "a parameter that the provider's model does not have",
       [["model", providerImages], ["prompt", "x"], image, ["partial_images", "2"]],
-      invalid("partial_images"),
+      invalidValue("partial_images"),
     ],
-    ["two images of a variation", [["model", imageModel], ...many(2)], invalid("image", /one file/), variations],
-    ["a mask of a variation", [["model", imageModel], image, ["mask", blob()]], invalid("image"), variations],
-    ["a failure of the model", [["model", imageModel], ["prompt", "error:400"], image], invalid("prompt")],
+    ["two images of a variation", [["model", imageModel], ...many(2)], invalidValue("image", /one file/), variations],
+    ["a mask of a variation", [["model", imageModel], image, ["mask", blob()]], invalidValue("image"), variations],
+    ["a failure of the model", [["model", imageModel], ["prompt", "error:400"], image], invalidValue("prompt")],
   ])("with %s is refused naming the field, and no charge", async (_, parts, expected, path) => {
     const customer = await running.service.account("1");
     expect(await refusalOf(await post(customer, parts, path))).toEqual(refusal(expected));

@@ -19,6 +19,7 @@ import {
   catalogWith,
   entryOf,
   expectUntouched,
+  invalidValue,
   localModel,
   nanoUsd,
   type Refusal,
@@ -334,49 +335,42 @@ describe("a provider's model", () => {
   });
 });
 
-const invalid = (param: string | null, message?: RegExp): Refusal => ({
-  status: 400,
-  type: "invalid_request_error",
-  code: "invalid_value",
-  param,
-  ...(message && { message }),
-});
-const unsupported: Refusal = { ...invalid("model"), code: "model_not_supported" };
+const unsupported: Refusal = { ...invalidValue("model"), code: "model_not_supported" };
 const noModel: Refusal = { status: 404, type: "not_found_error", code: "model_not_found", param: "model" };
 const draw = (fields: object) => drawing("a lighthouse", fields);
 
 test.each<readonly [what: string, body: unknown, expected: Refusal]>([
-  ["no prompt", { model: imageModel }, invalid("prompt")],
-  ["n of 5", draw({ n: 5 }), invalid("n", /4/)],
-  ["n of 0", draw({ n: 0 }), invalid("n", /1/)],
-  ["a size that is none", draw({ size: "big" }), invalid("size", /<width>x<height>/)],
-  ["a size that the model does not have", draw({ size: "4096x16" }), invalid("size", /2048/)],
+  ["no prompt", { model: imageModel }, invalidValue("prompt")],
+  ["n of 5", draw({ n: 5 }), invalidValue("n", /4/)],
+  ["n of 0", draw({ n: 0 }), invalidValue("n", /1/)],
+  ["a size that is none", draw({ size: "big" }), invalidValue("size", /<width>x<height>/)],
+  ["a size that the model does not have", draw({ size: "4096x16" }), invalidValue("size", /2048/)],
   [
     "a size of a provider's model that it does not have",
     { ...draw({ size: "512x512" }), model: providerImages },
-    invalid("size", /1024x1024/),
+    invalidValue("size", /1024x1024/),
   ],
-  ["an unknown response_format", draw({ response_format: "png" }), invalid("response_format", /b64_json/)],
-  ["a stream", draw({ stream: true }), invalid("stream")],
-  ["a buyback token beside a key", draw({ buyback_token: "mint" }), invalid("buyback_token", /API key/)],
+  ["an unknown response_format", draw({ response_format: "png" }), invalidValue("response_format", /b64_json/)],
+  ["a stream", draw({ stream: true }), invalidValue("stream")],
+  ["a buyback token beside a key", draw({ buyback_token: "mint" }), invalidValue("buyback_token", /API key/)],
   [
     "a parameter that the provider's model does not have",
     { ...draw({ size: null, negative_prompt: "fog" }), model: providerImages },
-    invalid("negative_prompt"),
+    invalidValue("negative_prompt"),
   ],
   [
     "a quality that the model does not have",
     { ...draw({ size: null, quality: "hd" }), model: providerImages },
-    invalid("quality"),
+    invalidValue("quality"),
   ],
-  ["a prompt that is too long", drawing("x".repeat(32_001)), invalid("prompt", /32000/)],
+  ["a prompt that is too long", drawing("x".repeat(32_001)), invalidValue("prompt", /32000/)],
   ["an unknown model", draw({ model: "nobody/nothing" }), noModel],
   ["a chat model", draw({ model: localModel }), unsupported],
   ["a media model", draw({ model: "local/video" }), unsupported],
   [
     "parameters that are nested too deep",
     `{"model":"${imageModel}","prompt":"x","more":${"[".repeat(100)}${"]".repeat(100)}}`,
-    invalid("more" + "[0]".repeat(63)),
+    invalidValue("more" + "[0]".repeat(63)),
   ],
 ])("%s: 400 naming the field; no hold, no charge, counted as a request", async (_, body, expected) => {
   const customer = await running.service.account("1", { limits: { requests_per_minute: 7 } });

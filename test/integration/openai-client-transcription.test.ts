@@ -1,8 +1,6 @@
-import { CreateBucketCommand, ListObjectsV2Command } from "@aws-sdk/client-s3";
 import OpenAI, { toFile } from "openai";
-import { afterEach, beforeAll, expect, inject, test } from "vitest";
-import { randomBase62 } from "../../shared/platform/ids.ts";
-import { connectS3 } from "../../shared/platform/s3.ts";
+import { afterEach, expect, test } from "vitest";
+import { bucketOfFile } from "../support/bucket-of-file.ts";
 import { charges, pngOf, wavOf } from "../support/generation-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { mockRecordingSeconds, mockTranscript } from "../support/mock-openai-media.ts";
@@ -21,15 +19,9 @@ const local = "local/transcription";
 const whisper = "openai/whisper-1";
 const path = "/v1/audio/transcriptions";
 
-const bucket = `t-${randomBase62(16).toLowerCase()}`;
-beforeAll(async () => {
-  const s3 = connectS3(inject("stores"));
-  await s3.send(new CreateBucketCommand({ Bucket: bucket }));
-  return () => s3.destroy();
-});
-
+const bucket = bucketOfFile();
 const running = serviceOfFile({
-  S3_BUCKET: bucket,
+  S3_BUCKET: bucket.name,
   CATALOG_FILE: catalogWith(
     {},
     { [local]: { pricing: { minute: "0.002" } }, [whisper]: { pricing: { minute: "0.006" } } },
@@ -38,9 +30,7 @@ const running = serviceOfFile({
 
 /** No file of any call remains, whether the call succeeded or was refused. */
 afterEach(async () => {
-  const s3 = connectS3(inject("stores"));
-  await eventually(async () => !(await s3.send(new ListObjectsV2Command({ Bucket: bucket }))).Contents?.length);
-  s3.destroy();
+  await eventually(async () => (await bucket.count()) === 0);
 });
 
 const recording = (seconds = 3) => toFile(wavOf(seconds), "recording.wav");

@@ -296,8 +296,7 @@ describe("a caller who disconnects, but whose call is not aborted", () => {
       const reason = new Aborted("disconnected");
       caller.abort(reason);
       if (billed > 0) await clock.pass(4_500);
-      if (billed > 0) expect(await end).toMatchObject(eight);
-      else expect(await end).toBe(reason);
+      expect(await end).toEqual(billed > 0 ? { output: {}, ...eight } : reason);
       expect([mock.billed(), stored.length]).toEqual([billed, billed]);
       const rest = billed > 0 ? [job.poll, ...job.fetch] : job.cancel;
       expect(asked(mock)).toEqual([job.submit, job.poll, job.poll, ...rest]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { times } from "../support/money-setup.ts";
 import { cohereModel, localRerank as local, rank as rankAt, request, rerankService } from "../support/rerank-setup.ts";
 import type { Customer } from "../support/service.ts";
-import { nanoUsd, refusal, refusalOf } from "../support/service-setup.ts";
+import { invalidValue, nanoUsd, refusal, refusalOf } from "../support/service-setup.ts";
 
 const running = rerankService();
 const rank = (customer: Customer, body: object) => rankAt(running.service, customer, body);
@@ -24,9 +24,7 @@ test.each<[what: string, fields: object, param: string]>([
 ])("refuses %s, names the field and charges nothing", async (_what, fields, param) => {
   const customer = await running.service.account("1");
   const response = await customer.post("/v1/rerank", { model: cohereModel, ...request, ...fields });
-  expect(await refusalOf(response)).toEqual(
-    refusal({ status: 400, type: "invalid_request_error", code: "invalid_value", param }),
-  );
+  expect(await refusalOf(response)).toEqual(refusal(invalidValue(param)));
   expect([running.cohere.requests, await customer.ledger("usage")]).toEqual([[], []]);
 });
 

@@ -80,6 +80,18 @@ export interface Refusal {
   readonly message?: RegExp;
 }
 
+/** A field of the request that is refused. */
+export const invalidValue = (param: string | null, message = /./): Refusal => ({
+  status: 400,
+  type: "invalid_request_error",
+  code: "invalid_value",
+  param,
+  message,
+});
+/** A failed upstream, and one that is full. */
+export const upstreamError: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
+export const noCapacity: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
+
 /** The result of `refusalOf` for this error. */
 export const refusal = ({ status, type, code, param = null, message = /./ }: Refusal) => ({
   status,
