@@ -141,19 +141,6 @@ test("a caller who disconnects in the middle pays for what the provider did", as
   expect(await charged(customer)).toMatchObject({ cost: costNanoUsd, character: 9 });
 });
 
-test("under an Idempotency-Key the audio is stored, and comes whole", async () => {
-  const customer = await running.service.account("1");
-  const headers = { "idempotency-key": "once" };
-  const first = await customer.post(speech, saying, { headers });
-  expect(first.headers.get("content-length")).toBe(String(mockMp3.length));
-  expect(nanoUsd(first.headers.get("x-xm-cost-usd") ?? "")).toBe(costNanoUsd);
-  expect(Buffer.from(await first.arrayBuffer())).toEqual(mockMp3);
-  const again = await customer.post(speech, saying, { headers });
-  expect(again.headers.get("idempotent-replayed")).toBe("true");
-  expect(Buffer.from(await again.arrayBuffer())).toEqual(mockMp3);
-  expect(await charged(customer)).toEqual(succeeded);
-});
-
 test("the longest text that the local model speaks arrives whole", async () => {
   const customer = await running.service.account("1");
   const response = await customer.post(speech, { model: "local/speech", input: "word ".repeat(800), voice: "alloy" });
