@@ -119,6 +119,15 @@ describe("a stream", () => {
     expect(read).toBe(500);
   });
 
+  test("delivers its chunks before a failure in the same read", async () => {
+    const { mock, readFailing } = await startOpenai();
+    const lines = [begun, { error: { message: "oops", type: "server_error" } }].map((each) => JSON.stringify(each));
+    mock.respond({ events: [lines.map((line) => `data: ${line}\n\n`).join("")] });
+    const { failure, events } = await readFailing();
+    expect(failure).toMatchObject({ kind: "unavailable" });
+    expect(events).toEqual([begun]);
+  });
+
   test("delivers its chunks before the failure that follows them", async () => {
     const { mock, stream } = await startOpenai();
     const cutNow = gate();
