@@ -72,16 +72,12 @@ async function startedAgain(dataDir: string, server: { stop(): Promise<void> }) 
   return again;
 }
 
-test("the demo's settings are sufficient for the service to accept payments", async () => {
-  const { server } = await demoChain();
+test("the demo's chain makes blocks without transactions, and its settings are sufficient for the service", async () => {
+  const { server, rpc } = await demoChain();
+  const first = await rpc.getBlockHeight().send();
   const { MONGODB_URI } = await testStores();
   const { x402 } = await openPayments(MONGODB_URI, createMovableClock(), server.env);
   await expect(x402.start()).resolves.toBeUndefined();
-});
-
-test("the demo's chain makes blocks without transactions", async () => {
-  const { rpc } = await demoChain();
-  const first = await rpc.getBlockHeight().send();
   await expect.poll(() => rpc.getBlockHeight().send(), { timeout: 10_000 }).toBeGreaterThan(first + 2n);
 });
 

@@ -5,21 +5,17 @@ import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
 import { decodeTransactionFromPayload, type ExactSvmPayloadV2, toFacilitatorSvmSigner } from "@x402/svm";
 import { ExactSvmScheme as PayerScheme } from "@x402/svm/exact/client";
 import { ExactSvmScheme as FacilitatorScheme } from "@x402/svm/exact/facilitator";
-import type { ChainOptions, Wallet } from "../../infra/embedded/solana/index.ts";
+import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import { type SolanaChain, testChain } from "./solana.ts";
 
-/** A chain, a payer with this much USDC, and the official packages on both sides. */
-export async function payments(usd = "5.00", options?: ChainOptions) {
-  const chain = await testChain(options);
+/** A chain, and a payer with this much USDC. */
+export async function payments(usd = "5.00") {
+  const chain = await testChain();
   const payer = await chain.wallet(usd);
   return {
     chain,
     payer,
     rpc: createSolanaRpc(chain.rpcUrl),
-    /** A facilitator without shared state, as in another process. */
-    newFacilitator: () => facilitatorOf(chain),
-    /** A payment signed by the payer, and its requirements. */
-    pay: (micro: bigint, memo?: string) => payFrom(chain, payer, micro, memo),
     /** A payment that the fee payer has signed as well, as a facilitator sends it. */
     signed: async (micro: bigint, memo?: string) => signedOf(chain, (await payFrom(chain, payer, micro, memo)).payload),
   };
