@@ -8,7 +8,6 @@ import {
   openPayments,
   payFrom,
   payloadFrom,
-  paySomethingElse,
   priceNanoUsd,
   quoteDocument,
   receiptOf,
@@ -17,7 +16,19 @@ import {
   settlePayment,
   startPayments,
 } from "../support/payments-setup.ts";
-import { type BadPayment, badPayments, oddPayment } from "../support/payments-transactions.ts";
+import {
+  type BadPayment,
+  byHand,
+  expired,
+  fromWallet,
+  inAnotherAsset,
+  oddPayment,
+  renamed,
+  signedFor,
+  toAnotherPayee,
+  withAnotherMemo,
+  withCorruptSignature,
+} from "../support/payments-transactions.ts";
 
 const requestHash = hashOf(request);
 
@@ -34,104 +45,61 @@ async function expectOpen({ received, settle, chain, payer, money, ...all }: Sta
   expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
 }
 
-test.each<[string, Partial<PaymentRequirements>, string]>([
-  ["a smaller amount", { amount: "1" }, "requirements_mismatch"],
-  ["a larger amount", { amount: "40001" }, "requirements_mismatch"],
-  ["another asset", { asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" }, "requirements_mismatch"],
-  ["another payee", { payTo: "11111111111111111111111111111111" }, "requirements_mismatch"],
-  ["another network", { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" }, "requirements_mismatch"],
-  ["a longer time", { maxTimeoutSeconds: 600 }, "requirements_mismatch"],
-  ["a memo that nobody quoted", { extra: { memo: "x" } }, "quote_not_found"],
-])("accepted terms with %s are refused", async (_, terms, reason) => {
-  const all = await startPayments();
-  const required = await all.quoted();
-  const payload = await payloadFrom(all.chain, all.payer, required);
-  const settlement = await all.settle(headerOf({ ...payload, accepted: { ...payload.accepted, ...terms } }));
-  expect(settlement).toMatchObject({ kind: "refused", reason });
-  expect(receiptOf(settlement)).toMatchObject({ success: false, errorReason: reason, transaction: "" });
-  await expectOpen(all, required);
-});
-
-test.each<[string, (all: Started) => Promise<Partial<PaymentRequirements>>, string]>([
-  ["a smaller amount", async () => ({ amount: "1" }), "invalid_exact_svm_payload_amount_mismatch"],
-  ["a larger amount", async () => ({ amount: "40001" }), "invalid_exact_svm_payload_amount_mismatch"],
-  [
-    "another asset",
-    async ({ chain, payer }) => {
-      const asset = await chain.createMint();
-      await chain.setBalance(payer.address, 1_000_000n, asset);
-      await chain.setBalance(chain.payTo, 0n, asset);
-      return { asset };
-    },
-    "invalid_exact_svm_payload_mint_mismatch",
-  ],
-  [
-    "another payee",
-    async ({ chain }) => ({ payTo: (await chain.wallet("0")).address }),
-    "invalid_exact_svm_payload_recipient_mismatch",
-  ],
-  [
-    "another memo",
-    async ({ chain }) => ({ extra: { feePayer: chain.feePayer.address, memo: "forged" } }),
-    "invalid_exact_svm_payload_memo_mismatch",
-  ],
-])("a transaction with %s is refused, and the quote stays open", async (_, terms, reason) => {
-  const all = await startPayments();
-  const required = await all.quoted();
-  const header = await paySomethingElse(all.chain, all.payer, required, await terms(all));
-  expect(await all.settle(header)).toMatchObject({ kind: "refused", reason });
-  await expectOpen(all, required);
-});
+const mismatches: readonly [string, Partial<PaymentRequirements>][] = [
+  ["a smaller amount", { amount: "1" }],
+  ["a larger amount", { amount: "40001" }],
+  ["another asset", { asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" }],
+  ["another payee", { payTo: "11111111111111111111111111111111" }],
+  ["another network", { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" }],
+  ["a longer time", { maxTimeoutSeconds: 600 }],
+];
+const invalid = "invalid_exact_svm_payload";
+const instructions = `${invalid}_transaction_instructions`;
+const failedInSimulation = "invalid_exact_svm_transaction_simulation_failed";
 
 test.each<BadPayment>([
-  ...badPayments,
-  [
-    "whose fee somebody else pays",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { feePayer: payer.address }),
-    "fee_payer_mismatch",
-  ],
+  ...mismatches.map(([what, terms]): BadPayment => [`that names ${what}`, renamed(terms), "requirements_mismatch"]),
+  ["for a quote that nobody gave", renamed({ extra: { memo: "x" } }), "quote_not_found"],
+  ["of a smaller amount", signedFor({ amount: "1" }), `${invalid}_amount_mismatch`],
+  ["of a larger amount", signedFor({ amount: "40001" }), `${invalid}_amount_mismatch`],
+  ["in another asset", inAnotherAsset, `${invalid}_mint_mismatch`],
+  ["to another payee", toAnotherPayee, `${invalid}_recipient_mismatch`],
+  ["with another memo", withAnotherMemo, `${invalid}_memo_mismatch`],
+  ["whose blockhash has expired", expired, failedInSimulation],
+  ["with a corrupt signature", withCorruptSignature, `${invalid}_signature_invalid`],
+  ["from a payer who has too little", fromWallet("0.039999"), failedInSimulation],
+  ["from a payer without a token account", fromWallet(undefined), failedInSimulation],
+  ["with the fee payer smuggled into an instruction", byHand({ smuggled: true }), "fee_payer_not_isolated"],
+  ["whose fee the payer pays", byHand({ payerPaysFee: true }), "fee_payer_mismatch"],
   [
     "that asks for too many compute units",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { units: 200_001n }),
-    "invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction_too_high",
+    byHand({ units: 200_001n }),
+    `${instructions}_compute_limit_instruction_too_high`,
   ],
   [
     "that offers too high a priority fee",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { microLamports: 50_001n }),
-    "invalid_exact_svm_payload_transaction_instructions_compute_price_instruction_too_high",
+    byHand({ microLamports: 50_001n }),
+    `${instructions}_compute_price_instruction_too_high`,
   ],
   [
     "that may land whenever its payer likes, by a durable nonce",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { nonce: true }),
-    "invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction",
+    byHand({ nonce: true }),
+    `${instructions}_compute_limit_instruction`,
   ],
-  [
-    "with the memo of two payments",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { more: ["memo"] }),
-    "invalid_exact_svm_payload_memo_count",
-  ],
-  [
-    "that moves more than was quoted",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { more: ["transfer"] }),
-    "invalid_exact_svm_payload_unknown_fifth_instruction",
-  ],
-  [
-    "that raises its fee at the end",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { more: ["fee"] }),
-    "invalid_exact_svm_payload_unknown_fifth_instruction",
-  ],
-  [
-    "whose accounts a lookup table hides",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { hidden: true }),
-    "fee_payer_not_isolated",
-  ],
-])("a payment %s is refused, and costs the fee payer nothing", async (_, make, reason) => {
+  ["with the memo of two payments", byHand({ more: ["memo"] }), `${invalid}_memo_count`],
+  ["that moves more than was quoted", byHand({ more: ["transfer"] }), `${invalid}_unknown_fifth_instruction`],
+  ["that raises its fee at the end", byHand({ more: ["fee"] }), `${invalid}_unknown_fifth_instruction`],
+  ["whose accounts a lookup table hides", byHand({ hidden: true }), "fee_payer_not_isolated"],
+])("a payment %s is refused, costs the fee payer nothing, and leaves the quote open", async (_, make, reason) => {
   const all = await startPayments();
-  const before = all.chain.lamports(all.chain.feePayer.address);
+  const { chain } = all;
+  const before = chain.lamports(chain.feePayer.address);
   const required = await all.quoted();
-  expect(await all.settle(await make(all, required))).toMatchObject({ kind: "refused", reason });
-  expect(all.chain.lamports(all.chain.feePayer.address)).toBe(before);
-  expect(all.chain.calls["sendTransaction"]).toBeUndefined();
+  const settlement = await all.settle(await make(all, required));
+  expect(settlement).toMatchObject({ kind: "refused", reason });
+  expect(receiptOf(settlement)).toMatchObject({ success: false, errorReason: reason, transaction: "" });
+  expect(chain.lamports(chain.feePayer.address)).toBe(before);
+  expect(chain.calls["sendTransaction"]).toBeUndefined();
   await expectOpen(all, required);
 });
 

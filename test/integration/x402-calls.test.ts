@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { fileAt, pngOf, uploaded } from "../support/generation-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { payFrom } from "../support/payments-setup.ts";
 import {
   agePayments,
   answerOf,
@@ -147,18 +146,6 @@ test("a payment for another request gets a new quote, and nothing is taken", asy
   expect((await quoteOf(await post(service, drawing({ n: 2 }), headers))).error).toBe("quote_for_another_request");
   expect(provider.requests).toHaveLength(1);
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
-});
-
-test("the quote that comes with a refusal can be paid", async () => {
-  const all = await startPaid();
-  const { service, chain, payer } = all;
-  const first = await payFor(all, service, drawing());
-  const refused = await quoteOf(await post(service, drawing({ n: 2 }), first.headers));
-  const { header, memo } = await payFrom(chain, payer, refused);
-  expect(await answerOf(post(service, drawing({ n: 2 }), { "PAYMENT-SIGNATURE": header }))).toMatchObject({
-    status: 200,
-  });
-  await expectMoney(all, service, { [`x402:${memo}`]: { paidMicroUsd: 80_000n, costUsd: "0.08" } });
 });
 
 test("a caller chooses the token to buy back among the eligible mints", async () => {

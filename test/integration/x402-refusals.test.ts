@@ -1,10 +1,9 @@
-import type { PaymentRequirements } from "@x402/core/types";
 import { expect, test } from "vitest";
 import { brokenWire } from "../support/money-proxy.ts";
-import { payFrom, paySomethingElse } from "../support/payments-setup.ts";
-import { type BadPayment, badPayments, type Make, type Payer } from "../support/payments-transactions.ts";
+import { payFrom } from "../support/payments-setup.ts";
+import { type BadPayment, byHand, fromWallet, renamed, signedFor } from "../support/payments-transactions.ts";
 import { startService } from "../support/service.ts";
-import { asking, expectUntouched, localModel, refusal, refusalOf } from "../support/service-setup.ts";
+import { asking, expectUntouched, localModel, type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
 import {
   answerOf,
   drawing,
@@ -19,60 +18,33 @@ import {
   startWorld,
 } from "../support/x402-setup.ts";
 
-const other =
-  (terms: (all: Payer) => Promise<Partial<PaymentRequirements>> | Partial<PaymentRequirements>): Make =>
-  async (all, required) =>
-    paySomethingElse(all.chain, all.payer, required, await terms(all));
-
-/** The same bytes, relabeled for other terms. */
-const renamed =
-  (terms: Partial<PaymentRequirements>): Make =>
-  async ({ chain, payer }, required) => {
-    const { header } = await payFrom(chain, payer, required);
-    const payload = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
-    return Buffer.from(JSON.stringify({ ...payload, accepted: { ...payload.accepted, ...terms } })).toString("base64");
-  };
-
-test.each<BadPayment>([
-  ["of a smaller amount", other(() => ({ amount: "39999" })), "invalid_exact_svm_payload_amount_mismatch"],
-  ["that names a smaller amount", renamed({ amount: "1" }), "requirements_mismatch"],
-  [
-    "in another asset",
-    other(async ({ chain, payer }) => {
-      const asset = await chain.createMint();
-      await chain.setBalance(payer.address, 1_000_000n, asset);
-      await chain.setBalance(chain.payTo, 0n, asset);
-      return { asset };
-    }),
-    "invalid_exact_svm_payload_mint_mismatch",
-  ],
-  [
-    "to another payee",
-    other(async ({ chain }) => ({ payTo: (await chain.wallet("0")).address })),
-    "invalid_exact_svm_payload_recipient_mismatch",
-  ],
-  [
-    "with another memo",
-    other(({ chain }) => ({ extra: { feePayer: chain.feePayer.address, memo: "forged" } })),
-    "invalid_exact_svm_payload_memo_mismatch",
-  ],
+const refusedPayments: readonly BadPayment[] = [
   ["for a quote that nobody gave", renamed({ extra: { memo: "x" } }), "quote_not_found"],
-  ...badPayments,
-])("a payment %s is refused with its reason and a new quote, and nothing is taken", async (_, make, reason) => {
+  ["that names a smaller amount", renamed({ amount: "1" }), "requirements_mismatch"],
+  ["of a smaller amount", signedFor({ amount: "39999" }), "invalid_exact_svm_payload_amount_mismatch"],
+  ["from a payer who has too little", fromWallet("0.039999"), "invalid_exact_svm_transaction_simulation_failed"],
+  ["with the fee payer smuggled into an instruction", byHand({ smuggled: true }), "fee_payer_not_isolated"],
+];
+
+test("refused payments get their reason and a new quote, which can be paid; nothing is taken", async () => {
   const all = await startPaid();
   const { service, chain, provider } = all;
-  const required = await quoted(service, drawing());
+  let required = await quoted(service, drawing());
   const lamports = chain.lamports(chain.feePayer.address);
-  const response = await post(service, drawing(), { "PAYMENT-SIGNATURE": await make(all, required) });
-  expect((await answerOf(response.clone())).receipt).toMatchObject({ success: false, errorReason: reason });
-  const again = await quoteOf(response);
-  expect(again).toMatchObject({ error: reason, accepts: [{ amount: "40000" }] });
-  expect(again.accepts[0]?.extra["memo"]).not.toBe(required.accepts[0]?.extra["memo"]);
+  for (const [what, make, reason] of refusedPayments) {
+    const response = await post(service, drawing(), { "PAYMENT-SIGNATURE": await make(all, required) });
+    const { receipt } = await answerOf(response.clone());
+    expect([what, receipt]).toMatchObject([what, { success: false, errorReason: reason }]);
+    const again = await quoteOf(response);
+    expect(again).toMatchObject({ error: reason, accepts: [{ amount: "40000" }] });
+    expect(again.accepts[0]?.extra["memo"]).not.toBe(required.accepts[0]?.extra["memo"]);
+    required = again;
+  }
   expect(chain.lamports(chain.feePayer.address)).toBe(lamports);
   expect(chain.calls["sendTransaction"]).toBeUndefined();
   expect(provider.requests).toHaveLength(0);
   await expectMoney(all, service, {});
-  const { header, memo } = await payFrom(chain, all.payer, again);
+  const { header, memo } = await payFrom(chain, all.payer, required);
   expect(await answerOf(post(service, drawing(), { "PAYMENT-SIGNATURE": header }))).toMatchObject({ status: 200 });
   await expectMoney(all, service, { [`x402:${memo}`]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
 });
@@ -98,50 +70,10 @@ test("a payment is read and simulated once, and its refusal is reported even if 
   expect([reads, chain.calls["simulateTransaction"]]).toEqual([1, 1]);
 });
 
-test.each<[string, object, string, { status: number; code: string; param?: string }]>([
-  [
-    "a body that is invalid",
-    drawing({ n: 9 }),
-    "/v1/images/generations",
-    { status: 400, code: "invalid_value", param: "n" },
-  ],
-  ["an input that the model has not", filming({ duration: 99 }), media, { status: 400, code: "invalid_value" }],
-  [
-    "a model that is not there",
-    { model: "no/such", prompt: "x" },
-    "/v1/images/generations",
-    { status: 404, code: "model_not_found" },
-  ],
-  [
-    "a model of another route",
-    drawing({ model: "mock/video" }),
-    "/v1/images/generations",
-    { status: 400, code: "model_not_supported" },
-  ],
-  [
-    "a mint that is not eligible",
-    drawing({ buyback_token: "mint" }),
-    "/v1/images/generations",
-    { status: 400, code: "invalid_value", param: "buyback_token" },
-  ],
-])("%s is refused before any quote is given", async (_, body, path, expected) => {
-  const { service } = await startPaid();
-  const response = await post(service, body, {}, path);
-  expect(response.headers.has("PAYMENT-REQUIRED")).toBe(false);
-  expect(await answerOf(response)).toMatchObject(expected);
-});
-
-test("a malformed payment header is 400 and names the header", async () => {
-  const { service } = await startPaid();
-  expect(await answerOf(post(service, drawing(), { "PAYMENT-SIGNATURE": "@@" }))).toMatchObject({
-    status: 400,
-    param: "payment-signature",
-  });
-});
-
 const noKey = { status: 401, type: "authentication_error", code: "invalid_api_key" };
+const invalid = { status: 400, type: "invalid_request_error", code: "invalid_value" };
 
-test("an invalid key is 401 without a quote, also with a payment", async () => {
+test("what could not be carried out is refused before any quote, and so is an invalid key, also with a payment", async () => {
   const all = await startPaid();
   const { service, chain, payer } = all;
   const { header } = await payFrom(chain, payer, await quoted(service, drawing()));
@@ -150,11 +82,30 @@ test("an invalid key is 401 without a quote, also with a payment", async () => {
     { "x-api-key": "live_nobody" },
     { "x-goog-api-key": "live_nobody" },
   ];
-  for (const key of keys)
-    for (const payment of [undefined, header]) {
-      const headers = { ...key, ...(payment !== undefined && { "PAYMENT-SIGNATURE": payment }) };
-      expect(await refusalOf(await post(service, drawing(), headers))).toEqual(refusal(noKey));
-    }
+  const missing = { status: 404, type: "not_found_error", code: "model_not_found", param: "model" };
+  const refused: readonly [Refusal, object, { path?: string; headers?: Record<string, string> }?][] = [
+    [{ ...invalid, param: "n" }, drawing({ n: 9 })],
+    [{ ...invalid, param: "input.duration" }, filming({ duration: 99 }), { path: media }],
+    [missing, { model: "no/such", prompt: "x" }],
+    [{ ...invalid, code: "model_not_supported", param: "model" }, drawing({ model: "mock/video" })],
+    [{ ...invalid, param: "buyback_token" }, drawing({ buyback_token: "mint" })],
+    [{ ...invalid, param: "payment-signature" }, drawing(), { headers: { "PAYMENT-SIGNATURE": "@@" } }],
+    [noKey, asking(localModel), { path: "/v1/chat/completions" }],
+    [noKey, { model: "local/embeddings", input: "x" }, { path: "/v1/embeddings" }],
+    [noKey, { model: localModel, input: "x" }, { path: "/v1/responses" }],
+    [noKey, {}, { path: "/v1/uploads" }],
+    ...keys.flatMap((key): [Refusal, object, { headers: Record<string, string> }][] => [
+      [noKey, drawing(), { headers: key }],
+      [noKey, drawing(), { headers: { ...key, "PAYMENT-SIGNATURE": header } }],
+    ]),
+  ];
+  for (const [expected, body, { path, headers } = {}] of refused) {
+    const response = await post(service, body, headers, path);
+    expect(response.headers.has("PAYMENT-REQUIRED")).toBe(false);
+    expect(await refusalOf(response)).toEqual(refusal(expected));
+  }
+  const native = await post(service, { ...asking(localModel), max_tokens: 5 }, {}, "/v1/messages");
+  expect([native.status, native.headers.has("PAYMENT-REQUIRED")]).toEqual([401, false]);
   await expectMoney(all, service, {});
 });
 
@@ -169,20 +120,6 @@ test("with a key the balance pays, also if a payment comes with it", async () =>
   expect(await answerOf(response)).toMatchObject({ status: 200, costUsd: "0.04", receipt: undefined });
   await expectUntouched(service, customer, "0.96");
   await expectMoney(all, service, {});
-});
-
-test("text calls and uploads get no quote: they need a key", async () => {
-  const { service } = await startPaid();
-  const calls: [string, object][] = [
-    ["/v1/chat/completions", asking(localModel)],
-    ["/v1/embeddings", { model: "local/embeddings", input: "x" }],
-    ["/v1/responses", { model: localModel, input: "x" }],
-    ["/v1/uploads", {}],
-  ];
-  for (const [path, body] of calls)
-    expect(await refusalOf(await post(service, body, {}, path))).toEqual(refusal(noKey));
-  const native = await post(service, { ...asking(localModel), max_tokens: 5 }, {}, "/v1/messages");
-  expect([native.status, native.headers.has("PAYMENT-REQUIRED")]).toEqual([401, false]);
 });
 
 test("with payments switched off a call without a key is 401", async () => {

@@ -16,7 +16,7 @@ import {
 import { getTransferCheckedInstruction } from "@solana-program/token";
 import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import type { Wallet } from "../../infra/embedded/solana/index.ts";
-import { headerOf, payFrom } from "./payments-setup.ts";
+import { headerOf, payFrom, payloadFrom, paySomethingElse } from "./payments-setup.ts";
 import type { SolanaChain } from "./solana.ts";
 
 const computeBudget = "ComputeBudget111111111111111111111111111111" as Address;
@@ -38,8 +38,8 @@ export interface Oddities {
   readonly reference?: Address;
   readonly units?: bigint;
   readonly microLamports?: bigint;
-  /** Replaces the fee payer of the quote. */
-  readonly feePayer?: Address;
+  /** The payer replaces the fee payer of the quote. */
+  readonly payerPaysFee?: boolean;
   /** Adds a first instruction that makes the blockhash a durable nonce. */
   readonly nonce?: boolean;
   /** Additional instructions after all others. */
@@ -90,7 +90,7 @@ export async function oddPayment(chain: SolanaChain, payer: Wallet, required: Pa
   const lifetime = { blockhash: value.blockhash as Blockhash, lastValidBlockHeight: value.lastValidBlockHeight };
   const message = pipe(
     createTransactionMessage({ version: 0 }),
-    (tx) => setTransactionMessageFeePayer(odd.feePayer ?? feePayer, tx),
+    (tx) => setTransactionMessageFeePayer(odd.payerPaysFee ? payer.address : feePayer, tx),
     (tx) => appendTransactionMessageInstructions(instructions, tx),
     (tx) => setTransactionMessageLifetimeUsingBlockhash(lifetime, tx),
     (tx) => compressTransactionMessageUsingAddressLookupTables(tx, tables),
@@ -118,34 +118,52 @@ export type Make = (payer: Payer, required: PaymentRequired) => Promise<string>;
 /** The fault, and the reason of the refusal. */
 export type BadPayment = [string, Make, string];
 
-export const badPayments: readonly BadPayment[] = [
-  [
-    "whose blockhash has expired",
-    async ({ chain, payer }, required) => {
-      const { header } = await payFrom(chain, payer, required);
-      chain.advance(151);
-      return header;
-    },
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "with a corrupt signature",
-    async ({ chain, payer }, required) => corrupted((await payFrom(chain, payer, required)).header),
-    "invalid_exact_svm_payload_signature_invalid",
-  ],
-  [
-    "from a payer who has too little",
-    async ({ chain }, required) => (await payFrom(chain, await chain.wallet("0.039999"), required)).header,
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "from a payer without a token account",
-    async ({ chain }, required) => (await payFrom(chain, await chain.wallet(), required)).header,
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "with the fee payer smuggled into an instruction",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { smuggled: true }),
-    "fee_payer_not_isolated",
-  ],
-];
+export const byHand =
+  (oddities: Oddities): Make =>
+  ({ chain, payer }, required) =>
+    oddPayment(chain, payer, required, oddities);
+
+/** A payment that names the quoted terms, but is signed for others. */
+export const signedFor =
+  (terms: Partial<PaymentRequirements>): Make =>
+  ({ chain, payer }, required) =>
+    paySomethingElse(chain, payer, required, terms);
+
+/** A payment for the quoted terms that names others. */
+export const renamed =
+  (terms: Partial<PaymentRequirements>): Make =>
+  async ({ chain, payer }, required) => {
+    const payload = await payloadFrom(chain, payer, required);
+    return headerOf({ ...payload, accepted: { ...payload.accepted, ...terms } });
+  };
+
+export const inAnotherAsset: Make = async (all, required) => {
+  const { chain, payer } = all;
+  const asset = await chain.createMint();
+  await chain.setBalance(payer.address, 1_000_000n, asset);
+  await chain.setBalance(chain.payTo, 0n, asset);
+  return signedFor({ asset })(all, required);
+};
+
+export const toAnotherPayee: Make = async (all, required) => {
+  const { address: payTo } = await all.chain.wallet("0");
+  return signedFor({ payTo })(all, required);
+};
+
+export const withAnotherMemo: Make = (all, required) =>
+  signedFor({ extra: { feePayer: all.chain.feePayer.address, memo: "forged" } })(all, required);
+
+export const expired: Make = async ({ chain, payer }, required) => {
+  const { header } = await payFrom(chain, payer, required);
+  chain.advance(151);
+  return header;
+};
+
+export const withCorruptSignature: Make = async ({ chain, payer }, required) =>
+  corrupted((await payFrom(chain, payer, required)).header);
+
+/** A payment from another wallet with this much USDC, or without a token account. */
+export const fromWallet =
+  (usd: string | undefined): Make =>
+  async ({ chain }, required) =>
+    (await payFrom(chain, await chain.wallet(usd), required)).header;
