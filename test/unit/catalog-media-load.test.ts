@@ -19,155 +19,93 @@ const units = (over: Json): Json => ({ ...imageModel, units: over });
 const schema = (over: Json): Json => ({ ...imageModel, input_schema: over });
 
 describe("a model for images or media stops the load", () => {
-  test.each([
-    ["without a task", without(imageModel, "task"), "task: must be one of images for a model of type 'image'"],
-    ["with a task of another type", { ...imageModel, task: "speech" }, "task: must be one of images"],
-    ["with an unknown task", { ...imageModel, task: "dance" }, "task: "],
-    ["without an input schema", without(imageModel, "input_schema"), "input_schema: is missing"],
-    ["whose input is not an object", schema({ type: "string" }), "input_schema.type: must be 'object'"],
+  const expectStop = (entry: Json, complaint: string) => {
+    const load = () => catalogOf([entry]);
+    expect(load).toThrow(CatalogError);
+    expect(load).toThrow(`model ${String(entry["id"])}: `);
+    expect(load).toThrow(complaint);
+  };
+
+  test.each<[complaint: string, entry: Json]>([
+    ["task: must be one of images for a model of type 'image'", without(imageModel, "task")],
+    ["task: must be one of images", { ...imageModel, task: "speech" }],
+    ["task: Invalid option", { ...imageModel, task: "dance" }],
+    ["input_schema: is missing", without(imageModel, "input_schema")],
+    ["input_schema.type: must be 'object'", schema({ type: "string" })],
     [
-      "whose schema zod does not support",
-      schema({ type: "object", properties: { n: upTo(4), x: { not: { type: "string" } } } }),
       "input_schema: is not a supported schema: not is not supported",
+      schema({ type: "object", properties: { n: upTo(4), x: { not: { type: "string" } } } }),
     ],
     [
-      "whose schema has an invalid pattern",
-      withField(imageModel, "style", { type: "string", pattern: "(" }),
       "input_schema: is not a supported schema: Invalid regular expression",
+      withField(imageModel, "style", { type: "string", pattern: "(" }),
     ],
-    ["with a price that nothing counts", units({}), "units.image: and its price need each other"],
+    ["units.image: and its price need each other", units({})],
     [
-      "with a count that has no price",
-      units({ image: { field: "n" }, input_image: { items_of: ["image"] } }),
       "units.input_image: and its price need each other",
+      units({ image: { field: "n" }, input_image: { items_of: ["image"] } }),
     ],
-    ["with an unknown rule", units({ image: { pages_of: "n" } }), "units.image"],
-    ["with a rule that does not fit the unit", units({ image: { characters_of: "prompt" } }), "units.image"],
+    ['units.image: Unrecognized key: "pages_of"', units({ image: { pages_of: "n" } })],
+    ['units.image: Unrecognized key: "characters_of"', units({ image: { characters_of: "prompt" } })],
+    ["units.image: counts 'count', which input_schema does not have", units({ image: { field: "count" } })],
     [
-      "that counts a field it does not have",
-      units({ image: { field: "count" } }),
-      "units.image: counts 'count', which input_schema does not have",
-    ],
-    [
-      "whose count has no maximum",
-      withField(imageModel, "n", { type: "integer", minimum: 1, default: 1 }),
-      "input_schema.properties.n: needs a maximum",
-    ],
-    [
-      "whose count may be 0",
-      withField(imageModel, "n", { ...upTo(4), minimum: 0 }),
-      "input_schema.properties.n: needs a minimum above 0",
-    ],
-    [
-      "whose count has no type",
-      withField(imageModel, "n", { minimum: 1, maximum: 4, default: 1 }),
-      "input_schema.properties.n: must be an enum or of type integer",
-    ],
-    [
-      "whose count of images may be broken",
-      withField(imageModel, "n", { ...upTo(4), type: "number" }),
-      "input_schema.properties.n: must be an enum or of type integer",
-    ],
-    [
-      "with an enum value that is not a count",
-      withField(videoModel, "duration", { enum: ["4", "auto"], default: "4" }),
-      "input_schema.properties.duration: has values that are not counts",
-    ],
-    [
-      "whose count is in another unit",
-      withField(videoModel, "duration", { enum: ["4s", "4ms"], default: "4s" }),
-      "input_schema.properties.duration: has values that are not counts",
-    ],
-    [
-      "whose count is optional and has no default",
-      withField(imageModel, "n", { type: "integer", minimum: 1, maximum: 4 }),
-      "input_schema.properties.n: is neither required nor has a default",
-    ],
-    [
-      "whose default is more than its maximum",
-      withField(imageModel, "n", { ...upTo(4), default: 100 }),
       "input_schema.properties.n.default: does not match the schema of the field",
+      withField(imageModel, "n", { ...upTo(4), default: 100 }),
     ],
     [
-      "whose default has no price",
-      withField(imageModel, "size", { enum: ["512x512", "1024x1024"], default: "auto" }),
       "input_schema.properties.size.default: does not match the schema of the field",
-    ],
-    ["that makes more than four images", withField(imageModel, "n", upTo(5)), "properties.n: must have a maximum of 4"],
-    [
-      "whose text has no maximum length",
-      withField(speechModel, "text", { type: "string" }),
-      "input_schema.properties.text: needs a maxLength, because units.character counts it",
+      withField(imageModel, "size", { enum: ["512x512", "1024x1024"], default: "auto" }),
     ],
     [
-      "whose text is not a string",
-      withField(speechModel, "text", { type: "array", maxLength: 9 }),
-      "input_schema.properties.text: must be of type string",
-    ],
-    [
-      "whose recording is not a string",
-      withField(transcriptionModel, "file", { type: "object" }),
-      "input_schema.properties.file: must be of type string",
-    ],
-    [
-      "whose recording has no maximum length",
+      "units.minute: Invalid input",
       { ...transcriptionModel, units: { minute: { minutes_of: "file", bytes_per_second: 500 } } },
-      "units.minute",
     ],
     [
-      "whose input images are without number",
+      "input_schema.properties.image: must be a string, or a list with maxItems",
       {
         ...withField(imageModel, "image", { type: "array", items: { type: "string" } }),
         units: { image: { field: "n" }, input_image: { items_of: ["image"] } },
         pricing: { image: "1", input_image: "1" },
       },
-      "input_schema.properties.image: must be a string, or a list with maxItems",
     ],
     [
-      "that counts something again for images it does not make",
+      "units.input_image.per: 'image' has no price",
       {
         ...withField(videoModel, "image", { type: "string" }),
         units: { second: { field: "duration" }, input_image: { items_of: ["image"], per: "image" } },
         pricing: { second: "1", input_image: "1" },
       },
-      "units.input_image.per: 'image' has no price",
     ],
-    ["with a variant whose name is taken", variants(large, large), "variants.1.name: 'large' is taken already"],
-    ["with a variant without a name", variants(without(large, "name")), "variants.0.name: "],
-    ["with a variant that always matches", variants({ ...large, when: {} }), "variants.0.when: names no field"],
-    ["with a variant without a price", variants({ ...large, pricing: {} }), "variants.0.pricing: has no price"],
-    [
-      "with a variant that adds a price",
-      variants({ ...large, pricing: { image: "1", request: "1" } }),
-      "variants.0.pricing.request: must be priced in the model too",
-    ],
-    ["with a variant that is free", variants({ ...large, pricing: { image: "0" } }), "variants.0.pricing.image: is 0"],
-    [
-      "with a variant of a field it does not have",
-      variants({ ...large, when: { depth: ["deep"] } }),
-      "variants.0.when.depth: is not in input_schema",
-    ],
-    [
-      "with a variant of a value that the field does not have",
-      variants({ ...large, when: { size: ["2048x2048"] } }),
-      'variants.0.when.size: has "2048x2048", which is not a value of the field',
-    ],
-    [
-      "with a variant of a field that takes any value",
-      variants({ ...large, when: { prompt: ["a"] } }),
-      "variants.0.when.prompt: must be an enum in input_schema, so that every value has a price",
-    ],
-    [
-      "with a more expensive variant of an optional field without a default",
-      variants({ ...large, when: { quality: ["high"] } }),
-      "variants.0.when.quality: has no default, and image is dearer with it than without",
-    ],
-  ])("%s", (_, entry, complaint) => {
-    const load = () => catalogOf([entry]);
-    expect(load).toThrow(CatalogError);
-    expect(load).toThrow(`model ${String(entry["id"])}: `);
-    expect(load).toThrow(complaint);
-  });
+    ["variants.1.name: 'large' is taken already", variants(large, large)],
+    ["variants.0.name: Invalid input", variants(without(large, "name"))],
+  ])("%s", (complaint, entry) => expectStop(entry, complaint));
+
+  test.each<[complaint: string, model: Json, field: string, schema: Json]>([
+    ["needs a maximum", imageModel, "n", { type: "integer", minimum: 1, default: 1 }],
+    ["needs a minimum above 0", imageModel, "n", { ...upTo(4), minimum: 0 }],
+    ["must be an enum or of type integer", imageModel, "n", { minimum: 1, maximum: 4, default: 1 }],
+    ["must be an enum or of type integer", imageModel, "n", { ...upTo(4), type: "number" }],
+    ["has values that are not counts", videoModel, "duration", { enum: ["4", "auto"], default: "4" }],
+    ["has values that are not counts", videoModel, "duration", { enum: ["4s", "4ms"], default: "4s" }],
+    ["is neither required nor has a default", imageModel, "n", { type: "integer", minimum: 1, maximum: 4 }],
+    ["must have a maximum of 4", imageModel, "n", upTo(5)],
+    ["needs a maxLength, because units.character counts it", speechModel, "text", { type: "string" }],
+    ["must be of type string", speechModel, "text", { type: "array", maxLength: 9 }],
+    ["must be of type string", transcriptionModel, "file", { type: "object" }],
+  ])("a field of its input: %s", (complaint, model, field, schema) =>
+    expectStop(withField(model, field, schema), `properties.${field}: ${complaint}`),
+  );
+
+  test.each<[complaint: string, change: Json]>([
+    ["when: names no field", { when: {} }],
+    ["pricing: has no price", { pricing: {} }],
+    ["pricing.request: must be priced in the model too", { pricing: { image: "1", request: "1" } }],
+    ["pricing.image: is 0", { pricing: { image: "0" } }],
+    ["when.depth: is not in input_schema", { when: { depth: ["deep"] } }],
+    ['when.size: has "2048x2048", which is not a value of the field', { when: { size: ["2048x2048"] } }],
+    ["when.prompt: must be an enum in input_schema, so that every value has a price", { when: { prompt: ["a"] } }],
+    ["when.quality: has no default, and image is dearer with it than without", { when: { quality: ["high"] } }],
+  ])("a variant: %s", (complaint, change) => expectStop(variants({ ...large, ...change }), `variants.0.${complaint}`));
 
   test.each([
     ["task", { ...textModel, task: "images" }],

@@ -115,58 +115,41 @@ function faults(overlay: unknown, file = base): readonly string[] {
 
 describe("a fault of an overlay stops the load, and says where it is from", () => {
   test.each([
+    ["model acme/one: pricing.input: Invalid input", { models: { "acme/one": { pricing: { input: 1 } } } }],
     [
-      "a price that is no price",
-      { models: { "acme/one": { pricing: { input: 1 } } } },
-      "model acme/one: pricing.input: ",
-    ],
-    [
-      "a removed price",
-      { models: { "acme/one": { pricing: { input: null } } } },
       "model acme/one: pricing.input: is missing: the model has no price",
+      { models: { "acme/one": { pricing: { input: null } } } },
     ],
     [
-      "a price that contradicts another",
-      { models: { "acme/two": { pricing: { input: "0.10" } } } },
       "model acme/two: pricing.cached_input: is dearer than input",
+      { models: { "acme/two": { pricing: { input: "0.10" } } } },
     ],
-    ["a typing error in an id", { models: { "acme/won": { pricing: { input: "1" } } } }, "model acme/won: name: "],
+    ["model acme/won: name: Invalid input", { models: { "acme/won": { pricing: { input: "1" } } } }],
     [
-      "that says so",
-      { models: { "acme/won": { pricing: { input: "1" } } } },
       "model acme/won: is not in the catalog without the overlay, so it needs every field that is required",
+      { models: { "acme/won": { pricing: { input: "1" } } } },
     ],
     [
-      "as of an upstream's name",
-      { upstreams: { acne: { concurrency: 64 } } },
       "upstream acne: is not in the catalog without the overlay, so it needs every field that is required",
+      { upstreams: { acne: { concurrency: 64 } } },
     ],
+    ["model acme/won: is not in the catalog, so it cannot be removed", { models: { "acme/won": null } }],
     [
-      "a removed model that is not there",
-      { models: { "acme/won": null } },
-      "model acme/won: is not in the catalog, so it cannot be removed",
-    ],
-    [
-      "an upstream that models need",
-      { upstreams: { acme: null } },
       "model acme/one: upstreams.0.upstream: 'acme' is not among the catalog's upstreams",
+      { upstreams: { acme: null } },
     ],
-    [
-      "an id that is not its key",
-      { models: { "acme/one": { id: "acme/uno" } } },
-      "model acme/one: id: differs from its key",
-    ],
-    ["an unknown quirk", { upstreams: { acme: { quirks: { kind: true } } } }, "upstream acme: quirks: "],
-  ])("%s", (_, overlay, message) => {
+    ["model acme/one: id: differs from its key", { models: { "acme/one": { id: "acme/uno" } } }],
+    ["upstream acme: quirks: Unrecognized key", { upstreams: { acme: { quirks: { kind: true } } } }],
+  ])("%s", (message, overlay) => {
     expect(faults(overlay)).toContainEqual(expect.stringContaining(`overlay: ${message}`));
   });
 
   test.each([
-    ["a list in place of models by id", { models: [{ id: "acme/one" }] }, "models: "],
-    ["a model that is a price", { models: { "acme/one": "1.00" } }, "models.acme/one: "],
-    ["another field", { prices: {} }, 'the file: Unrecognized key: "prices"'],
-    ["something else", "[]", "the file: "],
-  ])("%s", (_, overlay, message) => {
+    ["models: Invalid input: expected record", { models: [{ id: "acme/one" }] }],
+    ["models.acme/one: Invalid input: expected record", { models: { "acme/one": "1.00" } }],
+    ['the file: Unrecognized key: "prices"', { prices: {} }],
+    ["the file: Invalid input: expected object", "[]"],
+  ])("%s", (message, overlay) => {
     expect(faults(overlay)).toContainEqual(expect.stringContaining(message));
   });
 
