@@ -1,5 +1,15 @@
 import { expect, test } from "vitest";
-import { pngOf, priceOf, refused, sendParts, sent, startArchive, upload, wavOf } from "../support/files-setup.ts";
+import {
+  pngOf,
+  priceOf,
+  refused,
+  sendParts,
+  sent,
+  startArchive,
+  storageCharge,
+  upload,
+  wavOf,
+} from "../support/files-setup.ts";
 
 test("a deleted active upload is 410 at once and its charge is not refunded", async () => {
   const archive = await startArchive();
@@ -37,22 +47,9 @@ test("a deleted pending upload loses its parts and hold at once, and its links s
 
 test("deleting a pending upload refunds the charge of an interrupted completion", async () => {
   const archive = await startArchive();
-  const { id, requestId } = await sent(archive, wavOf(5_000));
-  await archive.money.capture({
-    kind: "storage",
-    account: archive.account,
-    requestId,
-    key: "key_test",
-    endpoint: "/v1/uploads",
-    heldNanoUsd: priceOf(5_000),
-    costNanoUsd: priceOf(5_000),
-    status: "succeeded",
-    attempts: [],
-    usage: {},
-    estimated: false,
-    totalMs: 1,
-  });
-  await archive.files.uploads.delete(archive.account, id);
+  const started = await sent(archive, wavOf(5_000));
+  await archive.money.capture(storageCharge(archive, started));
+  await archive.files.uploads.delete(archive.account, started.id);
   expect(await archive.money.ledger(archive.account, { limit: 1 })).toMatchObject([{ kind: "refund" }]);
   await archive.expectNothing();
 });

@@ -1,7 +1,6 @@
 import { HeadObjectCommand } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
 import {
-  type Archive,
   dayMs,
   forever,
   hourMs,
@@ -11,20 +10,11 @@ import {
   pngOf,
   refused,
   startArchive,
-  startOwnStorage,
+  storeGenerated,
   wavOf,
 } from "../support/files-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
-
-const store = (
-  { files, ask }: Pick<Archive, "files" | "ask">,
-  body: Buffer | AsyncIterable<Buffer>,
-  more: object = {},
-) => {
-  const { account, requestId } = ask();
-  return files.generated.store({ account, requestId, body, limitBytes: 10 * mib, signal: forever, ...more });
-};
 
 const all = async (chunks: AsyncIterable<Buffer>) => Buffer.concat(await Array.fromAsync(chunks));
 
@@ -33,7 +23,7 @@ test("a file is stored from a buffer or a stream, with the detected type, and re
   const { generated } = archive.files;
   const body = wavOf(3 * mib + 1);
   for (const given of [body, pieces(body, 10_000)]) {
-    const stored = await store(archive, given);
+    const stored = await storeGenerated(archive, given);
     expect(stored).toMatchObject({
       id: expect.stringMatching(/^file_[0-9A-Za-z]{40}$/),
       contentType: "audio/wav",
@@ -57,13 +47,15 @@ test("the record is written before the object", async () => {
     before = await archive.records("files");
     yield pngOf();
   }
-  const { id } = await store(archive, watching());
+  const { id } = await storeGenerated(archive, watching());
   expect(before).toMatchObject([{ _id: id, status: "pending", announced: false }]);
 });
 
 test("a file that is not an image, video or audio is stored as plain bytes", async () => {
   const archive = await startArchive();
-  expect(await store(archive, Buffer.from("<html></html>"))).toMatchObject({ contentType: "application/octet-stream" });
+  expect(await storeGenerated(archive, Buffer.from("<html></html>"))).toMatchObject({
+    contentType: "application/octet-stream",
+  });
 });
 
 test("a file over the limit, an empty one, and one whose stream breaks are not stored", async () => {
@@ -81,12 +73,12 @@ test("a file over the limit, an empty one, and one whose stream breaks are not s
     yield large.subarray(0, 50_000);
     throw new Error("the provider broke off");
   }
-  await expect(store(archive, large, { limitBytes })).rejects.toThrow(refused("upstream_error"));
-  await expect(store(archive, endless(), { limitBytes })).rejects.toThrow(refused("upstream_error"));
+  await expect(storeGenerated(archive, large, { limitBytes })).rejects.toThrow(refused("upstream_error"));
+  await expect(storeGenerated(archive, endless(), { limitBytes })).rejects.toThrow(refused("upstream_error"));
   expect(asked).toBeLessThan(4);
-  await expect(store(archive, Buffer.alloc(0))).rejects.toThrow(refused("upstream_error"));
-  await expect(store(archive, pieces(Buffer.alloc(0)))).rejects.toThrow(refused("upstream_error"));
-  await expect(store(archive, broken())).rejects.toThrow("the provider broke off");
+  await expect(storeGenerated(archive, Buffer.alloc(0))).rejects.toThrow(refused("upstream_error"));
+  await expect(storeGenerated(archive, pieces(Buffer.alloc(0)))).rejects.toThrow(refused("upstream_error"));
+  await expect(storeGenerated(archive, broken())).rejects.toThrow("the provider broke off");
   archive.clock.later(2 * minutesMs);
   await archive.files.expire();
   expect(await archive.records("files")).toEqual([]);
@@ -101,8 +93,8 @@ test("storing ends with the call and leaves nothing", async () => {
     ending.abort(new Error("the caller disconnected"));
     await new Promise(() => {});
   }
-  await expect(store(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
-  await expect(store(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
+  await expect(storeGenerated(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
+  await expect(storeGenerated(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
   archive.clock.later(2 * minutesMs);
   await archive.files.expire();
   expect(await archive.records("files")).toEqual([]);
@@ -112,7 +104,7 @@ test("storing ends with the call and leaves nothing", async () => {
 test("a file expires after exactly 24 hours and stays expired; an unknown id is not found", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
-  const { id } = await store(archive, pngOf());
+  const { id } = await storeGenerated(archive, pngOf());
   archive.clock.later(dayMs - minutesMs);
   expect(await archive.files.expire()).toEqual({ expired: 0, removed: 0 });
   expect(await generated.find(id)).toMatchObject({ id });
@@ -129,7 +121,11 @@ test("a file expires after exactly 24 hours and stays expired; an unknown id is 
 
 test("deleted files of a failed attempt leave no record", async () => {
   const archive = await startArchive();
-  const stored = await Promise.all([store(archive, pngOf()), store(archive, pngOf()), store(archive, wavOf(100))]);
+  const stored = await Promise.all([
+    storeGenerated(archive, pngOf()),
+    storeGenerated(archive, pngOf()),
+    storeGenerated(archive, wavOf(100)),
+  ]);
   const [first, second, third] = stored.map(({ id }) => id) as [string, string, string];
   await archive.files.generated.delete([first, second]);
   await archive.files.generated.delete([first]);
@@ -141,7 +137,7 @@ test("deleted files of a failed attempt leave no record", async () => {
 
 test("a file that crashed while being stored leaves nothing", async () => {
   const archive = await startArchive();
-  const { id } = await store(archive, pngOf());
+  const { id } = await storeGenerated(archive, pngOf());
   const records = archive.mongo.connection.collection<{ _id: string }>("files");
   const dueAt = new Date(archive.clock.now() + 2 * hourMs);
   await records.updateOne({ _id: id }, { $set: { status: "pending", announced: false, dueAt } });
@@ -150,24 +146,6 @@ test("a file that crashed while being stored leaves nothing", async () => {
   expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
   expect(await archive.records("files")).toEqual([]);
   expect(await archive.objects()).toEqual([]);
-});
-
-test("while storage is unavailable storing and reading are 503; remains are deleted when it is back", async () => {
-  const archive = await startOwnStorage();
-  const { generated } = archive.files;
-  const { id } = await store(archive, pngOf());
-  const { id: dropped } = await store(archive, pngOf());
-  await archive.server.stop();
-  await expect(store(archive, pngOf())).rejects.toThrow(refused("no_capacity"));
-  await expect(store(archive, pieces(wavOf(100_000)))).rejects.toThrow(refused("no_capacity"));
-  await expect(generated.open(id, undefined, forever)).rejects.toThrow(refused("no_capacity"));
-  await generated.delete([dropped]);
-  expect(await generated.find(dropped)).toBeUndefined();
-  await archive.server.start();
-  archive.clock.later(3 * minutesMs);
-  await archive.files.expire();
-  expect(await archive.objects()).toEqual([`files/${id}`]);
-  expect(await archive.records("files")).toHaveLength(1);
 });
 
 test("the provider job of a call is stored for a day", async () => {
@@ -188,7 +166,7 @@ test("a slow reader gets the whole file", async () => {
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
   const body = wavOf(3_000_000);
-  const { id } = await store(archive, body);
+  const { id } = await storeGenerated(archive, body);
   const got: Buffer[] = [];
   for await (const chunk of await generated.open(id, undefined, forever)) {
     clock.advance(20_000);
@@ -198,35 +176,11 @@ test("a slow reader gets the whole file", async () => {
   expect(clock.pending()).toBe(0);
 });
 
-test("storage that hangs during a read times out after 15 seconds", async () => {
-  const archive = await startOwnStorage();
-  const clock = createManualClock(Date.now());
-  const { generated } = archive.another({ clock });
-  const { id } = await store(archive, wavOf(30 * mib), { limitBytes: 30 * mib });
-  const chunks = (await generated.open(id, undefined, forever))[Symbol.asyncIterator]();
-  await chunks.next();
-  await archive.server.kill("SIGSTOP");
-  let failed: unknown;
-  const drain = async () => {
-    while (!(await chunks.next()).done);
-  };
-  const reading = drain().catch((error: unknown) => {
-    failed = error;
-  });
-  await eventually(() => {
-    clock.advance(15_000);
-    return failed !== undefined;
-  });
-  await reading;
-  expect(failed).toMatchObject({ code: "no_capacity" });
-  await archive.server.kill("SIGCONT");
-});
-
 test("a reader who stops releases the connection to storage", async () => {
   const archive = await startArchive();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
-  const { id } = await store(archive, wavOf(9 * mib));
+  const { id } = await storeGenerated(archive, wavOf(9 * mib));
   const leaving = new AbortController();
   const chunks = await generated.open(id, undefined, leaving.signal);
   const reading = all(chunks);

@@ -15,6 +15,7 @@ import {
   sendParts,
   sent,
   startArchive,
+  storageCharge,
   wavOf,
 } from "../support/files-setup.ts";
 import { eventually } from "../support/service.ts";
@@ -175,7 +176,7 @@ test("a completion can be repeated after a crash between the charge and the reco
   const archive = await startArchive();
   const body = wavOf(1_000_000);
   const started = await sent(archive, body);
-  await charge(archive, started);
+  await archive.money.capture(storageCharge(archive, started));
   const made = await archive.files.uploads.complete(archive.account, started.id);
   expect(made).toMatchObject({ status: "active", costNanoUsd: priceOf(body.length) });
   await archive.expectMoney(priceOf(body.length));
@@ -250,21 +251,3 @@ test("200 MB in parts, end to end", async () => {
   await archive.files.uploads.delete(archive.account, id);
   await archive.expectNothing(priceOf(200 * mib));
 });
-
-/** Writes the documents of a process that died immediately after. */
-async function charge(archive: Awaited<ReturnType<typeof startArchive>>, upload: { requestId: string; bytes: number }) {
-  await archive.money.capture({
-    kind: "storage",
-    account: archive.account,
-    requestId: upload.requestId,
-    key: "key_test",
-    endpoint: "/v1/uploads",
-    heldNanoUsd: priceOf(upload.bytes),
-    costNanoUsd: priceOf(upload.bytes),
-    status: "succeeded",
-    attempts: [],
-    usage: {},
-    estimated: false,
-    totalMs: 1,
-  });
-}

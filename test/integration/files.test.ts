@@ -2,7 +2,7 @@ import { GetBucketCorsCommand, PutBucketCorsCommand } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
 import { createFiles } from "../../shared/files/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { dayMs, forever, minutesMs, startArchive, startOwnStorage } from "../support/files-setup.ts";
+import { dayMs, forever, minutesMs, startArchive } from "../support/files-setup.ts";
 
 const gone = expect.objectContaining({ name: "NoSuchKey" });
 
@@ -47,17 +47,6 @@ test("abandoned bodies and answers are deleted after a day", async () => {
   expect(await files.expireBodies()).toBe(40);
   expect(await files.expireBodies()).toBe(0);
   expect(await objects()).toEqual([]);
-});
-
-test("while storage is unavailable writes and reads fail", async () => {
-  const { server, files } = await startOwnStorage();
-  await files.ping();
-  await server.stop();
-  const refused = expect.objectContaining({ code: "ECONNREFUSED" });
-  await expect(files.ping()).rejects.toThrow(refused);
-  await expect(files.putBody("req_1", "{}")).rejects.toThrow(refused);
-  await expect(files.getBody("req_1", forever)).rejects.toThrow(refused);
-  await expect(files.expireBodies()).rejects.toThrow(refused);
 });
 
 test("the bucket exposes the ETag of a part to browsers; existing rules of others stay", async () => {

@@ -44,6 +44,8 @@ export interface Archive {
   records(collection?: "uploads" | "files"): Promise<Record<string, unknown>[]>;
   /** Expects no object, no open multipart upload, no hold, a correct ledger, and this much paid. */
   expectNothing(paidNanoUsd?: bigint): Promise<void>;
+  /** Like `expectNothing`, and no record. */
+  expectNoTrace(): Promise<void>;
   expectMoney(paidNanoUsd: bigint): Promise<void>;
 }
 
@@ -108,6 +110,10 @@ export async function startArchive(options: { stores?: Stores; env?: Partial<Fil
       expect(await archive.multiparts()).toEqual([]);
       await archive.expectMoney(paidNanoUsd);
     },
+    async expectNoTrace() {
+      expect(await archive.records()).toEqual([]);
+      await archive.expectNothing();
+    },
   };
   return archive;
 }
@@ -148,6 +154,16 @@ export async function upload({ files, ask }: Pick<Archive, "files" | "ask">, bod
   return receiving.store({ bytes: body.length, body: pieces(body) });
 }
 
+/** Stores a file of a model, of 10 MiB at most. */
+export function storeGenerated(
+  { files, ask }: Pick<Archive, "files" | "ask">,
+  body: Buffer | AsyncIterable<Buffer>,
+  more: { readonly limitBytes?: number; readonly signal?: AbortSignal } = {},
+) {
+  const { account, requestId } = ask();
+  return files.generated.store({ account, requestId, body, limitBytes: 10 * mib, signal: forever, ...more });
+}
+
 /** Sends all parts, or the named ones, by their links. */
 export async function sendParts({ multipart }: Upload, body: Buffer, which?: readonly number[]): Promise<void> {
   if (!multipart) throw new Error("no parts");
@@ -166,6 +182,22 @@ export async function sent(archive: Pick<Archive, "files" | "ask">, body: Buffer
   await sendParts(started, body);
   return started;
 }
+
+/** The charge of an upload as an API instance makes it. */
+export const storageCharge = ({ account }: Pick<Archive, "account">, { requestId, bytes }: Upload) => ({
+  kind: "storage" as const,
+  account,
+  requestId,
+  key: "key_test",
+  endpoint: "/v1/uploads",
+  heldNanoUsd: priceOf(bytes),
+  costNanoUsd: priceOf(bytes),
+  status: "succeeded" as const,
+  attempts: [],
+  usage: {},
+  estimated: false,
+  totalMs: 1,
+});
 
 export const outcomeOf = (each: PromiseSettledResult<unknown>): unknown =>
   each.status === "fulfilled" ? "done" : (each.reason as { code?: string }).code;

@@ -1,0 +1,164 @@
+import { expect, test } from "vitest";
+import {
+  dayMs,
+  forever,
+  mib,
+  minutesMs,
+  pieces,
+  pngOf,
+  priceOf,
+  refused,
+  sent,
+  startOwnStorage,
+  storeGenerated,
+  upload,
+  wavOf,
+} from "../support/files-setup.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { eventually } from "../support/service.ts";
+
+test("while storage is unavailable its use is 503 and free, a deletion is immediate, and remains go when it is back", async () => {
+  const archive = await startOwnStorage();
+  const { files, account, server, clock } = archive;
+  const { uploads, generated } = files;
+  await files.ping();
+  const [kept, deleted] = [await upload(archive, pngOf()), await upload(archive, pngOf())];
+  const pending = await sent(archive, wavOf(3_000));
+  const [file, droppedFile] = [await storeGenerated(archive, pngOf()), await storeGenerated(archive, pngOf())];
+  const reference = await uploads.resolve(account, [{ id: kept.id, param: "input" }], forever);
+  await server.stop();
+
+  const refusedConnection = expect.objectContaining({ code: "ECONNREFUSED" });
+  const unavailable = refused("no_capacity");
+  const start = { ...archive.ask(), bytes: 1_000, mime: "image/png" };
+  for (const [asked, error] of [
+    [() => files.ping(), refusedConnection],
+    [() => files.putBody("req_1", "{}"), refusedConnection],
+    [() => files.getBody("req_1", forever), refusedConnection],
+    [() => files.expireBodies(), refusedConnection],
+    [() => upload(archive, pngOf()), unavailable],
+    [() => uploads.start(start), unavailable],
+    [() => uploads.complete(account, pending.id), unavailable],
+    [() => reference.get(kept.id)?.read(1_000), unavailable],
+    [() => storeGenerated(archive, pngOf()), unavailable],
+    [() => storeGenerated(archive, pieces(wavOf(100_000))), unavailable],
+    [() => generated.open(file.id, undefined, forever), unavailable],
+  ] as const)
+    await expect(asked()).rejects.toThrow(error);
+  expect(await uploads.find(account, pending.id)).toMatchObject({ status: "pending" });
+  await uploads.delete(account, deleted.id);
+  await expect(uploads.find(account, deleted.id)).rejects.toThrow(refused("upload_deleted"));
+  await generated.delete([droppedFile.id]);
+  expect(await generated.find(droppedFile.id)).toBeUndefined();
+  expect(await archive.money.account(account)).toMatchObject({ openHolds: 1 });
+  clock.later(3 * minutesMs);
+  await expect(files.expire()).rejects.toThrow(unavailable);
+
+  await server.start();
+  expect(await uploads.complete(account, pending.id)).toMatchObject({ status: "active" });
+  clock.later(22 * minutesMs);
+  await files.expire();
+  const remaining = [`files/${file.id}`, ...[kept.id, pending.id].map((id) => `uploads/${id}`)];
+  expect((await archive.objects()).toSorted()).toEqual(remaining.toSorted());
+  expect(await archive.multiparts()).toEqual([]);
+  const records = [...(await archive.records()), ...(await archive.records("files"))].map(({ _id }) => _id);
+  expect(records.toSorted()).toEqual([file.id, kept.id, deleted.id, pending.id].toSorted());
+  await archive.expectMoney(2n * priceOf(pngOf().length) + priceOf(3_000));
+});
+
+test("uploads expire while storage is unavailable; their objects are deleted when it is back", async () => {
+  const archive = await startOwnStorage();
+  const { files, account, server, clock } = archive;
+  const active = await upload(archive, pngOf());
+  const pending = await sent(archive, wavOf(3_000));
+  await server.stop();
+  clock.later(dayMs);
+  await expect(files.expire()).rejects.toThrow(refused("no_capacity"));
+  for (const { id } of [active, pending])
+    await expect(files.uploads.find(account, id)).rejects.toThrow(refused("upload_expired"));
+  await archive.expectMoney(priceOf(pngOf().length));
+  await server.start();
+  clock.later(minutesMs);
+  expect(await files.expire()).toEqual({ expired: 0, removed: 2 });
+  await archive.expectNothing(priceOf(pngOf().length));
+});
+
+test("storage that stops in the middle of a file is 503, without a charge or a trace", async () => {
+  const archive = await startOwnStorage();
+  const { files, server, clock } = archive;
+  const body = wavOf(8 * mib);
+  const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
+  async function* stopping() {
+    let at = 0;
+    for await (const piece of pieces(body)) {
+      if (at++ === 60) await server.kill();
+      yield piece;
+    }
+  }
+  await expect(receiving.store({ bytes: body.length, body: stopping() })).rejects.toMatchObject({
+    code: "no_capacity",
+    retryAfterSeconds: 5,
+  });
+  await archive.expectMoney(0n);
+  await server.start();
+  clock.later(minutesMs);
+  await files.expire();
+  await archive.expectNoTrace();
+});
+
+test("storage that hangs times out after 15 seconds; an object that it creates later is deleted", async () => {
+  const archive = await startOwnStorage();
+  const { server } = archive;
+  const clock = createManualClock(Date.now());
+  const files = archive.another({ clock });
+  const body = wavOf(100_000);
+  const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
+  // All bytes are sent before the stream hangs: whether the object is created is unknown.
+  async function* hanging() {
+    yield body.subarray(0, 70_000);
+    await server.kill("SIGSTOP");
+    yield body.subarray(70_000);
+    over = true;
+  }
+  let over = false;
+  const stored = receiving.store({ bytes: body.length, body: hanging() });
+  stored.catch(() => undefined);
+  // The first timer is the timeout, the second postpones the expiry.
+  await eventually(() => over && clock.pending() === 2);
+  clock.advance(14_000);
+  expect(clock.pending()).toBe(2);
+  // Bytes accepted by the sockets count as progress.
+  await eventually(async () => {
+    clock.advance(1_000);
+    return (await archive.money.account(archive.account))?.openHolds === 0;
+  });
+  await server.kill("SIGCONT");
+  await expect(stored).rejects.toThrow(refused("no_capacity"));
+  clock.advance(22 * minutesMs);
+  await files.expire();
+  await archive.expectNoTrace();
+});
+
+test("storage that hangs during a read times out after 15 seconds", async () => {
+  const archive = await startOwnStorage();
+  const clock = createManualClock(Date.now());
+  const { generated } = archive.another({ clock });
+  const { id } = await storeGenerated(archive, wavOf(30 * mib), { limitBytes: 30 * mib });
+  const chunks = (await generated.open(id, undefined, forever))[Symbol.asyncIterator]();
+  await chunks.next();
+  await archive.server.kill("SIGSTOP");
+  let failed: unknown;
+  const drain = async () => {
+    while (!(await chunks.next()).done);
+  };
+  const reading = drain().catch((error: unknown) => {
+    failed = error;
+  });
+  await eventually(() => {
+    clock.advance(15_000);
+    return failed !== undefined;
+  });
+  await reading;
+  expect(failed).toMatchObject({ code: "no_capacity" });
+  await archive.server.kill("SIGCONT");
+});
