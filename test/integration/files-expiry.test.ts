@@ -79,7 +79,7 @@ test("a multipart upload whose id was never recorded is aborted", async () => {
   const { id } = await sent(archive, wavOf(5_000));
   await uploadsOf(archive).updateOne({ _id: id }, { $set: { announced: false }, $unset: { "multipart.uploadId": "" } });
   archive.clock.later(72 * minutesMs);
-  await archive.files.expire();
+  expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
   await archive.expectNoTrace();
 });
 

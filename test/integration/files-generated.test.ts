@@ -14,7 +14,6 @@ import {
   wavOf,
 } from "../support/files-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { eventually } from "../support/service.ts";
 
 const all = async (chunks: AsyncIterable<Buffer>) => Buffer.concat(await Array.fromAsync(chunks));
 

@@ -61,7 +61,7 @@ test("while storage is unavailable its use is 503 and free, a deletion is immedi
   const remaining = [`files/${file.id}`, ...[kept.id, pending.id].map((id) => `uploads/${id}`)];
   expect((await archive.objects()).toSorted()).toEqual(remaining.toSorted());
   expect(await archive.multiparts()).toEqual([]);
-  const records = [...(await archive.records()), ...(await archive.records("files"))].map(({ _id }) => _id);
+  const records = [...(await archive.records()), ...(await archive.records("files"))].map(({ _id }) => String(_id));
   expect(records.toSorted()).toEqual([file.id, kept.id, deleted.id, pending.id].toSorted());
   await archive.expectMoney(2n * priceOf(pngOf().length) + priceOf(3_000));
 });

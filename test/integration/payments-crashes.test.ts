@@ -38,6 +38,22 @@ async function doomed({ uri, clock, chain }: Started, isLost: (command: Command)
 
 const stateOf = async (all: Instance, memo: string) => (await quoteDocument(all, memo))?.state;
 
+/** Sends a payment whose caller gives up once its outcome is unknown. */
+async function giveUp(all: Started, header: string, memo: string): Promise<void> {
+  abandon(all, header);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+}
+
+/** A payment sent by a process that dies while it waits for the answer to this call. */
+async function killedAt(all: Started, method: string) {
+  const victim = await all.another();
+  const payment = await all.pay();
+  all.chain.faults.next(method, { after: never });
+  abandon(victim, payment.header);
+  await eventually(async () => all.chain.calls[method] === 1, 5_000);
+  return payment;
+}
+
 async function expectPaid(all: Started, memo: string, settlement: Awaited<ReturnType<typeof settlePayment>>) {
   expect(settlement).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   expect(await all.received()).toBe(micro(priceNanoUsd));
@@ -70,8 +86,7 @@ test("sendTransaction never reaches the network: the quote opens again only when
   const required = await quoted();
   const { header, memo } = await payFrom(chain, payer, required);
   chain.faults.next("sendTransaction", { lose: "request" });
-  abandon(all, header);
-  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  await giveUp(all, header, memo);
   // The caller has disconnected; only the job looks the payment up.
   clock.later(leaseMs);
   await x402.reconcile();
@@ -96,8 +111,7 @@ test("a payment that lands after the caller gave up is settled", async () => {
   const { header, memo } = await all.pay();
   all.chain.mempool.hold();
   all.chain.faults.next("sendTransaction", { lose: "answer" });
-  abandon(all, header);
-  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  await giveUp(all, header, memo);
   all.clock.later(leaseMs);
   await all.x402.reconcile();
   expect(await stateOf(all, memo)).toBe("unknown");
@@ -112,8 +126,7 @@ test("a payment in an unconfirmed block is not settled", async () => {
   const { header, memo } = await all.pay();
   all.chain.holdAt("processed");
   all.chain.faults.next("sendTransaction", { lose: "answer" });
-  abandon(all, header);
-  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  await giveUp(all, header, memo);
   all.clock.later(leaseMs);
   await all.x402.reconcile();
   expect(await stateOf(all, memo)).toBe("unknown");
@@ -125,11 +138,7 @@ test("a payment in an unconfirmed block is not settled", async () => {
 test("killed between claim and send: nothing was sent, and after the lease the same quote can be paid", async () => {
   const all = await startPayments();
   const { chain, x402 } = all;
-  const victim = await all.another();
-  const { header, memo } = await all.pay();
-  chain.faults.next("simulateTransaction", { after: never });
-  abandon(victim, header);
-  await eventually(async () => (chain.calls["simulateTransaction"] ?? 0) === 1, 5_000);
+  const { memo } = await killedAt(all, "simulateTransaction");
   expect(await x402.reconcile()).toEqual({ settled: 0, reopened: 0, unknown: 0 });
   await waitOut(all);
   expect(await x402.reconcile()).toEqual({ settled: 0, reopened: 1, unknown: 0 });
@@ -139,11 +148,7 @@ test("killed between claim and send: nothing was sent, and after the lease the s
 
 test("killed between send and confirmation: the next request finds it on chain", async () => {
   const all = await startPayments();
-  const victim = await all.another();
-  const { header, memo } = await all.pay();
-  all.chain.faults.next("getSignatureStatuses", { after: never });
-  abandon(victim, header);
-  await eventually(async () => (all.chain.calls["getSignatureStatuses"] ?? 0) === 1, 5_000);
+  const { header, memo } = await killedAt(all, "getSignatureStatuses");
   expect(await available(all, memo)).toBeUndefined();
   all.clock.later(leaseMs);
   await expectPaid(all, memo, await all.settle(header));
@@ -151,11 +156,7 @@ test("killed between send and confirmation: the next request finds it on chain",
 
 test("killed between send and confirmation: the scheduled job settles it without the caller", async () => {
   const all = await startPayments();
-  const victim = await all.another();
-  const { header, memo } = await all.pay();
-  all.chain.faults.next("getSignatureStatuses", { after: never });
-  abandon(victim, header);
-  await eventually(async () => (all.chain.calls["getSignatureStatuses"] ?? 0) === 1, 5_000);
+  const { header, memo } = await killedAt(all, "getSignatureStatuses");
   all.clock.later(leaseMs);
   expect(await all.x402.reconcile()).toEqual({ settled: 1, reopened: 0, unknown: 0 });
   await expectPaid(all, memo, await all.settle(header));
@@ -226,8 +227,7 @@ test("a payment that failed on chain opens the quote again, and counts for nothi
   // The payer spends the balance between simulation and sending.
   chain.mempool.hold();
   chain.faults.next("sendTransaction", { lose: "answer" });
-  abandon(all, header);
-  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  await giveUp(all, header, memo);
   clock.later(leaseMs);
   await chain.setBalance(payer.address, 0n);
   chain.mempool.release();

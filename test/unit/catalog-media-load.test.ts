@@ -19,11 +19,16 @@ const units = (over: Json): Json => ({ ...imageModel, units: over });
 const schema = (over: Json): Json => ({ ...imageModel, input_schema: over });
 
 describe("a model for images or media stops the load", () => {
-  const expectStop = (entry: Json, complaint: string) => {
-    const load = () => catalogOf([entry]);
-    expect(load).toThrow(CatalogError);
-    expect(load).toThrow(`model ${String(entry["id"])}: `);
-    expect(load).toThrow(complaint);
+  /** The error of a catalog with this model. */
+  const errorOf = (entry: Json) => {
+    try {
+      catalogOf([entry]);
+    } catch (error) {
+      if (error instanceof CatalogError && error.message.includes(`model ${String(entry["id"])}: `))
+        return error.message;
+      throw error;
+    }
+    return "";
   };
 
   test.each<[complaint: string, entry: Json]>([
@@ -78,7 +83,7 @@ describe("a model for images or media stops the load", () => {
     ],
     ["variants.1.name: 'large' is taken already", variants(large, large)],
     ["variants.0.name: Invalid input", variants(without(large, "name"))],
-  ])("%s", (complaint, entry) => expectStop(entry, complaint));
+  ])("%s", (complaint, entry) => expect(errorOf(entry)).toContain(complaint));
 
   test.each<[complaint: string, model: Json, field: string, schema: Json]>([
     ["needs a maximum", imageModel, "n", { type: "integer", minimum: 1, default: 1 }],
@@ -93,7 +98,7 @@ describe("a model for images or media stops the load", () => {
     ["must be of type string", speechModel, "text", { type: "array", maxLength: 9 }],
     ["must be of type string", transcriptionModel, "file", { type: "object" }],
   ])("a field of its input: %s", (complaint, model, field, schema) =>
-    expectStop(withField(model, field, schema), `properties.${field}: ${complaint}`),
+    expect(errorOf(withField(model, field, schema))).toContain(`properties.${field}: ${complaint}`),
   );
 
   test.each<[complaint: string, change: Json]>([
@@ -105,7 +110,9 @@ describe("a model for images or media stops the load", () => {
     ['when.size: has "2048x2048", which is not a value of the field', { when: { size: ["2048x2048"] } }],
     ["when.prompt: must be an enum in input_schema, so that every value has a price", { when: { prompt: ["a"] } }],
     ["when.quality: has no default, and image is dearer with it than without", { when: { quality: ["high"] } }],
-  ])("a variant: %s", (complaint, change) => expectStop(variants({ ...large, ...change }), `variants.0.${complaint}`));
+  ])("a variant: %s", (complaint, change) =>
+    expect(errorOf(variants({ ...large, ...change }))).toContain(`variants.0.${complaint}`),
+  );
 
   test.each([
     ["task", { ...textModel, task: "images" }],
