@@ -237,8 +237,7 @@ const formats: Area = {
   name: "formats and conversion",
   tests: [
     "test/unit/formats-",
-    "test/unit/conversion-matrix",
-    "test/unit/finish-reason",
+    "test/unit/conversion-",
     "test/unit/catalog-capabilities",
   ],
   faults: [

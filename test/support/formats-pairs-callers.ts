@@ -24,6 +24,7 @@ interface ChatCall {
   type: string;
   index?: number;
   function: { name: string; arguments: string };
+  custom?: { name: string; input: string };
   extra_content?: unknown;
 }
 interface ChatMessage {
@@ -34,6 +35,10 @@ interface ChatMessage {
   reasoning_details?: unknown[];
   extra_content?: unknown;
   tool_calls?: ChatCall[];
+}
+interface ChatChoice extends Json {
+  readonly delta: ChatMessage;
+  readonly logprobs?: { readonly content: readonly unknown[] } | null;
 }
 interface ChatAnswer extends Json {
   readonly choices: readonly {
@@ -54,7 +59,8 @@ function joinChat(message: ChatMessage, { tool_calls = [], ...delta }: Partial<C
   for (const { index = 0, ...given } of tool_calls) {
     message.tool_calls ??= [];
     const call = message.tool_calls[index];
-    if (!call) message.tool_calls[index] = { ...given, function: { ...given.function } };
+    if (!call) message.tool_calls[index] = structuredClone(given);
+    else if (call.custom) call.custom.input += given.custom?.input ?? "";
     else call.function.arguments += given.function.arguments;
   }
 }
@@ -77,13 +83,16 @@ const chat: Caller = {
     const chunks = frames.map((frame) => JSON.parse(frame) as Json);
     const message: ChatMessage = { role: "", content: null };
     let end: Json = {};
-    for (const { choices } of chunks as unknown as { choices: (Json & { delta: ChatMessage })[] }[])
-      for (const { delta, ...choice } of choices) {
+    const tokens: unknown[] = [];
+    for (const { choices } of chunks as unknown as { choices: ChatChoice[] }[])
+      for (const { delta, logprobs, ...choice } of choices) {
         joinChat(message, delta);
+        tokens.push(...(logprobs?.content ?? []));
         end = choice["finish_reason"] ? choice : end;
       }
     const { id, created, model, usage } = chunks.at(-1) ?? {};
-    return { id, created, model, usage, choices: [{ ...end, message }] };
+    const logprobs = tokens.length > 0 && { logprobs: { content: tokens } };
+    return { id, created, model, usage, choices: [{ ...end, message, ...logprobs }] };
   },
   held(whole) {
     const { id, created, model, usage, choices } = whole as ChatAnswer;

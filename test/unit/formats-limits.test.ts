@@ -35,6 +35,21 @@ test.each<
   ],
   ["an unknown field of chat", chatCodec, "later", (deep) => ({ ...said, later: deep })],
   ["a tool of Messages", messagesCodec, "tools", (deep) => ({ ...said, tools: [{ name: "f", input_schema: deep }] })],
+  [
+    "a call of Messages",
+    messagesCodec,
+    "messages",
+    (deep) => ({
+      ...said,
+      messages: [{ role: "assistant", content: [{ type: "tool_use", id: "a", name: "n", input: { deep } }] }],
+    }),
+  ],
+  [
+    "a tool of Responses",
+    responsesCodec,
+    "tools",
+    (deep) => ({ model: "m", input: "Hi", tools: [{ type: "function", name: "f", parameters: deep }] }),
+  ],
   ["an unknown field of Messages", messagesCodec, "later", (deep) => ({ ...said, later: deep })],
   ["an unknown field of Responses", responsesCodec, "later", (deep) => ({ model: "m", input: "Hi", later: deep })],
   [

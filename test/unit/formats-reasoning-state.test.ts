@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { converters } from "../../workers/conversion/index.ts";
+import { converters, ignoredParams } from "../../workers/conversion/index.ts";
 import { decodeReasoning, encodeReasoning } from "../../workers/conversion/reasoning-state.ts";
 import { callers } from "../support/formats-pairs-callers.ts";
 
@@ -25,11 +25,17 @@ const turnOf = {
     const [{ content, parts } = {}] = candidates as Json[];
     return { contents: [content ?? { role: "model", parts }] };
   },
+  responses: ({ output }: Json): Json => ({ input: output }),
 };
+const requestOf = (caller: keyof typeof turnOf): Json => ({
+  ...callers[caller].request,
+  ...(caller === "responses" && { tools: [{ type: "function", name: "f" }] }),
+});
 
 /** The model's message as chat, after a round trip through the caller. */
 function returned(caller: keyof typeof turnOf, message: Json, isStream: boolean): unknown {
-  const { request, assemble } = callers[caller];
+  const request = requestOf(caller);
+  const { assemble } = callers[caller];
   const converter = converters[caller];
   const writer = converter.streamFromChat(ours, request);
   const answered = isStream
@@ -52,6 +58,8 @@ const messages: readonly Json[] = [
 test.each([
   ["messages", false],
   ["messages", true],
+  ["responses", false],
+  ["responses", true],
   ["gemini", false],
   ["gemini", true],
 ] as const)(
@@ -85,6 +93,16 @@ test("no provider gets the state of another format's models", () => {
     { role: "user", content: "Hi" },
     { role: "assistant", content: [own, said] },
   ]);
+
+  const ignored = ignoredParams();
+  const input = [
+    { role: "user", content: "Hi" },
+    { type: "reasoning", id: "rs_1", summary: [], encrypted_content: signature },
+    { role: "assistant", content: "Ho" },
+  ];
+  const responses = converters.responses.native.prepare({ input }, target("gpt-5.2"), ignored);
+  expect(responses["input"]).toEqual([input[0], input[2]]);
+  expect(ignored.names()).toEqual(["input.reasoning"]);
 
   const parts = [
     { text: "Hi", thoughtSignature: signature },
