@@ -6,8 +6,7 @@ import { environment, secretVariables } from "#platform/config";
 import { metricList } from "#platform/metrics";
 import { startEnvironment } from "../infra/cli/start-config.ts";
 import { valuesSchema } from "../infra/k8s/values-schema.ts";
-import { rows as conversions } from "../test/support/conversion-rows.ts";
-import { type Cell, cellOf } from "../test/support/conversions.ts";
+import { type Cell, cellOf, rows as conversions } from "../test/support/conversions.ts";
 import { adminOperations } from "./admin-operations.ts";
 
 /** Writes the pages of `docs/` that are made from the code (`npm run docs`); a unit test checks that they are current. */
@@ -80,7 +79,7 @@ function mark(cell: Cell): string {
     case "absent":
       return "";
     case "ignored":
-      return cell.name === undefined ? "–" : "○";
+      return cell.name === null ? "–" : "○";
     case "refused":
       return "✗";
     case "native":

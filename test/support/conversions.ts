@@ -1,9 +1,10 @@
+import { readFileSync } from "node:fs";
 import type { Format } from "#formats";
 import { converters, convertRequest, ignoredParams, limitCacheControl } from "../../workers/conversion/index.ts";
 
 /**
  * The conversion of each feature of a request, for every pair of the caller's format and the provider's. The rows are
- * in `conversion-rows.ts`; test/unit/conversion-matrix.test.ts proves each cell, and docs/conversion-matrix.md is
+ * in test/fixtures/matrix.json; test/unit/conversion-matrix.test.ts proves each cell, and docs/conversion-matrix.md is
  * generated from them.
  */
 export interface Conversion {
@@ -11,8 +12,8 @@ export interface Conversion {
   /** The feature in a request of the caller's format; formats without an entry do not have it. */
   readonly requests: Partial<Record<Format, object>>;
   /**
-   * The feature in the converted request, by the provider's format, if it differs from `requests`. A RegExp matches its
-   * JSON text.
+   * The feature in the converted request, by the provider's format, if it differs from `requests`. `{"$matches": "..."}`
+   * is a regular expression for the JSON text of a value.
    */
   readonly converted?: Partial<Record<Format, object>>;
   /**
@@ -28,12 +29,17 @@ export interface Conversion {
   readonly without?: Partial<Record<Format, object>>;
 }
 
-/** Ignored, with its name in `x-ignored-params`, if any; or refused, naming the caller's field. */
-export type Exception = { readonly ignored: string | undefined } | { readonly refused: string };
+/** Ignored, with its name in `x-ignored-params`, or null if it has none there; or refused, naming the caller's field. */
+export type Exception = { readonly ignored: string | null } | { readonly refused: string };
+
+/** docs/api/wire-details.md, "Conversion", by feature. */
+export const rows = JSON.parse(
+  readFileSync(new URL("../fixtures/matrix.json", import.meta.url), "utf8"),
+) as readonly Conversion[];
 
 export type Cell =
   | { readonly how: "absent" | "native" | "converted" }
-  | { readonly how: "ignored"; readonly name: string | undefined }
+  | { readonly how: "ignored"; readonly name: string | null }
   | { readonly how: "refused"; readonly field: string };
 
 export function cellOf({ requests, except, everyOther }: Conversion, caller: Format, provider: Format): Cell {
@@ -85,12 +91,12 @@ export const sentWithout = ({ without = {}, ...row }: Conversion, caller: Format
 
 /** True if a value contains another: objects may have more fields, lists must match. */
 export function has(given: unknown, expected: unknown): boolean {
-  if (expected instanceof RegExp) return expected.test(JSON.stringify(given));
   if (Array.isArray(expected))
     return (
       Array.isArray(given) && given.length === expected.length && expected.every((each, at) => has(given[at], each))
     );
   if (typeof expected !== "object" || expected === null) return given === expected;
+  if ("$matches" in expected) return new RegExp(String(expected.$matches)).test(JSON.stringify(given));
   if (typeof given !== "object" || given === null) return false;
   return Object.entries(expected).every(([field, each]) => has((given as Record<string, unknown>)[field], each));
 }

@@ -1,5 +1,4 @@
 import { expect } from "vitest";
-import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 export interface Part {
@@ -65,9 +64,4 @@ export function assemble(events: readonly Answer[]): Json {
     candidates: all.map(([index, { parts, ...rest }]) => ({ index, parts: joined(parts), ...rest })),
     usageMetadata,
   };
-}
-
-export function streamed(chunks: readonly Json[], request: Json = {}): Answer[] {
-  const stream = geminiConverter.streamFromChat(identity, request);
-  return framesOf(chunks.map((each) => stream.write(each)).join("") + stream.end(estimate));
 }

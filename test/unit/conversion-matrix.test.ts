@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { formats } from "#formats";
-import { rows } from "../support/conversion-rows.ts";
-import { type Cell, cellOf, has, sentRequest, sentWithout } from "../support/conversions.ts";
+import { type Cell, cellOf, has, rows, sentRequest, sentWithout } from "../support/conversions.ts";
 
 const cells = rows.flatMap((row) =>
   formats.flatMap((caller) =>
@@ -29,7 +28,7 @@ test.each(having("native"))("$feature: unchanged from $caller to $provider", ({ 
 
 test.each(having("ignored"))("$feature: ignored from $caller to $provider", ({ row, caller, provider, cell }) => {
   const { request, ignored } = sentRequest(row, caller, provider);
-  expect(ignored).toEqual(cell.name === undefined ? [] : [cell.name]);
+  expect(ignored).toEqual(cell.name === null ? [] : [cell.name]);
   expect(request).toEqual(sentWithout(row, caller, provider).request);
 });
 
