@@ -235,11 +235,7 @@ const queues: Area = {
 
 const formats: Area = {
   name: "formats and conversion",
-  tests: [
-    "test/unit/formats-",
-    "test/unit/conversion-",
-    "test/unit/catalog-capabilities",
-  ],
+  tests: ["test/unit/formats-", "test/unit/conversion-", "test/unit/catalog-capabilities"],
   faults: [
     {
       name: "hidden reasoning is not counted as output",

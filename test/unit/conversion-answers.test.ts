@@ -1,8 +1,8 @@
-import { test } from "vitest";
+import { expect, test } from "vitest";
 import type { Format } from "#formats";
 import type { JsonObject } from "#json";
 import { converters, finishReasonReader, responsesFailure, tokenUsage } from "../../workers/conversion/index.ts";
-import { check, type Fixture, fixtures } from "../support/fixtures.ts";
+import { type Fixture, fixtures, outcomeOf, wanted } from "../support/fixtures.ts";
 
 interface Case extends Fixture {
   readonly answer: JsonObject;
@@ -34,5 +34,5 @@ const directions: Readonly<Record<string, Run>> = {
 };
 
 test.each(fixtures<Case, Run>("answer", directions))("$format, $direction: $name", (given) => {
-  check(given, () => ({ result: given.run(given, given.format as Format) }));
+  expect(outcomeOf(given, () => ({ result: given.run(given, given.format as Format) }))).toEqual(wanted(given));
 });

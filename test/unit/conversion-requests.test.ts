@@ -17,7 +17,7 @@ import {
 import type { JsonObject } from "#json";
 import type { UpstreamTarget } from "../../workers/conversion/converter.ts";
 import { converters, ignoredParams, type ResolvedUpload } from "../../workers/conversion/index.ts";
-import { check, type Fixture, fixtures, type Outcome } from "../support/fixtures.ts";
+import { type Fixture, fixtures, type Outcome, outcomeOf, wanted } from "../support/fixtures.ts";
 
 interface Case extends Fixture {
   readonly request: JsonObject;
@@ -81,5 +81,5 @@ const directions: Readonly<Record<string, Run>> = {
 };
 
 test.each(fixtures<Case, Run>("request", directions))("$format, $direction: $name", (given) => {
-  check(given, () => given.run(given));
+  expect(outcomeOf(given, () => given.run(given))).toEqual(wanted(given));
 });

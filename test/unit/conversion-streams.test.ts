@@ -3,7 +3,7 @@ import { type ErrorCode, ServiceError } from "#errors";
 import type { Format } from "#formats";
 import type { JsonObject } from "#json";
 import { converters, type StreamWriter } from "../../workers/conversion/index.ts";
-import { check, type Fixture, fixtures } from "../support/fixtures.ts";
+import { type Fixture, fixtures, outcomeOf, wanted } from "../support/fixtures.ts";
 import { writtenEvents } from "../support/written-events.ts";
 
 interface Case extends Fixture {
@@ -56,5 +56,5 @@ const directions: Readonly<Record<string, Run>> = {
 };
 
 test.each(fixtures<Case, Run>("stream", directions))("$format, $direction: $name", (given) => {
-  check(given, () => ({ result: given.run(given, given.format as Format) }));
+  expect(outcomeOf(given, () => ({ result: given.run(given, given.format as Format) }))).toEqual(wanted(given));
 });
