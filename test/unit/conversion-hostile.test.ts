@@ -73,12 +73,12 @@ const chatAnswerWork = (format: Format): Work<JsonObject> => ({
   responseFromChat: (answer) => converters[format].responseFromChat(answer, identity, { stop_sequences: 1 }),
 });
 
-function writeAll(format: Format, writer: StreamWriter, items: readonly JsonObject[]): unknown[] {
+function writeAll(writer: StreamWriter, items: readonly JsonObject[]): string {
   const text = items.map((item) => writer.write(item)).join("") + writer.end(estimate);
   expect(writer.outputBytes()).toBeGreaterThanOrEqual(0);
   writer.usage();
-  writtenEvents[format](writer.fail?.(upstreamError("Broken.")) ?? "");
-  return writtenEvents[format](text);
+  writer.fail?.(upstreamError("Broken."));
+  return text;
 }
 const eventsWork = (format: Format): Work<readonly JsonObject[]> => ({
   streamToChat: (events) => {
@@ -86,11 +86,12 @@ const eventsWork = (format: Format): Work<readonly JsonObject[]> => ({
     const chunks = events.map((event) => stream.write(event));
     return [...chunks, stream.usage() ?? null];
   },
-  native: (events) => writeAll(format, converters[format].native.stream(identity), events),
+  native: (events) => writeAll(converters[format].native.stream(identity), events),
 });
 const chunksWork = (format: Format): Work<readonly JsonObject[]> => ({
   streamFromChat: (chunks) => {
-    const events = writeAll(format, converters[format].streamFromChat(identity, {}), chunks);
+    const text = writeAll(converters[format].streamFromChat(identity, {}), chunks);
+    const events = writtenEvents[format](text);
     if (format === "responses") expect(events).toMatchObject(events.map((_, at) => ({ sequence_number: at })));
     return events;
   },
