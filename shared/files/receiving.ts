@@ -43,7 +43,7 @@ export function createReceiving({ records, storage, lifecycle, toUpload, clock, 
         return await toUpload(active);
       } catch (error) {
         incoming.stop();
-        const recheckAt = incoming.isPassedOn() ? new Date(record.pendingUntil.getTime() + expiryGraceMs) : undefined;
+        const recheckAt = incoming.isSending() ? new Date(record.pendingUntil.getTime() + expiryGraceMs) : undefined;
         await lifecycle.fail(record, { status: "failed", error: toServiceError(error).code }, recheckAt);
         throw error;
       } finally {
@@ -91,7 +91,7 @@ function createIncoming(
 ) {
   const source = body[Symbol.asyncIterator]();
   let received = 0;
-  let passedOn = 0;
+  let isSending = false;
   let first: Buffer = Buffer.alloc(0);
 
   const incomplete = (why: string) =>
@@ -120,20 +120,22 @@ function createIncoming(
     },
     /**
      * Yields everything, including the head. Each chunk is held until the next one or the end has arrived, so that
-     * storage can never complete an object from a body of another length.
+     * storage that checks the length never makes an object from another body.
      */
     async *all(): AsyncGenerator<Buffer> {
+      isSending = true;
       let last = first;
       for (let chunk = await next(); chunk; chunk = await next()) {
         yield last;
-        passedOn += last.length;
         last = chunk;
       }
-      passedOn += last.length;
       yield last;
     },
-    /** Returns true if every byte was passed on, so that storage may have the object. */
-    isPassedOn: () => bytes > 0 && passedOn === bytes,
+    /**
+     * Returns true if storage may have the object, or may yet create it: some servers (versitygw) store what has arrived
+     * when a connection ends early.
+     */
+    isSending: () => isSending,
     stop() {
       // This is not awaited, because it may wait for a chunk that never comes.
       source.return?.().catch(() => undefined);

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import {
   dayMs,
   forever,
+  hourMs,
   mib,
   minutesMs,
   pieces,
@@ -101,7 +102,7 @@ test("storage that stops in the middle of a file is 503, without a charge or a t
   });
   await archive.expectMoney(0n);
   await server.start();
-  clock.later(minutesMs);
+  clock.later(hourMs);
   await files.expire();
   await archive.expectNoTrace();
 });
