@@ -18,7 +18,7 @@ import {
 } from "../support/anthropic-client-setup.ts";
 import { mockChunk, mockUsage } from "../support/mock-openai.ts";
 import { chatAnswer } from "../support/responses-events.ts";
-import { entryOf, localModel, nanoUsd } from "../support/service-setup.ts";
+import { entryOf, expectUntouched, localModel, nanoUsd } from "../support/service-setup.ts";
 
 const running = anthropicService();
 
@@ -394,4 +394,34 @@ test("another model's thinking comes back to it signed, and does not reach Claud
     { role: "assistant", content: [{ type: "text", text: "Then." }] },
     { role: "user" },
   ]);
+});
+
+describe("threads, which would be stored under the operator's key", () => {
+  const first = { role: "user" as const, content: "I am Ann." };
+  const second = { role: "user" as const, content: "Who am I?" };
+
+  test("are refused with the code that the client expects", async () => {
+    const { client, customer } = await newCaller(running);
+    const thread = client.beta.messages.thread({ model: nativeModel, max_tokens: 100 });
+    const thrown: unknown = await thread.send(first).catch((error: unknown) => error);
+    expect(thrown).toBeInstanceOf(Anthropic.BadRequestError);
+    expect(thrown).toMatchObject({ errorCode: "thread_unsupported_request" });
+    expect(running.anthropic.requests).toHaveLength(0);
+    await expectUntouched(running.service, customer, "1.00");
+  });
+
+  test("the client continues without a thread if it may", async () => {
+    const { client } = await newCaller(running);
+    const thread = client.beta.messages.thread({
+      model: nativeModel,
+      max_tokens: 100,
+      unsupportedRequestBehavior: "continue_unthreaded",
+    });
+    await thread.send(first);
+    await thread.send(second);
+    expect(running.anthropic.requests.map(({ body }) => [body["thread"], body["messages"]])).toMatchObject([
+      [undefined, [first]],
+      [undefined, [first, { role: "assistant" }, second]],
+    ]);
+  });
 });

@@ -7,28 +7,27 @@ import { catalogWith, entryOf, type Refusal } from "./service-setup.ts";
 
 /** A model that every format accepts, behind a provider that speaks only chat: the mock of `service-setup.ts`. */
 export const relayedModel = "local/relayed";
-/** In nano-USD per token. */
-export const relayedPrice = { input: 1_000n, cached: 500n, output: 4_000n } as const;
 
 const atStandIn = { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" };
 
+/** The model's entry in the catalog. */
+export const relayed = {
+  id: relayedModel,
+  name: "Relayed",
+  owned_by: "local",
+  type: "text",
+  released: "2026-01-01",
+  context_length: 131_072,
+  max_output_tokens: 8_192,
+  features: ["tools", "json", "image", "logprobs"],
+  max_part_tokens: { image: 1_024 },
+  pricing: { input: "1", cached_input: "0.5", output: "4" },
+  upstreams: [{ upstream: "groq", model: "relayed" }],
+};
+
 /** The catalog with the model; the mock also replaces `upstreams`. */
 export const withRelayedModel = (...upstreams: readonly string[]): string =>
-  catalogWith(Object.fromEntries(["groq", ...upstreams].map((id) => [id, atStandIn])), {}, [
-    {
-      id: relayedModel,
-      name: "Relayed",
-      owned_by: "local",
-      type: "text",
-      released: "2026-01-01",
-      context_length: 131_072,
-      max_output_tokens: 8_192,
-      features: ["tools", "json", "image", "logprobs"],
-      max_part_tokens: { image: 1_024 },
-      pricing: { input: "1", cached_input: "0.5", output: "4" },
-      upstreams: [{ upstream: "groq", model: "relayed" }],
-    },
-  ]);
+  catalogWith(Object.fromEntries(["groq", ...upstreams].map((id) => [id, atStandIn])), {}, [relayed]);
 
 /** One format's requests and responses, as its own clients see them. */
 export interface Face {

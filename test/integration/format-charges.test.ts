@@ -1,0 +1,209 @@
+import { expect, test } from "vitest";
+import {
+  chatProvider,
+  costOf,
+  formatsService,
+  geminiProvider,
+  local,
+  messagesProvider,
+  relay,
+  responsesProvider,
+  type Target,
+} from "../support/formats-service.ts";
+import { mockUsage } from "../support/mock-openai.ts";
+import type { ProviderAnswer } from "../support/mock-provider.ts";
+import {
+  type Asked,
+  chatFace,
+  type Face,
+  faces,
+  geminiFace,
+  messagesFace,
+  responsesFace,
+  send,
+} from "../support/native-formats.ts";
+import { eventsOf, saidIn } from "../support/native-stream-events.ts";
+import { messagesEnd, messagesStart, messagesText } from "../support/provider-events.ts";
+import { entriesOf, nanoUsd } from "../support/service-setup.ts";
+
+const served = formatsService();
+/** Its hold covers every usage here. */
+const long = "word ".repeat(2_000);
+
+/** All that the mocks of this file are told. */
+interface Script extends ProviderAnswer {
+  readonly usage?: object | false;
+  readonly text?: string;
+  readonly content?: readonly object[];
+  readonly stopReason?: string;
+}
+type Usage = Readonly<Record<string, number>>;
+
+/** Each call is made by a new customer, and is charged for this usage. */
+async function expectCharge(asked: Asked, { model }: Target, usage: Usage, estimated: boolean) {
+  const customer = await served.service.account("10");
+  const response = await send(customer, asked);
+  const text = await response.text();
+  const [entry, ...others] = await entriesOf(served.service, customer);
+  expect([response.status, others]).toEqual([200, []]);
+  expect(entry?.request).toMatchObject({ usage, estimated, shortfall_usd: "0.00" });
+  const cost = costOf(model, usage);
+  expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-cost);
+  expect(nanoUsd(await customer.available())).toBe(10_000_000_000n - cost);
+  return { text, cost, header: response.headers.get("x-xm-cost-usd") };
+}
+
+const cacheWrites = {
+  input_tokens: 600,
+  cache_read_input_tokens: 400,
+  cache_creation_input_tokens: 300,
+  cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+  output_tokens: 50,
+};
+const written = { input: 600, cached_input: 400, cache_write: 100, cache_write_1h: 200, output: 50 };
+const chatUsage = {
+  ...mockUsage(),
+  prompt_tokens: 1_000,
+  completion_tokens: 50,
+  total_tokens: 1_050,
+  prompt_tokens_details: { cached_tokens: 400 },
+  completion_tokens_details: { reasoning_tokens: 30 },
+};
+const responsesUsage = {
+  input_tokens: 1_000,
+  input_tokens_details: { cached_tokens: 400 },
+  output_tokens: 50,
+  output_tokens_details: { reasoning_tokens: 30 },
+  total_tokens: 1_050,
+};
+const geminiUsage = {
+  promptTokenCount: 1_000,
+  cachedContentTokenCount: 400,
+  toolUsePromptTokenCount: 50,
+  candidatesTokenCount: 20,
+  thoughtsTokenCount: 30,
+  totalTokenCount: 1_100,
+  promptTokensDetails: [
+    { modality: "TEXT", tokenCount: 800 },
+    { modality: "AUDIO", tokenCount: 200 },
+  ],
+  cacheTokensDetails: [
+    { modality: "TEXT", tokenCount: 300 },
+    { modality: "AUDIO", tokenCount: 100 },
+  ],
+};
+const shownByGemini = {
+  usageMetadata: {
+    promptTokenCount: 1_000,
+    cachedContentTokenCount: 400,
+    candidatesTokenCount: 20,
+    thoughtsTokenCount: 30,
+  },
+};
+const cached = { input: 600, cached_input: 400, output: 50 };
+
+const rows: readonly (readonly [what: string, Face, Target, Script, Usage, shown: object])[] = [
+  ["cached input", chatFace, chatProvider, { usage: chatUsage }, cached, { usage: { prompt_tokens: 1_000 } }],
+  [
+    "reasoning",
+    responsesFace,
+    responsesProvider,
+    { usage: responsesUsage },
+    cached,
+    { usage: { ...responsesUsage, cost_usd: "0.0047" } },
+  ],
+  ["reasoning", responsesFace, relay, { usage: chatUsage }, cached, { usage: responsesUsage }],
+  ["cache writes", messagesFace, messagesProvider, { usage: cacheWrites }, written, { usage: cacheWrites }],
+  [
+    "a cache write without a breakdown, which counts as five minutes",
+    messagesFace,
+    messagesProvider,
+    {
+      usage: { input_tokens: 3, cache_creation_input_tokens: 40, cache_creation: null, output_tokens: 2 },
+    },
+    { input: 3, cache_write: 40, output: 2 },
+    {},
+  ],
+  [
+    "thinking, which is a part of the output",
+    messagesFace,
+    messagesProvider,
+    { usage: { input_tokens: 3, output_tokens: 20, output_tokens_details: { thinking_tokens: 15 } } },
+    { input: 3, output: 20 },
+    {},
+  ],
+  [
+    "a refusal that is not billed",
+    messagesFace,
+    messagesProvider,
+    { content: [], stopReason: "refusal", usage: { input_tokens: 0, output_tokens: 0 } },
+    {},
+    { stop_reason: "refusal" },
+  ],
+  [
+    "sound, cached sound and tools",
+    geminiFace,
+    geminiProvider,
+    { usage: geminiUsage },
+    { input: 550, cached_input: 400, audio_input: 100, output: 50 },
+    { usageMetadata: geminiUsage },
+  ],
+  ["cached input", geminiFace, relay, { usage: chatUsage }, cached, shownByGemini],
+  ["cached input", geminiFace, responsesProvider, { usage: responsesUsage }, cached, shownByGemini],
+  [
+    "cache writes",
+    geminiFace,
+    messagesProvider,
+    { usage: cacheWrites },
+    written,
+    { usageMetadata: { promptTokenCount: 1_300, cachedContentTokenCount: 400 } },
+  ],
+];
+
+test.each(rows.map(([what, face, target, script, usage, shown]) => ({ what, face, target, script, usage, shown })))(
+  "$face.name, by the provider $target.name: each token at its price, whole and in a stream: $what",
+  async ({ face, target, script, usage, shown }) => {
+    target.mock?.(served).always(script);
+    const { text, cost, header } = await expectCharge(face.ask(target.model, long), target, usage, false);
+    expect(JSON.parse(text)).toMatchObject(shown);
+    expect(nanoUsd(header ?? "")).toBe(cost);
+    await expectCharge(face.stream(target.model, long), target, usage, false);
+  },
+);
+
+test("a stream of messages with the prompt's usage only at its start", async () => {
+  const { output_tokens: _, ...prompt } = cacheWrites;
+  const start = messagesStart({ ...prompt, output_tokens: 1 });
+  served.anthropic.respond({ events: [...start, messagesText("Hi"), ...messagesEnd({ output_tokens: 50 })] });
+  await expectCharge(messagesFace.stream(messagesProvider.model, long), messagesProvider, written, false);
+});
+
+const native = [
+  { face: chatFace, target: chatProvider },
+  { face: responsesFace, target: chatProvider },
+  { face: messagesFace, target: messagesProvider },
+  { face: geminiFace, target: geminiProvider },
+];
+
+test.each([...native, ...faces.map((face) => ({ face, target: relay }))])(
+  "$face.name, by the provider $target.name: without usage an estimate is charged, marked as one",
+  async ({ face, target }) => {
+    const script: Script = { usage: false, text: "12345678" };
+    target.mock?.(served).always(script);
+    for (const ask of [face.ask, face.stream])
+      await expectCharge(ask(target.model, "Hello there"), target, { input: 3, output: 2 }, true);
+  },
+);
+
+test.each([local, geminiProvider, messagesProvider])("$name: concurrent streams do not mix", async ({ model }) => {
+  const customer = await served.service.account("100");
+  const words = ["apple", "berry", "cherry", "dates"];
+  const found = await Promise.all(
+    words.map(async (word) => {
+      const response = await send(customer, geminiFace.stream(model, word));
+      const said = saidIn(geminiFace, eventsOf(geminiFace, await response.text()));
+      return words.filter((each) => said.includes(each));
+    }),
+  );
+  expect(found).toEqual(words.map((word) => [word]));
+});
