@@ -1,61 +1,43 @@
-import { describe, expect, test } from "vitest";
-import { costOf, geminiService, local, sent, targets } from "../support/gemini-client-setup.ts";
-import { entryOf, expectUntouched, nanoUsd, refusal, refusalOf } from "../support/service-setup.ts";
+import { expect, test } from "vitest";
+import { chatProvider, formatsService, local, sent } from "../support/formats-service.ts";
+import { expectUntouched, nanoUsd, refusal, refusalOf } from "../support/service-setup.ts";
 
-const served = geminiService();
+const served = formatsService();
 const prompt = "Hello there";
 
-describe.each(targets)("$name", (target) => {
-  const { model, says } = target;
-
-  test("JSON: a text_completion under the service's model id, and the charge for its usage", async () => {
-    const { openai } = await served.service.account("1");
-    const answer = await openai.completions.create({ model, prompt, max_tokens: 64 });
-    const { id, created, usage, _request_id, ...rest } = answer;
-    expect(rest).toEqual({
-      object: "text_completion",
-      model,
-      choices: [{ text: says, index: 0, logprobs: null, finish_reason: "stop" }],
-    });
-    expect([id, created]).toEqual([expect.stringMatching(/^cmpl-/), expect.any(Number)]);
-    await served.service.settled();
-    const { request, amount_usd } = await entryOf(served.service, _request_id);
-    const used = { input: usage?.prompt_tokens ?? 0, output: usage?.completion_tokens ?? 0 };
-    expect(usage?.total_tokens).toBe(used.input + used.output);
-    expect(request).toMatchObject({ model, endpoint: "/v1/completions", usage: used, status: "succeeded" });
-    expect(nanoUsd(amount_usd)).toBe(-costOf(model, used));
+test("JSON and a stream are of text_completions under the service's model id", async () => {
+  const { openai } = await served.service.account("1");
+  const body = { model: local.model, prompt: [prompt], max_tokens: 64 };
+  const { id, created, usage, _request_id, ...rest } = await openai.completions.create(body);
+  expect(rest).toEqual({
+    object: "text_completion",
+    model: local.model,
+    choices: [{ text: local.says, index: 0, logprobs: null, finish_reason: "stop" }],
   });
-
-  test("stream: the same text, with the usage last", async () => {
-    const { openai } = await served.service.account("1");
-    const body = { model, prompt: [prompt], max_tokens: 64 };
-    const whole = await openai.completions.create(body);
-    const chunks = await Array.fromAsync(await openai.completions.create({ ...body, stream: true }));
-    expect(new Set(chunks.map(({ object }) => object))).toEqual(new Set(["text_completion"]));
-    expect(new Set(chunks.map((chunk) => chunk.model))).toEqual(new Set([model]));
-    expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
-    const last = chunks.pop();
-    expect([last?.choices, last?.usage?.total_tokens]).toEqual([[], whole.usage?.total_tokens]);
-    expect(chunks.map(({ choices }) => choices[0]?.text).join("")).toBe(says);
-    expect(chunks.map(({ choices }) => choices[0]?.finish_reason).filter(Boolean)).toEqual(["stop"]);
-  });
+  expect([id, created]).toEqual([expect.stringMatching(/^cmpl-/), expect.any(Number)]);
+  const chunks = await Array.fromAsync(await openai.completions.create({ ...body, stream: true }));
+  expect(new Set(chunks.map(({ object, model }) => `${object} ${model}`))).toEqual(
+    new Set([`text_completion ${local.model}`]),
+  );
+  expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1);
+  const last = chunks.pop();
+  expect([last?.choices, last?.usage?.total_tokens]).toEqual([[], usage?.total_tokens]);
+  expect(chunks.map(({ choices }) => choices[0]?.finish_reason).filter(Boolean)).toEqual(["stop"]);
 });
 
 test("the provider gets a chat call, without the fields of completions", async () => {
   const { openai } = await served.service.account("1");
-  for (const target of targets.filter(({ name }) => name === "chat")) {
-    const options = { temperature: 0.5, stop: ["END"], max_tokens: 50, n: 2 };
-    const own = { best_of: 1, echo: false, logprobs: null, suffix: null };
-    await openai.completions.create({ model: target.model, prompt, ...options, ...own });
-    const { max_tokens, ...same } = options;
-    const { model: _, ...body } = sent(served, target);
-    expect(body).toEqual({
-      messages: [{ role: "user", content: prompt }],
-      ...same,
-      max_completion_tokens: max_tokens,
-      store: false,
-    });
-  }
+  const options = { temperature: 0.5, stop: ["END"], max_tokens: 50, n: 2 };
+  const own = { best_of: 1, echo: false, logprobs: null, suffix: null };
+  await openai.completions.create({ model: chatProvider.model, prompt, ...options, ...own });
+  const { max_tokens, ...same } = options;
+  const { model: _, ...body } = sent(served, chatProvider);
+  expect(body).toEqual({
+    messages: [{ role: "user", content: prompt }],
+    ...same,
+    max_completion_tokens: max_tokens,
+    store: false,
+  });
 });
 
 test("n choices, stop and the cap, as in chat", async () => {
