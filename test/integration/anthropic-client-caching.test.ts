@@ -1,20 +1,10 @@
 import { describe, expect, test } from "vitest";
-import {
-  anthropicService,
-  asking,
-  costOf,
-  entriesOf,
-  hostedModel,
-  nativeModel,
-  newCaller,
-  ownName,
-  shortCacheModel,
-  uncachedModel,
-} from "../support/anthropic-client-setup.ts";
+import { asking, hostedModel, nativeModel, newCaller } from "../support/anthropic-client-setup.ts";
 import { claudeCodeHeaders, claudeCodeRequest } from "../support/claude-code-request.ts";
-import { localModel, nanoUsd } from "../support/service-setup.ts";
+import { claudeName, costOf, formatsService, shortCacheModel, uncachedModel } from "../support/formats-service.ts";
+import { entriesOf, localModel, nanoUsd } from "../support/service-setup.ts";
 
-const running = anthropicService();
+const running = formatsService();
 const mark = (ttl?: string) => ({ cache_control: { type: "ephemeral", ...(ttl && { ttl }) } });
 const usage = {
   input_tokens: 100,
@@ -153,7 +143,7 @@ describe("Claude Code's request", () => {
 
   test("reaches Claude as it is", async () => {
     expect(await post(nativeModel)).toBeNull();
-    expect(running.anthropic.requests[0]?.body).toEqual({ ...claudeCodeRequest(ownName) });
+    expect(running.anthropic.requests[0]?.body).toEqual({ ...claudeCodeRequest(claudeName) });
     expect(running.anthropic.requests[0]?.headers).toMatchObject(claudeCodeHeaders);
   });
 

@@ -1,8 +1,9 @@
 import type Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
-import { anthropicService, asking, nativeModel, newCaller, ownName } from "../support/anthropic-client-setup.ts";
+import { asking, nativeModel, newCaller } from "../support/anthropic-client-setup.ts";
+import { claudeName, formatsService } from "../support/formats-service.ts";
 
-const running = anthropicService();
+const running = formatsService();
 
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const pdf = Buffer.from("%PDF-1.4\n%%EOF\n").toString("base64");
@@ -85,7 +86,7 @@ describe("the provider receives what the caller sent", () => {
     expect(response.headers.get("x-ignored-params")).toBeNull();
     await response.text();
     expect(running.anthropic.requests[0]).toMatchObject({ method: "POST", path: "/v1/messages" });
-    expect(running.anthropic.requests[0]?.body).toEqual({ ...everything, ...more, model: ownName });
+    expect(running.anthropic.requests[0]?.body).toEqual({ ...everything, ...more, model: claudeName });
   });
 
   test("max_tokens is limited to the model's maximum", async () => {
@@ -130,7 +131,7 @@ describe("the caller receives what the provider sent", () => {
   ];
   const usage = { input_tokens: 5, output_tokens: 7, service_tier: "priority", usage_unknown: 1 };
 
-  test.each([ownName, nativeModel])("JSON: every field, with the model as asked for: %s", async (model) => {
+  test.each([claudeName, nativeModel])("JSON: every field, with the model as asked for: %s", async (model) => {
     const { client } = await newCaller(running);
     running.anthropic.respond({ content, usage, stopReason: "reason_unknown" });
     const message = await client.messages.create(asking(model));
@@ -143,7 +144,7 @@ describe("the caller receives what the provider sent", () => {
     });
   });
 
-  test.each([ownName, nativeModel])(
+  test.each([claudeName, nativeModel])(
     "stream: every event, unknown ones too, with the model as asked for: %s",
     async (model) => {
       const { client } = await newCaller(running);
@@ -176,102 +177,28 @@ describe("the caller receives what the provider sent", () => {
       expect(rest).toEqual(events.slice(1));
     },
   );
-
-  const refused = {
-    type: "refusal",
-    category: "bio",
-    explanation: "I cannot help with that.",
-  };
-  test("a refusal, in JSON and in a stream", async () => {
-    const { client } = await newCaller(running);
-    const script = { content: [{ type: "text", text: "No." }], stopReason: "refusal" };
-    running.anthropic.respond(script, script, {
-      body: {
-        id: "msg_1",
-        type: "message",
-        role: "assistant",
-        model: ownName,
-        content: [],
-        stop_reason: "refusal",
-        stop_details: refused,
-        usage,
-      },
-    });
-    expect(await client.messages.create(asking(ownName))).toMatchObject({ stop_reason: "refusal" });
-    expect(await client.messages.stream(asking(ownName)).finalMessage()).toMatchObject({ stop_reason: "refusal" });
-    expect(await client.messages.create(asking(ownName))).toMatchObject({ content: [], stop_details: refused });
-  });
 });
 
-describe("images and documents", () => {
-  test("reach the provider unchanged", async () => {
-    const { client } = await newCaller(running, "20");
-    const blocks: Anthropic.ContentBlockParam[] = [
-      base64,
-      byUrl,
-      { ...document, citations: { enabled: true }, cache_control: { type: "ephemeral" } },
-      { type: "document", source: { type: "url", url: "https://example.com/a.pdf" } },
-      { type: "document", source: { type: "text", media_type: "text/plain", data: "Rain." }, context: "Weather" },
-      { type: "document", source: { type: "content", content: [{ type: "text", text: "Sun." }, base64] } },
-      {
-        type: "search_result",
-        source: "https://example.com",
-        title: "Found",
-        content: [{ type: "text", text: "Snow." }],
-        citations: { enabled: true },
-      },
-    ];
-    const params = withContent(ownName, ...blocks);
-    await client.messages.create(params);
-    expect(running.anthropic.requests[0]?.body).toEqual(params);
-  });
-
-  test("an image too large for the queue reaches the provider", async () => {
-    const { client, customer } = await newCaller(running);
-    const large = Buffer.concat([Buffer.from(png, "base64"), Buffer.alloc(300_000, "large")]).toString("base64");
-    const params = withContent(nativeModel, image({ type: "base64", media_type: "image/png", data: large }));
-    const message = await client.messages.stream(params).finalMessage();
-    expect(message.stop_reason).toBe("end_turn");
-    expect(running.anthropic.requests[0]?.body["messages"]).toEqual(params.messages);
-    // The hold and the charge exclude its bytes.
-    await running.service.settled();
-    expect(Number(await customer.available())).toBeGreaterThan(0.99);
-  });
-
-  test("citations reach the caller, in JSON and in a stream", async () => {
-    const { client } = await newCaller(running);
-    const citation = {
-      type: "char_location",
-      cited_text: "Rain.",
-      document_index: 0,
-      document_title: null,
-      start_char_index: 0,
-      end_char_index: 5,
-      file_id: null,
-    };
-    running.anthropic.respond({ content: [{ type: "text", text: "It rains.", citations: [citation] }] });
-    const message = await client.messages.create(asking(ownName));
-    expect(message.content).toEqual([{ type: "text", text: "It rains.", citations: [citation] }]);
-    const usage = { input_tokens: 5, output_tokens: 1 };
-    running.anthropic.respond({
-      events: [
-        {
-          type: "message_start",
-          message: { id: "msg_1", type: "message", role: "assistant", model: ownName, content: [], usage },
-        },
-        { type: "content_block_start", index: 0, content_block: { type: "text", text: "", citations: [] } },
-        { type: "content_block_delta", index: 0, delta: { type: "citations_delta", citation } },
-        { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "It rains." } },
-        { type: "content_block_stop", index: 0 },
-        { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 3 } },
-        { type: "message_stop" },
-      ],
-    });
-    const cited: unknown[] = [];
-    const stream = client.messages.stream(asking(ownName)).on("citation", (each) => cited.push(each));
-    expect((await stream.finalMessage()).content).toEqual(message.content);
-    expect(cited).toEqual([citation]);
-  });
+test("images and documents reach the provider unchanged", async () => {
+  const { client } = await newCaller(running, "20");
+  const blocks: Anthropic.ContentBlockParam[] = [
+    base64,
+    byUrl,
+    { ...document, citations: { enabled: true }, cache_control: { type: "ephemeral" } },
+    { type: "document", source: { type: "url", url: "https://example.com/a.pdf" } },
+    { type: "document", source: { type: "text", media_type: "text/plain", data: "Rain." }, context: "Weather" },
+    { type: "document", source: { type: "content", content: [{ type: "text", text: "Sun." }, base64] } },
+    {
+      type: "search_result",
+      source: "https://example.com",
+      title: "Found",
+      content: [{ type: "text", text: "Snow." }],
+      citations: { enabled: true },
+    },
+  ];
+  const params = withContent(claudeName, ...blocks);
+  await client.messages.create(params);
+  expect(running.anthropic.requests[0]?.body).toEqual(params);
 });
 
 describe("thinking state", () => {
@@ -288,7 +215,7 @@ describe("thinking state", () => {
   };
   const tools = [{ name: "look", input_schema: { type: "object" as const, properties: { at: {} } } }];
   const thinking = { type: "enabled" as const, budget_tokens: 1_024 };
-  const params = { ...asking(ownName), max_tokens: 4_000, thinking, tools };
+  const params = { ...asking(claudeName), max_tokens: 4_000, thinking, tools };
 
   test.each([
     ["JSON", false],

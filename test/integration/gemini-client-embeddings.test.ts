@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { clientOf, geminiService, newCaller } from "../support/gemini-client-setup.ts";
+import { formatsService } from "../support/formats-service.ts";
+import { clientOf, newCaller } from "../support/gemini-client-setup.ts";
 import { entryOf, expectUntouched, nanoUsd } from "../support/service-setup.ts";
 
-const served = geminiService();
+const served = formatsService();
 const google = { model: "google/gemini-embedding-001", priceNanoUsd: 150n };
 const contents = ["red apple", "blue sea", "red apple pie"];
 

@@ -1,39 +1,37 @@
 // cspell:ignore Agenerate fchat
-import { FinishReason, FunctionCallingConfigMode, HarmBlockThreshold, HarmCategory, Type } from "@google/genai";
+import { FunctionCallingConfigMode, HarmBlockThreshold, HarmCategory, Type } from "@google/genai";
 import { describe, expect, test } from "vitest";
 import {
-  asking,
-  chargeOf,
   chatProvider,
-  clientOf,
   costOf,
-  geminiService,
-  google,
+  formatsService,
+  geminiName,
+  geminiProvider,
   local,
   messagesProvider,
-  nativeModel,
-  newCaller,
-  ownName,
-  responsesProvider,
   sent,
-} from "../support/gemini-client-setup.ts";
-import { pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
-import { mockGeminiError } from "../support/mock-gemini.ts";
-import { entryOf, nanoUsd } from "../support/service-setup.ts";
+} from "../support/formats-service.ts";
+import { asking, clientOf, newCaller } from "../support/gemini-client-setup.ts";
+import { uploaded, wavOf } from "../support/generation-setup.ts";
+import { entriesOf, entryOf, nanoUsd } from "../support/service-setup.ts";
 
-const served = geminiService();
+const served = formatsService();
 
 describe("paths and keys", () => {
-  test.each([ownName, google.model, local.model, chatProvider.model, messagesProvider.model, `models/${local.model}`])(
-    "apiVersion v1 and v1beta: %s",
-    async (model) => {
-      for (const apiVersion of ["v1", "v1beta"]) {
-        const { client } = await newCaller(served, "10", { apiVersion });
-        const answer = await client.models.generateContent(asking(model));
-        expect(answer.text).toBeTruthy();
-      }
-    },
-  );
+  test.each([
+    geminiName,
+    geminiProvider.model,
+    local.model,
+    chatProvider.model,
+    messagesProvider.model,
+    `models/${local.model}`,
+  ])("apiVersion v1 and v1beta: %s", async (model) => {
+    for (const apiVersion of ["v1", "v1beta"]) {
+      const { client } = await newCaller(served, "10", { apiVersion });
+      const answer = await client.models.generateContent(asking(model));
+      expect(answer.text).toBeTruthy();
+    }
+  });
 
   const body = { contents: [{ parts: [{ text: "Hello there" }] }] };
 
@@ -45,8 +43,8 @@ describe("paths and keys", () => {
     "/v1/models/local/chat:generateContent",
     "/v1/local%2Fchat:generateContent",
     "/v1beta/models/local/chat%3AgenerateContent",
-    `/v1beta/${ownName}:generateContent`,
-    `/v1beta/models/google%2F${ownName}:generateContent`,
+    `/v1beta/${geminiName}:generateContent`,
+    `/v1beta/models/google%2F${geminiName}:generateContent`,
   ])("%s, with the key in each of its places", async (path) => {
     const customer = await served.service.account("1");
     const { key } = customer;
@@ -102,8 +100,8 @@ describe("requests and responses of the provider's own format", () => {
       },
     };
     const config = { systemInstruction: "Be brief.", ...generationConfig, ...toolFields };
-    const answer = await client.models.generateContent({ model: ownName, contents, config });
-    expect(sent(served, google)).toEqual({
+    const answer = await client.models.generateContent({ model: geminiName, contents, config });
+    expect(sent(served, geminiProvider)).toEqual({
       contents,
       systemInstruction: { role: "user", parts: [{ text: "Be brief." }] },
       generationConfig,
@@ -130,16 +128,16 @@ describe("requests and responses of the provider's own format", () => {
       },
       store: true,
     };
-    const response = await customer.post(`/v1beta/models/${ownName}:generateContent`, body);
+    const response = await customer.post(`/v1beta/models/${geminiName}:generateContent`, body);
     // The mock refuses fields that the provider's documentation does not have.
     expect([response.status, await response.text()]).toEqual([
       400,
       expect.stringContaining('Unknown name \\"labels\\"'),
     ]);
-    expect(sent(served, google)).toEqual({ ...body, store: false });
+    expect(sent(served, geminiProvider)).toEqual({ ...body, store: false });
   });
 
-  test.each([ownName, nativeModel])(
+  test.each([geminiName, geminiProvider.model])(
     "a response and each event of a stream pass through with the model as asked for: %s",
     async (model) => {
       const candidate = {
@@ -171,52 +169,20 @@ describe("requests and responses of the provider's own format", () => {
     },
   );
 
-  test("continuation tokens are removed, so that the client does not continue the answer", async () => {
-    const { client } = await newCaller(served);
-    const candidate = {
-      content: { role: "model", parts: [{ text: "So far" }] },
-      finishReason: "CONTINUATION",
-      index: 0,
-    };
-    const answer = { candidates: [{ ...candidate, continuationToken: "dG9rZW4=" }], responseId: "r" };
-    const checkpoint = { candidates: [{ ...candidate, finishReason: undefined, continuationToken: "dG9rZW4=" }] };
-    served.gemini.respond({ body: answer }, { events: [checkpoint, answer] });
-    const whole = await client.models.generateContent(asking(ownName));
-    expect(whole.candidates).toEqual([candidate]);
-    const chunks = await Array.fromAsync(await client.models.generateContentStream(asking(ownName)));
-    expect(chunks.map(({ text }) => text)).toEqual(["So far", "So far"]);
-    expect(served.gemini.requests).toHaveLength(2);
-  });
-
   test.each([
     ["blocked", { blockReason: "SAFETY" }],
     ["prohibited", { blockReason: "PROHIBITED_CONTENT" }],
   ])("a prompt that is %s: promptFeedback, no candidate, the prompt is charged", async (_, script) => {
     const { client, customer } = await newCaller(served);
     served.gemini.respond(script, script);
-    const answer = await client.models.generateContent(asking(ownName));
+    const answer = await client.models.generateContent(asking(geminiName));
     expect(answer.promptFeedback).toEqual(script);
     expect(answer.candidates).toBeUndefined();
     const prompt = answer.usageMetadata?.promptTokenCount ?? 0;
-    expect(await chargeOf(served.service, customer)).toBe(costOf(nativeModel, { input: prompt }));
-    const chunks = await Array.fromAsync(await client.models.generateContentStream(asking(ownName)));
+    const [entry] = await entriesOf(served.service, customer);
+    expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-costOf(geminiProvider.model, { input: prompt }));
+    const chunks = await Array.fromAsync(await client.models.generateContentStream(asking(geminiName)));
     expect(chunks.map(({ promptFeedback }) => promptFeedback)).toEqual([script]);
-  });
-
-  test.each([
-    FinishReason.SAFETY,
-    FinishReason.RECITATION,
-    FinishReason.MALFORMED_FUNCTION_CALL,
-    FinishReason.MAX_TOKENS,
-  ])("finish reason %s", async (finishReason) => {
-    const { client } = await newCaller(served);
-    served.gemini.always({ finishReason, text: "so far" });
-    const answer = await client.models.generateContent(asking(ownName));
-    const chunks = await Array.fromAsync(await client.models.generateContentStream(asking(ownName)));
-    expect([answer, chunks.at(-1)].map((each) => each?.candidates?.[0]?.finishReason)).toEqual([
-      finishReason,
-      finishReason,
-    ]);
   });
 });
 
@@ -225,13 +191,13 @@ test("thought signatures come from the provider, and go back to it unchanged", a
   const name = "get_weather";
   const parameters = { type: Type.OBJECT, properties: { city: { type: Type.STRING } }, required: ["city"] };
   const config = { tools: [{ functionDeclarations: [{ name, description: "The weather of a city", parameters }] }] };
-  const chat = client.chats.create({ model: google.model, config });
+  const chat = client.chats.create({ model: geminiProvider.model, config });
   const first = await chat.sendMessage({ message: name });
   const part = first.candidates?.[0]?.content?.parts?.[0];
   expect(part).toMatchObject({ thoughtSignature: "c2lnbmF0dXJl", functionCall: { name } });
   const response = { output: "rain" };
   await chat.sendMessage({ message: [{ functionResponse: { id: part?.functionCall?.id ?? "", name, response } }] });
-  const [, model] = sent(served, google)["contents"] as { parts: object[] }[];
+  const [, model] = sent(served, geminiProvider)["contents"] as { parts: object[] }[];
   expect(model?.parts).toEqual([part]);
   const contents = [
     { role: "user", parts: [{ text: "weather?" }] },
@@ -245,8 +211,8 @@ test("thought signatures come from the provider, and go back to it unchanged", a
     },
     { role: "user", parts: [{ functionResponse: { id: "a", name, response } }] },
   ];
-  await client.models.generateContent({ model: google.model, contents, config });
-  expect(sent(served, google)["contents"]).toEqual(contents);
+  await client.models.generateContent({ model: geminiProvider.model, contents, config });
+  expect(sent(served, geminiProvider)["contents"]).toEqual(contents);
 });
 
 test("sound passes through by its bytes, by a link and as an upload", async () => {
@@ -255,99 +221,11 @@ test("sound passes through by its bytes, by a link and as an upload", async () =
   const link = { fileData: { mimeType: "audio/mp3", fileUri: "https://example.com/a.mp3" } };
   const sound = inline(wavOf(1).toString("base64"));
   const upload = inline(await uploaded(served.service, customer, wavOf(1)));
-  await client.models.generateContent({ model: ownName, contents: [{ role: "user", parts: [sound, link, upload] }] });
-  expect(sent(served, google)["contents"]).toEqual([{ role: "user", parts: [sound, link, sound] }]);
-});
-
-const paths = () =>
-  [served.gemini, served.provider, served.anthropic].flatMap(({ requests }) => requests.map(({ path }) => path));
-
-test.each([
-  { ...google, by: "provider", path: `/v1beta/models/${ownName}:countTokens` },
-  { ...messagesProvider, by: "provider", path: "/v1/messages/count_tokens" },
-  { ...chatProvider, by: "estimate", path: undefined },
-  { ...responsesProvider, by: "estimate", path: undefined },
-  { ...local, by: "estimate", path: undefined },
-])("countTokens of $name is free: $by", async ({ model, by, path }) => {
-  const customer = await served.service.account("0");
-  const { totalTokens = 0, sdkHttpResponse } = await clientOf(served.service, customer).models.countTokens(
-    asking(model),
-  );
-  expect(totalTokens).toBeGreaterThan(1);
-  expect(totalTokens).toBeLessThan(20);
-  expect(sdkHttpResponse?.headers?.["x-xm-token-count"]).toBe(by);
-  expect(paths()).toEqual(path ? [path] : []);
-  expect(await customer.ledger("usage")).toEqual([]);
-  expect(await customer.available()).toBe("0.00");
-});
-
-describe("countTokens: generateContentRequest is counted with its instruction and tools", () => {
-  const contents = [{ role: "user", parts: [{ text: "Hello there" }] }];
-  const systemInstruction = { parts: [{ text: "Be as brief as you can be, and kind." }] };
-  const tools = [
-    {
-      functionDeclarations: [{ name: "get_weather", description: "Tells the weather", parameters: { type: "OBJECT" } }],
-    },
-  ];
-
-  test.each([google, messagesProvider, chatProvider, local])("$name", async ({ model }) => {
-    const customer = await served.service.account("0");
-    const count = async (body: object) => {
-      const response = await customer.post(`/v1beta/models/${model}:countTokens`, body);
-      expect(response.status).toBe(200);
-      return ((await response.json()) as { totalTokens: number }).totalTokens;
-    };
-    const alone = await count({ contents });
-    const request = { model: `models/${model}`, contents, systemInstruction, tools };
-    expect(await count({ generateContentRequest: request })).toBeGreaterThan(alone + 5);
-    const whole = { contents, systemInstruction, tools };
-    expect(served.gemini.requests.map((heard) => heard.body["generateContentRequest"])).toEqual(
-      model === google.model ? [{ contents }, whole].map((each) => ({ model: `models/${ownName}`, ...each })) : [],
-    );
+  await client.models.generateContent({
+    model: geminiName,
+    contents: [{ role: "user", parts: [sound, link, upload] }],
   });
-});
-
-test("countTokens: a body without contents is refused by that name", async () => {
-  const customer = await served.service.account("0");
-  const refusalOf = async (body: object) => {
-    const response = await customer.post(`/v1beta/models/${local.model}:countTokens`, body);
-    return [response.status, ((await response.json()) as { error: { message: string } }).error.message];
-  };
-  for (const [body, field] of [
-    [{}, "contents"],
-    [{ generateContentRequest: {} }, "generateContentRequest.contents"],
-  ] as const)
-    expect(await refusalOf(body)).toEqual([400, expect.stringMatching(new RegExp(`^${field}: .*expected array`))]);
-});
-
-test("countTokens: uploads are counted with their bytes, and only for their own account", async () => {
-  const { client, customer } = await newCaller(served);
-  const id = await uploaded(served.service, customer, pngOf(3, 2));
-  const request = {
-    model: ownName,
-    contents: [{ role: "user", parts: [{ fileData: { mimeType: "image/png", fileUri: id } }] }],
-  };
-  await client.models.countTokens(request);
-  expect(JSON.stringify(served.gemini.requests.at(-1)?.body)).toContain(pngOf(3, 2).toString("base64"));
-  const { client: other } = await newCaller(served);
-  await expect(other.models.countTokens(request)).rejects.toMatchObject({ status: 404 });
-});
-
-test("countTokens: an estimate if the provider fails; its error if it refuses", async () => {
-  const { client } = await newCaller(served);
-  const by = async () => {
-    const { sdkHttpResponse } = await client.models.countTokens(asking(ownName));
-    return sdkHttpResponse?.headers?.["x-xm-token-count"];
-  };
-  expect(await by()).toBe("provider");
-  served.gemini.respond(mockGeminiError(500, "down"));
-  expect(await by()).toBe("estimate");
-  expect(await by()).toBe("provider");
-  served.gemini.respond(mockGeminiError(400, "Unsupported MIME type: image/x."));
-  await expect(client.models.countTokens(asking(ownName))).rejects.toMatchObject({
-    status: 400,
-    message: expect.stringContaining("Unsupported MIME type: image/x."),
-  });
+  expect(sent(served, geminiProvider)["contents"]).toEqual([{ role: "user", parts: [sound, link, sound] }]);
 });
 
 const embeddingModel = "google/gemini-embedding-001";
@@ -373,15 +251,6 @@ test("embeddings: every encoding gives the same vectors, in the order of the tex
   expect(names).toEqual(Array.from({ length: 3 }, () => "/v1beta/models/gemini-embedding-001:batchEmbedContents"));
 });
 
-test("embeddings: vectors of the requested dimensions are normalized", async () => {
-  const { openai } = await served.service.account("1");
-  const { data } = await openai.embeddings.create({ model: embeddingModel, input: "red", dimensions: 12 });
-  const [{ embedding } = { embedding: [] }] = data;
-  expect(embedding).toHaveLength(12);
-  expect(Math.hypot(...embedding)).toBeCloseTo(1, 6);
-  expect(served.gemini.requests[0]?.body).toMatchObject({ requests: [{ outputDimensionality: 12 }] });
-});
-
 test("embeddings: the provider's count is charged, else an estimate, marked as one", async () => {
   const customer = await served.service.account("1");
   const embeddings = [{ values: [1, 0] }, { values: [0, 1] }];
@@ -400,15 +269,4 @@ test("embeddings: the provider's count is charged, else an estimate, marked as o
   const estimate = await call();
   expect(estimate.estimated).toBe(true);
   expect(estimate.tokens).toBeGreaterThan(0);
-});
-
-test("embeddings: a refusal of the provider reaches the caller, and costs nothing", async () => {
-  const customer = await served.service.account("1");
-  served.gemini.respond(mockGeminiError(400, "The text is too long."));
-  await expect(customer.openai.embeddings.create({ model: embeddingModel, input })).rejects.toMatchObject({
-    status: 400,
-    message: expect.stringContaining("The text is too long."),
-  });
-  await served.service.settled();
-  expect(await customer.available()).toBe("1.00");
 });

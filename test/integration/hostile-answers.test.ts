@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { anthropicService, asking, hostedModel, nativeModel, newCaller } from "../support/anthropic-client-setup.ts";
+import { asking, hostedModel, nativeModel, newCaller } from "../support/anthropic-client-setup.ts";
+import { formatsService } from "../support/formats-service.ts";
 import { expectUntouched } from "../support/service-setup.ts";
 
-const running = anthropicService();
+const running = formatsService();
 
 const levels = 20_000;
 const deep = `${"[".repeat(levels)}${"]".repeat(levels)}`;

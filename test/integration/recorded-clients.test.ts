@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import type { RecordedRequest, Recording } from "../clients/recording.ts";
-import { geminiService } from "../support/gemini-client-setup.ts";
+import { formatsService } from "../support/formats-service.ts";
 import { type Counted, sum, usageIn } from "../support/recorded-answers.ts";
 import type { Client, Customer } from "../support/service.ts";
 import { type Entry, entriesOf, nanoUsd } from "../support/service-setup.ts";
@@ -13,7 +13,7 @@ const recordings = readdirSync(folder).map((file) => ({
   ...(JSON.parse(readFileSync(join(folder, file), "utf8")) as Recording),
   name: basename(file, ".json"),
 }));
-const served = geminiService();
+const served = formatsService();
 
 test.each(recordings)("requests of $name $version are answered in its format and charged", async ({ requests }) => {
   const { service } = served;

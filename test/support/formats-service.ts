@@ -5,7 +5,7 @@ import type { MockProvider } from "./mock-provider.ts";
 import { movableClock } from "./movable-clock.ts";
 import { relayed, relayedModel } from "./native-formats.ts";
 import { ofFile } from "./of-file.ts";
-import type { Customer, Environment } from "./service.ts";
+import type { Environment } from "./service.ts";
 import {
   catalogWith,
   costBy,
@@ -136,8 +136,3 @@ export const received = (served: Served) => mocksOf(served).flatMap(({ requests 
 /** The body of the last request to the target's provider. */
 export const sent = (served: Served, { mock }: Target): Readonly<Record<string, unknown>> =>
   mock?.(served).requests.at(-1)?.body ?? {};
-
-export interface Caller<Client> {
-  readonly customer: Customer;
-  readonly client: Client;
-}
