@@ -39,19 +39,25 @@ interface Script extends ProviderAnswer {
 }
 type Usage = Readonly<Record<string, number>>;
 
-/** Each call is made by a new customer, and is charged for this usage. */
-async function expectCharge(asked: Asked, { model }: Target, usage: Usage, estimated: boolean) {
+/** The charge of this call by a new customer, which is all that is missing from the balance. */
+async function chargeOf(asked: Asked) {
   const customer = await served.service.account("10");
   const response = await send(customer, asked);
   const text = await response.text();
   const [entry, ...others] = await entriesOf(served.service, customer);
   expect([response.status, others]).toEqual([200, []]);
-  expect(entry?.request).toMatchObject({ usage, estimated, shortfall_usd: "0.00" });
-  const cost = costOf(model, usage);
-  expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-cost);
+  const cost = -nanoUsd(entry?.amount_usd ?? "");
   expect(nanoUsd(await customer.available())).toBe(10_000_000_000n - cost);
-  return { text, cost, header: response.headers.get("x-xm-cost-usd") };
+  const { usage, estimated, shortfall_usd } = entry?.request ?? {};
+  return { text, header: response.headers.get("x-xm-cost-usd"), charge: { usage, estimated, shortfall_usd, cost } };
 }
+
+const chargeFor = ({ model }: Target, usage: Usage, estimated = false) => ({
+  usage: expect.objectContaining(usage) as object,
+  estimated,
+  shortfall_usd: "0.00",
+  cost: costOf(model, usage),
+});
 
 const cacheWrites = {
   input_tokens: 600,
@@ -164,10 +170,11 @@ test.each(rows.map(([what, face, target, script, usage, shown]) => ({ what, face
   "$face.name, by the provider $target.name: each token at its price, whole and in a stream: $what",
   async ({ face, target, script, usage, shown }) => {
     target.mock?.(served).always(script);
-    const { text, cost, header } = await expectCharge(face.ask(target.model, long), target, usage, false);
+    const { text, charge, header } = await chargeOf(face.ask(target.model, long));
     expect(JSON.parse(text)).toMatchObject(shown);
-    expect(nanoUsd(header ?? "")).toBe(cost);
-    await expectCharge(face.stream(target.model, long), target, usage, false);
+    expect(nanoUsd(header ?? "")).toBe(charge.cost);
+    const streamed = await chargeOf(face.stream(target.model, long));
+    expect([charge, streamed.charge]).toEqual([chargeFor(target, usage), chargeFor(target, usage)]);
   },
 );
 
@@ -175,7 +182,8 @@ test("a stream of messages with the prompt's usage only at its start", async () 
   const { output_tokens: _, ...prompt } = cacheWrites;
   const start = messagesStart({ ...prompt, output_tokens: 1 });
   served.anthropic.respond({ events: [...start, messagesText("Hi"), ...messagesEnd({ output_tokens: 50 })] });
-  await expectCharge(messagesFace.stream(messagesProvider.model, long), messagesProvider, written, false);
+  const { charge } = await chargeOf(messagesFace.stream(messagesProvider.model, long));
+  expect(charge).toEqual(chargeFor(messagesProvider, written));
 });
 
 const native = [
@@ -191,7 +199,9 @@ test.each([...native, ...faces.map((face) => ({ face, target: relay }))])(
     const script: Script = { usage: false, text: "12345678" };
     target.mock?.(served).always(script);
     for (const ask of [face.ask, face.stream])
-      await expectCharge(ask(target.model, "Hello there"), target, { input: 3, output: 2 }, true);
+      expect((await chargeOf(ask(target.model, "Hello there"))).charge).toEqual(
+        chargeFor(target, { input: 3, output: 2 }, true),
+      );
   },
 );
 

@@ -27,7 +27,7 @@ const served = formatsService();
 /** A format's route that counts tokens. */
 interface Counter {
   readonly name: string;
-  path(model: string): string;
+  readonly path: (model: string) => string;
   readonly body: object;
   /** Adds tokens to the request. */
   readonly more: Readonly<Record<string, object>>;

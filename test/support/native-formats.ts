@@ -33,8 +33,8 @@ export const withRelayedModel = (...upstreams: readonly string[]): string =>
 export interface Face {
   readonly name: string;
   readonly format: Format;
-  ask(model: string, said: string, more?: object): Asked;
-  stream(model: string, said: string, more?: object): Asked;
+  readonly ask: (model: string, said: string, more?: object) => Asked;
+  readonly stream: (model: string, said: string, more?: object) => Asked;
   /** The places where its clients put the key, besides `authorization: Bearer`. */
   readonly keys: Readonly<Record<string, (key: string) => { headers?: Record<string, string>; query?: string }>>;
   /** The body of an error. */

@@ -14,11 +14,11 @@ export interface OfficialClient {
   /** How an answer ends: by itself, with calls, at the cap. */
   readonly ends: readonly [text: string, calls: string, cap: string];
   /** The whole answer, or a stream as the client's helper puts it together. */
-  ask(access: Access, request: Request): Promise<Answer>;
+  readonly ask: (access: Access, request: Request) => Promise<Answer>;
   /** An answer that the client parses by a schema. */
-  parse?(access: Access, request: Request): Promise<unknown>;
+  readonly parse?: (access: Access, request: Request) => Promise<unknown>;
   /** Runs `get_weather` and sends its result until an answer has no calls. */
-  run?(access: Access, request: Request, tool: (city: string) => string): Promise<string>;
+  readonly run?: (access: Access, request: Request, tool: (city: string) => string) => Promise<string>;
 }
 
 interface Access {
