@@ -15,7 +15,15 @@ import { mockGeminiError, mockRetryInfo } from "../support/mock-gemini.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { chatFace, type Face, geminiFace, messagesFace, responsesFace } from "../support/native-formats.ts";
 import { chatText } from "../support/provider-events.ts";
-import { asking, entriesOf, localModel, nanoUsd, never, type Refusal } from "../support/service-setup.ts";
+import {
+  asking,
+  entriesOf,
+  expectUntouched,
+  localModel,
+  nanoUsd,
+  never,
+  type Refusal,
+} from "../support/service-setup.ts";
 
 const served = formatsService();
 
@@ -166,12 +174,15 @@ describe.each(clients)("the errors of $name", ({ face, calls, classes, body, cap
     }));
 
   test.each<[content: string, refusal: Refusal]>([
+    ["error:400", { status: 400, type: "invalid_request_error", code: "invalid_value", param: "messages" }],
+    ["error:429", { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" }],
     ["error:502", { status: 502, type: "server_error", code: "upstream_error" }],
     ["error:503", { status: 503, ...server }],
     ["error:504", { status: 504, type: "server_error", code: "upstream_timeout" }],
   ])("%s", async (content, refusal) => {
-    const { key } = await served.service.account("1");
-    expect(await errorsOf(key, { ...hi, content })).toEqual(each(refusal));
+    const customer = await served.service.account("1");
+    expect(await errorsOf(customer.key, { ...hi, content })).toEqual(each(refusal));
+    await expectUntouched(served.service, customer, "1.00");
   });
 
   test("an unknown key, an invalid field, an unknown model, a frozen account", async () => {

@@ -232,15 +232,3 @@ test("a second upstream takes over, and the entry names it", async () => {
     }),
   );
 });
-
-test.each([
-  ["error:400", { status: 400, type: "invalid_request_error", code: "invalid_value", param: "messages" }],
-  ["error:429", { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" }],
-  ["error:502", failed],
-  ["error:503", full],
-  ["error:504", late],
-] satisfies [string, Refusal][])("the local model's %s", async (trigger, expected) => {
-  const customer = await running.service.account("1");
-  expect(await refusalOf(await customer.post(chat, asking(localModel, trigger)))).toEqual(refusal(expected));
-  await expectUntouched(running.service, customer, "1.00");
-});

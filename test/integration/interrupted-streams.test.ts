@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { formatsService, type Served } from "../support/formats-service.ts";
 import { dataAddress, pdf } from "../support/media-files.ts";
-import { type MockAnthropic, startMockAnthropic } from "../support/mock-anthropic.ts";
-import { type MockGemini, mockGeminiError, startMockGemini } from "../support/mock-gemini.ts";
+import { mockGeminiError } from "../support/mock-gemini.ts";
 import { mockChunk } from "../support/mock-openai.ts";
 import type { MockProvider, ProviderAnswer } from "../support/mock-provider.ts";
 import {
@@ -14,32 +14,11 @@ import {
   usageOf,
 } from "../support/native-formats.ts";
 import { readAlong } from "../support/native-stream-events.ts";
-import { ofFile } from "../support/of-file.ts";
+import { geminiText, messagesEnd, messagesStart, messagesText, responsesText } from "../support/provider-events.ts";
 import { eventually } from "../support/service.ts";
-import { gate, type Running, startWithProvider } from "../support/service-setup.ts";
+import { catalogWith, gate } from "../support/service-setup.ts";
 
-interface Served extends Running {
-  readonly anthropic: MockAnthropic;
-  readonly gemini: MockGemini;
-}
-
-const served: Served = ofFile(
-  async (onEnd) => {
-    const [anthropic, gemini] = await Promise.all([startMockAnthropic(), startMockGemini()]);
-    const env = {
-      ANTHROPIC_API_KEY: "sk-ant-operator",
-      ANTHROPIC_BASE_URL: anthropic.url,
-      GEMINI_API_KEY: "operator",
-      GEMINI_BASE_URL: gemini.url,
-    };
-    const running = await startWithProvider(env, onEnd);
-    onEnd(() => Promise.all([running.provider.close(), anthropic.close(), gemini.close()]));
-    return { ...running, anthropic, gemini };
-  },
-  (shared) => {
-    for (const mock of [shared.provider, shared.anthropic, shared.gemini]) mock.reset();
-  },
-);
+const served = formatsService({ CATALOG_FILE: catalogWith({}) });
 
 const pages = Array.from({ length: 100 }, (_, at) => `Page ${at} says the same as the others. `.repeat(40));
 const document = pdf(pages, { deflated: false }).toString("base64");
@@ -58,21 +37,6 @@ const responsesUsage = {
   output_tokens_details: { reasoning_tokens: 19_000 },
   total_tokens: billed.input + billed.output,
 };
-const textDelta = (text: string, sequence_number: number) => ({
-  type: "response.output_text.delta",
-  item_id: "msg_1",
-  output_index: 0,
-  content_index: 0,
-  delta: text,
-  logprobs: [],
-  sequence_number,
-});
-const blockDelta = (text: string) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
-const geminiText = (text: string, more: object = {}) => ({
-  candidates: [{ content: { role: "model", parts: [{ text }] }, index: 0 }],
-  ...more,
-});
-
 interface Row {
   readonly face: Face;
   readonly model: string;
@@ -125,8 +89,8 @@ const rows: readonly Row[] = [
       ],
     },
     events: [
-      textDelta("abcd", 0),
-      textDelta("not delivered", 1),
+      responsesText("abcd", 0),
+      responsesText("not delivered", 1),
       {
         type: "response.completed",
         sequence_number: 2,
@@ -154,29 +118,10 @@ const rows: readonly Row[] = [
       ],
     },
     events: [
-      {
-        type: "message_start",
-        message: {
-          id: "m",
-          type: "message",
-          role: "assistant",
-          model: "x",
-          content: [],
-          stop_reason: null,
-          stop_sequence: null,
-          usage: { input_tokens: billed.input, output_tokens: 1 },
-        },
-      },
-      { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
-      blockDelta("abcd"),
-      blockDelta("not delivered"),
-      { type: "content_block_stop", index: 0 },
-      {
-        type: "message_delta",
-        delta: { stop_reason: "end_turn", stop_sequence: null },
-        usage: { output_tokens: billed.output },
-      },
-      { type: "message_stop" },
+      ...messagesStart({ input_tokens: billed.input, output_tokens: 1 }),
+      messagesText("abcd"),
+      messagesText("not delivered"),
+      ...messagesEnd({ output_tokens: billed.output }),
     ],
     said: 3,
   },

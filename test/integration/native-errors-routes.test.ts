@@ -43,6 +43,18 @@ describe("an unknown route answers in the error shape of its prefix", () => {
   const escape = invalid("path", /percent escape/);
 
   const rows: readonly (readonly [Face, string, string, Refusal, allow?: string])[] = [
+    [chatFace, "GET", "/", unknown],
+    [chatFace, "GET", "/v1", unknown],
+    [chatFace, "POST", "/v1/edits", unknown],
+    [chatFace, "POST", "/v2/chat/completions", unknown],
+    [chatFace, "GET", "/v1/chat/completions/more", unknown],
+    [chatFace, "GET", "/%c3%28", unknown],
+    [chatFace, "DELETE", "/v1/embeddings", notAllowed, "POST"],
+    [chatFace, "POST", "/v1/models", notAllowed, "GET, HEAD"],
+    [chatFace, "DELETE", "/v1/models/local/chat", notAllowed, "GET, HEAD"],
+    [chatFace, "PATCH", "/v1/models/local%2Fchat", notAllowed, "GET, HEAD"],
+    [chatFace, "GET", "/v1/models/%E0%A4%A", escape],
+    [chatFace, "GET", "/v1/models/local/%", escape],
     [chatFace, "POST", "/v1/chat/nothing", unknown],
     [chatFace, "GET", "/v1/chat/completions", notAllowed, "POST"],
     [responsesFace, "POST", "/v1/responses/resp_1", unknown],

@@ -2,6 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import { expect, test } from "vitest";
 import { mockError } from "../support/mock-openai.ts";
+import { faces, send, streamFaces } from "../support/native-formats.ts";
 import { routingService } from "../support/routing-setup.ts";
 import type { Customer } from "../support/service.ts";
 import { nanoUsd } from "../support/service-setup.ts";
@@ -17,52 +18,22 @@ const anthropicOf = ({ key }: Customer) =>
 const googleOf = ({ key }: Customer, extraBody: Record<string, unknown>) =>
   new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: running.service.baseUrl, extraBody } });
 
-/** Each call resolves with the model named in the response. */
-const calls: readonly [string, (customer: Customer) => Promise<string | undefined>][] = [
-  ["chat", async ({ openai }) => (await openai.chat.completions.create({ model: first, messages, ...routed })).model],
-  [
-    "a chat stream",
-    async ({ openai }) => {
-      const stream = await openai.chat.completions.create({ model: first, messages, stream: true, ...routed });
-      const models = new Set((await Array.fromAsync(stream)).map(({ model }) => model));
-      expect(models.size).toBe(1);
-      return [...models][0];
-    },
-  ],
-  [
-    "legacy completions",
-    async ({ openai }) => (await openai.completions.create({ model: first, prompt: "Hello", ...routed })).model,
-  ],
-  [
-    "responses",
-    async ({ openai }) => (await openai.responses.create({ model: first, input: "Hello", ...routed })).model,
-  ],
-  [
-    "messages",
-    async (customer) => {
-      const request = { model: first, max_tokens: 100, messages, ...routed };
-      return (await anthropicOf(customer).messages.create(request)).model;
-    },
-  ],
-  [
-    "a stream of messages",
-    async (customer) => {
-      const request = { model: first, max_tokens: 100, messages, ...routed };
-      return (await anthropicOf(customer).messages.stream(request).finalMessage()).model;
-    },
-  ],
-  [
-    "generateContent",
-    async (customer) =>
-      (await googleOf(customer, routed).models.generateContent({ model: first, contents: "Hello" })).modelVersion,
-  ],
-];
+const completionsFace = {
+  name: "legacy completions",
+  ask: (model: string, prompt: string, more: object) => ({ path: "/v1/completions", body: { model, prompt, ...more } }),
+};
 
-test.each(calls)("%s: a fallback answers in the caller's format, at its own price", async (_, call) => {
+test.each([
+  ...[...faces, completionsFace].map(({ name, ask }) => ({ name, ask })),
+  ...streamFaces.map(({ name, stream }) => ({ name: `a stream of ${name}`, ask: stream })),
+])("$name: a fallback answers in the caller's format, at its own price", async ({ ask }) => {
   const { service, alpha, gamma } = running;
   const customer = await service.account("1");
   alpha.always(mockError(400, "no", { code: "invalid_prompt" }));
-  expect(await call(customer)).toBe(cheap);
+  const response = await send(customer, ask(first, "Hello", routed));
+  expect([response.status, response.headers.get("x-xm-model")]).toEqual([200, cheap]);
+  const named = (await response.text()).match(/"model(Version)?":"[^"]+"/g) ?? [];
+  expect(new Set(named.map((each) => each.split(":")[1]))).toEqual(new Set([`"${cheap}"`]));
   await service.settled();
   // 9 input and 8 output tokens, according to the provider.
   expect(nanoUsd(await customer.available())).toBe(1_000_000_000n - (9n * 100n + 8n * 400n));
