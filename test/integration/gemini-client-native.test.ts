@@ -67,6 +67,13 @@ describe("paths and keys", () => {
       });
   });
 
+  test.each(["alt=sse", "$alt=sse"])("a stream with %s has server-sent events", async (query) => {
+    const customer = await served.service.account("1");
+    const answer = await customer.post(`/v1beta/models/${geminiName}:streamGenerateContent?${query}`, body);
+    expect(answer.headers.get("content-type")).toMatch(/^text\/event-stream/);
+    expect(await answer.text()).toMatch(/^data: /);
+  });
+
   test("a bare name is Google's alone", async () => {
     const { customer } = await newCaller(served);
     const calling = clientOf(served.service, customer).models.generateContent(asking("gpt-4.1-mini"));
