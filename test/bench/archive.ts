@@ -2,29 +2,19 @@
  * Measures speed and memory of archiving the ledger: `node test/bench/archive.ts [entries] [accounts]`. It starts and
  * fills its own MongoDB and S3 server, and prints a line for each measurement.
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createArchiveObjects, createMoney, moneySchema } from "#money";
-import { dayMs, systemClock } from "#platform/clock";
+import { createArchiveObjects } from "#money";
+import { dayMs } from "#platform/clock";
 import { loadConfig } from "#platform/config";
-import { createLogger } from "#platform/logger";
-import { connectMongo } from "#platform/mongo";
 import { startEmbedded } from "../../infra/embedded/index.ts";
-import { migrated } from "../support/schema.ts";
 import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
+import { accountId, inFolder, openMoney, print } from "./money-bench.ts";
 
 const [entries = 1_000_000, accounts = 10_000] = process.argv.slice(2).map(Number);
 const retentionDays = 35;
-const print = (line: string) => process.stdout.write(`${line}\n`);
-const accountId = (at: number) => `acct_${String(at).padStart(9, "0")}`;
 const megabytes = (bytes: number) => `${Math.round(bytes / 1024 / 1024)} MB`;
 
 async function measure(env: Readonly<Record<string, string>>): Promise<void> {
-  const log = createLogger("bench", "error");
-  const mongo = await connectMongo(env["MONGODB_URI"] ?? "", systemClock, log);
-  const money = createMoney({ mongo, clock: systemClock, log });
-  await migrated(mongo, [moneySchema]);
+  const { mongo, money } = await openMoney(env["MONGODB_URI"] ?? "");
   const collection = (name: string) => mongo.connection.collection<{ _id: string }>(name);
   const each = Math.floor(entries / accounts);
   const startAt = Date.now() - 150 * dayMs;
@@ -74,11 +64,11 @@ async function measure(env: Readonly<Record<string, string>>): Promise<void> {
   await mongo.close();
 }
 
-const dataDir = await mkdtemp(join(tmpdir(), "archive-bench-"));
-const embedded = await startEmbedded({ env: { ...process.env, REDIS_URL: "redis://unused" }, dataDir });
-try {
-  await measure({ S3_BUCKET: "inference", ...embedded.env } as Record<string, string>);
-} finally {
-  await embedded.stop();
-  await rm(dataDir, { recursive: true, force: true });
-}
+await inFolder(async (dataDir) => {
+  const embedded = await startEmbedded({ env: { ...process.env, REDIS_URL: "redis://unused" }, dataDir });
+  try {
+    await measure({ S3_BUCKET: "inference", ...embedded.env } as Record<string, string>);
+  } finally {
+    await embedded.stop();
+  }
+});

@@ -2,18 +2,12 @@
  * Measures a sweep and a check on a large ledger: `node test/bench/ledger.ts [entries] [accounts]`. It starts and fills
  * its own MongoDB, and prints a line for each measurement.
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createMoney, moneySchema } from "#money";
 import { systemClock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
-import { createLogger } from "#platform/logger";
-import { migrate } from "#platform/migrations";
-import { connectMongo, type Mongo } from "#platform/mongo";
-import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
+import type { Mongo } from "#platform/mongo";
 import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
-import { cpuMs, type Measured, measured } from "./processes.ts";
+import { accountId, onMongo, openMoney, print } from "./money-bench.ts";
+import { cpuMs, type Measured } from "./processes.ts";
 
 const [entries = 1_000_000, accounts = 100_000] = process.argv.slice(2).map(Number);
 /** Accounts with running calls that are not overdue. */
@@ -22,7 +16,6 @@ const overdue = 5;
 const rounds = 5;
 const minuteMs = 60_000;
 
-const print = (line: string) => process.stdout.write(`${line}\n`);
 const shown = ({ ms, cpuMs: cpu }: Timed<unknown>) => `${shownMs(ms)} (${shownMs(cpu)} of processor time)`;
 const shownMs = (ms: number) => (ms < 1_000 ? `${ms.toFixed(1)} ms` : `${(ms / 1_000).toFixed(2)} s`);
 
@@ -32,8 +25,6 @@ interface Timed<T> {
   readonly cpuMs: number;
   readonly result: T;
 }
-
-const accountId = (at: number) => `acct_${String(at).padStart(9, "0")}`;
 
 async function fill({ connection }: Mongo): Promise<void> {
   const each = Math.floor(entries / accounts) - 1;
@@ -76,10 +67,7 @@ async function measure(uri: string, mongod: Measured): Promise<void> {
   }
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => Date.now() + aheadMs };
-  const log = createLogger("bench", "error");
-  const mongo = await connectMongo(uri, clock, log);
-  const money = createMoney({ mongo, clock, log });
-  await migrate({ mongo, schemas: [moneySchema], clock, log });
+  const { mongo, money } = await openMoney(uri, clock);
   const filled = await time(() => fill(mongo));
   print(`${entries} entries of ${accounts} accounts, ${active} with an open hold: inserted in ${shown(filled)}`);
 
@@ -116,13 +104,4 @@ async function measure(uri: string, mongod: Measured): Promise<void> {
   await mongo.close();
 }
 
-const dataDir = await mkdtemp(join(tmpdir(), "ledger-bench-"));
-const env = { ...process.env, REDIS_URL: "not wanted", S3_ENDPOINT: "not wanted", MONGODB_URI: "" };
-const { mongo: binary = "" } = await findBinaries({ env, cacheDir: cacheDirOf(env) });
-const server = await startMongo({ binary, dataDir });
-try {
-  await measure(server.env["MONGODB_URI"] ?? "", measured("MongoDB", server));
-} finally {
-  await server.stop();
-  await rm(dataDir, { recursive: true, force: true });
-}
+await onMongo(measure);

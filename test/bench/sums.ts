@@ -3,16 +3,10 @@
  * its own MongoDB, fills two databases whose last hours are the same, and prints medians of alternating rounds. Use
  * factor 10 for a nightly run.
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createMoney, moneySchema } from "#money";
 import { dayMs, systemClock } from "#platform/clock";
-import { createLogger } from "#platform/logger";
-import { migrate } from "#platform/migrations";
-import { connectMongo } from "#platform/mongo";
-import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
 import { insertAll, storedCall } from "./ledger-entries.ts";
+import { onMongo, openMoney, print } from "./money-bench.ts";
+import { median } from "./table.ts";
 
 const [factor = 1] = process.argv.slice(2).map(Number);
 const rounds = 15;
@@ -27,9 +21,6 @@ const [owing, expired] = [1_000, 200];
 const nowMs = Date.parse("2026-11-23T23:30:00Z");
 const midnight = Date.parse("2026-11-23T00:00:00Z");
 
-const print = (line: string) => process.stdout.write(`${line}\n`);
-const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
-
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await work();
@@ -43,9 +34,8 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 async function fill(uri: string, entries: number, payments: number) {
   let now = nowMs;
   const clock = { ...systemClock, now: () => now };
-  const log = createLogger("bench", "error");
-  const mongo = await connectMongo(uri, clock, log);
-  await migrate({ mongo, schemas: [moneySchema], clock, log });
+  // A new instance has empty caches, as after a restart.
+  const { mongo, create: restarted } = await openMoney(uri, clock);
   const ledger = mongo.connection.collection<{ _id: string }>("ledger");
   const accounts = mongo.connection.collection<{ _id: string }>("accounts");
   const insertBetween = (count: number, from: number, until: number) =>
@@ -63,8 +53,6 @@ async function fill(uri: string, entries: number, payments: number) {
     const id = `x402:${String(at).padStart(9, "0")}`;
     return { ...empty, _id: id, name: id, available: at >= expired && at < expired + owing ? 5_000n : 0n, createdAt };
   });
-  // Simulate a restart: new instances have empty caches.
-  const restarted = () => createMoney({ mongo, clock, log });
   await restarted().sumUsage();
   const isBefore = new Date(nowMs + dayMs);
   return {
@@ -109,13 +97,4 @@ async function compare(uri: string): Promise<void> {
   await Promise.all([few.close(), many.close()]);
 }
 
-const dataDir = await mkdtemp(join(tmpdir(), "sums-bench-"));
-const env = { ...process.env, REDIS_URL: "not wanted", S3_ENDPOINT: "not wanted", MONGODB_URI: "" };
-const { mongo: binary = "" } = await findBinaries({ env, cacheDir: cacheDirOf(env) });
-const server = await startMongo({ binary, dataDir });
-try {
-  await compare(server.env["MONGODB_URI"] ?? "");
-} finally {
-  await server.stop();
-  await rm(dataDir, { recursive: true, force: true });
-}
+await onMongo(compare);

@@ -2,22 +2,15 @@
  * The cost of accounts' views of their calls on a large ledger: `npm run bench:usage -- [entries]`. It starts its own
  * MongoDB, fills it with two days of calls, and prints a line for each measurement.
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createMoney, moneySchema } from "#money";
 import { dayMs, systemClock } from "#platform/clock";
-import { createLogger } from "#platform/logger";
-import { migrate } from "#platform/migrations";
-import { connectMongo, type Mongo } from "#platform/mongo";
-import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
+import type { Mongo } from "#platform/mongo";
 import type { CallQuery } from "../../shared/money/find-calls.ts";
 import { insertAll, storedCall } from "./ledger-entries.ts";
-import { cpuMs, measured } from "./processes.ts";
+import { accountId, onMongo, openMoney, print } from "./money-bench.ts";
+import { cpuMs } from "./processes.ts";
 
 const [entries = 1_000_000, accounts = 2_000] = process.argv.slice(2).map(Number);
 
-const print = (line: string) => process.stdout.write(`${line}\n`);
 let spentMs = () => 0;
 /** Measures the elapsed time, and the processor time of MongoDB, which is more reliable on a busy machine. */
 async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
@@ -28,7 +21,6 @@ async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   return result;
 }
 
-const accountId = (at: number) => `acct_${String(at).padStart(9, "0")}`;
 /** One account has half of all calls. */
 const large = accountId(0);
 const endpoints = ["/v1/chat/completions", "/v1/messages"];
@@ -110,10 +102,7 @@ async function insertYear({ db }: Mongo): Promise<void> {
 }
 
 async function measure(uri: string): Promise<void> {
-  const log = createLogger("bench", "error");
-  const mongo = await connectMongo(uri, clock, log);
-  const money = createMoney({ mongo, clock, log });
-  await migrate({ mongo, schemas: [moneySchema], clock, log });
+  const { mongo, money } = await openMoney(uri, clock);
   await measureInserts(mongo);
   const ledger = mongo.connection.collection<{ _id: string }>("ledger");
   await timed(`${entries} entries of ${accounts} accounts inserted`, () =>
@@ -168,15 +157,7 @@ async function measure(uri: string): Promise<void> {
   await mongo.close();
 }
 
-const dataDir = await mkdtemp(join(tmpdir(), "usage-bench-"));
-const env = { ...process.env, REDIS_URL: "not wanted", S3_ENDPOINT: "not wanted", MONGODB_URI: "" };
-const { mongo: binary = "" } = await findBinaries({ env, cacheDir: cacheDirOf(env) });
-const server = await startMongo({ binary, dataDir });
-try {
-  const mongod = measured("MongoDB", server);
+await onMongo(async (uri, mongod) => {
   spentMs = () => cpuMs(mongod);
-  await measure(server.env["MONGODB_URI"] ?? "");
-} finally {
-  await server.stop();
-  await rm(dataDir, { recursive: true, force: true });
-}
+  await measure(uri);
+});
