@@ -44,16 +44,19 @@ async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?:
   return { stores, provider, api, client, customer, post, postThere, leaseEnded: () => leaseEnded(redis, lease) };
 }
 
-test("an API killed: a call with a key continues, and another instance answers it, while it runs and later", async () => {
+test("an API killed: calls with a key continue, and another instance answers them, while they run and later", async () => {
   const { provider, api, client, customer, post, postThere, leaseEnded } = await startTwo();
+  const later = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
   provider.always({ beforeHeaders: gate.promise });
   const disconnected = [lost(postThere())];
   await provider.request(0);
   disconnected.push(lost(postThere({})));
   const [withKey, without] = [await provider.request(0), await provider.request(1)];
+  disconnected.push(lost(postAt(api.client, later)(imagesPath, askImage(), keyed())));
+  await provider.request(2);
   api.kill("SIGKILL");
-  expect(await Promise.all(disconnected)).toEqual([true, true]);
+  expect(await Promise.all(disconnected)).toEqual([true, true, true]);
   const joining = [outcomeOf(post()), outcomeOf(post())];
   await leaseEnded();
   await without.closed;
@@ -73,27 +76,16 @@ test("an API killed: a call with a key continues, and another instance answers i
       requestId: first?.requestId,
       body: first?.body,
     });
-  expect(posts(provider)).toHaveLength(2);
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await callsOf(client, customer)).toHaveLength(2);
-  expect(await callsOf(client, customer, "refund")).toEqual([]);
-});
 
-test("an API killed after its answer was stored: another instance repeats the answer, and it stays paid", async () => {
-  const { provider, api, client, customer, post, postThere, leaseEnded } = await startTwo();
-  const gate = Promise.withResolvers<void>();
-  provider.respond({ beforeHeaders: gate.promise });
-  const disconnected = lost(postThere());
-  await provider.request(0);
-  api.kill("SIGKILL");
-  expect(await disconnected).toBe(true);
-  await leaseEnded();
-  gate.resolve();
-  expect(await charges(client, customer)).toEqual(["-0.04"]);
-  expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
-  expect(await callsOf(client, customer, "refund")).toEqual([]);
-  expect(await availableUsd(client, customer)).toBe("0.96");
-  expect(posts(provider)).toHaveLength(1);
+  // Nobody asked for this answer until it was stored.
+  expect(await charges(client, later)).toEqual(["-0.04"]);
+  const stored = await outcomeOf(later.post(imagesPath, askImage(), keyed()));
+  expect(stored).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
+  expect(await availableUsd(client, later)).toBe("0.96");
+  for (const each of [customer, later]) expect(await callsOf(client, each, "refund")).toEqual([]);
+  expect(posts(provider)).toHaveLength(3);
 });
 
 /** An API that was killed when it had written the hold of a call, and another one. */
@@ -120,20 +112,13 @@ async function killedBeforeQueue(headers: Record<string, string>) {
   return { provider, client, customer, leaseEnded: () => leaseEnded(redis, lease) };
 }
 
-test("an API killed between hold and queue: its hold is released before it expires", async () => {
-  const { provider, client, customer } = await killedBeforeQueue({});
-  // A worker ends holds only when it has known MongoDB for a minute.
-  await eventually(async () => (await availableUsd(client, customer)) === "1.00", 120_000);
-  expect(await callsOf(client, customer)).toMatchObject([{ amount_usd: "0.00" }]);
-  expect(posts(provider)).toHaveLength(0);
-});
-
-test("an API killed between hold and queue: once its lease is over, a repeated call with its key runs", async () => {
-  const { provider, client, customer, leaseEnded } = await killedBeforeQueue(keyed().headers);
+test("an API killed between hold and queue: its hold is released, and a repeated call with its key runs after the lease", async () => {
+  const [plain, withKey] = await Promise.all([killedBeforeQueue({}), killedBeforeQueue(keyed().headers)]);
+  const { provider, client, customer } = withKey;
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const waiting = await outcomeOf(post());
   expect(waiting).toMatchObject({ status: 503, code: "generation_in_progress", retryAfter: "5" });
-  await leaseEnded();
+  await withKey.leaseEnded();
   const answer = await repeated(post);
   expect(answer.costUsd).toBe("0.04");
   // The response is sent once its cost is in the ledger; the balance may follow a moment later.
@@ -141,6 +126,11 @@ test("an API killed between hold and queue: once its lease is over, a repeated c
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await availableUsd(client, customer)).toBe("0.96");
   expect(posts(provider)).toHaveLength(1);
+
+  // A worker ends holds only when it has known MongoDB for a minute.
+  await eventually(async () => (await availableUsd(plain.client, plain.customer)) === "1.00", 120_000);
+  expect(await callsOf(plain.client, plain.customer)).toMatchObject([{ amount_usd: "0.00" }]);
+  expect(posts(plain.provider)).toHaveLength(0);
 });
 
 test("an API killed and Redis emptied: a repeated call runs again, and only one of the two runs is charged", async () => {

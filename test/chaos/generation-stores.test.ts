@@ -10,6 +10,7 @@ import {
   keyed,
   maintenance,
   mediaPath,
+  type Outcome,
   outcomeOf,
   posts,
   repeated,
@@ -17,7 +18,7 @@ import {
 import { callsOf, heldWire, pacedMs, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { ownServers } from "../support/servers.ts";
-import { eventually } from "../support/service.ts";
+import { type Customer, eventually } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
@@ -128,32 +129,33 @@ test("Redis comes back empty during a call with a key: a repeated call gets its 
   expect(posts(provider)).toHaveLength(1);
 });
 
-test.for([
-  ["before the provider's job is known", 0],
-  ["while the provider's job runs", 1],
-  ["while its file is fetched", 2],
-] as const)(
-  "MongoDB stopped %s and started again: an answer or a clear 503, and one run is charged",
-  async ([, at]) => {
-    const { mongo, stores } = await ownServers({ mongo: true });
-    const { provider, env } = await startProvider();
-    const { client } = await startProcesses(stores, env);
+test("MongoDB stopped at any step of a generation and started again: an answer or a clear 503, and one run is charged", async () => {
+  const { mongo, stores } = await ownServers({ mongo: true });
+  const { provider, env } = await startProvider();
+  const { client } = await startProcesses(stores, env);
+  const gate = Promise.withResolvers<void>();
+  const waiting = { beforeHeaders: gate.promise };
+  const calls: { customer: Customer; answer: Promise<Outcome> }[] = [];
+  const post = (customer: Customer) => outcomeOf(customer.post(mediaPath, askVideo(), keyed()));
+  // The call's request of this number waits: the submission, the poll, or the fetch of the file.
+  for (const step of [0, 1, 2]) {
     const customer = await client.account("1.00");
-    const gate = Promise.withResolvers<void>();
-    provider.respond(...[{}, {}, {}].map((usual, i) => (i === at ? { beforeHeaders: gate.promise } : usual)));
-    const post = () => customer.post(mediaPath, askVideo(), keyed());
-    const answer = outcomeOf(post());
-    await provider.request(at);
-    await mongo.stop();
-    gate.resolve();
-    const meanwhile = await outcomeOf(post());
+    const before = provider.requests.length;
+    provider.respond(...Array.from({ length: step }, () => ({})), waiting);
+    calls.push({ customer, answer: post(customer) });
+    await provider.request(before + step);
+  }
+  await mongo.stop();
+  gate.resolve();
+  for (const meanwhile of await Promise.all(calls.map(({ customer }) => post(customer))))
     expect(isRefusal(meanwhile)).toBe(true);
-    await mongo.start();
+  await mongo.start();
+  for (const { customer, answer } of calls) {
     const outcome = await answer;
     expect(outcome.status === 200 || isRefusal(outcome)).toBe(true);
-    const again = await repeated(post);
+    const again = await repeated(() => customer.post(mediaPath, askVideo(), keyed()));
     expect(again.replayed).toBe(outcome.status === 200);
     await expectFiles(client, again, mockMp4);
     expect(await charges(client, customer)).toEqual(["-0.40"]);
-  },
-);
+  }
+});

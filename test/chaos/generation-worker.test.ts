@@ -12,6 +12,7 @@ import {
   looks,
   maintenance,
   mediaPath,
+  type Outcome,
   outcomeOf,
   postAt,
   posts,
@@ -190,31 +191,35 @@ test("a worker killed between capture and answer: a stored answer is delivered, 
   expect(again).toMatchObject({ status: 200, replayed: true, requestId: answer.requestId, body: answer.body });
 });
 
-test.each([
-  ["an image", imagesPath, askImage(), "0.04"],
-  ["chat", chatPath, askChat(), fullCostUsd],
-])(
-  "%s: a worker killed after its answer was stored and before it was captured: the answer is delivered, and charged then",
-  async (_, path, ask, costUsd) => {
-    const stores = await testStores({ oneServer: true });
-    const { provider, env } = await startProvider();
-    const { stores: workerStores, reached } = await holdCommands(stores, ({ insert }) => insert === "ledger");
-    const { client, worker } = await startProcesses(stores, env, { workerStores });
-    const customer = await client.account("1.00");
-    const answer = outcomeOf(customer.post(path, ask, keyed()));
-    await reached;
-    worker.kill("SIGKILL");
-    await worker.exited;
-    await spawnWorker(stores, env);
-    const outcome = await answer;
+test("a worker killed after its answers were stored and before they were captured: they are delivered, and charged then", async () => {
+  const stores = await testStores({ oneServer: true });
+  const { provider, env } = await startProvider();
+  let captures = 0;
+  const { stores: workerStores } = await holdCommands(stores, ({ insert }) => {
+    if (insert === "ledger") captures += 1;
+    return insert === "ledger";
+  });
+  const { client, worker } = await startProcesses(stores, env, { workerStores });
+  const accounts = [await client.account("1.00"), await client.account("1.00")] as const;
+  const calls = [
+    { customer: accounts[0], path: imagesPath, ask: askImage(), costUsd: "0.04" },
+    { customer: accounts[1], path: chatPath, ask: askChat(), costUsd: fullCostUsd },
+  ];
+  const answers = calls.map(({ customer, path, ask }) => outcomeOf(customer.post(path, ask, keyed())));
+  await eventually(() => captures === 2);
+  worker.kill("SIGKILL");
+  await worker.exited;
+  await spawnWorker(stores, env);
+  for (const [index, { customer, path, ask, costUsd }] of calls.entries()) {
+    const outcome = (await answers[index]) as Outcome;
     expect(outcome).toMatchObject({ status: 200, costUsd, replayed: false });
     if (path === imagesPath) await expectFiles(client, outcome, mockPng);
     const { body } = outcome;
     expect(await outcomeOf(customer.post(path, ask, keyed()))).toMatchObject({ replayed: true, costUsd, body });
     expect(await charges(client, customer)).toEqual([`-${costUsd}`]);
-    expect(posts(provider)).toHaveLength(1);
-  },
-);
+  }
+  expect(posts(provider)).toHaveLength(2);
+});
 
 test("a stored answer stays paid though its caller is gone and MongoDB is unavailable to the next worker", async () => {
   const shared = await testStores({ oneServer: true });

@@ -104,32 +104,32 @@ test("an API killed between credit and idempotency key: on another API the call 
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
-test.each([
-  [images, drawing(), paidOnce],
-  [media, filming(), { paidMicroUsd: 200_000n, costUsd: "0.20" }],
-])(
-  "an API killed while the call runs: it continues, and another API returns its answer (%s)",
-  async (path, body, paid) => {
-    const all = await startPair();
-    const { api, client, provider } = all;
-    const { headers, account } = await payFor(all, client, body, path);
-    const gate = Promise.withResolvers<void>();
-    provider.respond({ beforeHeaders: gate.promise });
-    const connectionLost = lost(post(api.client, body, headers, path));
-    const asked = await provider.request(0);
-    api.kill("SIGKILL");
-    expect(await connectionLost).toBe(true);
-    await api.leaseEnded();
-    const joined = answerOf(post(client, body, headers, path));
-    gate.resolve();
-    const answer = await joined;
-    expect(answer).toMatchObject({ status: 200, replayed: "true", costUsd: paid.costUsd, receipt: { success: true } });
-    expect(asked.aborted).toBe(false);
-    expect(await answerOf(post(client, body, headers, path))).toEqual(answer);
-    expect(posts(provider)).toHaveLength(1);
-    await expectMoney(all, client, { [account]: paid });
-  },
-);
+test("an API killed while calls run: they continue, and another API returns their answers", async () => {
+  const all = await startPair();
+  const { api, client, provider } = all;
+  const filmPaid = { paidMicroUsd: 200_000n, costUsd: "0.20" };
+  const calls = [
+    { path: images, body: drawing(), paid: paidOnce, ...(await payFor(all, client, drawing())) },
+    { path: media, body: filming(), paid: filmPaid, ...(await payFor(all, client, filming(), media)) },
+  ];
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeHeaders: gate.promise }, { beforeHeaders: gate.promise });
+  const connectionsLost = calls.map(({ path, body, headers }) => lost(post(api.client, body, headers, path)));
+  const asked = [await provider.request(0), await provider.request(1)];
+  api.kill("SIGKILL");
+  expect(await Promise.all(connectionsLost)).toEqual([true, true]);
+  await api.leaseEnded();
+  const ask = () => Promise.all(calls.map(({ path, body, headers }) => answerOf(post(client, body, headers, path))));
+  const joined = ask();
+  gate.resolve();
+  const answers = await joined;
+  const expected = { status: 200, replayed: "true", receipt: { success: true } };
+  expect(answers).toMatchObject(calls.map(({ paid: { costUsd } }) => ({ ...expected, costUsd })));
+  expect(asked.map(({ aborted }) => aborted)).toEqual([false, false]);
+  expect(await ask()).toEqual(answers);
+  expect(posts(provider)).toHaveLength(2);
+  await expectMoney(all, client, Object.fromEntries(calls.map(({ account, paid }) => [account, paid])));
+});
 
 test("no worker: no call gets a quote, and no payment for an earlier quote is accepted", async () => {
   const all = await startPair();

@@ -43,47 +43,49 @@ test("killed with the payment held, and the next one killed during the release: 
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
-test.each<[string, (command: Command) => boolean, number]>([
-  ["its key", ({ insert }) => insert === "idempotency", 1],
-  // The first update is the credit.
-  ["its hold", ({ update }) => update === "accounts", 2],
-])(
-  "an API frozen over %s, and taken for dead: it answers 503 or the stored answer, and the call runs once",
-  async (_, isTaken, nth) => {
-    let freeze = () => {};
-    let count = 0;
-    const { promise: frozen, resolve } = Promise.withResolvers<void>();
-    const all = await startPair({
-      // A frame for an instance presumed dead finds no stream: its caller gets the error when the wait ends.
-      env: { MEDIA_SYNC_TIMEOUT: "8" },
-      stores: async (stores) => {
-        const MONGODB_URI = await brokenWire(stores.MONGODB_URI, (command) => {
-          if (isTaken(command) && ++count === nth) {
-            freeze();
-            resolve();
-          }
-          return "pass";
-        });
-        return { ...stores, MONGODB_URI };
-      },
-    });
-    const { api, client, provider } = all;
-    freeze = () => api.kill("SIGSTOP");
-    const { headers, account } = await payFor(all, client, drawing());
-    const late = answerOf(post(api.client, drawing(), headers));
-    await frozen;
-    await api.leaseEnded();
-    const answer = await answerOf(post(client, drawing(), headers));
-    expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04" });
-    api.kill("SIGCONT");
-    const lateAnswer = await late;
-    const repeated = await answerOf(post(client, drawing(), headers));
-    expect(repeated).toEqual({ ...answer, replayed: "true" });
-    // If its connection broke during the pause, it looks the key up again and finds the response.
-    const refusal = expect.objectContaining({ status: 503, receipt: lateAnswer.receipt }) as object;
-    expect(lateAnswer.receipt).toMatchObject({ success: true });
-    expect([repeated, refusal]).toContainEqual(lateAnswer);
-    expect(posts(provider)).toHaveLength(1);
-    await expectMoney(all, client, { [account]: paidOnce });
-  },
-);
+/** Freezes an API at the `nth` command of this kind until another one has answered the same payment. */
+async function freezeAt(isTaken: (command: Command) => boolean, nth: number): Promise<void> {
+  let freeze = () => {};
+  let count = 0;
+  const { promise: frozen, resolve } = Promise.withResolvers<void>();
+  const all = await startPair({
+    // A frame for an instance presumed dead finds no stream: its caller gets the error when the wait ends.
+    env: { MEDIA_SYNC_TIMEOUT: "8" },
+    stores: async (stores) => {
+      const MONGODB_URI = await brokenWire(stores.MONGODB_URI, (command) => {
+        if (isTaken(command) && ++count === nth) {
+          freeze();
+          resolve();
+        }
+        return "pass";
+      });
+      return { ...stores, MONGODB_URI };
+    },
+  });
+  const { api, client, provider } = all;
+  freeze = () => api.kill("SIGSTOP");
+  const { headers, account } = await payFor(all, client, drawing());
+  const late = answerOf(post(api.client, drawing(), headers));
+  await frozen;
+  await api.leaseEnded();
+  const answer = await answerOf(post(client, drawing(), headers));
+  expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04" });
+  api.kill("SIGCONT");
+  const lateAnswer = await late;
+  const repeated = await answerOf(post(client, drawing(), headers));
+  expect(repeated).toEqual({ ...answer, replayed: "true" });
+  // If its connection broke during the pause, it looks the key up again and finds the response.
+  const refusal = expect.objectContaining({ status: 503, receipt: lateAnswer.receipt }) as object;
+  expect(lateAnswer.receipt).toMatchObject({ success: true });
+  expect([repeated, refusal]).toContainEqual(lateAnswer);
+  expect(posts(provider)).toHaveLength(1);
+  await expectMoney(all, client, { [account]: paidOnce });
+}
+
+test("an API frozen over its key or its hold, and taken for dead: it answers 503 or the stored answer, and the call runs once", async () => {
+  await Promise.all([
+    freezeAt(({ insert }) => insert === "idempotency", 1),
+    // The first update is the credit.
+    freezeAt(({ update }) => update === "accounts", 2),
+  ]);
+});
