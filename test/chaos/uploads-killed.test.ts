@@ -13,6 +13,7 @@ import {
   uploadEnv,
   video,
 } from "../support/chaos-uploads-setup.ts";
+import type { Command } from "../support/money-proxy.ts";
 import { ownServers } from "../support/servers.ts";
 import { spawnApi } from "../support/service.ts";
 
@@ -20,36 +21,44 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
 /** Holds matching commands from this number on. */
-function from(number: number, isMeant: (command: Readonly<Record<string, unknown>>) => boolean) {
+function from(number: number, isMeant: (command: Command) => boolean) {
   let count = 0;
-  return (command: Readonly<Record<string, unknown>>) => isMeant(command) && ++count >= number;
+  return (command: Command) => isMeant(command) && ++count >= number;
 }
 
-test.for([
-  ["before its charge is captured", from(1, ({ insert }) => insert === "ledger"), 0],
-  ["before it is active", from(1, ({ findAndModify }) => findAndModify === "uploads"), 0],
-  ["before its hold is ended", from(2, ({ update }) => update === "accounts"), 1],
-] as const)(
-  "an API killed with an upload that is stored, %s: paid and there, or neither",
-  async ([, isHeld, stands]) => {
-    const { stores } = await ownServers({ s3: true });
+test("APIs killed with uploads that are stored, but not charged, active or settled: paid and there, or neither", async () => {
+  const { stores } = await ownServers({ s3: true });
+  const { client } = await spawnApi(stores, uploadEnv);
+  const later = await maintenance(stores);
+  const killAt = async (isHeld: (command: Command) => boolean, stands: number) => {
     const { stores: apiStores, reached } = await holdCommands(stores, isHeld);
-    const [api, { client }] = await Promise.all([spawnApi(apiStores, uploadEnv), spawnApi(stores, uploadEnv)]);
-    const later = await maintenance(stores);
+    const api = await spawnApi(apiStores, uploadEnv);
     const customer = await client.account("10.00");
     const connectionLost = lost(upload(api.client, customer));
     await reached;
     api.kill("SIGKILL");
     expect(await connectionLost).toBe(true);
-    expect(await later.objects()).toHaveLength(1);
-    // Do not wait for the 20 minutes that an upload may take.
-    await later.pass(3 * minuteMs);
-    await client.settled();
-    expect(await later.objects()).toHaveLength(stands);
+    return { customer, stands };
+  };
+  const uploads = await Promise.all([
+    killAt(({ insert }) => insert === "ledger", 0),
+    killAt(({ findAndModify }) => findAndModify === "uploads", 0),
+    // The second write to the account ends the hold.
+    killAt(
+      from(2, ({ update }) => update === "accounts"),
+      1,
+    ),
+  ]);
+  expect(await later.objects()).toHaveLength(3);
+  // Do not wait for the 20 minutes that an upload may take.
+  await later.pass(3 * minuteMs);
+  await client.settled();
+  expect(await later.objects()).toHaveLength(1);
+  for (const { customer, stands } of uploads) {
     expect(await listed(client, customer)).toHaveLength(stands);
     expect(await availableUsd(client, customer)).toBe(stands ? "6.00" : "10.00");
-  },
-);
+  }
+});
 
 test("an API killed while parts are completed: completed again elsewhere it is active, paid once", async () => {
   const { stores } = await ownServers({ s3: true });

@@ -29,17 +29,26 @@ import { eventually, jobLockMs, spawnApi, spawnWorker } from "../support/service
 /** The checks for stalled jobs are half a lock apart. */
 const noticedWithinMs = 1.5 * jobLockMs + 1_500;
 
-test("a worker killed before and during output: one clear error, nothing charged, the provider never asked again", async () => {
+test("a worker killed before and during output: one clear error, or audio that breaks off; nothing charged, the provider never asked again", async () => {
   const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
+  const listener = await client.account("1.00");
 
-  provider.respond({ beforeHeaders: never }, { beforeEvent: { 4: never } });
+  const audio = [Buffer.alloc(300, 1), Buffer.alloc(300, 2)];
+  provider.respond(
+    { beforeHeaders: never },
+    { beforeEvent: { 4: never } },
+    { headers: { "content-type": "audio/mpeg" }, events: audio, beforeEvent: { 1: never } },
+  );
   const json = outcomeOf(customer.post(path, ask()));
   await provider.request(0);
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
+  const spoken = await listener.post("/v1/audio/speech", { model: "mock/speech", input: "Hello", voice: "alto" });
+  const reader = (spoken.body as ReadableStream<Uint8Array>).getReader();
+  expect((await reader.read()).value).toHaveLength(300);
   await spawnWorker(stores, env);
 
   worker.kill("SIGKILL");
@@ -51,18 +60,21 @@ test("a worker killed before and during output: one clear error, nothing charged
   expect(stream.events).toHaveLength(5);
   expect(stream.events.at(-1)?.error).toMatchObject({ type: "server_error", code: "no_capacity" });
   expect(stream.done()).toBe(false);
+  await expect(reader.read()).rejects.toThrow("terminated");
 
   await client.settled();
   const calls = await callsOf(client, customer);
   expect(calls.map(({ id }) => id)).toContain(answer.body.request_id);
   expect(calls.map(({ id }) => id)).toContain(stream.events.at(-1)?.request_id);
   expect(calls).toHaveLength(2);
-  for (const { amount_usd, request } of calls) {
+  const heard = await callsOf(client, listener);
+  expect(heard).toHaveLength(1);
+  for (const { amount_usd, request } of [...calls, ...heard]) {
     expect(amount_usd).toBe("0.00");
     expect(request).toMatchObject({ status: "failed", error: "no_capacity", attempts: { length: 0 } });
   }
-  expect(await availableUsd(client, customer)).toBe("1.00");
-  expect(provider.requests).toHaveLength(2);
+  for (const each of [customer, listener]) expect(await availableUsd(client, each)).toBe("1.00");
+  expect(provider.requests).toHaveLength(3);
 });
 
 test("a worker killed during a rerank and a moderation: an error each, nothing charged, no provider asked again", async () => {
@@ -91,33 +103,6 @@ test("a worker killed during a rerank and a moderation: an error each, nothing c
   await client.settled();
   expect(await availableUsd(client, customer)).toBe("1.00");
   expect([cohere.requests.length, openai.requests.length]).toEqual([1, 1]);
-});
-
-test("a worker killed while it sends audio: the connection is cut, nothing charged, the provider never asked again", async () => {
-  const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
-  const { client, worker } = await startProcesses(stores, env);
-  const customer = await client.account("1.00");
-
-  provider.respond({
-    headers: { "content-type": "audio/mpeg" },
-    events: [Buffer.alloc(300, 1), Buffer.alloc(300, 2)],
-    beforeEvent: { 1: never },
-  });
-  const speaking = { model: "mock/speech", input: "Hello", voice: "alto" };
-  const response = await customer.post("/v1/audio/speech", speaking);
-  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  expect((await reader.read()).value).toHaveLength(300);
-  await spawnWorker(stores, env);
-
-  worker.kill("SIGKILL");
-  await worker.exited;
-  await expect(reader.read()).rejects.toThrow("terminated");
-  await client.settled();
-  const calls = await callsOf(client, customer);
-  expect(calls).toMatchObject([{ amount_usd: "0.00", request: { status: "failed", error: "no_capacity" } }]);
-  expect(await availableUsd(client, customer)).toBe("1.00");
-  expect(provider.requests).toHaveLength(1);
 });
 
 test("a worker killed between capture and answer: the caller gets an error and the cost back", async () => {
