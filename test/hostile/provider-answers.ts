@@ -59,7 +59,7 @@ const prediction = (name: string, make: () => object): Row => [name, make];
 const filled = (body: object, filling: string) => JSON.stringify(body).replace('"X"', () => filling);
 /** JSON with as many objects as fit. */
 const objects = (bytes: number) => `[${"{},".repeat(bytes / 3)}{}]`;
-const words = (mebis: number) => "ab ".repeat(mebis * mebi);
+const words = (times: number) => "ab ".repeat(times * mebi);
 const pngBytes = () => Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), Buffer.alloc(5 * mebi)]);
 const deltaOfCall = (index: number, input: string, id?: string) =>
   chunk({ tool_calls: [{ index, ...(id ? toolCall(id, input) : { function: { arguments: input } }) }] });
