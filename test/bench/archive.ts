@@ -8,6 +8,7 @@ import { loadConfig } from "#platform/config";
 import { startEmbedded } from "../../infra/embedded/index.ts";
 import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
 import { accountId, inFolder, openMoney, print } from "./money-bench.ts";
+import { watchMost } from "./processes.ts";
 
 const [entries = 1_000_000, accounts = 10_000] = process.argv.slice(2).map(Number);
 const retentionDays = 35;
@@ -37,19 +38,15 @@ async function measure(env: Readonly<Record<string, string>>): Promise<void> {
 
   const objects = createArchiveObjects(loadConfig({ REDIS_URL: "redis://unused", ...env }));
   const archive = money.createArchive({ objects, retentionDays });
-  let peakBytes = 0;
-  const watch = setInterval(() => {
-    peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
-  }, 50);
+  const peakBytes = watchMost(() => process.memoryUsage.rss());
   const [rss, at, cpu] = [process.memoryUsage.rss(), performance.now(), process.cpuUsage()];
   const archived = await archive.run();
   const seconds = (performance.now() - at) / 1_000;
   const { user, system } = process.cpuUsage(cpu);
-  clearInterval(watch);
   const perEntry = ((user + system) / archived).toFixed(0);
   print(`archived ${archived} in ${seconds.toFixed(1)} s: ${Math.round(archived / seconds)} entries/s`);
   print(
-    `${perEntry} microseconds of this process's time an entry; memory ${megabytes(rss)} before, at most ${megabytes(peakBytes)}`,
+    `${perEntry} microseconds of this process's time an entry; memory ${megabytes(rss)} before, at most ${megabytes(peakBytes())}`,
   );
   const months = await money.archives.list({ limit: 50 });
   const bytes = months.reduce((sum, month) => sum + month.bytes, 0);

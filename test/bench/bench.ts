@@ -1,3 +1,4 @@
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Gateway, measureScenario, medianRate, type Round, type Scenario } from "./measure.ts";
 import { startPortkey } from "./portkey.ts";
@@ -38,14 +39,13 @@ export interface Bench {
   readonly say: (text: string) => void;
 }
 
-export interface BenchOptions {
+interface BenchOptions {
   /** The names of the gateways to measure. */
   readonly wanted: ReadonlySet<string>;
   readonly quick: boolean;
   readonly inspect: boolean;
   readonly dataDir: string;
-  readonly env: (mockOrigin: string) => Promise<Readonly<Record<string, string>>>;
-  readonly say: (text: string) => void;
+  readonly env: (place: Place) => Promise<Readonly<Record<string, string>>>;
   /** Cleanup at the end, run in reverse order. */
   readonly stops: (() => Promise<void>)[];
 }
@@ -60,8 +60,45 @@ export const serviceGateway = (
   stores: service.stores,
 });
 
-export async function startBench(options: BenchOptions): Promise<Bench> {
-  const { wanted, quick, inspect, dataDir, say, stops } = options;
+interface Place extends Pick<BenchOptions, "dataDir" | "stops"> {
+  readonly mockOrigin: string;
+}
+
+const say = (text: string) => void process.stdout.write(`${text}\n`);
+
+/** Starts gateways in an empty directory under `.data`, measures them, and stops them. By default only the service. */
+export async function runBench(
+  name: string,
+  measure: (bench: Bench) => Promise<void>,
+  options: Partial<Omit<BenchOptions, "dataDir" | "stops">> = {},
+): Promise<void> {
+  const dataDir = join(import.meta.dirname, "../../.data", name);
+  const stops: BenchOptions["stops"] = [];
+  const usual = { wanted: new Set(["service"]), quick: true, inspect: false, env: async () => ({}) };
+  await rm(dataDir, { recursive: true, force: true });
+  await mkdir(dataDir, { recursive: true });
+  try {
+    await measure(await startBench({ ...usual, ...options, dataDir, stops }));
+  } finally {
+    for (const stop of stops) await stop();
+  }
+  await rm(dataDir, { recursive: true, force: true });
+}
+
+export const theService = ({ service }: Bench): Service => {
+  if (!service) throw new Error("This needs the service among the gateways.");
+  return service;
+};
+
+/** The service's only process of this name. */
+export function processOf(service: Service, name: string): Measured {
+  const found = service.processes().find((each) => each.name === name);
+  if (!found) throw new Error(`No ${name} runs.`);
+  return found;
+}
+
+async function startBench(options: BenchOptions): Promise<Bench> {
+  const { wanted, quick, inspect, dataDir, stops } = options;
   const mockAt = await freeOrigin();
   const mock = await startNode({
     name: "mock",
@@ -86,7 +123,12 @@ export async function startBench(options: BenchOptions): Promise<Bench> {
   for (const { name, targets } of gateways) await proveTarget(name, targets[0]);
   let service: Service | undefined;
   if (wanted.has("service")) {
-    service = await startService({ ...shared, dataDir, inspect, env: await options.env(mockAt.origin) });
+    service = await startService({
+      ...shared,
+      dataDir,
+      inspect,
+      env: await options.env({ mockOrigin: mockAt.origin, dataDir, stops }),
+    });
     stops.unshift(service.stop);
     gateways.push(serviceGateway(service));
   }

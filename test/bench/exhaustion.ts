@@ -1,11 +1,11 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { startChain } from "../../infra/embedded/solana/index.ts";
-import type { Bench } from "./bench.ts";
+import { type Bench, processOf } from "./bench.ts";
 import type { Attack, Attackers } from "./exhausting-callers.ts";
 import { type Outcome, runLoad } from "./load.ts";
-import { residentBytes } from "./processes.ts";
-import type { Service } from "./service.ts";
+import { residentBytes, sampleMs, watchMost } from "./processes.ts";
+import { openKey, type Service } from "./service.ts";
 import { mebi, ms, table, times } from "./table.ts";
 import { requestBody } from "./workload.ts";
 
@@ -17,7 +17,6 @@ import { requestBody } from "./workload.ts";
 const limitBytes = 700 * 1024 * 1024;
 const limitRatio = 2;
 const perSecond = 20;
-const sampleMs = 50;
 const settleMs = 3_000;
 const openedAtOnce = 20;
 const names = ["api", "worker"] as const;
@@ -62,28 +61,11 @@ export async function payable(stops: (() => Promise<void>)[]): Promise<Readonly<
 
 /** Opens keys with the default limits. */
 async function openKeys({ admin }: Service, { accounts, usd }: Plan): Promise<string[]> {
-  const open = async () => {
-    const id = String((await admin("POST", "/accounts", { name: "exhausting" }))["id"]);
-    if (usd) await admin("POST", `/accounts/${id}/credits`, { amount_usd: usd, idempotency_key: "bench" });
-    return String((await admin("POST", `/accounts/${id}/keys`, {}))["key"]);
-  };
+  const open = async () => (await openKey(admin, { usd })).key;
   const keys: string[] = [];
   while (keys.length < accounts)
     keys.push(...(await Promise.all(Array.from({ length: Math.min(openedAtOnce, accounts - keys.length) }, open))));
   return keys;
-}
-
-/** Tracks the maximum until the returned function is called. */
-function watchMost(read: () => Promise<number> | number): () => number {
-  let most = 0;
-  const look = async () => {
-    most = Math.max(most, await read());
-  };
-  const timer = setInterval(() => void look(), sampleMs);
-  return () => {
-    clearInterval(timer);
-    return most;
-  };
 }
 
 export async function measureExhaustion(
@@ -110,8 +92,7 @@ export async function measureExhaustion(
     const alone = await others();
     const workerData: Attackers = { attack, port: Number(new URL(target.origin).port), model: target.model, keys };
     const watches = names.map((name) => {
-      const process = service.processes().find((each) => each.name === name);
-      if (!process) throw new Error(`No ${name} runs.`);
+      const process = processOf(service, name);
       return watchMost(() => residentBytes(process));
     });
     const redisMost = watchMost(() => service.stores.redisMemoryBytes());

@@ -1,8 +1,8 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { measureAccounts, noAccounts } from "./accounts.ts";
-import { type Bench, startBench } from "./bench.ts";
+import { type Bench, processOf, runBench, theService } from "./bench.ts";
 import { renderChart } from "./chart.ts";
 import { measureExhaustion, payable, renderExhaustion } from "./exhaustion.ts";
 import { measureFormats, renderFormats, writeFormatsCatalog } from "./formats.ts";
@@ -53,7 +53,6 @@ const isWhole =
   !options.quick && [options.parts, options.gateways, options.connections].every((each) => each === undefined);
 const command = ["npm run bench", ...(process.argv.length > 2 ? ["--", ...process.argv.slice(2)] : [])].join(" ");
 const root = join(import.meta.dirname, "../..");
-const dataDir = join(root, ".data/bench");
 const benchmarks = join(root, "docs/benchmarks");
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
@@ -83,11 +82,6 @@ async function compare(bench: Bench): Promise<void> {
   await writeFile(join(benchmarks, "results.svg"), renderChart([...results.speed, ...results.streams]));
 }
 
-const theService = ({ service }: Bench): Service => {
-  if (!service) throw new Error("This needs the service among the gateways.");
-  return service;
-};
-
 async function expectSettled(service: Service): Promise<void> {
   const { ok, open_holds } = await service.check();
   if (!ok || open_holds > 0) throw new Error("The ledger does not match the balances, or a hold is open.");
@@ -95,9 +89,7 @@ async function expectSettled(service: Service): Promise<void> {
 
 async function uploads(bench: Bench): Promise<void> {
   const service = theService(bench);
-  const api = service.processes().find(({ name }) => name === "api");
-  if (!api) throw new Error("No API runs.");
-  const rounds = await measureUploads(service.target, api);
+  const rounds = await measureUploads(service.target, processOf(service, "api"));
   await expectSettled(service);
   const text = renderUploads(rounds, command, machineOf(service));
   say(`\n${text}`);
@@ -162,21 +154,16 @@ async function profile(bench: Bench): Promise<void> {
   }
 }
 
-const stops: (() => Promise<void>)[] = [];
-await rm(dataDir, { recursive: true, force: true });
-await mkdir(dataDir, { recursive: true });
-try {
-  const env = async (mockOrigin: string) => ({
+const chosen = Object.entries({ uploads, formats, held, exhaustion, profile }).find(
+  ([name]) => options[name as "profile"],
+);
+await runBench("bench", chosen ? chosen[1] : compare, {
+  wanted,
+  quick: options.quick,
+  inspect: options.profile,
+  env: async ({ dataDir, mockOrigin, stops }) => ({
     ...(options.formats && { CATALOG_FILE: await writeFormatsCatalog(dataDir, mockOrigin) }),
     ...(options.held && (await withoutBounds(dataDir))),
     ...(options.exhaustion && (await payable(stops))),
-  });
-  const bench = await startBench({ wanted, quick: options.quick, inspect: options.profile, dataDir, env, say, stops });
-  const chosen = Object.entries({ uploads, formats, held, exhaustion, profile }).find(
-    ([name]) => options[name as "profile"],
-  );
-  await (chosen ? chosen[1] : compare)(bench);
-} finally {
-  for (const stop of stops) await stop();
-}
-await rm(dataDir, { recursive: true, force: true });
+  }),
+});

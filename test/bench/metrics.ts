@@ -1,6 +1,3 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, rm } from "node:fs/promises";
-import { join } from "node:path";
 import { loadCatalog } from "#catalog";
 import { attemptOutcomes } from "#money";
 import { systemClock } from "#platform/clock";
@@ -9,7 +6,7 @@ import { createTrafficCounter } from "#traffic";
 import { createCallObserver } from "../../api/metrics.ts";
 import { createProcessObservers } from "../../shared/process-metrics.ts";
 import { createAttemptObserver } from "../../workers/metrics.ts";
-import { startBench } from "./bench.ts";
+import { runBench } from "./bench.ts";
 import { gatewayCpu } from "./measure.ts";
 import { median } from "./table.ts";
 
@@ -18,8 +15,6 @@ import { median } from "./table.ts";
  * that of a whole call in the same run, and the cost of a scrape with every series that callers can create for the
  * shipped catalog's models.
  */
-const say = (text: string) => void process.stdout.write(`${text}\n`);
-const dataDir = join(import.meta.dirname, "../../.data/bench-metrics");
 const observedCalls = 200_000;
 const scrapes = 10;
 const endpoints = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1beta/models"];
@@ -93,25 +88,12 @@ async function measureObservations() {
   return { perCallMs, api: await measureScrape(api), worker: await measureScrape(worker) };
 }
 
-const stops: (() => Promise<void>)[] = [];
-await mkdir(dataDir, { recursive: true });
-const runDir = join(dataDir, randomUUID());
-await mkdir(runDir);
-try {
-  const bench = await startBench({
-    wanted: new Set(["service"]),
-    quick: true,
-    inspect: false,
-    dataDir: runDir,
-    env: async () => ({}),
-    say,
-    stops,
-  });
+await runBench("bench-metrics", async ({ run, scenarios, gateways, say }) => {
   const rows: string[] = [];
   for (const stream of [false, true]) {
-    await bench.run(bench.scenarios.warmUp(stream), bench.gateways);
-    const scenario = bench.scenarios.closed(stream, 50);
-    const rounds = await bench.run(scenario, bench.gateways);
+    await run(scenarios.warmUp(stream), gateways);
+    const scenario = scenarios.closed(stream, 50);
+    const rounds = await run(scenario, gateways);
     const callMs = median(rounds.map(gatewayCpu));
     const { perCallMs, api, worker } = await measureObservations();
     const percent = ((100 * perCallMs) / callMs).toFixed(2);
@@ -124,7 +106,4 @@ try {
       );
   }
   for (const row of rows) say(row);
-} finally {
-  for (const stop of stops) await stop();
-  await rm(runDir, { recursive: true, force: true });
-}
+});

@@ -69,3 +69,19 @@ export function machineCpuMs(): number {
 }
 
 export const residentBytes = ({ pid }: Measured): number => Number(stat(pid)[21]) * pageBytes;
+
+export const sampleMs = 50;
+
+/** Tracks the maximum until the returned function is called. */
+export function watchMost(read: () => Promise<number> | number): () => number {
+  let most = 0;
+  const look = async () => {
+    most = Math.max(most, await read());
+  };
+  void look();
+  const timer = setInterval(() => void look(), sampleMs);
+  return () => {
+    clearInterval(timer);
+    return most;
+  };
+}

@@ -40,13 +40,23 @@ export interface Service {
 }
 
 const credit = "1000000";
-const limits = {
+export const noLimits = {
   requests_per_minute: 1_000_000_000,
   tokens_per_minute: 1_000_000_000_000,
   concurrent_requests: 100_000,
 };
 const settlePollMs = 250;
 const settleWithinMs = 60_000;
+
+/** Opens an account with this credit, and a key with these limits; by default without a credit and with the usual limits. */
+export async function openKey(
+  admin: AdminClient,
+  { usd, limits }: { readonly usd?: string | undefined; readonly limits?: object },
+): Promise<{ readonly id: string; readonly key: string }> {
+  const id = String((await admin("POST", "/accounts", { name: "bench" }))["id"]);
+  if (usd) await admin("POST", `/accounts/${id}/credits`, { amount_usd: usd, idempotency_key: "bench" });
+  return { id, key: String((await admin("POST", `/accounts/${id}/keys`, limits ? { limits } : {}))["key"]) };
+}
 
 /** Stores, one API and one worker process as in production, one account with a balance and one key. */
 export async function startService(options: {
@@ -110,9 +120,7 @@ export async function startService(options: {
 
     const admin = createAdminClient({ url: origin, token: adminToken });
     const openAccount = async () => {
-      const id = String((await admin("POST", "/accounts", { name: "bench" }))["id"]);
-      await admin("POST", `/accounts/${id}/credits`, { amount_usd: credit, idempotency_key: "bench" });
-      const key = String((await admin("POST", `/accounts/${id}/keys`, { name: "bench", limits }))["key"]);
+      const { id, key } = await openKey(admin, { usd: credit, limits: noLimits });
       const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
       return { id, target: { origin, path: "/v1/chat/completions", headers, model: "openai/gpt-4.1-mini" } };
     };

@@ -1,12 +1,11 @@
 import { request } from "node:http";
-import { type Measured, residentBytes } from "./processes.ts";
+import { type Measured, residentBytes, sampleMs, watchMost } from "./processes.ts";
 import { mebi, table } from "./table.ts";
 import type { Target } from "./workload.ts";
 
 /** The largest upload in a single request: 95 MB. */
 const uploadBytes = 99_614_720;
 const atOnce = 10;
-const sampleMs = 50;
 
 export interface UploadRound {
   readonly form: "raw body" | "multipart form";
@@ -69,15 +68,11 @@ export async function measureUploads(target: Target, api: Measured): Promise<Upl
   for (const form of ["raw body", "multipart form"] as const) await upload(target, form);
   for (const form of ["raw body", "multipart form"] as const) {
     const beforeBytes = residentBytes(api);
-    let mostBytes = beforeBytes;
-    const sampling = setInterval(() => {
-      mostBytes = Math.max(mostBytes, residentBytes(api));
-    }, sampleMs);
+    const mostBytes = watchMost(() => residentBytes(api));
     const startedAt = performance.now();
     await Promise.all(Array.from({ length: atOnce }, () => upload(target, form)));
-    clearInterval(sampling);
     const seconds = (performance.now() - startedAt) / 1_000;
-    rounds.push({ form, seconds, beforeBytes, mostBytes, afterBytes: residentBytes(api) });
+    rounds.push({ form, seconds, beforeBytes, mostBytes: mostBytes(), afterBytes: residentBytes(api) });
   }
   return rounds;
 }
