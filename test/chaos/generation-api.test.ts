@@ -15,33 +15,28 @@ import {
   availableUsd,
   callsOf,
   heldWire,
-  leaseEnded,
   lost,
   ready,
   redisOf,
   startProcesses,
   startProvider,
+  startTwoApis,
 } from "../support/chaos-setup.ts";
-import { keysOf } from "../support/jobs-setup.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
-import { eventually, spawnApi } from "../support/service.ts";
+import { eventually } from "../support/service.ts";
 
 /** Starts a worker and two API instances: one to damage, whose lease is returned, and one to switch to. */
 async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?: Stores) {
   const stores = given ?? (await testStores({ oneServer: true }));
   const { provider, env } = await startProvider();
-  const { api } = await startProcesses(stores, env, only);
-  const redis = redisOf(stores);
-  const [lease] = (await keysOf(redis, "reply:*")) as [string];
-  const { client } = await spawnApi(stores, env);
-  await ready(client);
+  const { api, client, leaseEnded } = await startTwoApis(stores, env, only);
   const customer = await client.account("1.00");
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const postThere = (init: { headers?: Record<string, string> } = keyed()) =>
     postAt(api.client, customer)(imagesPath, askImage(), init);
-  return { stores, provider, api, client, customer, post, postThere, leaseEnded: () => leaseEnded(redis, lease) };
+  return { stores, provider, api, client, customer, post, postThere, leaseEnded };
 }
 
 test("an API killed: calls with a key continue, and another instance answers them, while they run and later", async () => {
@@ -99,17 +94,14 @@ async function killedBeforeQueue(headers: Record<string, string>) {
   });
   const { provider, env } = await startProvider();
   const apiStores = { ...stores, REDIS_URL: wire.address };
-  const { api } = await startProcesses(shared, env, { apiStores });
-  const redis = redisOf(shared);
-  const [lease] = (await keysOf(redis, "reply:*")) as [string];
-  const { client } = await spawnApi(shared, { ...env, MEDIA_SYNC_TIMEOUT: "1" });
-  await ready(client);
+  const survivor = { MEDIA_SYNC_TIMEOUT: "1" };
+  const { api, client, leaseEnded } = await startTwoApis(shared, env, { apiStores, survivor });
   const customer = await client.account("1.00");
   const disconnected = lost(postAt(api.client, customer)(imagesPath, askImage(), { headers }));
   await eventually(async () => (await client.check()).open_holds === 1);
   api.kill("SIGKILL");
   expect(await disconnected).toBe(true);
-  return { provider, client, customer, leaseEnded: () => leaseEnded(redis, lease) };
+  return { provider, client, customer, leaseEnded };
 }
 
 test("an API killed between hold and queue: its hold is released, and a repeated call with its key runs after the lease", async () => {

@@ -29,15 +29,14 @@ import {
   heldWire,
   lost,
   never,
-  ready,
-  redisOf,
   startProcesses,
   startProvider,
+  startTwoApis,
 } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
-import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, spawnWorker } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
@@ -226,10 +225,7 @@ test("a stored answer stays paid though its caller is gone and MongoDB is unavai
   const { provider, env } = await startProvider();
   const wire = await heldWire(shared.REDIS_URL);
   const workerStores = { ...shared, REDIS_URL: wire.address };
-  const { api, worker } = await startProcesses(shared, env, { workerStores });
-  const redis = redisOf(shared);
-  const { client } = await spawnApi(shared, env);
-  await ready(client);
+  const { api, worker, client, redis } = await startTwoApis(shared, env, { workerStores });
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });

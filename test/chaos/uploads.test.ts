@@ -1,16 +1,7 @@
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { holdCommands, isRefusal, keyed, maintenance, outcomeOf, postAt } from "../support/chaos-generation-setup.ts";
-import {
-  availableUsd,
-  callsOf,
-  leaseEnded,
-  lost,
-  pacedMs,
-  ready,
-  redisOf,
-  startProcesses,
-} from "../support/chaos-setup.ts";
+import { availableUsd, callsOf, lost, pacedMs, startProcesses, startTwoApis } from "../support/chaos-setup.ts";
 import {
   bytes,
   costUsd,
@@ -21,19 +12,15 @@ import {
   upload,
   video,
 } from "../support/chaos-uploads-setup.ts";
-import { keysOf } from "../support/jobs-setup.ts";
 import { ownServers } from "../support/servers.ts";
-import { eventually, spawnApi } from "../support/service.ts";
+import { eventually } from "../support/service.ts";
 
 const hourMs = 3_600_000;
 
 test("an API killed in the middle of an upload: its hold is released, and nothing of it stays in storage", async () => {
   const { stores } = await ownServers({ s3: true });
-  const { api } = await startProcesses(stores, env);
-  const redis = redisOf(stores);
-  const [lease] = (await keysOf(redis, "reply:*")) as [string];
-  const { client } = await spawnApi(stores, { ...env, MEDIA_SYNC_TIMEOUT: "1" });
-  await ready(client);
+  const survivor = { MEDIA_SYNC_TIMEOUT: "1" };
+  const { api, client, leaseEnded } = await startTwoApis(stores, env, { survivor });
   const later = await maintenance(stores);
   const [customer, keeping] = await Promise.all([client.account("10.00"), client.account("10.00")]);
   const headers = { "content-type": "application/json" };
@@ -50,7 +37,7 @@ test("an API killed in the middle of an upload: its hold is released, and nothin
   // The owner of the key may still be sending.
   const withKey = () => outcomeOf(upload(client, keeping, keyed().headers));
   expect(await withKey()).toMatchObject({ status: 503, code: "generation_in_progress", retryAfter: "5" });
-  await leaseEnded(redis, lease);
+  await leaseEnded();
   const answer = await withKey();
   expect(answer).toMatchObject({ status: 200, body: { status: "active", bytes, cost_usd: costUsd } });
 
@@ -70,17 +57,13 @@ test("an API killed between storing and responding: the same key and file give t
   const { stores } = await ownServers({ s3: true });
   // The upload is active, but its key has no record of it.
   const { stores: apiStores, reached } = await holdCommands(stores, ({ update }) => update === "idempotency");
-  const { api } = await startProcesses(stores, env, { apiStores });
-  const redis = redisOf(stores);
-  const [lease] = (await keysOf(redis, "reply:*")) as [string];
-  const { client } = await spawnApi(stores, env);
-  await ready(client);
+  const { api, client, leaseEnded } = await startTwoApis(stores, env, { apiStores });
   const customer = await client.account("10.00");
   const connectionLost = lost(upload(api.client, customer, keyed().headers));
   await reached;
   api.kill("SIGKILL");
   expect(await connectionLost).toBe(true);
-  await leaseEnded(redis, lease);
+  await leaseEnded();
 
   const answers = [
     await outcomeOf(upload(client, customer, keyed().headers)),

@@ -43,8 +43,10 @@ test("killed with the payment held, and the next one killed during the release: 
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
-/** Freezes an API at the `nth` command of this kind until another one has answered the same payment. */
-async function freezeAt(isTaken: (command: Command) => boolean, nth: number): Promise<void> {
+/**
+ * Freezes an API at the `nth` command of this kind until another one has answered the same payment; returns its answer.
+ */
+async function freezeAt(isTaken: (command: Command) => boolean, nth: number) {
   let freeze = () => {};
   let count = 0;
   const { promise: frozen, resolve } = Promise.withResolvers<void>();
@@ -69,7 +71,6 @@ async function freezeAt(isTaken: (command: Command) => boolean, nth: number): Pr
   await frozen;
   await api.leaseEnded();
   const answer = await answerOf(post(client, drawing(), headers));
-  expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04" });
   api.kill("SIGCONT");
   const lateAnswer = await late;
   const repeated = await answerOf(post(client, drawing(), headers));
@@ -80,12 +81,14 @@ async function freezeAt(isTaken: (command: Command) => boolean, nth: number): Pr
   expect([repeated, refusal]).toContainEqual(lateAnswer);
   expect(posts(provider)).toHaveLength(1);
   await expectMoney(all, client, { [account]: paidOnce });
+  return answer;
 }
 
 test("an API frozen over its key or its hold, and taken for dead: it answers 503 or the stored answer, and the call runs once", async () => {
-  await Promise.all([
+  const answers = await Promise.all([
     freezeAt(({ insert }) => insert === "idempotency", 1),
     // The first update is the credit.
     freezeAt(({ update }) => update === "accounts", 2),
   ]);
+  for (const answer of answers) expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04" });
 });

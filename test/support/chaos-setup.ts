@@ -68,6 +68,23 @@ export async function startProcesses(
   return { api, worker, client: api.client };
 }
 
+/**
+ * A worker and two API processes: `api` is the one to damage, `client` belongs to the other. `leaseEnded` resolves when
+ * the damaged one is presumed dead.
+ */
+export async function startTwoApis(
+  stores: Stores,
+  env: Environment,
+  { survivor, ...only }: Parameters<typeof startProcesses>[2] & { survivor?: Environment } = {},
+) {
+  const { api, worker } = await startProcesses(stores, env, only);
+  const redis = redisOf(stores);
+  const [lease] = (await keysOf(redis, "reply:*")) as [string];
+  const { client } = await spawnApi(stores, { ...env, ...survivor });
+  await ready(client);
+  return { api, worker, client, redis, leaseEnded: () => leaseEnded(redis, lease) };
+}
+
 /** The state of unfinished jobs, to explain a failed test. */
 async function jobsIn(stores: Stores): Promise<string> {
   const connection = openRedis(stores);
