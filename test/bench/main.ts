@@ -82,6 +82,12 @@ async function compare(bench: Bench): Promise<void> {
   await writeFile(join(benchmarks, "results.svg"), renderChart([...results.speed, ...results.streams]));
 }
 
+/** Prints a page of results, and writes it unless the rounds were few and short. */
+async function publish(page: string, text: string): Promise<void> {
+  say(`\n${text}`);
+  if (!options.quick) await writeFile(join(benchmarks, page), text);
+}
+
 async function expectSettled(service: Service): Promise<void> {
   const { ok, open_holds } = await service.check();
   if (!ok || open_holds > 0) throw new Error("The ledger does not match the balances, or a hold is open.");
@@ -91,18 +97,14 @@ async function uploads(bench: Bench): Promise<void> {
   const service = theService(bench);
   const rounds = await measureUploads(service.target, processOf(service, "api"));
   await expectSettled(service);
-  const text = renderUploads(rounds, command, machineOf(service));
-  say(`\n${text}`);
-  await writeFile(join(benchmarks, "uploads.md"), text);
+  await publish("uploads.md", renderUploads(rounds, command, machineOf(service)));
 }
 
 async function formats(bench: Bench): Promise<void> {
   const service = theService(bench);
   const rounds = await measureFormats(service.target, service.processes(), options.quick ? 1 : 5);
   await expectSettled(service);
-  const text = renderFormats(rounds, command, machineOf(service));
-  say(`\n${text}`);
-  if (!options.quick) await writeFile(join(benchmarks, "conversion.md"), text);
+  await publish("conversion.md", renderFormats(rounds, command, machineOf(service)));
 }
 
 /** The figures from which scaling is calculated. */
@@ -114,9 +116,7 @@ async function held(bench: Bench): Promise<void> {
   await expectSettled(service);
   const connections = await measureConnections(service);
   const ledger = await measureLedger(service, options.quick ? 20_000 : 200_000);
-  const text = renderHeld({ readings, ledger, connections, command, machine: machineOf(service) });
-  say(`\n${text}`);
-  if (!options.quick) await writeFile(join(benchmarks, "held.md"), text);
+  await publish("held.md", renderHeld({ readings, ledger, connections, command, machine: machineOf(service) }));
 }
 
 /** Memory of API and worker, and the latency of other callers. */
