@@ -54,8 +54,8 @@ test("it has exactly the routes of docs/api, and they answer", async () => {
   const pages = ["account", "inference"].map((name) =>
     readFileSync(new URL(`../../docs/api/${name}.md`, import.meta.url), "utf8"),
   );
-  const documented = pages.flatMap((page) =>
-    page.match(/\b(?:GET|POST|PATCH|DELETE) \/(?:v1|v2|v1beta|media)\/[^\s`,?]+/g),
+  const documented = pages.flatMap(
+    (page) => page.match(/\b(?:GET|POST|PATCH|DELETE) \/(?:v1|v2|v1beta|media)\/[^\s`,?]+/g) ?? [],
   );
   expect(described.toSorted()).toEqual([...new Set(documented)].toSorted());
   const routes = readFileSync(new URL("../../api/app.ts", import.meta.url), "utf8");
