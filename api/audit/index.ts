@@ -7,8 +7,8 @@
  * result: the change may or may not have been made; its targets show which.
  */
 import { Schema } from "mongoose";
-import { invalidValue, toServiceError } from "#errors";
-import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
+import { toServiceError } from "#errors";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { newId } from "#platform/ids";
 import type { Uses } from "#platform/uses";
 
@@ -61,20 +61,18 @@ interface Result {
   readonly code?: string;
 }
 
-interface Filter {
+interface Filter extends Page {
   readonly who?: string | undefined;
   readonly action?: string | undefined;
   readonly target?: string | undefined;
   readonly from?: Date | undefined;
   readonly to?: Date | undefined;
-  readonly limit: number;
-  readonly after?: string | undefined;
 }
 
 export type Audit = ReturnType<typeof createAudit>;
 
 export function createAudit({ mongo, clock, log }: Uses<"mongo" | "clock" | "log">) {
-  const { model } = openCollection<Stored>(mongo, "auditLog", definition);
+  const { model, collection } = openCollection<Stored>(mongo, "auditLog", definition);
 
   /** Records the change, runs it, and records its result. */
   async function record<T>(intent: Intent, change: () => Promise<T>, resultOf: (changed: T) => Result): Promise<T> {
@@ -102,22 +100,14 @@ export function createAudit({ mongo, clock, log }: Uses<"mongo" | "clock" | "log
   }
 
   /** Newest first. Throws 400 for an unknown `after`. */
-  async function list({ who, action, target, from, to, limit, after }: Filter): Promise<AuditRecord[]> {
-    const last = after === undefined ? undefined : await model.findById(after).lean();
-    if (last === null) throw invalidValue("after", `after: there is no record '${after}'.`);
-    const within = { ...(from && { $gte: from }), ...(to && { $lt: to }) };
-    const filters = [
-      ...(Object.keys(within).length > 0 ? [{ createdAt: within }] : []),
-      ...(last ? [olderThan(last._id, last.createdAt)] : []),
-    ];
+  async function list({ who, action, target, from, to, ...page }: Filter): Promise<AuditRecord[]> {
     const filter = {
       ...(who !== undefined && { who }),
       ...(action !== undefined && { action }),
       ...(target !== undefined && { targets: target }),
-      ...(filters.length > 0 && { $and: filters }),
+      ...((from || to) && { createdAt: { ...(from && { $gte: from }), ...(to && { $lt: to }) } }),
     };
-    const found = await model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean();
-    return found.map((each) => toRecord(each as Stored));
+    return (await findPage(collection, page, { unknown: "there is no record", filter })).map(toRecord);
   }
 
   return { record, list };

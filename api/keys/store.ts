@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { invalidValue, notFound } from "#errors";
+import { notFound } from "#errors";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, olderThan, openCollection } from "#platform/collection";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
 import type { Uses } from "#platform/uses";
 import { type Budget, budgetPeriods, type KeyBudget } from "./budget-period.ts";
@@ -49,11 +49,6 @@ interface KeyId {
 
 /** The filter of keys that are not revoked, and of the partial index on them. */
 export const live = { revokedAt: null };
-
-interface Page {
-  readonly limit: number;
-  readonly after?: string | undefined;
-}
 
 const budget = {
   limitNanoUsd: { type: BigInt, required: true },
@@ -140,7 +135,7 @@ function updateOf({ limits = {}, budget, ...others }: KeyPatch, now: Date) {
 
 /** The collection `keys`. It holds no secret, only the hash of one. */
 export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
-  const { model } = openCollection<Stored>(mongo, "keys", definition);
+  const { model, collection } = openCollection<Stored>(mongo, "keys", definition);
   const now = () => new Date(clock.now());
 
   async function change({ id, account }: KeyId, update: object): Promise<KeyRecord> {
@@ -179,16 +174,9 @@ export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
     },
 
     /** Lists keys, newest first, that come after the key with the id `after`. */
-    list: async (account: string, { limit, after }: Page): Promise<KeyRecord[]> => {
-      const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
-      if (last === null) throw invalidValue("after", `after: this account has no key '${after}'.`);
-      const older = last && olderThan(last._id, last.createdAt);
-      const stored = await model
-        .find({ account, ...older })
-        .sort({ createdAt: -1, _id: -1 })
-        .limit(limit)
-        .lean();
-      return stored.map(toRecord);
+    async list(account: string, page: Page): Promise<KeyRecord[]> {
+      const found = await findPage(collection, page, { unknown: "this account has no key", owner: { account } });
+      return found.map(toRecord);
     },
 
     /** Throws 404. */
