@@ -13,8 +13,8 @@ export const idempotencyKey = z.object({
     ),
 });
 
-const header = <T extends z.ZodType>(id: string, description: string, schema: T): T =>
-  schema.meta({ description, header: { id } });
+const header = <Id extends string, Schema extends z.ZodType>(id: Id, description: string, schema: Schema) =>
+  ({ [id]: schema.meta({ description, header: { id } }) }) as Readonly<Record<Id, Schema>>;
 
 const text = z.string();
 const quantity = z.int().min(0).optional();
@@ -23,81 +23,58 @@ const seconds = z
   .regex(/^\d+s$/)
   .optional();
 
-export const requestId = {
-  "x-request-id": header("x-request-id", "The id of the request, also in its ledger entry and log lines", text),
-};
+export const requestId = header("x-request-id", "The id of the request, also in its ledger entry and log lines", text);
 
 /** Clients of the Messages format read it. */
-export const messagesRequestId = {
-  "request-id": header("request-id", "The same as `x-request-id`", text),
-};
-
-const rateLimit = (name: string, description: string, schema: z.ZodType) => {
-  const id = `x-ratelimit-${name}`;
-  return [id, header(id, description, schema)] as const;
-};
+export const messagesRequestId = header("request-id", "The same as `x-request-id`", text);
 
 /** Sent with every call that was admitted, however it ended, and with one that is over a limit. */
-export const rateLimits = Object.fromEntries([
-  rateLimit("limit-requests", "The key's limit of requests per minute", quantity),
-  rateLimit("remaining-requests", "Requests that the key may make right now", quantity),
-  rateLimit("reset-requests", "Time until all requests are available again, such as `12s`", seconds),
-  rateLimit("limit-tokens", "The key's limit of tokens per minute", quantity),
-  rateLimit("remaining-tokens", "Tokens that the key may use right now", quantity),
-  rateLimit("reset-tokens", "Time until all tokens are available again, such as `12s`", seconds),
-]);
-
-export const retryAfter = {
-  "Retry-After": header("Retry-After", "Seconds to wait before a retry", z.int().min(1).max(60)),
+export const rateLimits = {
+  ...header("x-ratelimit-limit-requests", "The key's limit of requests per minute", quantity),
+  ...header("x-ratelimit-remaining-requests", "Requests that the key may make right now", quantity),
+  ...header("x-ratelimit-reset-requests", "Time until all requests are available again, such as `12s`", seconds),
+  ...header("x-ratelimit-limit-tokens", "The key's limit of tokens per minute", quantity),
+  ...header("x-ratelimit-remaining-tokens", "Tokens that the key may use right now", quantity),
+  ...header("x-ratelimit-reset-tokens", "Time until all tokens are available again, such as `12s`", seconds),
 };
 
-export const shouldRetry = {
-  "x-should-retry": header(
-    "x-should-retry",
-    "Sent if a retry cannot succeed or would be charged twice; official clients obey it",
-    z.literal("false").optional(),
-  ),
-};
+export const retryAfter = header("Retry-After", "Seconds to wait before a retry", z.int().min(1).max(60));
 
-export const authenticate = {
-  "www-authenticate": header("www-authenticate", "How to send a key", z.literal("Bearer")),
-};
+export const shouldRetry = header(
+  "x-should-retry",
+  "Sent if a retry cannot succeed or would be charged twice; official clients obey it",
+  z.literal("false").optional(),
+);
 
-const replayed = {
-  "idempotent-replayed": header(
-    "idempotent-replayed",
-    "Sent with the stored response of an earlier request with the same Idempotency-Key. `x-request-id` is then the id of that request, and rate limits are absent",
-    z.literal("true").optional(),
-  ),
-};
+export const authenticate = header("www-authenticate", "How to send a key", z.literal("Bearer"));
 
-const cost = {
-  "x-xm-cost-usd": header(
-    "x-xm-cost-usd",
-    "Cost of the request as an exact decimal; absent on streams",
-    z
-      .string()
-      .regex(/^\d+\.\d{2,9}$/)
-      .optional(),
-  ),
-};
+const replayed = header(
+  "idempotent-replayed",
+  "Sent with the stored response of an earlier request with the same Idempotency-Key. `x-request-id` is then the id of that request, and rate limits are absent",
+  z.literal("true").optional(),
+);
 
-export const ignoredParams = {
-  "x-ignored-params": header(
-    "x-ignored-params",
-    "Optional parameters of the request that the model or its upstream does not support",
-    z.string().optional(),
-  ),
-};
+const cost = header(
+  "x-xm-cost-usd",
+  "Cost of the request as an exact decimal; absent on streams",
+  z
+    .string()
+    .regex(/^\d+\.\d{2,9}$/)
+    .optional(),
+);
+
+export const ignoredParams = header(
+  "x-ignored-params",
+  "Optional parameters of the request that the model or its upstream does not support",
+  z.string().optional(),
+);
 
 /** Sent where a call may name several models. */
-export const answeringModel = {
-  "x-xm-model": header(
-    "x-xm-model",
-    "The model that responded, if the request had a list of models",
-    z.string().optional(),
-  ),
-};
+export const answeringModel = header(
+  "x-xm-model",
+  "The model that responded, if the request had a list of models",
+  z.string().optional(),
+);
 
 /** Sent with the 200 answer of a call. */
 const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits });
@@ -117,6 +94,6 @@ export const storedRoutedHeaders = storedConvertedHeaders.extend(answeringModel)
 export const uploadHeaders = z.object({ ...requestId, ...cost });
 export const storedUploadHeaders = uploadHeaders.extend(replayed);
 
-export const countHeaders = callHeaders.extend({
-  "x-xm-token-count": header("x-xm-token-count", "Source of the count", z.enum(["provider", "estimate"])),
-});
+export const countHeaders = callHeaders.extend(
+  header("x-xm-token-count", "Source of the count", z.enum(["provider", "estimate"])),
+);
