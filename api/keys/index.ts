@@ -125,6 +125,16 @@ export function createKeys(
       .catch((error: unknown) => log.warn({ err: error }, "the last use of a key could not be recorded"));
   }
 
+  /** `name` is that of the lookup in the cache. Throws 401 for a key that is unknown, revoked or expired. */
+  async function validCaller(name: string, by: { hash: string } | { _id: string }): Promise<Caller> {
+    await epoch.update();
+    const known = await lookUp(name, (currentEpoch) => read(by, currentEpoch));
+    if (!known) throw invalidApiKey();
+    assertNotExpired(known.caller, clock);
+    recordUse(known);
+    return known.caller;
+  }
+
   async function epochChanged() {
     try {
       await epoch.replace();
@@ -174,23 +184,11 @@ export function createKeys(
     async authenticate(secret: string | undefined): Promise<Caller> {
       const hash = secretHash(secret);
       if (hash === undefined) throw invalidApiKey();
-      await epoch.update();
-      const known = await lookUp(hash, (currentEpoch) => read({ hash }, currentEpoch));
-      if (!known) throw invalidApiKey();
-      assertNotExpired(known.caller, clock);
-      recordUse(known);
-      return known.caller;
+      return validCaller(hash, { hash });
     },
 
     /** The caller that `authenticate` returns for this key's secret. Throws 401 once the key is no longer valid. */
-    async callerOf(keyId: string): Promise<Caller> {
-      await epoch.update();
-      const known = await lookUp(keyId, (currentEpoch) => read({ _id: keyId }, currentEpoch));
-      if (!known) throw invalidApiKey();
-      assertNotExpired(known.caller, clock);
-      recordUse(known);
-      return known.caller;
-    },
+    callerOf: (keyId: string): Promise<Caller> => validCaller(keyId, { _id: keyId }),
 
     /** The caller of a call paid by x402. There is no key; the id of the payment's account takes its place. */
     payer: (account: string, buybackToken: string | undefined): Caller => ({

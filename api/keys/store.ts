@@ -226,7 +226,7 @@ export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
     /** Finds a key that is not revoked. */
     async find(by: { hash: string } | { _id: string }): Promise<KeyRecord | undefined> {
       const stored = await model
-        .findOne({ ...by, revokedAt: null })
+        .findOne({ ...by, ...live })
         .lean()
         .exec();
       return stored ? toRecord(stored) : undefined;
