@@ -39,7 +39,7 @@ const toRecord = ({ _id, who, action, targets, changes, requestId, createdAt, st
   who,
   action,
   targets: [...targets],
-  changes: (changes ?? null) as object | null,
+  changes: (changes ?? null) as Readonly<Record<string, unknown>> | null,
   requestId,
   createdAt,
   status: status ?? null,

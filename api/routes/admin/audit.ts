@@ -33,11 +33,6 @@ export const auditRoutes = [
     answers: { 200: "A page" },
     answer: listOf(auditRecord).meta({ id: "AuditRecordList" }),
     handle: ({ audit }, { query: { limit, after, ...filter } }) =>
-      readPage({ limit, after }, async (page) =>
-        (await audit.list({ ...filter, ...page })).map((each) => ({
-          ...each,
-          changes: each.changes as Record<string, unknown> | null,
-        })),
-      ),
+      readPage({ limit, after }, (page) => audit.list({ ...filter, ...page })),
   }),
 ];
