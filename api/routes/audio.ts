@@ -39,6 +39,8 @@ const transcriptAnswer = {
   },
 };
 
+const audioJob = { job: "media", codec: audioCodec, endsAtSyncTimeout: true } as const;
+
 /** OpenAI's routes for audio. Their jobs are those of `/v1/media/generations`. */
 export const audio = {
   name: "Audio",
@@ -47,9 +49,7 @@ export const audio = {
     paid(
       {
         endpoint: "/v1/audio/speech",
-        job: "media",
-        codec: audioCodec,
-        endsAtSyncTimeout: true,
+        ...audioJob,
         serves: ({ task }) => task === "speech",
         readBody: readSpeechCall,
         answer: writeSpeech,
@@ -71,9 +71,7 @@ export const audio = {
     paid(
       {
         endpoint: "/v1/audio/transcriptions",
-        job: "media",
-        codec: audioCodec,
-        endsAtSyncTimeout: true,
+        ...audioJob,
         serves: ({ task }) => task === "transcription",
         readBody: readRecording,
         answer: async (_deps, answer) => writeTranscript(answer),
@@ -88,9 +86,7 @@ export const audio = {
     paid(
       {
         endpoint: "/v1/audio/translations",
-        job: "media",
-        codec: audioCodec,
-        endsAtSyncTimeout: true,
+        ...audioJob,
         serves: ({ task, media: input }) =>
           task === "transcription" && object(input?.schema["properties"])["translate"] !== undefined,
         readBody: (deps, request) => readRecording(deps, request, { translate: true }),

@@ -68,19 +68,15 @@ const variations = {
   }),
 };
 
+const imageJob = { job: "image", codec: imagesCodec, endsAtSyncTimeout: true } as const;
+
 /** OpenAI's routes for images. All have the job of `/v1/images/generations`. */
 export const images = {
   name: "Images",
   description: "Images in OpenAI's format, with a key or, if the service accepts it, paid by x402",
   routes: [
     paid(
-      {
-        endpoint: "/v1/images/generations",
-        job: "image",
-        codec: imagesCodec,
-        endsAtSyncTimeout: true,
-        payable: true,
-      },
+      { endpoint: "/v1/images/generations", ...imageJob, payable: true },
       {
         operationId: "createImage",
         summary: "Generate images from a prompt, priced per image",
@@ -91,9 +87,7 @@ export const images = {
     paid(
       {
         endpoint: "/v1/images/edits",
-        job: "image",
-        codec: imagesCodec,
-        endsAtSyncTimeout: true,
+        ...imageJob,
         serves: (model) => takes(model, "image") || takes(model, "image_url"),
         readBody: (deps, request) =>
           readImages(deps, request, {
@@ -107,9 +101,7 @@ export const images = {
     paid(
       {
         endpoint: "/v1/images/variations",
-        job: "image",
-        codec: imagesCodec,
-        endsAtSyncTimeout: true,
+        ...imageJob,
         serves: (model) => takes(model, "variation"),
         readBody: (deps, request) =>
           readImages(deps, request, { ofJson: imageVariationCall, ofForm: imageVariationFields, files: { image: 1 } }),
