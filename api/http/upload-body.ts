@@ -1,5 +1,4 @@
 import { createHash, type Hash } from "node:crypto";
-import type { Readable } from "node:stream";
 import type { Request } from "express";
 import { invalidValue, lengthRequired, noCapacity, requestTooLarge, unsupportedMediaType } from "#errors";
 import type { ByteShare } from "#platform/byte-budget";
@@ -46,11 +45,7 @@ function rawBody(req: Request, clock: Clock): UploadBody {
   return {
     maxBytes: bytes,
     read: (use) => use({ bytes, body: bytesOf(req, clock) }),
-    async digest() {
-      const hash = createHash("sha256");
-      for await (const chunk of bytesOf(req, clock)) hash.update(chunk);
-      return { bytes, hash: hash.digest("base64url") };
-    },
+    digest: () => digestOf((take) => take(bytesOf(req, clock)).then(() => bytes)),
   };
 }
 
@@ -58,7 +53,7 @@ function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
   const length = Number(req.headers["content-length"] ?? uploadLimitBytes);
   if (length > uploadLimitBytes + framingBytes) throw requestTooLarge(uploadLimitBytes, "file");
   const form = createForm(req.headers["content-type"] ?? "", uploadRules);
-  const parse = async (take: (file: Readable) => Promise<void>): Promise<number> => {
+  const parse = async (take: Take): Promise<number> => {
     const [file] = await readForm(form, uploadRules, bytesOf(req, clock), take, clock);
     return file?.bytes ?? 0;
   };
@@ -70,7 +65,7 @@ function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
         let written = 0;
         try {
           const bytes = await parse(async (file) => {
-            for await (const chunk of file as AsyncIterable<Buffer>) {
+            for await (const chunk of file) {
               written += chunk.length;
               if (!share.resize(written)) throw noDisk(new Error("the budget of temporary bytes is used up"));
               await spool.write(chunk);
@@ -81,14 +76,19 @@ function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
           share.resize(0);
         }
       }),
-    async digest() {
-      const hash = createHash("sha256");
-      const bytes = await parse(async (file) => {
-        for await (const chunk of file) hash.update(chunk as Buffer);
-      });
-      return { bytes, hash: hash.digest("base64url") };
-    },
+    digest: () => digestOf(parse),
   };
+}
+
+type Take = (file: AsyncIterable<Buffer>) => Promise<void>;
+
+/** Hashes the file that `receive` passes on. `receive` resolves to its length. */
+async function digestOf(receive: (take: Take) => Promise<number>) {
+  const hash = createHash("sha256");
+  const bytes = await receive(async (file) => {
+    for await (const chunk of file) hash.update(chunk);
+  });
+  return { bytes, hash: hash.digest("base64url") };
 }
 
 export const noDisk = (cause: unknown) =>
