@@ -13,31 +13,24 @@ export interface RedisCluster {
   readonly env: Readonly<Record<"REDIS_CLUSTER_NODES", string>>;
 }
 
-type NodeOptions = Omit<ServerOptions, "dataDir"> & { readonly dataDir: string };
-
 /** Starts three primaries that share the hash slots, each with a replica if requested. */
-export async function startRedisCluster(options: NodeOptions & { readonly replicas?: boolean }): Promise<RedisCluster> {
+export async function startRedisCluster(
+  options: ServerOptions & { readonly replicas?: boolean },
+): Promise<RedisCluster> {
   const { binary, dataDir, args = [], replicas = false } = options;
   const names = Array.from({ length: replicas ? 6 : 3 }, (_, n) => String(n));
-  const starting = names.map(async (name) => {
-    // The default port of the cluster bus lies in the range of ephemeral ports, where another process may have taken
-    // it.
-    const bus = ["--cluster-port", String(await freePort())];
-    const cluster = [
-      "--cluster-enabled",
-      "yes",
-      "--cluster-config-file",
-      "nodes.conf",
-      "--cluster-node-timeout",
-      "2000",
-    ];
+  // The default port of the cluster bus lies in the range of ephemeral ports, where another process may have taken it.
+  const busPorts = await Promise.all(names.map(() => freePort()));
+  const cluster = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000"];
+  const starting = names.map((name, n) => {
+    const bus = ["--cluster-port", String(busPorts[n])];
     return startRedis({ binary, dataDir: join(dataDir, name), args: [...cluster, ...bus, ...args] });
   });
   const started = await Promise.allSettled(starting);
   const servers = started.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
   try {
     for (const each of started) if (each.status === "rejected") throw each.reason;
-    await form(servers);
+    await form(servers, busPorts);
   } catch (error) {
     await Promise.all(servers.map((server) => server.stop()));
     throw error;
@@ -45,7 +38,7 @@ export async function startRedisCluster(options: NodeOptions & { readonly replic
   return { servers, env: { REDIS_CLUSTER_NODES: servers.map(({ port }) => `127.0.0.1:${port}`).join(",") } };
 }
 
-async function form(servers: readonly Server[]): Promise<void> {
+async function form(servers: readonly Server[], busPorts: readonly number[]): Promise<void> {
   const nodes = servers.map(({ port }) => new Redis(port, "127.0.0.1"));
   const [first] = nodes as [Redis];
   const ids = () => Promise.all(nodes.map((node) => node.call("CLUSTER", "MYID") as Promise<string>));
@@ -63,9 +56,8 @@ async function form(servers: readonly Server[]): Promise<void> {
       await node.call("CLUSTER", "ADDSLOTSRANGE", from, to - 1);
     }
     for (const [n, node] of nodes.entries()) await node.call("CLUSTER", "SET-CONFIG-EPOCH", n + 1);
-    const [, ...others] = servers as [Server, ...Server[]];
-    for (const { port } of others)
-      await first.call("CLUSTER", "MEET", "127.0.0.1", port, await busPort(port, servers, nodes));
+    for (const [n, { port }] of servers.entries())
+      if (n > 0) await first.call("CLUSTER", "MEET", "127.0.0.1", port, busPorts[n] as number);
     await until(isKnown, deadline);
     const primaryIds = await ids();
     for (const [n, node] of nodes.slice(3).entries())
@@ -77,10 +69,4 @@ async function form(servers: readonly Server[]): Promise<void> {
   } finally {
     for (const node of nodes) node.disconnect();
   }
-}
-
-async function busPort(port: number, servers: readonly Server[], nodes: readonly Redis[]): Promise<string> {
-  const node = nodes[servers.findIndex((server) => server.port === port)] as Redis;
-  const [, value] = (await node.config("GET", "cluster-port")) as [string, string];
-  return value;
 }
