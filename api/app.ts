@@ -1,5 +1,4 @@
 import express, { type Express, type IRouter, Router } from "express";
-import type { Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
@@ -39,8 +38,6 @@ interface AppDeps
   /** Returns true once a shutdown has begun. */
   readonly draining: () => boolean;
   readonly bodyBudget: ByteBudget;
-  readonly spoolBudget: ByteBudget;
-  readonly money: Money;
   readonly payments: Payments;
   readonly refusals: Refusals;
   readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;

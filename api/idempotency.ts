@@ -1,18 +1,16 @@
 import type { Response } from "express";
 import { generationInProgress, noCapacity, ServiceError } from "#errors";
 import type { Claim, ClaimRequest, IdempotencyStore, Owner } from "#idempotency";
-import { type Clock, sleep } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import { sleep } from "#platform/clock";
 import { retry } from "#platform/retry";
+import type { Uses } from "#platform/uses";
 
-export interface IdempotencyDeps {
+export interface IdempotencyDeps extends Uses<"clock" | "log"> {
   readonly idempotency: IdempotencyStore;
   /** Resolves to true while some process may still finish the request. */
   readonly isAlive: (owner: Owner) => Promise<boolean>;
   /** Returns true shortly before a shutdown aborts the open calls. */
   readonly ending: () => boolean;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /** An `Idempotency-Key`, and a hash of everything that determines the answer. */

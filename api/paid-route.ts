@@ -6,15 +6,14 @@ import type { Codec, Format, JsonLimits } from "#formats";
 import type { PaidJobName } from "#jobs";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
-import type { Clock } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 import type { BodyReader, JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 
-export interface RouteBodyDeps {
+export interface RouteBodyDeps extends Uses<"clock"> {
   readonly readBody: BodyReader;
   readonly files: Files;
   readonly spoolBudget: ByteBudget;
-  readonly clock: Clock;
 }
 
 export interface RouteRequest {

@@ -4,20 +4,17 @@ import type { FileSizes, Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import type { Caller, Keys, Slot } from "#keys";
 import { type CallHold, formatUsd, type Leased, type Leases, type Money } from "#money";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import type { PaidRoute } from "../paid-route.ts";
 import { findTargets, type Target, type TargetDeps } from "./targets.ts";
 
-export interface AdmissionDeps extends TargetDeps {
+export interface AdmissionDeps extends Uses<"clock" | "log">, TargetDeps {
   readonly keys: Keys;
   readonly money: Money;
   readonly leases: Leases;
   readonly files: Files;
   /** The id of this API instance. */
   readonly instance: string;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 interface AdmissionRequest {

@@ -9,8 +9,7 @@ import {
   unknownUrl,
 } from "#errors";
 import { type Codec, chatCodec, geminiCodec, messagesCodec } from "#formats";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { refuse } from "./answer.ts";
 import { localsOf } from "./headers.ts";
 
@@ -31,7 +30,7 @@ export const methodNotAllowed =
 
 /** Renders any error of a route in the format of its path. Unexpected errors become a 500, and their stack is logged. */
 export const errorHandler =
-  ({ clock, log }: { clock: Clock; log: Logger }): ErrorRequestHandler =>
+  ({ clock, log }: Uses<"clock" | "log">): ErrorRequestHandler =>
   (thrown: unknown, req, res, next) => {
     if (res.headersSent) return next(thrown);
     const { requestId } = localsOf(res);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { notFound } from "#errors";
 import type { CallPage } from "#money";
+import type { Page } from "#platform/collection";
 import { fields, orNull, tag } from "./fields.ts";
 import { wholeNumber } from "./input.ts";
 
@@ -25,11 +26,6 @@ export const listOf = <Item extends z.ZodType>(item: Item) =>
 
 /** A complete list, without further pages. */
 export const wholeList = <Item>(data: readonly Item[]) => ({ data, hasMore: false as const, next: null });
-
-interface Page {
-  readonly limit: number;
-  readonly after?: string | undefined;
-}
 
 /** Reads one page of a list plus one item, to know whether more follow. */
 export async function readPage<Item extends { readonly id: string }>(

@@ -1,8 +1,7 @@
 import type { PaidCall } from "#jobs";
 import type { Money } from "#money";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
+import type { Uses } from "#platform/uses";
 
 /** Minimum interval between two records. Answers delivered between the last record and a crash are free. */
 const noteMs = 250;
@@ -16,13 +15,9 @@ const marginMs = 120_000;
  * answer is delivered once the kernel has all of it. Calls with an `Idempotency-Key` and payments are not recorded: their
  * answers are stored.
  */
-export function createDeliveries(deps: {
-  instance: string;
-  money: Money;
-  callTimeoutMs: number;
-  clock: Clock;
-  log: Logger;
-}) {
+export function createDeliveries(
+  deps: Uses<"clock" | "log"> & { instance: string; money: Money; callTimeoutMs: number },
+) {
   const { instance, money, callTimeoutMs, clock, log } = deps;
   const accounts = new Map<string, string>();
   let next = 0;

@@ -17,8 +17,7 @@ import type { Keys, Slot } from "#keys";
 import type { Leased, Money } from "#money";
 import type { Background } from "#platform/background";
 import type { ByteBudget } from "#platform/byte-budget";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import type { CallTrace } from "../call-trace.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { RunningCalls } from "./running-calls.ts";
@@ -38,7 +37,7 @@ export interface EndedCall {
   readonly code: string | undefined;
 }
 
-export interface OpenCallDeps {
+export interface OpenCallDeps extends Uses<"clock" | "log"> {
   readonly reader: ReplyReader;
   readonly queues: Queues;
   readonly registry: WorkerRegistry;
@@ -48,8 +47,6 @@ export interface OpenCallDeps {
   readonly keys: Keys;
   readonly files: Files;
   readonly background: Background;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly pingIntervalMs: number;
   /** Budget for the stream data that callers have not read yet. */
   readonly memory: ByteBudget;

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { jobCatalog, type PaidCall, type PaidJobName, type Pool, type Queues } from "#jobs";
 import type { Caller } from "#keys";
-import type { Clock } from "#platform/clock";
-import type { RedisClient } from "#platform/redis";
+import type { Uses } from "#platform/uses";
 
 const record = z.object({
   key: z.string(),
@@ -31,7 +30,7 @@ const nameOf = (account: string) => `running:{${account}}`;
  * of the text pools are not recorded, so they have no extra cost. Owns the Redis keys `running:*`. Nothing depends on them:
  * the queue knows which of them still run.
  */
-export function createRunningCalls({ redis, queues, clock }: { redis: RedisClient; queues: Queues; clock: Clock }) {
+export function createRunningCalls({ redis, queues, clock }: Uses<"redis" | "clock"> & { queues: Queues }) {
   return {
     begin: async (job: PaidJobName, call: Call): Promise<void> => {
       const { requestId, account, keyId: key, endpoint, model, acceptedAt: startedAt, deadlineAt } = call;

@@ -3,8 +3,7 @@ import { type Request, type RequestHandler, type Response, Router } from "expres
 import { z } from "zod";
 import { fileExpired, notFound } from "#errors";
 import { type Files, fileLifetimeMs, type GeneratedFile } from "#files";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { requestId } from "../http/openapi/headers.ts";
@@ -12,11 +11,9 @@ import { binary, type Content, operation, pathId } from "../http/openapi/operati
 import { type Open, prepend, type Range, readStored } from "../http/read-stored.ts";
 import type { OpenCalls } from "../open-calls/index.ts";
 
-interface FileDeps {
+interface FileDeps extends Uses<"clock" | "log"> {
   readonly files: Pick<Files, "generated">;
   readonly openCalls: Pick<OpenCalls, "arrive">;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 const fileId = /^file_[0-9A-Za-z]{40}$/;

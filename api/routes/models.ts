@@ -2,7 +2,7 @@ import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { Model } from "#catalog";
 import { invalidValue } from "#errors";
-import type { Clock } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "../admission/model.ts";
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
@@ -20,9 +20,7 @@ import {
   sentModelList,
 } from "./model-views.ts";
 
-interface ModelListDeps extends ModelDeps {
-  readonly clock: Clock;
-}
+interface ModelListDeps extends Uses<"clock">, ModelDeps {}
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {

@@ -4,9 +4,10 @@ import { pools, type Queues, type WorkerRegistry } from "#jobs";
 import type { Payments } from "#payments";
 import type { Clock } from "#platform/clock";
 import type { Probe } from "#platform/probe";
+import type { Uses } from "#platform/uses";
 import { sumOf, type Traffic } from "#traffic";
 
-export interface OverviewDeps {
+export interface OverviewDeps extends Uses<"clock"> {
   readonly traffic: Pick<Traffic, "read">;
   readonly registry: WorkerRegistry;
   readonly queues: Pick<Queues, "oldestWaiting">;
@@ -14,7 +15,6 @@ export interface OverviewDeps {
   readonly catalog: Catalog;
   readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
   readonly payments: Pick<Payments, "unused">;
-  readonly clock: Clock;
 }
 
 /** The stores are read once in this time, however many operators ask. */

@@ -2,9 +2,8 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { Request, Response } from "express";
 import { invalidApiKey, ServiceError } from "#errors";
 import { addressNetwork, type Keys } from "#keys";
-import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { bearer } from "../../admission/authenticate.ts";
 import { addressOf, localsOf } from "../../http/headers.ts";
 
@@ -55,12 +54,9 @@ const maxAddresses = 10_000;
  * Identifies the operator by the request's bearer token. Throws 401, and 429 for an address with too many wrong tokens,
  * which count as failed sign-ins.
  */
-export function identifyByToken(deps: {
-  tokens: AdminTokens;
-  keys: Pick<Keys, "countSignIn">;
-  clock: Clock;
-  log: Logger;
-}) {
+export function identifyByToken(
+  deps: Uses<"clock" | "log"> & { tokens: AdminTokens; keys: Pick<Keys, "countSignIn"> },
+) {
   const { tokens, keys, clock, log } = deps;
   /** Networks of addresses with too many failures, and until when each is refused. */
   const refused = new Map<string, { error: ServiceError; until: number }>();

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { invalidApiKey, ServiceError } from "#errors";
 import { type Caller, type Keys, scopes } from "#keys";
 import type { Money } from "#money";
-import type { Logger } from "#platform/logger";
+import type { Uses } from "#platform/uses";
 import { type Session, type Sessions, sessionLifeMs } from "#sessions";
 import { fields, tag, unixSeconds } from "../../http/fields.ts";
 import { addressOf, localsOf } from "../../http/headers.ts";
@@ -11,14 +11,13 @@ import { found } from "../../http/page.ts";
 import { type RouteCall, routeOf } from "../../http/route.ts";
 import type { AdminTokens } from "../admin/index.ts";
 
-export interface SessionDeps {
+export interface SessionDeps extends Uses<"log"> {
   readonly sessions: Sessions;
   readonly keys: Keys;
   readonly money: Pick<Money, "account">;
   readonly tokens: AdminTokens | undefined;
   readonly publicUrl: () => string;
   readonly hasTopups: boolean;
-  readonly log: Logger;
 }
 
 const cookieName = "dashboard_session";
