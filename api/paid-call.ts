@@ -18,8 +18,7 @@ import {
   checkBeforeFiles,
 } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
-import { assertLargeBodyPayable } from "./admission/large-body.ts";
-import { limitFreeCalls } from "./admission/limit-free-calls.ts";
+import { assertLargeBodyPayable, limitFreeCalls } from "./admission/check-balance.ts";
 import { beginCallTrace, type CallTrace } from "./call-trace.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
 import { bodyTimeoutMs, type JsonBody } from "./http/body.ts";

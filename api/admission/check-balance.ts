@@ -1,8 +1,10 @@
 import type { Request } from "express";
-import { insufficientBalance } from "#errors";
-import type { Caller } from "#keys";
+import { insufficientBalance, rateLimited } from "#errors";
+import type { Caller, Slot } from "#keys";
 import type { Money } from "#money";
 import { hasBegun, type IdempotencyDeps } from "../idempotency.ts";
+
+/** Checks of the balance before a body is read. */
 
 /** Shorter bodies are cheaper to read than a balance. */
 const largeBytes = 64 * 1024;
@@ -24,4 +26,17 @@ export async function assertLargeBodyPayable(
   const key = req.get("idempotency-key");
   if (key !== undefined && (await hasBegun(deps, { account, key }))) return;
   throw insufficientBalance("The account has no balance.");
+}
+
+const maxInFlight = 100;
+
+/** Free calls share the slots and queues of paid ones, so a key whose account has no balance may have fewer in flight. */
+export async function limitFreeCalls(
+  { money }: { readonly money: Pick<Money, "balances"> },
+  { inFlight, caller: { account } }: Slot,
+): Promise<void> {
+  if (inFlight < maxInFlight) return;
+  const balances = await money.balances([account]);
+  if ((balances.get(account) ?? 0n) > 0n) return;
+  throw rateLimited(`A key without a balance has at most ${maxInFlight} calls in flight.`, 1);
 }
