@@ -5,12 +5,10 @@ import { onReconnect, type RedisClient } from "#platform/redis";
 import { type KeyBudget, periodAt } from "./budget-period.ts";
 import { source } from "./limits-script.ts";
 
+export const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
+
 /** Limits of one API key: two token buckets that refill continuously, and the calls in flight. */
-export interface Limits {
-  readonly requestsPerMinute: number;
-  readonly tokensPerMinute: number;
-  readonly concurrentRequests: number;
-}
+export type Limits = Readonly<Record<(typeof limitNames)[number], number>>;
 
 /** State of the two buckets, for the `x-ratelimit-*` headers. */
 export type RateLimits = Readonly<Record<"requests" | "tokens", Bucket>>;

@@ -2,7 +2,7 @@ import { beyondOwnKey, conflict, invalidValue, notFound } from "#errors";
 import type { Money } from "#money";
 import type { Uses } from "#platform/uses";
 import { type Budget, budgetPeriods, periodAt } from "./budget-period.ts";
-import type { Limits } from "./limits.ts";
+import { type Limits, limitNames } from "./limits.ts";
 import type { Caller } from "./slots.ts";
 import type { createKeyStore, KeyPatch, KeyRecord } from "./store.ts";
 
@@ -13,12 +13,11 @@ const maxSharedBudgets = 4;
 /** Limits the keys that share one budget, including revoked ones that count in its period. */
 const maxSharingKeys = 10_000;
 
-const limitNames = {
+const limitParams = {
   requestsPerMinute: "limits.requests_per_minute",
   tokensPerMinute: "limits.tokens_per_minute",
   concurrentRequests: "limits.concurrent_requests",
 } as const satisfies Record<keyof Limits, string>;
-const eachLimit = Object.keys(limitNames) as (keyof Limits)[];
 
 /** Returns true if the list has this model, or its `provider/*`. Null stands for all models. */
 export const allowsModel = (models: readonly string[] | null, id: string): boolean =>
@@ -34,10 +33,10 @@ const isWithin = (given: Budget | null, own: Budget): boolean =>
 function assertWithin(own: Caller, defaults: Limits, { scopes = [], limits = {}, ...given }: KeyPatch): void {
   const scope = scopes.find((each) => !own.scopes.includes(each));
   if (scope) throw beyondOwnKey("scopes", `it lacks '${scope}'`);
-  for (const name of eachLimit) {
+  for (const name of limitNames) {
     const limit = limits[name] === null ? defaults[name] : limits[name];
     if (limit !== undefined && limit > own.limits[name])
-      throw beyondOwnKey(limitNames[name], `its limit is ${own.limits[name]}`);
+      throw beyondOwnKey(limitParams[name], `its limit is ${own.limits[name]}`);
   }
   const { models, expiresAt, budget } = given;
   const model = models?.find((each) => !allowsModel(own.models, each));
@@ -67,7 +66,7 @@ function assertNotRaised(own: Caller, key: KeyRecord, budget: Budget | null): vo
 
 /** A new key inherits the bounds of the caller's key that the request leaves open. */
 function withOwnBounds({ limits: own, ...caller }: Caller, defaults: Limits, given: KeyPatch): KeyPatch {
-  const lower = eachLimit.filter((name) => own[name] < defaults[name]).map((name) => [name, own[name]]);
+  const lower = limitNames.filter((name) => own[name] < defaults[name]).map((name) => [name, own[name]]);
   return {
     ...given,
     scopes: given.scopes ?? ["inference"],

@@ -5,7 +5,7 @@ import { type DocumentOf, findPage, openCollection, type Page } from "#platform/
 import { newId, randomBase62 } from "#platform/ids";
 import type { Uses } from "#platform/uses";
 import { type Budget, budgetPeriods, type KeyBudget } from "./budget-period.ts";
-import type { Limits } from "./limits.ts";
+import { type Limits, limitNames } from "./limits.ts";
 
 /** `inference` calls models, `manage` sees and changes the whole account. */
 export const scopes = ["inference", "manage"] as const;
@@ -116,8 +116,6 @@ const sharingSince = (id: string, since: Date) => ({
   sharesBudgetOf: id,
   $or: [live, { revokedAt: { $gte: new Date(since.getTime() - dayMs) } }],
 });
-
-const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
 
 /** Changes the fields that the patch names; `null` removes one. */
 function updateOf({ limits = {}, budget, ...others }: KeyPatch, now: Date) {
