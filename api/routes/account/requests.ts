@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Caller } from "#keys";
-import { formatUsd, type LedgerEntry, requestStatuses } from "#money";
+import { attemptOutcomes, formatUsd, type LedgerEntry, requestStatuses } from "#money";
 import type { Refusal } from "#refusals";
 import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
 import { timeSpan } from "../../http/input.ts";
@@ -43,7 +43,7 @@ const attempt = fields({
   model: z.string().optional(),
   started_ms: milliseconds,
   duration_ms: milliseconds,
-  outcome: z.enum(["succeeded", "failed", "refused", "busy", "timeout", "cancelled"]),
+  outcome: z.enum(attemptOutcomes),
   status: z.int().optional(),
   code: z.string().optional(),
 });
