@@ -1,36 +1,13 @@
 import { setTimeout } from "node:timers/promises";
+import type { z } from "zod";
+import type { overview } from "../../api/routes/admin/overview.ts";
 import { aligned, type Item } from "./admin-print.ts";
 
 const redrawMs = 2_000;
 const clearScreen = "\u001b[H\u001b[J";
 
-type Count = Readonly<Record<"calls" | "failed" | "refused", number>> & { readonly charged_usd: string };
-interface Pool {
-  readonly pool: string;
-  readonly workers: number;
-  readonly running: number;
-  readonly free: number;
-  readonly waiting: number;
-  readonly oldest_wait_seconds: number;
-}
-interface Open {
-  readonly open: number;
-  readonly oldest_seconds: number;
-}
-
-/** The response described in docs/api/admin.md, "Overview". */
-interface Overview {
-  readonly at: number;
-  readonly traffic: Readonly<Record<"last_5_minutes" | "last_hour" | "last_day", Count>> | null;
-  readonly pools: readonly Pool[] | null;
-  readonly workers: number | null;
-  readonly catalog_differs: boolean;
-  readonly upstreams: readonly { readonly id: string; readonly state: string }[];
-  readonly stores: readonly { readonly name: string; readonly ok: boolean; readonly ping_ms: number | null }[];
-  readonly money: { readonly holds: Open; readonly leases: Open; readonly undecided: number } | null;
-  readonly ledger: { readonly faults: number; readonly difference_usd: string } | null;
-  readonly owed: { readonly owed_usd: string; readonly payments: number } | null;
-}
+type Overview = z.input<typeof overview>;
+type Open = NonNullable<Overview["money"]>["holds"];
 
 const trafficLines = (traffic: NonNullable<Overview["traffic"]>) =>
   aligned([
@@ -50,7 +27,7 @@ const trafficLines = (traffic: NonNullable<Overview["traffic"]>) =>
     ]),
   ]);
 
-const poolLines = (pools: readonly Pool[]) =>
+const poolLines = (pools: NonNullable<Overview["pools"]>) =>
   aligned([
     ["POOL", "WORKERS", "RUNNING", "FREE", "WAITING", "OLDEST"],
     ...pools.map(({ pool, workers, running, free, waiting, oldest_wait_seconds: oldest }) => [
@@ -71,13 +48,10 @@ function upstreamLine(upstreams: Overview["upstreams"]): string {
 const openText = ({ open, oldest_seconds: seconds }: Open) => (open > 0 ? `${open}, oldest ${seconds} s` : "none");
 
 export function showOverview(item: Item): string {
-  const overview = item as unknown as Overview;
-  const { traffic, pools, workers, upstreams, stores, money, ledger, owed } = overview;
+  const shown = item as unknown as Overview;
+  const { traffic, pools, workers, upstreams, stores, money, ledger, owed } = shown;
   const rows = [
-    [
-      "workers",
-      `${workers ?? "not known"}${overview.catalog_differs ? ", with a different catalog than the API" : ""}`,
-    ],
+    ["workers", `${workers ?? "not known"}${shown.catalog_differs ? ", with a different catalog than the API" : ""}`],
     ["upstreams", upstreamLine(upstreams)],
     [
       "stores",
@@ -89,7 +63,7 @@ export function showOverview(item: Item): string {
     ["ledger", ledger ? `${ledger.faults} faults, difference ${ledger.difference_usd} USD` : "not checked yet"],
     ["owed", owed ? `${owed.owed_usd} USD of ${owed.payments} payments` : "not known"],
   ];
-  const at = new Date(overview.at * 1_000).toISOString().replace("T", " ").slice(0, 19);
+  const at = new Date(shown.at * 1_000).toISOString().replace("T", " ").slice(0, 19);
   return [
     `${at} UTC\n`,
     traffic ? trafficLines(traffic) : "Calls cannot be counted: Redis is unavailable.\n",

@@ -1,3 +1,6 @@
+import type { z } from "zod";
+import type { entry as entryObject } from "../../api/routes/admin/entry.ts";
+
 /** An object in the form in which the admin API returns it (docs/api/admin.md). */
 export type Item = Readonly<Record<string, unknown>>;
 
@@ -9,29 +12,7 @@ interface List {
 
 type Counts = Readonly<Record<string, number | null>>;
 
-/** The fields of a ledger entry that are reformatted. */
-interface Entry {
-  readonly reason?: string;
-  readonly transaction?: string;
-  readonly buyback?: { readonly token: string; readonly amount_usd: string; readonly batch: string | null };
-  readonly request?: {
-    readonly model: string;
-    readonly upstream: string | null;
-    readonly status: string;
-    readonly error?: string;
-    readonly attempts: readonly {
-      readonly upstream: string | null;
-      readonly model?: string;
-      readonly duration_ms: number | null;
-      readonly outcome: string;
-      readonly status?: number;
-      readonly code?: string;
-    }[];
-    readonly usage: Counts;
-    readonly estimated: boolean;
-    readonly shortfall_usd: string;
-  };
-}
+type Entry = z.input<typeof entryObject>;
 
 /** The fields of an item to show. A heading is derived from the field name, or follows the colon. */
 interface View {
@@ -60,7 +41,7 @@ const key: View = {
 const entry: View = {
   columns: ["created_at:TIME (UTC)", "kind", "amount_usd", "buyback_usd", "what", "id"],
   derive: (item) => {
-    const { request, reason, transaction, buyback }: Entry = item;
+    const { request, reason, transaction, buyback } = item as unknown as Entry;
     return {
       buyback_usd: buyback?.amount_usd ?? null,
       what: request ? `${request.model} ${request.status}` : (reason ?? transaction ?? null),
@@ -87,7 +68,7 @@ const attemptsText = ({ attempts }: NonNullable<Entry["request"]>): string =>
 const request: View = {
   columns: [...requestColumns, "attempts", "status", ...requestTimes, ...requestCost],
   derive: (item) => {
-    const { request: call, buyback }: Entry = item;
+    const { request: call, buyback } = item as unknown as Entry;
     return {
       buyback: buyback && `${buyback.amount_usd} to ${buyback.token}, ${buyback.batch ?? "no batch yet"}`,
       ...(call && {

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { Command } from "commander";
+import type { z } from "zod";
 import { ConfigError } from "#platform/config";
+import type { check as ledgerCheck } from "../../api/routes/admin/ledger.ts";
 import { type AdminClient, CommandError, createAdminClient, findTarget } from "./admin-client.ts";
 import all from "./admin-operations.json" with { type: "json" };
 import { addOptions, type Body, type Operation } from "./admin-options.ts";
@@ -72,17 +74,7 @@ async function addCredit(given: Given): Promise<void> {
 /** Thousands of accounts per request, so that each request completes within seconds. */
 const checkPages = 5;
 
-interface CheckedPart {
-  readonly ok: boolean;
-  readonly accounts: number;
-  readonly difference_usd: string;
-  readonly open_holds: number;
-  readonly overdue_holds: number;
-  readonly oldest_open_hold_seconds: number;
-  readonly undecided: number;
-  readonly of_accounts: number;
-  readonly next: string | null;
-}
+type CheckedPart = z.input<typeof ledgerCheck>;
 
 /** Checks the ledger part by part. Reports progress after every part except the last. */
 async function checkLedger(send: AdminClient, full: boolean): Promise<Item> {

@@ -17,7 +17,7 @@ const newCredit = inputFields({
   reason: z.string().min(1).max(1000).optional(),
 });
 
-const check = fields({
+export const check = fields({
   ok: z.boolean(),
   accounts: z.int(),
   difference_usd: usd,

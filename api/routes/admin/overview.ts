@@ -14,7 +14,7 @@ const count = fields(counts).meta({ id: "TrafficCount" });
 const point = fields({ at: unixSecondsOfMs.describe("Start of the interval"), ...counts }).meta({ id: "TrafficPoint" });
 const open = fields({ open: z.int(), oldest_seconds: z.int() });
 
-const overview = fields({
+export const overview = fields({
   object: tag("overview"),
   at: unixSecondsOfMs,
   traffic: orNull(
