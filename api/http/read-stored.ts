@@ -12,12 +12,7 @@ export type Open = (range: Range | undefined) => Promise<AsyncIterable<Buffer>>;
  * Reads from `start` to `end`. Storage closes a connection that a slow caller, such as a player with a full buffer, does not
  * read. Reading resumes where it stopped, as long as every attempt makes progress.
  */
-export async function* readStored(
-  open: Open,
-  range: Range | undefined,
-  start: number,
-  end: number,
-): AsyncGenerator<Buffer> {
+async function* readStored(open: Open, range: Range | undefined, start: number, end: number): AsyncGenerator<Buffer> {
   for (let at = start; at <= end; ) {
     const before = at;
     try {
@@ -33,7 +28,17 @@ export async function* readStored(
   }
 }
 
-export async function* prepend(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+/**
+ * Starts to read from `start` to `end`. Resolves once the first chunk is there, so that a failure of storage can still be
+ * answered with a status, and to undefined if there is nothing to read.
+ */
+export async function beginReading(...range: Parameters<typeof readStored>) {
+  const chunks = readStored(...range);
+  const first = await chunks.next();
+  return first.done ? undefined : prepend(first.value, chunks);
+}
+
+async function* prepend(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   yield first;
   yield* rest;
 }

@@ -10,7 +10,7 @@ import { withFileForm } from "../http/file-form.ts";
 import { refTo } from "../http/openapi/formats/index.ts";
 import { storedCallHeaders } from "../http/openapi/headers.ts";
 import { binary, json } from "../http/openapi/operation.ts";
-import { prepend, readStored } from "../http/read-stored.ts";
+import { beginReading } from "../http/read-stored.ts";
 import {
   bodyWithFiles,
   jobBody,
@@ -156,13 +156,11 @@ async function writeSpeech({ files }: Parameters<NonNullable<PaidRoute["answer"]
     const file = await files.generated.find(id);
     if (!file || file === "expired") throw fileExpired();
     const open = (range?: { start: number; end: number }) => files.generated.open(id, range, signal);
-    const chunks = readStored(open, undefined, 0, file.bytes - 1);
-    // Read the first chunk before the status is sent, so that a failure of storage can still be a 503.
-    const first = await chunks.next();
-    if (first.done) throw fileExpired();
+    const chunks = await beginReading(open, undefined, 0, file.bytes - 1);
+    if (!chunks) throw fileExpired();
     const type = audioType(file.contentType === unknownType ? undefined : file.contentType, format);
     res.status(200).set({ "content-type": type, "content-length": String(file.bytes) });
-    for await (const chunk of prepend(first.value, chunks)) {
+    for await (const chunk of chunks) {
       if (signal.aborted) return;
       if (!res.write(chunk)) await once(res, "drain", { signal });
     }

@@ -8,7 +8,7 @@ import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { requestId } from "../http/openapi/headers.ts";
 import { binary, type Content, operation, pathId } from "../http/openapi/operation.ts";
-import { type Open, prepend, type Range, readStored } from "../http/read-stored.ts";
+import { beginReading, type Open, type Range } from "../http/read-stored.ts";
 import type { OpenCalls } from "../open-calls/index.ts";
 
 interface FileDeps extends Uses<"clock" | "log"> {
@@ -94,9 +94,7 @@ async function send(req: Request<{ id: string }>, res: Response, file: Generated
     return void res.status(416).set("content-range", `bytes */${file.bytes}`).set("content-length", "0").end();
 
   const { start, end } = range ?? { start: 0, end: file.bytes - 1 };
-  const chunks = req.method === "HEAD" ? undefined : readStored(open, range, start, end);
-  // Read the first chunk before the status is sent, so that a failure of storage can still be a 503.
-  const first = await chunks?.next();
+  const chunks = req.method === "HEAD" ? undefined : await beginReading(open, range, start, end);
   res.status(range ? 206 : 200).set({
     ...validators,
     "content-type": file.contentType,
@@ -105,8 +103,8 @@ async function send(req: Request<{ id: string }>, res: Response, file: Generated
     "accept-ranges": "bytes",
     ...(range && { "content-range": `bytes ${start}-${end}/${file.bytes}` }),
   });
-  if (!chunks || !first || first.done) return void res.end();
-  await pipeline(prepend(first.value, chunks), res);
+  if (!chunks) return void res.end();
+  await pipeline(chunks, res);
 }
 
 function dispositionOf({ id, contentType }: GeneratedFile): string {
