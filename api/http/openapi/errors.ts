@@ -17,16 +17,15 @@ export const errorBody = z
   })
   .meta({ id: "Error" });
 
-/** The shape of an answer's errors. */
-export type ErrorFormat = keyof typeof bodies;
-
-const bodies = {
-  common: errorBody,
-  messages: refTo("MessagesError"),
-  gemini: refTo("GeminiError"),
+/** The shapes of errors, and the names of their components. */
+const formats = {
+  common: { name: "Error", body: errorBody },
+  messages: { name: "MessagesError", body: refTo("MessagesError") },
+  gemini: { name: "GeminiError", body: refTo("GeminiError") },
   /** The list of models has the format of the client that asks. */
-  byHeader: z.union([errorBody, refTo("MessagesError"), refTo("GeminiError")]),
+  byHeader: { name: "ModelsError", body: z.union([errorBody, refTo("MessagesError"), refTo("GeminiError")]) },
 };
+export type ErrorFormat = keyof typeof formats;
 
 /** The meanings of the error codes of a status. */
 export const meaningsOf = (status: number) =>
@@ -49,23 +48,17 @@ export const errorHeaders = (status: number, format: ErrorFormat, isCall: boolea
     ...(isCall && !beforeAdmission.includes(status) && rateLimits),
   });
 
-const names: Readonly<Record<ErrorFormat, string>> = {
-  common: "Error",
-  messages: "MessagesError",
-  gemini: "GeminiError",
-  byHeader: "ModelsError",
-};
-
 /** `isCall`: the operation costs money or counts tokens. Each response is a component of the document. */
 export function errorResponse(status: number, format: ErrorFormat, isCall: boolean): ZodOpenApiResponseObject {
-  const id = `${isCall ? "Call" : ""}${names[format]}${status}`;
+  const { name, body } = formats[format];
+  const id = `${isCall ? "Call" : ""}${name}${status}`;
   const existing = made.get(id);
   if (existing) return existing;
   const response = {
     id,
     description: meaningsOf(status),
     headers: errorHeaders(status, format, isCall),
-    content: { "application/json": { schema: bodies[format] } },
+    content: { "application/json": { schema: body } },
   };
   made.set(id, response);
   return response;
