@@ -1,19 +1,12 @@
 import type { Request, Response } from "express";
-import type { Span, Tracing } from "#platform/tracing";
+import type { Tracing } from "#platform/tracing";
 import { localsOf } from "./http/headers.ts";
 
 /**
  * The spans of one paid call in this process: one for the call, from the first byte of the request to the last of the
  * answer, and one for its admission.
  */
-export interface CallTrace {
-  readonly span: Span;
-  /** Records that a step of the admission is done. */
-  passed(step: "slot" | "body" | "idempotency"): void;
-  admitted(attributes: { readonly model: string; readonly stream: boolean }): void;
-  /** Only the first call has an effect. `status` is 499 if the caller disconnected. */
-  end(status: number, code?: string, firstEventAt?: number): void;
-}
+export type CallTrace = ReturnType<typeof beginCallTrace>;
 
 /**
  * Called once the caller has a slot of its key or has paid, so that requests which anyone can send create no spans. The span
@@ -22,7 +15,7 @@ export interface CallTrace {
 export function beginCallTrace(
   tracing: Tracing,
   { req, res, endpoint, account }: { req: Request; res: Response; endpoint: string; account: string },
-): CallTrace {
+) {
   const { requestId, arrivedAt } = localsOf(res);
   const span = tracing.begin(`POST ${endpoint}`, {
     kind: "server",
@@ -41,13 +34,15 @@ export function beginCallTrace(
 
   return {
     span,
-    passed: (step) => admission.event(step),
-    admitted({ model, stream }) {
+    /** Records that a step of the admission is done. */
+    passed: (step: "slot" | "body" | "idempotency") => admission.event(step),
+    admitted({ model, stream }: { readonly model: string; readonly stream: boolean }) {
       isAdmitted = true;
       span.set({ "inference.model": model, "inference.stream": stream });
       admission.end();
     },
-    end(status, code, firstEventAt) {
+    /** Only the first call has an effect. `status` is 499 if the caller disconnected. */
+    end(status: number, code?: string, firstEventAt?: number) {
       if (hasEnded) return;
       hasEnded = true;
       if (!isAdmitted) {
