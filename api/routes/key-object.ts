@@ -48,6 +48,14 @@ export const keyPatch = inputFields({
   limits: inputFields(limitsOf(count.nullable().optional())).optional(),
 });
 
+/** The account of a key, as its caller sees it. */
+export const keyAccount = z.object({
+  id: z.string(),
+  name: z.string(),
+  tier: z.enum(["standard", "elite"]),
+  frozen: z.boolean(),
+});
+
 export const keyFields = {
   id: z.string().describe("key_..."),
   object: tag("key"),

@@ -1,12 +1,22 @@
 import { z } from "zod";
 import { fields, usd } from "../../http/fields.ts";
 import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
-import { key, keyFields, keyPatch, keyWithSecret, listedKey, newKey, spentBudget, withSpent } from "../key-object.ts";
+import {
+  key,
+  keyAccount,
+  keyFields,
+  keyPatch,
+  keyWithSecret,
+  listedKey,
+  newKey,
+  spentBudget,
+  withSpent,
+} from "../key-object.ts";
 import { route } from "./route.ts";
 
 const ownKey = fields({
   ...keyFields,
-  account: z.object({ id: z.string(), name: z.string(), tier: z.enum(["standard", "elite"]), frozen: z.boolean() }),
+  account: keyAccount,
   budget: spentBudget,
   usage: fields({ day_usd: usd, month_usd: usd, total_usd: usd }).describe("Cost of the key's calls; days are in UTC"),
 }).meta({ id: "OwnKey" });

@@ -10,6 +10,7 @@ import { addressOf, localsOf } from "../../http/headers.ts";
 import { found } from "../../http/page.ts";
 import { type RouteCall, routeOf } from "../../http/route.ts";
 import type { AdminTokens } from "../admin/index.ts";
+import { keyAccount } from "../key-object.ts";
 
 export interface SessionDeps extends Uses<"log"> {
   readonly sessions: Sessions;
@@ -75,9 +76,7 @@ const sessionObject = fields({
   object: tag("session"),
   kind: z.enum(["account", "operator"]),
   operator: z.object({ name: z.string() }).optional(),
-  account: z
-    .object({ id: z.string(), name: z.string(), tier: z.enum(["standard", "elite"]), frozen: z.boolean() })
-    .optional(),
+  account: keyAccount.optional(),
   key: z
     .object({ id: z.string(), name: z.string().nullable(), prefix: z.string(), scopes: z.array(z.enum(scopes)) })
     .optional(),
