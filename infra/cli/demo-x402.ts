@@ -1,8 +1,8 @@
-import { address, createKeyPairSignerFromBytes, createSolanaRpc, getBase58Encoder } from "@solana/kit";
-import { findAssociatedTokenPda, TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
+import { address, createSolanaRpc } from "@solana/kit";
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { z } from "zod";
+import { openWallet, tokenAccountOf } from "../embedded/solana/index.ts";
 import { type PaidDemo, readPaidDemo } from "./paid-demo.ts";
 
 const request = { model: "local/image", prompt: process.argv.slice(2).join(" ") || "A lighthouse at dusk" };
@@ -12,7 +12,7 @@ const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** Pays for an image with the demo's wallet and the official x402 client, without an account or a key. */
 async function buyImage({ baseUrl, x402 }: PaidDemo): Promise<void> {
-  const wallet = await createKeyPairSignerFromBytes(new Uint8Array(getBase58Encoder().encode(x402.wallet)));
+  const { signer: wallet } = await openWallet(x402.wallet);
   const client = new x402Client().register("solana:*", new ExactSvmScheme(wallet, { rpcUrl: x402.rpcUrl }));
   const sayBalance = async (mint: string) =>
     say(`The wallet ${wallet.address} has ${usdc(await balanceOf(x402.rpcUrl, wallet.address, mint))} USDC.`);
@@ -38,8 +38,7 @@ async function buyImage({ baseUrl, x402 }: PaidDemo): Promise<void> {
 }
 
 async function balanceOf(rpcUrl: string, owner: string, mint: string): Promise<string> {
-  const seeds = { owner: address(owner), mint: address(mint), tokenProgram: TOKEN_PROGRAM_ADDRESS };
-  const [account] = await findAssociatedTokenPda(seeds);
+  const account = await tokenAccountOf(address(mint), address(owner));
   const { value } = await createSolanaRpc(rpcUrl).getTokenAccountBalance(account).send();
   return value.amount;
 }
