@@ -63,12 +63,6 @@ interface FieldChange {
   readonly new: string | null;
 }
 
-interface CatalogDiff {
-  readonly added: readonly { readonly part: Part; readonly id: string }[];
-  readonly removed: readonly { readonly part: Part; readonly id: string }[];
-  readonly changed: readonly FieldChange[];
-}
-
 type Fields = ReadonlyMap<string, string>;
 
 /** Returns the values in an entry by their paths. A list of plain values is one value: its indices mean nothing. */
@@ -87,7 +81,7 @@ const entriesOf = ({ models, upstreams, ...rest }: CatalogEntries): Record<Part,
   model: new Map(models.map((entry) => [entry.id, new Map(fieldsOf(entry))])),
 });
 
-function diffCatalogs(from: CatalogEntries, to: CatalogEntries): CatalogDiff {
+function diffCatalogs(from: CatalogEntries, to: CatalogEntries) {
   const [before, after] = [entriesOf(from), entriesOf(to)];
   const added: { part: Part; id: string }[] = [];
   const removed: { part: Part; id: string }[] = [];
@@ -112,7 +106,7 @@ function diffCatalogs(from: CatalogEntries, to: CatalogEntries): CatalogDiff {
 /** Descriptions and patterns are shortened. */
 const short = (text: string | null) => (text === null ? "-" : text.length > 60 ? `${text.slice(0, 59)}…` : text);
 
-function show({ added, removed, changed }: CatalogDiff): string {
+function show({ added, removed, changed }: ReturnType<typeof diffCatalogs>): string {
   const rows = [
     ...added.map(({ part, id }) => [part, id, "added", "", ""]),
     ...removed.map(({ part, id }) => [part, id, "removed", "", ""]),
