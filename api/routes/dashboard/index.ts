@@ -3,7 +3,7 @@ import helmet from "helmet";
 import { crossSiteRequest, insufficientScope, invalidApiKey } from "#errors";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
-import type { Clock } from "#platform/clock";
+import type { Uses } from "#platform/uses";
 import { databaseUnavailable, noSuchRoute } from "../../http/errors.ts";
 import { localsOf } from "../../http/headers.ts";
 import { routerOf } from "../../http/route.ts";
@@ -11,9 +11,8 @@ import { type OwnDeps, ownRoutes } from "./own.ts";
 import { pageRoutes } from "./pages.ts";
 import { createIdentify, type SessionDeps, type SignedIn, sessionRoutes } from "./session.ts";
 
-export interface DashboardDeps extends SessionDeps, OwnDeps {
+export interface DashboardDeps extends SessionDeps, OwnDeps, Uses<"clock"> {
   readonly bodyBudget: ByteBudget;
-  readonly clock: Clock;
   /** The address of the storage in the links that callers get. */
   readonly storage: string;
   /** The folder of the built page. */
