@@ -19,9 +19,8 @@ export { findBinaries, MissingServerError } from "./binaries.ts";
 export type { Progress } from "./fetch.ts";
 export { startMongo } from "./mongo.ts";
 export { createProgram, expectOk, nodeArgs, type Program, spawnGuarded, until } from "./program.ts";
-export { startRedis } from "./redis.ts";
+export { startRedis, startSentinel } from "./redis.ts";
 export { type RedisCluster, startRedisCluster } from "./redis-cluster.ts";
-export { startSentinel } from "./redis-sentinel.ts";
 export { startS3 } from "./s3.ts";
 export { freePort, isFree, type Server } from "./server.ts";
 
