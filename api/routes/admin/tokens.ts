@@ -9,42 +9,27 @@ import { addressOf, localsOf } from "../../http/headers.ts";
 
 const digest = (text: string) => createHash("sha256").update(text).digest();
 
-/** An operator whose token is configured. */
-interface Operator {
-  readonly name: string;
-  /**
-   * Derives the value that stands for the token in a session. It reveals nothing about the token without the session's
-   * secret.
-   */
-  readonly seal: (secret: string) => string;
-}
-
-export interface AdminTokens {
-  find(token: string): Operator | undefined;
-  /** Finds the operator whose token was sealed, if it is still configured. */
-  open(sealed: string, secret: string): Operator | undefined;
-}
+export type AdminTokens = NonNullable<ReturnType<typeof createAdminTokens>>;
 
 /** The operators whose tokens are accepted, or undefined if none is configured. */
-export function createAdminTokens({
-  ADMIN_TOKEN,
-  ADMIN_TOKENS,
-}: Pick<Config, "ADMIN_TOKEN" | "ADMIN_TOKENS">): AdminTokens | undefined {
+export function createAdminTokens({ ADMIN_TOKEN, ADMIN_TOKENS }: Pick<Config, "ADMIN_TOKEN" | "ADMIN_TOKENS">) {
   const ofAdmin = (ADMIN_TOKEN?.split(",") ?? []).map((token) => ["admin", token]);
   const named = (ADMIN_TOKENS?.split(",") ?? []).map((each) => each.split(/:(.*)/s));
   const operators = [...ofAdmin, ...named].map(([name = "", token = ""]) => {
     const expected = digest(token);
+    /** Derives the value that stands for the token in a session. Without the session's secret it reveals nothing. */
     const seal = (secret: string) => createHmac("sha256", secret).update(expected).digest("base64url");
     return { name, expected, seal };
   });
   if (operators.length === 0) return undefined;
   return {
     /** Compares hashes, which have equal lengths, with every token, so that the time reveals nothing about them. */
-    find(token) {
+    find(token: string) {
       const given = digest(token);
       return operators.filter(({ expected }) => timingSafeEqual(given, expected))[0];
     },
-    open: (sealed, secret) => operators.find((operator) => operator.seal(secret) === sealed),
+    /** Finds the operator whose token was sealed, if it is still configured. */
+    open: (sealed: string, secret: string) => operators.find((operator) => operator.seal(secret) === sealed),
   };
 }
 
