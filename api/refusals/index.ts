@@ -31,15 +31,7 @@ const definition = {
 } as const;
 type Stored = DocumentOf<typeof definition>;
 
-export interface Refusal {
-  readonly requestId: string;
-  readonly account: string;
-  readonly key: string;
-  readonly endpoint: string;
-  readonly status: number;
-  readonly code: string;
-  readonly createdAt: Date;
-}
+export type Refusal = Omit<Stored, "_id"> & { readonly requestId: string };
 
 type RefusedRequest = Pick<Refusal, "requestId" | "account" | "key" | "endpoint">;
 export type Refusals = ReturnType<typeof createRefusals>;

@@ -36,8 +36,7 @@ interface Created {
   readonly hash?: string | undefined;
 }
 
-/** Reads the file for its hash and length. */
-type Digest = () => Promise<{ readonly bytes: number; readonly hash: string }>;
+type Digest = UploadBody["digest"];
 
 const uploadRequest = ({ res, onHeld, caller: { account, keyId, buybackToken } }: UploadCall) => ({
   onHeld,
