@@ -43,7 +43,6 @@ export async function issueSignInCodes(
   }
 }
 
-/** Reads the id and the scopes of the demo's key. */
 async function demoKey(origin: string, apiKey: string) {
   const answer = await fetch(`${origin}/v1/key`, { headers: { authorization: `Bearer ${apiKey}` } });
   return keyShape.parse(await answer.json());
