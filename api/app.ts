@@ -2,7 +2,7 @@ import express, { type Express, type IRouter, Router } from "express";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
-import type { Probe } from "#platform/probe";
+import type { Probe } from "#platform/observability/probe";
 import type { Refusals } from "#refusals";
 import { authenticate } from "./admission/authenticate.ts";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import type { Tracing } from "#platform/tracing";
+import type { Tracing } from "#platform/observability/tracing";
 import { localsOf } from "./http/headers.ts";
 
 /**

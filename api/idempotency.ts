@@ -2,7 +2,7 @@ import type { Response } from "express";
 import { generationInProgress, noCapacity, ServiceError } from "#errors";
 import type { Claim, ClaimRequest, IdempotencyStore, Owner } from "#idempotency";
 import { sleep } from "#platform/clock";
-import { retry } from "#platform/retry";
+import { retry } from "#platform/concurrency/retry";
 import type { Uses } from "#platform/uses";
 
 export interface IdempotencyDeps extends Uses<"clock" | "log"> {

@@ -1,4 +1,4 @@
-import { catchSignals } from "#platform/shutdown";
+import { catchSignals } from "#platform/process/shutdown";
 
 /** The API process. Signals are caught before anything else is imported. */
 const signals = catchSignals();

@@ -3,7 +3,7 @@ import { type ClusterCheck, type ClusterCounts, type ClusterStats, maxStatsAgeMs
 import { errorKinds } from "#errors";
 import { pools, type Queues, type ReplyReader, type WorkerRegistry } from "#jobs";
 import type { Clock } from "#platform/clock";
-import { type Metrics, upstreamStates } from "#platform/metrics";
+import { type Metrics, upstreamStates } from "#platform/observability/metrics";
 import type { TrafficCounter } from "#traffic";
 import { modelLabel } from "../shared/process-metrics.ts";
 import type { EndedCall, OpenCalls } from "./open-calls/index.ts";

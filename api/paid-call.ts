@@ -6,8 +6,8 @@ import type { ClaimRequest } from "#idempotency";
 import { type CallTarget, isTextPool, jobCatalog, type PaidCall } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
 import { formatUsd } from "#money";
-import type { Background } from "#platform/background";
-import type { Tracing } from "#platform/tracing";
+import type { Background } from "#platform/concurrency/background";
+import type { Tracing } from "#platform/observability/tracing";
 import type { Refusals } from "#refusals";
 import {
   type AdmissionDeps,

@@ -3,7 +3,7 @@ import { loadCatalog, upstreamVariables } from "#catalog";
 import { errorKinds } from "#errors";
 import { formats } from "#formats";
 import { environment, secretVariables } from "#platform/config";
-import { metricList } from "#platform/metrics";
+import { metricList } from "#platform/observability/metrics";
 import { startEnvironment } from "../infra/cli/start-config.ts";
 import { valuesSchema } from "../infra/k8s/values-schema.ts";
 import { type Cell, cellOf, rows as conversions } from "../test/support/conversions.ts";

@@ -2,7 +2,7 @@ import { filesSchema } from "#files";
 import { idempotencySchema } from "#idempotency";
 import { moneySchema } from "#money";
 import { paymentsSchema } from "#payments";
-import type { ModuleSchema } from "#platform/migrations";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import { responsesSchema } from "#stored-responses";
 
 /** The MongoDB schemas that every process needs. The API has others of its own; `npm run migrate` applies all. */

@@ -1,8 +1,8 @@
 import { type Catalog, tokenKeys } from "#catalog";
 import type { MoneyObserver } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
-import type { ObserveWrite } from "#platform/group-commit";
-import { groups, type Metrics } from "#platform/metrics";
+import type { ObserveWrite } from "#platform/concurrency/group-commit";
+import { groups, type Metrics } from "#platform/observability/metrics";
 import type { TrafficCounter } from "#traffic";
 
 type Writes = Readonly<Record<(typeof groups)[number], ObserveWrite>>;

@@ -7,10 +7,10 @@
  */
 import type { Pool, Queues } from "#jobs";
 import type { Clock } from "#platform/clock";
+import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import type { Logger } from "#platform/logger";
-import type { Health } from "#platform/metrics-server";
-import { oneAtATime } from "#platform/one-at-a-time";
-import type { Probe } from "#platform/probe";
+import type { Health } from "#platform/observability/metrics-server";
+import type { Probe } from "#platform/observability/probe";
 
 const stuckMs = 30_000;
 const checkMs = 5_000;

@@ -1,4 +1,4 @@
-import { catchSignals } from "#platform/shutdown";
+import { catchSignals } from "#platform/process/shutdown";
 
 /** Entry point of a worker process. */
 const signals = catchSignals();

@@ -1,5 +1,5 @@
 import type { ByteBudget } from "#platform/byte-budget";
-import { type Metrics, upstreamStates } from "#platform/metrics";
+import { type Metrics, upstreamStates } from "#platform/observability/metrics";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import type { AttemptObserver, Upstreams } from "./upstreams/index.ts";
 

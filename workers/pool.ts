@@ -13,8 +13,8 @@ import {
   replyAddress,
 } from "#jobs";
 import { sleep } from "#platform/clock";
+import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import { type Config, ConfigError } from "#platform/config";
-import { oneAtATime } from "#platform/one-at-a-time";
 import type { RedisClient } from "#platform/redis";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 import { endWithoutRunning, HandedOver } from "./run-call.ts";

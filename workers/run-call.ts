@@ -4,7 +4,7 @@ import type { Files } from "#files";
 import type { PaidCall } from "#jobs";
 import type { JsonObject } from "#json";
 import { archivableMs, type Capture, capturableMs } from "#money";
-import { nextTurnIfLarge } from "#platform/next-turn";
+import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import { failureOf, ledgerFields, priced, upstreamCostOf } from "./run-call/capture.ts";
 import {

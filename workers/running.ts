@@ -1,7 +1,7 @@
 import type { Cancellations, Replies, Reply } from "#jobs";
 import type { Clock } from "#platform/clock";
+import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import type { Logger } from "#platform/logger";
-import { oneAtATime } from "#platform/one-at-a-time";
 import { type AbortCause, Aborted } from "./providers/provider.ts";
 
 export { type AbortCause, Aborted, isHandedOver } from "./providers/provider.ts";

@@ -4,13 +4,13 @@ import { createCancellations, createQueues, createReplies, type Pool, registerWo
 import { createArchiveObjects } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
+import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import { newId } from "#platform/ids";
-import { type Health, serveMetrics } from "#platform/metrics-server";
-import { oneAtATime } from "#platform/one-at-a-time";
-import { createProbes } from "#platform/probe";
+import { type Health, serveMetrics } from "#platform/observability/metrics-server";
+import { createProbes } from "#platform/observability/probe";
+import { startTracing } from "#platform/observability/tracing";
+import type { Environment } from "#platform/process/secret-files";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
-import type { Environment } from "#platform/secret-files";
-import { startTracing } from "#platform/tracing";
 import { startTraffic } from "#traffic";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";

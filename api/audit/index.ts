@@ -8,8 +8,8 @@
  */
 import { Schema } from "mongoose";
 import { toServiceError } from "#errors";
-import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { newId } from "#platform/ids";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 
 export { auditSchema } from "./migrations.ts";

@@ -1,5 +1,5 @@
-import { createCollections } from "#platform/migration-steps";
-import type { ModuleSchema } from "#platform/migrations";
+import { createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 
 /** Each filter has an index in the order of the list. */
 const newestFirst = { createdAt: -1, _id: -1 } as const;

@@ -5,7 +5,7 @@ import { invalidValue, noCapacity, requestTimeout, requestTooLarge, unsupportedM
 import { createJsonScan, type JsonLimits, type JsonScan, jsonLimits, unlimitedJson } from "#formats";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
-import { nextTurnIfLarge } from "#platform/next-turn";
+import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 
 export type JsonBody = ReturnType<typeof createJsonBody>;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { notFound } from "#errors";
 import type { CallPage } from "#money";
-import type { Page } from "#platform/collection";
+import type { Page } from "#platform/mongo/collection";
 import { fields, orNull, tag } from "./fields.ts";
 import { wholeNumber } from "./input.ts";
 

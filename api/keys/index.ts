@@ -16,7 +16,7 @@
 import { isIPv6 } from "node:net";
 import { invalidApiKey, noCapacity, rateLimited } from "#errors";
 import type { Money } from "#money";
-import type { ObserveWrite } from "#platform/group-commit";
+import type { ObserveWrite } from "#platform/concurrency/group-commit";
 import type { Uses } from "#platform/uses";
 import { type Budget, type KeyBudget, periodAt } from "./budget-period.ts";
 import { createBudgets } from "./budgets.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "#platform/clock";
-import { groupCommit, type ObserveWrite } from "#platform/group-commit";
+import { groupCommit, type ObserveWrite } from "#platform/concurrency/group-commit";
 import { onReconnect, type RedisClient } from "#platform/redis";
 import { type KeyBudget, periodAt } from "./budget-period.ts";
 import { source } from "./limits-script.ts";

@@ -1,5 +1,5 @@
 import { sleep } from "#platform/clock";
-import { retry } from "#platform/retry";
+import { retry } from "#platform/concurrency/retry";
 import type { Uses } from "#platform/uses";
 
 type Write = () => Promise<void>;

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { notFound } from "#errors";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import { type Budget, budgetPeriods, type KeyBudget } from "./budget-period.ts";
 import { type Limits, limitNames } from "./limits.ts";

@@ -1,6 +1,6 @@
 import type { PaidCall } from "#jobs";
 import type { Money } from "#money";
-import { oneAtATime } from "#platform/one-at-a-time";
+import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import type { Uses } from "#platform/uses";
 
 /** Minimum interval between two records. Answers delivered between the last record and a crash are free. */

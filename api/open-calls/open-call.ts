@@ -15,8 +15,8 @@ import {
 } from "#jobs";
 import type { Keys, Slot } from "#keys";
 import type { Leased, Money } from "#money";
-import type { Background } from "#platform/background";
 import type { ByteBudget } from "#platform/byte-budget";
+import type { Background } from "#platform/concurrency/background";
 import type { Uses } from "#platform/uses";
 import type { CallTrace } from "../call-trace.ts";
 import type { Deliveries } from "./deliveries.ts";

@@ -6,8 +6,8 @@
  */
 import type { ServiceError } from "#errors";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, openCollection } from "#platform/collection";
-import { oneAtATime } from "#platform/one-at-a-time";
+import { oneAtATime } from "#platform/concurrency/one-at-a-time";
+import { type DocumentOf, openCollection } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 
 export { refusalsSchema } from "./migrations.ts";

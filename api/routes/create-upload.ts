@@ -5,7 +5,7 @@ import type { Files, Upload } from "#files";
 import type { Caller } from "#keys";
 import type { Money } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
-import { retry } from "#platform/retry";
+import { retry } from "#platform/concurrency/retry";
 import { type JsonBody, sendContinue } from "../http/body.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse } from "../http/input.ts";

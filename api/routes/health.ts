@@ -1,6 +1,6 @@
 import { Router } from "express";
 import { pools, type WorkerRegistry } from "#jobs";
-import type { Probe } from "#platform/probe";
+import type { Probe } from "#platform/observability/probe";
 
 interface Deps {
   readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;

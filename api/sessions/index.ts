@@ -8,7 +8,7 @@
  * Only `npm start` issues codes, for the demo.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { type DocumentOf, openCollection } from "#platform/collection";
+import { type DocumentOf, openCollection } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 
 export { sessionsSchema } from "./migrations.ts";

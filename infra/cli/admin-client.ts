@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Environment, withSecretFiles } from "#platform/secret-files";
+import { type Environment, withSecretFiles } from "#platform/process/secret-files";
 import type { Item } from "./admin-print.ts";
 
 export interface Target {

@@ -3,7 +3,7 @@ import { buybackConfig, settlerOf, solanaConfig } from "#payments";
 import { systemClock } from "#platform/clock";
 import { type Config, ConfigError, environment, loadConfig, secretVariables } from "#platform/config";
 import { createProcessLogger } from "#platform/logger";
-import { type Environment, fileVariable, withSecretFiles } from "#platform/secret-files";
+import { type Environment, fileVariable, withSecretFiles } from "#platform/process/secret-files";
 import { maxTypos, typosBetween } from "../../shared/typos.ts";
 import { createCounting } from "../../workers/counting/index.ts";
 import { createExecutor } from "../../workers/executors/index.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { systemClock } from "#platform/clock";
 import { createProcessLogger } from "#platform/logger";
-import { connectMongo } from "#platform/mongo";
+import { connectMongo } from "#platform/mongo/connection";
 import { createSessions } from "#sessions";
 import { createAdminTokens } from "../../api/routes/admin/index.ts";
 import { createAdminClient } from "./admin-client.ts";

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { sleep, systemClock } from "#platform/clock";
 import { loadConfig, secretVariables } from "#platform/config";
-import { type Environment, withSecretFiles } from "#platform/secret-files";
+import { type Environment, withSecretFiles } from "#platform/process/secret-files";
 import {
   createProgram,
   expectOk,

@@ -32,7 +32,7 @@
  * decimals. Elite prices are exactly list x (10000 - bps) / 10000.
  */
 import { createHash } from "node:crypto";
-import { type Environment, withSecretFiles } from "#platform/secret-files";
+import { type Environment, withSecretFiles } from "#platform/process/secret-files";
 import { boundOfTokens } from "./bound.ts";
 import type { Input } from "./input.ts";
 import { billed, boundOfUnits, checkInput, costOfMedia, ignoredInput, unitsOf } from "./media.ts";

@@ -6,7 +6,7 @@ import {
   PutObjectCommand,
   type S3Client,
 } from "@aws-sdk/client-s3";
-import { nextTurnIfLarge } from "#platform/next-turn";
+import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import type { Uses } from "#platform/uses";
 import { fileLifetimeMs } from "./records.ts";
 

@@ -1,6 +1,6 @@
 import type { Collection, mongo } from "mongoose";
 import { dayMs } from "#platform/clock";
-import { scatter } from "#platform/collection";
+import { scatter } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import { fromMongo, type StoredObject } from "./records.ts";
 import type { MultipartMarker, Storage } from "./storage.ts";

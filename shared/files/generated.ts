@@ -1,8 +1,8 @@
 import { fileExpired, noCapacity, upstreamError } from "#errors";
-import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/collection";
+import { unlessAborted } from "#platform/concurrency/unless-aborted";
 import { newFileId } from "#platform/ids";
+import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/mongo/collection";
 import { type Spool, withSpool } from "#platform/spool";
-import { unlessAborted } from "#platform/unless-aborted";
 import type { Uses } from "#platform/uses";
 import { createExpiry } from "./expiry.ts";
 import { detect, headBytes } from "./media-types.ts";

@@ -17,7 +17,7 @@
  */
 import type { Money } from "#money";
 import { isPublicHost } from "#platform/addresses";
-import { createBackground } from "#platform/background";
+import { createBackground } from "#platform/concurrency/background";
 import type { Config } from "#platform/config";
 import { connectS3, type S3Config } from "#platform/s3";
 import type { Uses } from "#platform/uses";

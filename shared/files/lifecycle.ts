@@ -1,8 +1,8 @@
 import { noCapacity, toServiceError } from "#errors";
 import { formatUsd, type Money, parseUsd, type ReleaseReason } from "#money";
-import type { Background } from "#platform/background";
-import { retry } from "#platform/retry";
-import { unlessAborted } from "#platform/unless-aborted";
+import type { Background } from "#platform/concurrency/background";
+import { retry } from "#platform/concurrency/retry";
+import { unlessAborted } from "#platform/concurrency/unless-aborted";
 import type { Uses } from "#platform/uses";
 import { createExpiry } from "./expiry.ts";
 import type { MediaType } from "./media-types.ts";

@@ -1,5 +1,5 @@
-import { createCollections, dropIndexes } from "#platform/migration-steps";
-import type { ModuleSchema } from "#platform/migrations";
+import { createCollections, dropIndexes } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import { pendingIndex } from "./records.ts";
 
 const pendingSlot = { status: "pending", "multipart.slot": { $exists: true } };

@@ -1,9 +1,9 @@
 import { type Collection, mongo, type QueryFilter } from "mongoose";
 import { noCapacity, ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { newUploadId } from "#platform/ids";
-import { duplicateKey } from "#platform/mongo";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/mongo/collection";
+import { duplicateKey } from "#platform/mongo/connection";
 import type { Uses } from "#platform/uses";
 import { mediaKinds } from "./media-types.ts";
 

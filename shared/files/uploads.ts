@@ -2,7 +2,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import { invalidValue, noCapacity, uploadExpired, uploadNotFound } from "#errors";
 import type { UploadRef } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
-import type { Page } from "#platform/collection";
+import type { Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import type { MediaType } from "./media-types.ts";
 import { createParts } from "./parts.ts";

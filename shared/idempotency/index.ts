@@ -19,12 +19,12 @@ import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { Money } from "#money";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
+import { retry } from "#platform/concurrency/retry";
 import { hashedId } from "#platform/ids";
-import { isDuplicate } from "#platform/mongo";
-import { UnansweredError } from "#platform/mongo-timeouts";
-import { retry } from "#platform/retry";
+import { type DocumentOf, openCollection } from "#platform/mongo/collection";
+import { isDuplicate } from "#platform/mongo/connection";
+import { UnansweredError } from "#platform/mongo/timeouts";
 import type { Uses } from "#platform/uses";
 
 export interface ClaimRequest extends Owner {

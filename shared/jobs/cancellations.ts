@@ -1,6 +1,6 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
+import { retry } from "#platform/concurrency/retry";
 import { type RedisClient, reconnectTogether } from "#platform/redis";
-import { retry } from "#platform/retry";
 import type { Uses } from "#platform/uses";
 import { cancelledKey, channelOf, isUnanswered, type Notice, type Pace, paces } from "./frames.ts";
 

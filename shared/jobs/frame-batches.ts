@@ -1,4 +1,4 @@
-import type { ObserveWrite } from "#platform/group-commit";
+import type { ObserveWrite } from "#platform/concurrency/group-commit";
 import { limitUnits } from "./frames.ts";
 
 /** A frame that waits to be written. */

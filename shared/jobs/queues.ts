@@ -1,6 +1,6 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { Queue } from "bullmq";
-import type { ObserveWrite } from "#platform/group-commit";
+import type { ObserveWrite } from "#platform/concurrency/group-commit";
 import type { Uses } from "#platform/uses";
 import { isTextPool, jobCatalog, type PaidCall, type PaidJobName, type Pool, textPools } from "./catalog.ts";
 import { createShards, prefixOf, shardOf, sharedKey } from "./shards.ts";

@@ -1,8 +1,8 @@
 import type { ServiceError } from "#errors";
-import type { ObserveWrite } from "#platform/group-commit";
+import type { ObserveWrite } from "#platform/concurrency/group-commit";
+import { retry } from "#platform/concurrency/retry";
 import { randomBase62 } from "#platform/ids";
 import { onReconnect } from "#platform/redis";
-import { retry } from "#platform/retry";
 import type { Uses } from "#platform/uses";
 import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
 import {

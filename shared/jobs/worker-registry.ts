@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { oneAtATime } from "#platform/one-at-a-time";
+import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import type { Uses } from "#platform/uses";
 import { type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";

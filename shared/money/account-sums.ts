@@ -1,6 +1,6 @@
 import type { ClientSession } from "mongoose";
-import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import type { Mongo } from "#platform/mongo";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
+import type { Mongo } from "#platform/mongo/connection";
 import type { StoredEntry } from "./ledger.ts";
 
 /** A range of account ids. */

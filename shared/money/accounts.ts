@@ -1,8 +1,8 @@
 import { Schema } from "mongoose";
 import type { Tier } from "#catalog";
 import { invalidValue, notFound } from "#errors";
-import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/collection";
 import { newId } from "#platform/ids";
+import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 
 export type AccountPatch = {

@@ -1,5 +1,5 @@
 import type { mongo } from "mongoose";
-import { scatter } from "#platform/collection";
+import { scatter } from "#platform/mongo/collection";
 import type { MoneyDeps } from "./deps.ts";
 import type { StoredEntry } from "./ledger.ts";
 

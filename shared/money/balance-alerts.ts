@@ -1,5 +1,5 @@
 import { notFound } from "#errors";
-import { scatter } from "#platform/collection";
+import { scatter } from "#platform/mongo/collection";
 import { type Account, toAccount } from "./accounts.ts";
 import type { MoneyDeps } from "./deps.ts";
 

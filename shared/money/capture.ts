@@ -1,9 +1,9 @@
 import { mongo } from "mongoose";
-import { groupCommit } from "#platform/group-commit";
+import { groupCommit } from "#platform/concurrency/group-commit";
+import { retry } from "#platform/concurrency/retry";
+import { unlessAborted } from "#platform/concurrency/unless-aborted";
 import { randomBase62 } from "#platform/ids";
-import { duplicateKey } from "#platform/mongo";
-import { retry } from "#platform/retry";
-import { unlessAborted } from "#platform/unless-aborted";
+import { duplicateKey } from "#platform/mongo/connection";
 import { accrualOf, type BuybackTerms } from "./accruals.ts";
 import { storedAttempts } from "./attempts.ts";
 import type { MoneyDeps } from "./deps.ts";

@@ -1,5 +1,5 @@
 import type { ClientSession } from "mongoose";
-import { longRunning, scatter } from "#platform/collection";
+import { longRunning, scatter } from "#platform/mongo/collection";
 import type { AccountSums, Range, Sums } from "./account-sums.ts";
 import type { StoredAccount } from "./accounts.ts";
 import type { Checkpoints } from "./checkpoints.ts";

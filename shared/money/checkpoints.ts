@@ -1,5 +1,5 @@
 import type { ClientSession, mongo as driver } from "mongoose";
-import { longRunning, scatter } from "#platform/collection";
+import { longRunning, scatter } from "#platform/mongo/collection";
 import { createAccountSums, type Range, type Sums } from "./account-sums.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { accountIndex, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";

@@ -1,5 +1,5 @@
 import type { Usage } from "#catalog";
-import type { ObserveWrite } from "#platform/group-commit";
+import type { ObserveWrite } from "#platform/concurrency/group-commit";
 import type { Uses } from "#platform/uses";
 import type { Accounts } from "./accounts.ts";
 import type { Ledger } from "./ledger.ts";

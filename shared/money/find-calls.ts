@@ -1,6 +1,6 @@
 import type { mongo as driver } from "mongoose";
 import { invalidValue } from "#errors";
-import { olderThan, type Page, scatter } from "#platform/collection";
+import { olderThan, type Page, scatter } from "#platform/mongo/collection";
 import type { MoneyDeps } from "./deps.ts";
 import {
   accountIndex,

@@ -1,7 +1,7 @@
 import { accountFrozen, insufficientBalance, noCapacity, rateLimited } from "#errors";
-import type { Background } from "#platform/background";
 import { sleep } from "#platform/clock";
-import { groupCommit } from "#platform/group-commit";
+import type { Background } from "#platform/concurrency/background";
+import { groupCommit } from "#platform/concurrency/group-commit";
 import type { StoredAccount, StoredHold } from "./accounts.ts";
 import type { Capture, ReleasedCall, ReleaseReason } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";

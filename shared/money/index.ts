@@ -9,8 +9,8 @@
  *
  * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
  */
-import { createBackground } from "#platform/background";
-import { scatter } from "#platform/collection";
+import { createBackground } from "#platform/concurrency/background";
+import { scatter } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import { createAccountSums } from "./account-sums.ts";
 import { createAccounts } from "./accounts.ts";

@@ -1,6 +1,6 @@
 import { type ClientSession, type Collection, Schema } from "mongoose";
 import type { Usage } from "#catalog";
-import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/collection";
+import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import { type Attempt, attemptsOf, type StoredAttempts } from "./attempts.ts";
 

@@ -1,5 +1,5 @@
-import { backfill, createCollections } from "#platform/migration-steps";
-import type { ModuleSchema } from "#platform/migrations";
+import { backfill, createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import { nameCollation, named, withOpenHolds } from "./accounts.ts";
 import { unclaimed } from "./accruals.ts";
 import { alertIndex, withAlert } from "./balance-alerts.ts";

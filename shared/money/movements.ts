@@ -1,7 +1,7 @@
 import { conflict, invalidValue, noCapacity, notFound, ServiceError } from "#errors";
+import { retry } from "#platform/concurrency/retry";
 import { randomBase62 } from "#platform/ids";
-import { isDuplicate } from "#platform/mongo";
-import { retry } from "#platform/retry";
+import { isDuplicate } from "#platform/mongo/connection";
 import type { Account, Accounts } from "./accounts.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { type EntryKind, type LedgerEntry, refundOf, type StoredEntry, toEntry } from "./ledger.ts";

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { type Page, scatter } from "#platform/collection";
+import { type Page, scatter } from "#platform/mongo/collection";
 import { type StoredHold, withOpenHolds } from "./accounts.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { isLease } from "./leases/closing.ts";

@@ -1,5 +1,5 @@
 import type { mongo as driver } from "mongoose";
-import { longRunning, olderThan, type Page, scatter } from "#platform/collection";
+import { longRunning, olderThan, type Page, scatter } from "#platform/mongo/collection";
 import { type Account, type Accounts, type StoredAccount, toAccount } from "./accounts.ts";
 
 const prefix = "x402:";

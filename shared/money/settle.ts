@@ -1,6 +1,6 @@
-import { groupCommit } from "#platform/group-commit";
-import { retry } from "#platform/retry";
-import { unlessAborted } from "#platform/unless-aborted";
+import { groupCommit } from "#platform/concurrency/group-commit";
+import { retry } from "#platform/concurrency/retry";
+import { unlessAborted } from "#platform/concurrency/unless-aborted";
 import type { Capture } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { assertRequestId } from "./ledger.ts";

@@ -1,4 +1,4 @@
-import { inBatches, longRunning, scatter } from "#platform/collection";
+import { inBatches, longRunning, scatter } from "#platform/mongo/collection";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
 import { type AnyCapture, type Captured, zeroCapture } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";

@@ -1,4 +1,4 @@
-import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
 import type { MoneyDeps } from "./deps.ts";
 import { type EntryKey, refundOf, timeIndex } from "./ledger.ts";
 

@@ -1,8 +1,8 @@
 import type { mongo as driver } from "mongoose";
 import type { Claimable } from "#money";
-import { type DocumentOf, findPage, openCollection, type Page } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { isDuplicate } from "#platform/mongo";
+import { type DocumentOf, findPage, openCollection, type Page } from "#platform/mongo/collection";
+import { isDuplicate } from "#platform/mongo/connection";
 import type { Uses } from "#platform/uses";
 
 export interface SentTransaction {

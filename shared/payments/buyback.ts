@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
 import type { Accrued, Money } from "#money";
-import type { Page } from "#platform/collection";
+import type { Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import type { Batches, Execution, ListedBatch, SentTransaction, StoredBatch } from "./batches.ts";
 import type { BuybackConfig } from "./config.ts";

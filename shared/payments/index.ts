@@ -22,7 +22,7 @@ import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
 import type { Money } from "#money";
 import { type Config, ConfigError, configError } from "#platform/config";
-import type { Page } from "#platform/collection";
+import type { Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";

@@ -2,9 +2,9 @@ import type { PaymentRequirements } from "@x402/core/types";
 import { type mongo as driver, Schema } from "mongoose";
 import { noCapacity } from "#errors";
 import { unitNanoUsd } from "#money";
-import { type DocumentOf, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { isDuplicate } from "#platform/mongo";
+import { type DocumentOf, openCollection } from "#platform/mongo/collection";
+import { isDuplicate } from "#platform/mongo/connection";
 import type { Uses } from "#platform/uses";
 
 const states = ["open", "settling", "unknown", "settled"] as const;

@@ -1,6 +1,6 @@
 import { invalidValue, notFound } from "#errors";
 import { type Account, type Money, type Movement, type Payout, paymentAccount, unitNanoUsd } from "#money";
-import type { Page } from "#platform/collection";
+import type { Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import { isSignature } from "./config.ts";
 import { paymentLifetimeMs } from "./payment.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logger.ts";
-import type { Mongo } from "./mongo.ts";
+import type { Mongo } from "./mongo/connection.ts";
 import type { RedisClient } from "./redis.ts";
 
 /** The connections and facilities of a process. */

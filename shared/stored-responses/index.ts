@@ -10,10 +10,10 @@ import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import { type JsonObject, list, text } from "#json";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
-import { groupCommit } from "#platform/group-commit";
+import { groupCommit } from "#platform/concurrency/group-commit";
 import { hashedId } from "#platform/ids";
+import { type DocumentOf, openCollection } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 
 export { responsesSchema } from "./migrations.ts";

@@ -1,5 +1,5 @@
-import { createCollections } from "#platform/migration-steps";
-import type { ModuleSchema } from "#platform/migrations";
+import { createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 
 export const responsesSchema = {
   module: "responses",

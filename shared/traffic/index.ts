@@ -4,7 +4,7 @@
  * It is not a ledger: counts that Redis or a killed process loses are missing here. Owns the Redis keys `{traffic}:*`,
  * which expire.
  */
-import { oneAtATime } from "#platform/one-at-a-time";
+import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import type { Uses } from "#platform/uses";
 
 const fields = ["calls", "failed", "refused", "nanoUsd"] as const;

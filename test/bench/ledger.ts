@@ -4,7 +4,7 @@
  */
 import { systemClock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
-import type { Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo/connection";
 import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
 import { accountId, onMongo, openMoney, print } from "./money-bench.ts";
 import { cpuMs, type Measured } from "./processes.ts";

@@ -1,7 +1,7 @@
 import { loadCatalog } from "#catalog";
 import { attemptOutcomes } from "#money";
 import { systemClock } from "#platform/clock";
-import { createMetrics, type Metrics } from "#platform/metrics";
+import { createMetrics, type Metrics } from "#platform/observability/metrics";
 import { createTrafficCounter } from "#traffic";
 import { createCallObserver } from "../../api/metrics.ts";
 import { createProcessObservers } from "../../shared/process-metrics.ts";

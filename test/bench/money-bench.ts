@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { createMoney, moneySchema } from "#money";
 import { type Clock, systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
-import { migrate } from "#platform/migrations";
-import { connectMongo } from "#platform/mongo";
+import { connectMongo } from "#platform/mongo/connection";
+import { migrate } from "#platform/mongo/migrations";
 import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
 import { type Measured, measured } from "./processes.ts";
 

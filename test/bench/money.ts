@@ -7,8 +7,8 @@ import { createMoney, moneySchema } from "#money";
 import { systemClock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 import { createLogger } from "#platform/logger";
-import { migrate } from "#platform/migrations";
-import { connectMongo } from "#platform/mongo";
+import { connectMongo } from "#platform/mongo/connection";
+import { migrate } from "#platform/mongo/migrations";
 
 const [callers = 200, openHolds = 0, accounts = 1] = process.argv.slice(2).map(Number);
 const seconds = 5;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { systemClock } from "#platform/clock";
 import { type Config, environment } from "#platform/config";
 import { createLogger } from "#platform/logger";
-import { type Span, startTracing, type Tracing } from "#platform/tracing";
+import { type Span, startTracing, type Tracing } from "#platform/observability/tracing";
 
 /**
  * Processor time of a call's spans, both processes together: created, ended, encoded and sent. `npm run bench:tracing`

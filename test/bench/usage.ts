@@ -3,7 +3,7 @@
  * MongoDB, fills it with two days of calls, and prints a line for each measurement.
  */
 import { dayMs, systemClock } from "#platform/clock";
-import type { Mongo } from "#platform/mongo";
+import type { Mongo } from "#platform/mongo/connection";
 import type { CallQuery } from "../../shared/money/find-calls.ts";
 import { insertAll, storedCall } from "./ledger-entries.ts";
 import { accountId, onMongo, openMoney, print } from "./money-bench.ts";

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createMoney, moneySchema } from "../../shared/money/index.ts";
 import { buybackConfig, createPayments, paymentsSchema } from "../../shared/payments/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { createExecutor } from "../../workers/executors/index.ts";
 import { bought, market, received, spent, untouched } from "../support/executors-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";

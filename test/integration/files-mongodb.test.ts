@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createFiles } from "../../shared/files/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { mib, pngOf, priceOf, refused, sent, startArchive, upload, wavOf } from "../support/files-setup.ts";
 import { brokenWire, type Command, type Fate } from "../support/money-proxy.ts";
 import { eventually } from "../support/service.ts";

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createFiles } from "../../shared/files/index.ts";
 import type { Money } from "../../shared/money/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import {
   type Archive,
   minutesMs,

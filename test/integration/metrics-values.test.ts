@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { metricList } from "#platform/metrics";
+import { metricList } from "#platform/observability/metrics";
 import { scrape } from "../support/metrics.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { eventually } from "../support/service.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createMoney, moneySchema } from "../../shared/money/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
-import { backfill, createCollections, dropIndexes } from "../../shared/platform/migration-steps.ts";
-import { checkSchema, type Migration, migrate, migrationStates } from "../../shared/platform/migrations.ts";
+import { backfill, createCollections, dropIndexes } from "../../shared/platform/mongo/migration-steps.ts";
+import { checkSchema, type Migration, migrate, migrationStates } from "../../shared/platform/mongo/migrations.ts";
 import { counted, emptyDatabase, log, schemaOf } from "../support/migrations-setup.ts";
 import { captureOf, held, holdOf, openAccount } from "../support/money-setup.ts";
 import { allSchemas, migrated } from "../support/schema.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Mongo } from "../../shared/platform/mongo.ts";
+import type { Mongo } from "../../shared/platform/mongo/connection.ts";
 import { brokenWire, type Command } from "../support/money-proxy.ts";
 import { captureOf, held, holdOf, openAccount, startBank, startMoney, times } from "../support/money-setup.ts";
 

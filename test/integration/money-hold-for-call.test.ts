@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { type CallHold, createMoney } from "../../shared/money/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Mongo } from "../../shared/platform/mongo.ts";
+import type { Mongo } from "../../shared/platform/mongo/connection.ts";
 import { brokenWire, type Fate, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { systemClock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
-import { connectMongo } from "#platform/mongo";
+import { openCollection } from "#platform/mongo/collection";
+import { connectMongo } from "#platform/mongo/connection";
 import { log } from "../support/migrations-setup.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { testStores } from "../support/servers.ts";

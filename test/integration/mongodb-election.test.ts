@@ -2,7 +2,7 @@ import mongoose from "mongoose";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "#platform/clock";
-import { connectMongo } from "#platform/mongo";
+import { connectMongo } from "#platform/mongo/connection";
 import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 

@@ -10,7 +10,7 @@ import {
 } from "../../shared/payments/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { brokenWire, type Command } from "../support/money-proxy.ts";
 import {
   captureOf,

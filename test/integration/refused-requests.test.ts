@@ -4,7 +4,7 @@ import { invalidValue } from "../../shared/errors.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { keyOf } from "../support/account-caller.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { migrated } from "../support/schema.ts";

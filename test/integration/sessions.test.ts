@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createSessions, type Subject, sessionsSchema } from "../../api/sessions/index.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { log } from "../support/archive-setup.ts";
 import { createMovableClock, minuteMs, times } from "../support/money-setup.ts";
 import { migrated } from "../support/schema.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Money } from "../../shared/money/index.ts";
-import type { Mongo } from "../../shared/platform/mongo.ts";
+import type { Mongo } from "../../shared/platform/mongo/connection.ts";
 import { balance, captureOf, free, held, holdOf, minuteMs, startBank } from "../support/money-setup.ts";
 
 /** Makes the notes older: their age is by the clock of MongoDB, which no test moves. */

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createQueues } from "#jobs";
 import { systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
-import { createMetrics } from "#platform/metrics";
+import { createMetrics } from "#platform/observability/metrics";
 import { createWorkerHealth } from "../../workers/health.ts";
 import { startWorker } from "../../workers/start.ts";
 import { connect, log, paidCall } from "../support/jobs-setup.ts";

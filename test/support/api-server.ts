@@ -3,7 +3,7 @@ import { startApi } from "../../api/start.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { createMetrics } from "../../shared/platform/metrics.ts";
+import { createMetrics } from "../../shared/platform/observability/metrics.ts";
 import { createTrafficCounter, startTraffic, type TrafficCounter } from "../../shared/traffic/index.ts";
 import { keyOf } from "./account-caller.ts";
 import { type Instance, startInstance } from "./keys-instance.ts";

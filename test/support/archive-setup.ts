@@ -13,7 +13,7 @@ import { dayMs } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
+import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { createMovableClock } from "./money-setup.ts";
 import { migrated } from "./schema.ts";

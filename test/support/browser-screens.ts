@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { createMoney } from "../../shared/money/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import type { browserOfFile } from "./browser.ts";
 import { ofFile } from "./of-file.ts";
 import { testStores } from "./servers.ts";

@@ -4,7 +4,7 @@ import { createFiles, type Files } from "#files";
 import { createMoney, type Money } from "#money";
 import { loadConfig } from "#platform/config";
 import { createLogger } from "#platform/logger";
-import { connectMongo } from "#platform/mongo";
+import { connectMongo } from "#platform/mongo/connection";
 import { connectS3 } from "#platform/s3";
 import { callsOf, type ErrorBody, ready, redisOf } from "./chaos-setup.ts";
 import { keysOf } from "./jobs-setup.ts";

@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
+import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection.ts";
 import { atEndOfFile } from "./end-of-file.ts";
 import { migrateDatabase, ofTest } from "./schema.ts";
 

@@ -10,7 +10,7 @@ import type { Money } from "../../shared/money/index.ts";
 import type { Clock } from "../../shared/platform/clock.ts";
 import { newRequestId, randomBase62 } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import type { Mongo } from "../../shared/platform/mongo.ts";
+import type { Mongo } from "../../shared/platform/mongo/connection.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { balance, createMovableClock, type MovableClock, openAccount, startMoney } from "./money-setup.ts";
 import { migrated } from "./schema.ts";

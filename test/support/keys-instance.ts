@@ -6,7 +6,7 @@ import { createMoney, type Money, moneySchema } from "../../shared/money/index.t
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
+import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection.ts";
 import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { ofFile } from "./of-file.ts";

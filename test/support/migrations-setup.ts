@@ -1,8 +1,8 @@
 import { onTestFinished } from "vitest";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { type Migration, type ModuleSchema, migrate } from "../../shared/platform/migrations.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
+import { type Migration, type ModuleSchema, migrate } from "../../shared/platform/mongo/migrations.ts";
 import { testStores } from "./servers.ts";
 
 export const log = createLogger("test", "silent");

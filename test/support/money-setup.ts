@@ -13,7 +13,7 @@ import {
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
+import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection.ts";
 import { migrated } from "./schema.ts";
 import { testStores } from "./servers.ts";
 

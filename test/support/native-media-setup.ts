@@ -2,7 +2,7 @@ import { HeadObjectCommand } from "@aws-sdk/client-s3";
 import { expect } from "vitest";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { charges } from "./generation-setup.ts";
 import { type MockFal, startMockFal } from "./mock-fal.ts";

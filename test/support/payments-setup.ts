@@ -19,7 +19,7 @@ import {
 } from "../../shared/payments/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import type { Mongo } from "../../shared/platform/mongo.ts";
+import type { Mongo } from "../../shared/platform/mongo/connection.ts";
 import { createMovableClock, type MovableClock, startMoney } from "./money-setup.ts";
 import { migrated } from "./schema.ts";
 import { testStores } from "./servers.ts";

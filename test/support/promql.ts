@@ -1,7 +1,7 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@prometheus-io/lezer-promql";
 import { systemClock } from "../../shared/platform/clock.ts";
-import { createMetrics, metricList } from "../../shared/platform/metrics.ts";
+import { createMetrics, metricList } from "../../shared/platform/observability/metrics.ts";
 import { samplesOf } from "./metrics.ts";
 
 /** The labels of each series that Prometheus has of the service; those of histograms have three names. */

@@ -5,8 +5,8 @@ import { sessionsSchema } from "../../api/sessions/index.ts";
 import { sharedSchemas } from "../../shared/migrations.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { type ModuleSchema, migrate } from "../../shared/platform/migrations.ts";
-import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
+import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection.ts";
+import { type ModuleSchema, migrate } from "../../shared/platform/mongo/migrations.ts";
 
 /** The schemas of all modules, as `npm run migrate` applies them. */
 export const allSchemas: readonly ModuleSchema[] = [

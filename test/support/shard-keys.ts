@@ -74,7 +74,7 @@ function watch(): Set<string> {
     try {
       Error.captureStackTrace(captured);
       const caller = captured.stack?.find(
-        (file) => file && !/node_modules|node:|shard-keys\.ts|platform\/mongo-timeouts\.ts/.test(file),
+        (file) => file && !/node_modules|node:|shard-keys\.ts|platform\/mongo\/timeouts\.ts/.test(file),
       );
       return caller?.includes("/test/") ?? false;
     } finally {

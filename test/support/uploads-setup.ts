@@ -14,7 +14,7 @@ import { createMoney } from "../../shared/money/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { connectMongo } from "../../shared/platform/mongo.ts";
+import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { movableClock } from "./movable-clock.ts";
 import { type Stores, testStores } from "./servers.ts";

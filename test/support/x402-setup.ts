@@ -6,7 +6,7 @@ import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { expect, onTestFinished } from "vitest";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
-import { connectMongo } from "#platform/mongo";
+import { connectMongo } from "#platform/mongo/connection";
 import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import { startMockOpenai } from "./mock-openai.ts";
 import { payFrom, settingsOf } from "./payments-setup.ts";

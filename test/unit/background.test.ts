@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createBackground } from "../../shared/platform/background.ts";
+import { createBackground } from "../../shared/platform/concurrency/background.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 
 test("settled waits for all work, including work that it starts, and a rejection is logged once with its fields", async () => {

@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { loadCatalog, upstreamVariables } from "#catalog";
 import { pools } from "#jobs";
 import { environment, loadConfig } from "#platform/config";
-import { metricList } from "#platform/metrics";
+import { metricList } from "#platform/observability/metrics";
 import { valuesSchema } from "../../infra/k8s/values-schema.ts";
 import serviceManifest from "../../package.json" with { type: "json" };
 

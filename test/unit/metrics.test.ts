@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createMetrics, metricList } from "#platform/metrics";
+import { createMetrics, metricList } from "#platform/observability/metrics";
 import { createManualClock } from "../support/manual-clock.ts";
 import { samplesOf } from "../support/metrics.ts";
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { groupCommit, type Pacing } from "../../shared/platform/group-commit.ts";
+import { groupCommit, type Pacing } from "../../shared/platform/concurrency/group-commit.ts";
 
 /** A store whose writes end when the test says so. */
 function createStore(limit = 100, pacing?: Pacing) {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { metricList } from "#platform/metrics";
+import { metricList } from "#platform/observability/metrics";
 import { faultsOf, knownSeries, usesOf } from "../support/promql.ts";
 
 const folder = "infra/observability";

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { retry } from "../../shared/platform/retry.ts";
+import { retry } from "../../shared/platform/concurrency/retry.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
 const backoff = { firstMs: 100, maxMs: 300 };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { loadCatalog, withUpstreamKeys } from "#catalog";
 import { ConfigError, environment, loadConfig, secretVariables } from "#platform/config";
-import { withSecretFiles } from "#platform/secret-files";
+import { withSecretFiles } from "#platform/process/secret-files";
 
 const folder = mkdtempSync(join(tmpdir(), "secret-files-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { CollectionIndexes } from "../../shared/platform/migration-steps.ts";
+import type { CollectionIndexes } from "../../shared/platform/mongo/migration-steps.ts";
 import { allSchemas } from "../support/schema.ts";
 import { violationOf } from "../support/shard-keys.ts";
 

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "#platform/clock";
 import { type Config, loadConfig } from "#platform/config";
 import { createLogger } from "#platform/logger";
-import { parseTraceparent, startTracing } from "#platform/tracing";
+import { parseTraceparent, startTracing } from "#platform/observability/tracing";
 import { caller, startOtlpReceiver } from "../support/otlp-receiver.ts";
 import { eventually } from "../support/service.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { systemClock } from "../../shared/platform/clock.ts";
-import { retry } from "../../shared/platform/retry.ts";
-import { unlessAborted } from "../../shared/platform/unless-aborted.ts";
+import { retry } from "../../shared/platform/concurrency/retry.ts";
+import { unlessAborted } from "../../shared/platform/concurrency/unless-aborted.ts";
 
 test("the work's own result or error counts while nothing is aborted", async () => {
   const { signal } = new AbortController();

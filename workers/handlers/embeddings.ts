@@ -2,7 +2,7 @@ import { z } from "zod";
 import { upstreamError } from "#errors";
 import { embeddingsRequestOf } from "#formats";
 import type { JsonObject } from "#json";
-import { nextTurnIfLarge } from "#platform/next-turn";
+import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { promptTokens, tokenUsage, withCallerFields } from "../conversion/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
 import { jsonCall } from "./json-call.ts";

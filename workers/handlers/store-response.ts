@@ -1,5 +1,5 @@
 import { type JsonObject, list, text } from "#json";
-import { unlessAborted } from "#platform/unless-aborted";
+import { unlessAborted } from "#platform/concurrency/unless-aborted";
 import type { StoreState } from "../conversion/index.ts";
 import type { CallContext } from "../run-call/context.ts";
 

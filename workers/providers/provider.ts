@@ -3,7 +3,7 @@ import type { ProviderCode } from "#errors";
 import type { Format } from "#formats";
 import type { JsonObject } from "#json";
 import type { Logger } from "#platform/logger";
-import type { Span } from "#platform/tracing";
+import type { Span } from "#platform/observability/tracing";
 
 /** An upstream of the catalog, with its address and key from the environment. */
 export interface UpstreamEndpoint extends Pick<Upstream, "concurrency" | "storesAnswers"> {

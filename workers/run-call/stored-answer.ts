@@ -2,7 +2,7 @@ import { noCapacity, ServiceError } from "#errors";
 import type { ProviderJob } from "#files";
 import type { StoredCall } from "#idempotency";
 import type { PaidCall } from "#jobs";
-import { retry } from "#platform/retry";
+import { retry } from "#platform/concurrency/retry";
 import type { Delivery, RunCallDeps } from "./context.ts";
 
 /** A call whose answer is stored under an `Idempotency-Key` continues without its caller and API instance. */

@@ -2,7 +2,7 @@ import { type Format } from "#formats";
 import type { PaidCall, PaidJobName, Pool } from "#jobs";
 import { type JsonObject, object } from "#json";
 import type { Capture } from "#money";
-import type { Span, Tracing } from "#platform/tracing";
+import type { Span, Tracing } from "#platform/observability/tracing";
 import { converters } from "../conversion/index.ts";
 import type { Candidate, MadeAttempt } from "../upstreams/attempt.ts";
 import { answerAttributes, contentAttributes, inferenceSpan, usageAttributes } from "./gen-ai.ts";

@@ -6,7 +6,7 @@
 import type { Task, Usage } from "#catalog";
 import type { PaidCall, PaidJobName } from "#jobs";
 import { count, type JsonObject, object } from "#json";
-import type { Attributes } from "#platform/tracing";
+import type { Attributes } from "#platform/observability/tracing";
 import { completionTokens, promptTokens } from "../conversion/index.ts";
 
 /** Providers that have a name in the conventions; others use their id in the catalog. */

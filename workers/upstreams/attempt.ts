@@ -4,7 +4,7 @@ import type { Format } from "#formats";
 import type { CallTarget } from "#jobs";
 import type { Attempt, AttemptOutcome } from "#money";
 import type { Clock } from "#platform/clock";
-import type { Span } from "#platform/tracing";
+import type { Span } from "#platform/observability/tracing";
 import { Aborted, type FailureKind, UpstreamFailure } from "../providers/provider.ts";
 import type { Outcome } from "./breaker.ts";
 import { startDeadlines } from "./deadlines.ts";

@@ -19,8 +19,8 @@
 import type { Catalog } from "#catalog";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import type { Environment } from "#platform/secret-files";
-import type { Span } from "#platform/tracing";
+import type { Span } from "#platform/observability/tracing";
+import type { Environment } from "#platform/process/secret-files";
 import type { Counting } from "../counting/index.ts";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { AttemptRecord, Candidate, Target, UpstreamAttempt } from "./attempt.ts";

@@ -2,7 +2,7 @@ import type { Upstream } from "#catalog";
 import type { AttemptOutcome } from "#money";
 import type { Clock } from "#platform/clock";
 import { ConfigError } from "#platform/config";
-import type { Environment } from "#platform/secret-files";
+import type { Environment } from "#platform/process/secret-files";
 import type { Counting } from "../counting/index.ts";
 import { providers } from "../providers/index.ts";
 import { type Breaker, createBreaker } from "./breaker.ts";

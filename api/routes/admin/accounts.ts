@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Account, Money } from "#money";
-import type { Page } from "#platform/collection";
+import type { Page } from "#platform/mongo/collection";
 import { fields, inputFields, tag, unixSeconds, usd } from "../../http/fields.ts";
 import { mint, name } from "../../http/input.ts";
 import { found, listOf, pageQuery, readPage } from "../../http/page.ts";

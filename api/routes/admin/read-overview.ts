@@ -3,7 +3,7 @@ import { type ClusterStats, maxStatsAgeMs } from "#cluster-stats";
 import { pools, type Queues, type WorkerRegistry } from "#jobs";
 import type { Payments } from "#payments";
 import type { Clock } from "#platform/clock";
-import type { Probe } from "#platform/probe";
+import type { Probe } from "#platform/observability/probe";
 import type { Uses } from "#platform/uses";
 import { sumOf, type Traffic } from "#traffic";
 

@@ -1,6 +1,6 @@
 import type { ClientSession } from "mongoose";
 import { dayMs } from "#platform/clock";
-import { inBatches, longRunning, scatter } from "#platform/collection";
+import { inBatches, longRunning, scatter } from "#platform/mongo/collection";
 import type { AccountSums } from "../account-sums.ts";
 import { unclaimed } from "../accruals.ts";
 import type { MoneyDeps } from "../deps.ts";

@@ -1,7 +1,7 @@
 import type { ClientSession, mongo as driver } from "mongoose";
-import { type DocumentOf, openCollection, type Page } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { isDuplicate } from "#platform/mongo";
+import { type DocumentOf, openCollection, type Page } from "#platform/mongo/collection";
+import { isDuplicate } from "#platform/mongo/connection";
 import type { Uses } from "#platform/uses";
 import type { Contents } from "./file.ts";
 

@@ -1,7 +1,7 @@
 import type { mongo as driver } from "mongoose";
 import { conflict, notFound } from "#errors";
-import { type DocumentOf, openCollection } from "#platform/collection";
-import { ignoreDuplicate } from "#platform/mongo";
+import { type DocumentOf, openCollection } from "#platform/mongo/collection";
+import { ignoreDuplicate } from "#platform/mongo/connection";
 import type { Uses } from "#platform/uses";
 import { archiveIndex, entryDefinition, type LedgerEntry, listEntries, type StoredEntry, toEntry } from "../ledger.ts";
 import { monthStart } from "./archive.ts";

@@ -1,7 +1,7 @@
 import type { ClientSession } from "mongoose";
 import { dayMs } from "#platform/clock";
-import { type DocumentOf, inBatches, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
+import { type DocumentOf, inBatches, openCollection } from "#platform/mongo/collection";
 import type { MoneyDeps } from "../deps.ts";
 
 const definition = {

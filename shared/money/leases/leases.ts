@@ -1,7 +1,7 @@
 import { accountFrozen, insufficientBalance } from "#errors";
 import { atMost, sleep } from "#platform/clock";
-import { groupCommit } from "#platform/group-commit";
-import { retry } from "#platform/retry";
+import { groupCommit } from "#platform/concurrency/group-commit";
+import { retry } from "#platform/concurrency/retry";
 import type { MoneyDeps } from "../deps.ts";
 import { type CallHold, unavailable } from "../holds.ts";
 import { createRefusedAccounts } from "../refused-accounts.ts";

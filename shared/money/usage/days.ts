@@ -1,5 +1,5 @@
-import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
-import { ignoreDuplicate } from "#platform/mongo";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
+import { ignoreDuplicate } from "#platform/mongo/connection";
 import type { MoneyDeps } from "../deps.ts";
 import { dayOf, daysLater, firstHourOf, hourMs } from "./dates.ts";
 import { createUsageHours } from "./hours.ts";

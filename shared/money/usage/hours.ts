@@ -1,6 +1,6 @@
 import type { ClientSession } from "mongoose";
 import { inputKeys, outputKeys, pieceKeys } from "#catalog";
-import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
 import type { MoneyDeps } from "../deps.ts";
 import { refundPrefix, timeIndex } from "../ledger.ts";
 import { hourMs, hourOf, hoursLater, startOfHour } from "./dates.ts";

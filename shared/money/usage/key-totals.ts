@@ -1,5 +1,5 @@
 import { type Collection, Schema } from "mongoose";
-import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/collection";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
 import { dayOf, daysLater, firstHourOf, monthOfDay, startOf } from "./dates.ts";
 import type { StoredUsageDay, StoredUsageHour } from "./rows.ts";

@@ -1,5 +1,5 @@
 import { Schema } from "mongoose";
-import type { DocumentOf } from "#platform/collection";
+import type { DocumentOf } from "#platform/mongo/collection";
 
 /** Missing for calls of which only the hold was known. */
 const group = { key: { type: String }, model: { type: String }, endpoint: { type: String } } as const;

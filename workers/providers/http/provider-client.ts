@@ -1,7 +1,7 @@
 import type { JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
+import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { createHttpClient, type HttpAnswer, NotConnected } from "#platform/http";
-import { nextTurnIfLarge } from "#platform/next-turn";
 import { type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "./failures.ts";
 import { errorLimitBytes, readText, throwFailure } from "./read-answer.ts";

@@ -1,6 +1,6 @@
 import { createJsonScan, jsonLimits, unlimitedJson } from "#formats";
 import { isDeeper, isObject } from "#json";
-import { nextTurnIfLarge } from "#platform/next-turn";
+import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { refusal, UpstreamFailure } from "../provider.ts";
 
 /** JSON.parse accepts any depth; JSON.stringify and other recursive code do not. */

@@ -6,7 +6,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
-import { unlessAborted } from "#platform/unless-aborted";
+import { unlessAborted } from "#platform/concurrency/unless-aborted";
 import { chunkJoiner } from "../../conversion/index.ts";
 import type { Counting } from "../../counting/index.ts";
 import { type Provider, runTask, type UpstreamCall } from "../provider.ts";

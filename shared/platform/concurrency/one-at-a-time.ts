@@ -1,4 +1,4 @@
-import type { Logger } from "./logger.ts";
+import type { Logger } from "../logger.ts";
 
 /** Skips a call while the previous one runs. Otherwise calls would pile up during an outage of Redis. */
 export function oneAtATime(log: Logger, failed: string, work: () => Promise<unknown>): () => Promise<void> {

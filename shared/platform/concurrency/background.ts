@@ -1,4 +1,4 @@
-import type { Logger } from "./logger.ts";
+import type { Logger } from "../logger.ts";
 
 export type Background = ReturnType<typeof createBackground>;
 

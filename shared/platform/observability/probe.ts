@@ -1,4 +1,4 @@
-import { type Clock, resultWithin } from "./clock.ts";
+import { type Clock, resultWithin } from "../clock.ts";
 import type { Metrics } from "./metrics.ts";
 
 const timeoutMs = 1_000;

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "@prometheus-io/client";
-import serviceManifest from "../../package.json" with { type: "json" };
-import { type Clock, resultWithin } from "./clock.ts";
+import serviceManifest from "../../../package.json" with { type: "json" };
+import { type Clock, resultWithin } from "../clock.ts";
 import { type MetricType, metricList } from "./metric-list.ts";
 
 export { groups, metricList, upstreamStates } from "./metric-list.ts";

@@ -1,9 +1,9 @@
 /** Steps of migrations. Each can be stopped at any point and repeated, and is safe while the previous version runs. */
 import { mongo as driver } from "mongoose";
-import { dayMs } from "./clock.ts";
+import { dayMs } from "../clock.ts";
 import { longRunning, scatter } from "./collection.ts";
+import { isDuplicate } from "./connection.ts";
 import { type Migration, MigrationError, type Step } from "./migrations.ts";
-import { isDuplicate } from "./mongo.ts";
 
 export interface CollectionIndexes {
   readonly collection: string;

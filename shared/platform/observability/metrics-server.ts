@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
-import type { Config } from "./config.ts";
-import { listen, PortInUse } from "./listen.ts";
-import type { Logger } from "./logger.ts";
+import type { Config } from "../config.ts";
+import type { Logger } from "../logger.ts";
+import { listen, PortInUse } from "../process/listen.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** The response to a probe: 200 if `ok`, otherwise 503. */

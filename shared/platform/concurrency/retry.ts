@@ -1,4 +1,4 @@
-import { type Clock, sleep } from "./clock.ts";
+import { type Clock, sleep } from "../clock.ts";
 
 export interface RetryOptions {
   readonly clock: Clock;

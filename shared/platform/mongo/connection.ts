@@ -1,7 +1,7 @@
 import mongoose, { type ClientSession, type Connection } from "mongoose";
-import type { Clock } from "./clock.ts";
-import type { Logger } from "./logger.ts";
-import { limitTimes, withMongoTimeout } from "./mongo-timeouts.ts";
+import type { Clock } from "../clock.ts";
+import type { Logger } from "../logger.ts";
+import { limitTimes, withMongoTimeout } from "./timeouts.ts";
 
 export type Mongo = Awaited<ReturnType<typeof connectMongo>>;
 

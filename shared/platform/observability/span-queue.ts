@@ -1,6 +1,6 @@
 import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace";
-import type { Clock } from "./clock.ts";
-import type { Logger } from "./logger.ts";
+import type { Clock } from "../clock.ts";
+import type { Logger } from "../logger.ts";
 
 const warnEveryMs = 60_000;
 

@@ -8,11 +8,11 @@
  * idempotent.
  */
 import type { mongo as driver } from "mongoose";
-import { type Clock, sleep } from "./clock.ts";
-import { randomBase62 } from "./ids.ts";
-import type { Logger } from "./logger.ts";
-import { ignoreDuplicate, type Mongo } from "./mongo.ts";
-import { unlessAborted } from "./unless-aborted.ts";
+import { type Clock, sleep } from "../clock.ts";
+import { unlessAborted } from "../concurrency/unless-aborted.ts";
+import { randomBase62 } from "../ids.ts";
+import type { Logger } from "../logger.ts";
+import { ignoreDuplicate, type Mongo } from "./connection.ts";
 
 export interface Step {
   readonly db: driver.Db;

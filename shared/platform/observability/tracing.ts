@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Context, Span as SdkSpan, SpanContext, SpanKind } from "@opentelemetry/api";
-import serviceManifest from "../../package.json" with { type: "json" };
-import { atMost, type Clock } from "./clock.ts";
-import type { Config } from "./config.ts";
-import type { Logger } from "./logger.ts";
+import serviceManifest from "../../../package.json" with { type: "json" };
+import { atMost, type Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Logger } from "../logger.ts";
 import { boundSpans } from "./span-queue.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { type Collection, type mongo as driver, type InferRawDocType, type Model, Schema } from "mongoose";
 import { invalidValue } from "#errors";
-import type { Mongo } from "./mongo.ts";
+import type { Mongo } from "./connection.ts";
 
 /** Used by scheduled jobs, checks and migrations, which read or write many documents at once. */
 export const longRunning = { maxTimeMS: 60_000 } as const;
