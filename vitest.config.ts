@@ -19,7 +19,7 @@ const project = (name: string, timeoutMs: number, extra = {}) => ({
 const servers = {
   globalSetup: ["./test/support/servers.ts"],
   setupFiles: ["./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
-  maxWorkers: 4,
+  maxWorkers: 3,
 };
 const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
 
