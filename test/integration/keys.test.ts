@@ -57,6 +57,20 @@ test("a key revoked in one instance is refused by a paid call in another at once
   expect(Number(await b.redis.hget(`limits:{${key.id}}:buckets`, "requests"))).toBeCloseTo(1, 1);
 });
 
+test("a frozen account gets no slot, and neither does a key that has expired since it was authenticated", async () => {
+  const { b, clock } = shared;
+  const slot = { requestId: newRequestId(), ttlMs: 60_000 };
+  const { account, secret } = await issueKey(b);
+  const expiring = await b.keys.issue(account.id, { expiresAt: new Date(clock.now() + 1_000) });
+  const caller = await b.keys.authenticate(expiring.secret);
+  clock.advance(1_000);
+  await expect(b.keys.takeSlot(caller, slot)).rejects.toMatchObject({ code: "key_expired" });
+
+  await b.money.updateAccount(account.id, { frozen: true });
+  const frozen = await b.keys.authenticate(secret);
+  await expect(b.keys.takeSlot(frozen, slot)).rejects.toMatchObject({ code: "account_frozen" });
+});
+
 test("a key revoked in one instance is refused by a free call in another half a second later", async () => {
   const { a, b, clock } = shared;
   const { key, secret } = await issueKey(a);
