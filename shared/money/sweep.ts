@@ -9,9 +9,14 @@ import type { Settlement } from "./settle.ts";
 
 /** Afterwards a hold is released even if it is still pending. */
 const maxOverdueMs = 3_600_000;
-/** After MongoDB has recovered, processes that waited to write a capture go first. */
 const recoveryMs = 60_000;
 const batchSize = 100;
+
+/** Returns true if MongoDB has been up for so long that processes which waited for it have written their captures. */
+export function hasRecovered({ mongo, clock }: Pick<MoneyDeps, "mongo" | "clock">): boolean {
+  const upSince = mongo.upSince();
+  return upSince !== undefined && clock.now() - upSince > recoveryMs;
+}
 
 /** Resolves to true if a job that carries only this call may still run, or if its upload may still arrive. */
 type IsPending = (requestId: string, account: string, since: Date) => Promise<boolean>;
@@ -32,7 +37,7 @@ export function createSweep(
     closeLease: LeaseClosing["closeLease"];
   },
 ) {
-  const { mongo, accounts, ledger, clock, log, captureOnce, settleOnce, closeLease } = deps;
+  const { accounts, ledger, clock, log, captureOnce, settleOnce, closeLease } = deps;
 
   async function mayRelease(overdue: OpenHold, isPending: IsPending, isServing: IsServing): Promise<boolean> {
     const { account, requestId, hold } = overdue;
@@ -41,8 +46,7 @@ export function createSweep(
       instance == null || ownJob ? isPending(requestId, account, heldAt) : isServing(instance, heldAt);
     if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await mayRun())) return false;
     // Checked last, immediately before the insert.
-    const upSince = mongo.upSince();
-    return upSince !== undefined && clock.now() - upSince >= recoveryMs;
+    return hasRecovered(deps);
   }
 
   /**

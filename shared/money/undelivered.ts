@@ -1,6 +1,7 @@
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
 import type { MoneyDeps } from "./deps.ts";
 import { type EntryKey, refundOf, timeIndex } from "./ledger.ts";
+import { hasRecovered } from "./sweep.ts";
 
 /** The note of an API instance about the JSON calls whose responses it has to deliver. */
 const definition = {
@@ -34,8 +35,6 @@ type EndHoldsOf = (instance: string) => Promise<unknown>;
 const silentMs = 5_000;
 /** The clocks of MongoDB, API instances and workers may differ by this much. */
 const skewMs = 120_000;
-/** After MongoDB has recovered, workers insert what they could not insert before. */
-const recoveryMs = 60_000;
 /** If a note is lost, the instance's last one is older, and more is refunded. */
 const quick = { writeConcern: { w: 1, journal: false } } as const;
 
@@ -87,8 +86,7 @@ export function createUndelivered(
     for (const { account, _id } of owed) await refund(account, _id);
     // A worker that was stopped for a while may still capture a call, and a worker that waited for MongoDB may still
     // insert a capture.
-    const isRecovered = clock.now() - (mongo.upSince() ?? Number.POSITIVE_INFINITY) > recoveryMs;
-    if (!isRecovered) return owed.length;
+    if (!hasRecovered(deps)) return owed.length;
     if (!dead.holdsEnded) await endHoldsOf(dead._id);
     const isSame = { _id: dead._id, notedAt: dead.notedAt };
     const open = dead.open.filter(({ _id }) => !captured.has(_id));

@@ -24,6 +24,7 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { defaultApiTimeoutMs } from "../support/jobs-setup.ts";
 import { testStores } from "../support/servers.ts";
 import {
   type Client,
@@ -313,7 +314,7 @@ test("a job that a stopping worker takes after its drain is aborted at once", as
   const running = createRunning({
     ...deps,
     cancellations,
-    replies: createReplies({ ...deps, redis: commands, apiTimeoutMs: 30_000 }),
+    replies: createReplies({ ...deps, redis: commands, apiTimeoutMs: defaultApiTimeoutMs }),
   });
   running.abortAll();
   const late = running.begin({ requestId: "req_late", replyTo: "api_1", deadlineAt: Number.POSITIVE_INFINITY });

@@ -131,7 +131,7 @@ const leases: Area = {
     {
       name: "the sweeper does not wait after MongoDB came back",
       file: "sweep.ts",
-      find: "return upSince !== undefined && clock.now() - upSince >= recoveryMs;",
+      find: "return upSince !== undefined && clock.now() - upSince > recoveryMs;",
       replace: "return upSince !== undefined;",
     },
     {

@@ -5,7 +5,7 @@ import { systemClock } from "../../shared/platform/clock.ts";
 import { type HandlerDeps, handlers } from "../../workers/handlers/index.ts";
 import { keyOf } from "../support/account-caller.ts";
 import { openIdempotency } from "../support/idempotency-setup.ts";
-import { connect, log } from "../support/jobs-setup.ts";
+import { connect, defaultApiTimeoutMs, log } from "../support/jobs-setup.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { createMovableClock, minuteMs } from "../support/money-setup.ts";
 import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
@@ -181,7 +181,7 @@ test("a call whose hold has expired is not ended by the sweeper while its worker
     money,
     files,
     queues,
-    replies: createReplies({ redis, apiTimeoutMs: 30_000, clock: systemClock }),
+    replies: createReplies({ redis, apiTimeoutMs: defaultApiTimeoutMs, clock: systemClock }),
     log,
   };
   clock.later(30 * minuteMs);

@@ -7,7 +7,7 @@ import { createQueues, createReplies } from "#jobs";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
 import { connectS3 } from "#platform/s3";
-import { connect, keysOf, log, paidCall } from "../support/jobs-setup.ts";
+import { connect, defaultApiTimeoutMs, keysOf, log, paidCall } from "../support/jobs-setup.ts";
 import { checkLine, createTestLogger, linesRead, takeLeaks } from "../support/logs.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually, startService } from "../support/service.ts";
@@ -41,7 +41,7 @@ const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<
     async (stores) => {
       const redis = await connect(stores, "waiting");
       await redis.set("reply:api_test", "x");
-      const reply = createReplies({ redis, apiTimeoutMs: 30_000, clock: systemClock }).open(
+      const reply = createReplies({ redis, apiTimeoutMs: defaultApiTimeoutMs, clock: systemClock }).open(
         "api_test",
         "req_1",
         () => {},

@@ -8,8 +8,8 @@ import { connectRedis, type RedisClient, type RedisMode, startRedis } from "#pla
 import type { Stores } from "./servers.ts";
 
 export const log = createLogger("test", "silent");
-/** As by default. */
-const apiTimeoutMs = 30_000;
+/** The default of `API_TIMEOUT_MS`. */
+export const defaultApiTimeoutMs = 30_000;
 
 /** A connection that ends with the test. */
 export async function connect(stores: Stores, manner: RedisMode): Promise<Redis> {
@@ -29,7 +29,14 @@ export async function keysOf(redis: RedisClient, pattern: string): Promise<strin
 /** The API's end, on separate connections. */
 export async function openReader(stores: Stores, clock: Clock = systemClock, instance = "api_test") {
   const [blocking, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "fail-fast")]);
-  const reader = createReplyReader({ instance, apiTimeoutMs, reader: blocking, commands, clock, log });
+  const reader = createReplyReader({
+    instance,
+    apiTimeoutMs: defaultApiTimeoutMs,
+    reader: blocking,
+    commands,
+    clock,
+    log,
+  });
   onTestFinished(() => reader.stop());
   return { reader, commands };
 }
@@ -37,7 +44,7 @@ export async function openReader(stores: Stores, clock: Clock = systemClock, ins
 /** The worker's end. */
 export async function openWriter(stores: Stores, clock: Clock = systemClock) {
   const redis = await connect(stores, "waiting");
-  return { redis, replies: createReplies({ redis, apiTimeoutMs, clock }) };
+  return { redis, replies: createReplies({ redis, apiTimeoutMs: defaultApiTimeoutMs, clock }) };
 }
 
 /** Collects a request's frames as an API instance does: it checks their order, and drops repeated ones. */

@@ -16,7 +16,7 @@ const file = fc.constant({
   file: { filename: "f.pdf", file_data: "data:application/pdf;base64,JVBERi0=" },
 });
 
-/** What a format's provider adds to the message of a model, and to its calls. */
+/** The additions of a format's provider to the message of a model, and to its calls. */
 interface Own {
   readonly said: fc.Arbitrary<string>;
   readonly parts: fc.Arbitrary<JsonObject>;
