@@ -17,7 +17,7 @@ import {
   heldWire,
   lost,
   ready,
-  redisOf,
+  restartEmpty,
   startProcesses,
   startProvider,
   startTwoApis,
@@ -134,9 +134,7 @@ test("an API killed and Redis emptied: a repeated call runs again, and only one 
   await provider.request(0);
   api.kill("SIGKILL");
   expect(await disconnected).toBe(true);
-  const redis = redisOf(stores);
-  await redis.flushdb();
-  await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  await restartEmpty(stores);
   await ready(client);
   const answer = await repeated(post);
   expect(answer.replayed).toBe(false);

@@ -15,7 +15,7 @@ import {
   posts,
   repeated,
 } from "../support/chaos-generation-setup.ts";
-import { callsOf, heldWire, pacedMs, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
+import { callsOf, heldWire, pacedMs, restartEmpty, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { ownServers } from "../support/servers.ts";
 import { type Customer, eventually } from "../support/service.ts";
@@ -115,10 +115,8 @@ test("Redis comes back empty during a call with a key: a repeated call gets its 
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const answer = outcomeOf(post());
   await provider.request(0);
-  const redis = redisOf(stores);
   wire.hold();
-  await redis.flushdb();
-  await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  await restartEmpty(stores);
   gate.resolve();
   await eventually(async () => (await callsOf(client, customer)).length === 1);
   wire.reconnect();

@@ -1,7 +1,15 @@
 import { expect, test } from "vitest";
 import { keyOf } from "../support/account-caller.ts";
 import { startTwoOfEach } from "../support/chaos-failover-setup.ts";
-import { ask, availableUsd, balanceAfter, fullCostUsd, path, redisOf, startProvider } from "../support/chaos-setup.ts";
+import {
+  ask,
+  availableUsd,
+  balanceAfter,
+  fullCostUsd,
+  path,
+  restartEmpty,
+  startProvider,
+} from "../support/chaos-setup.ts";
 import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
@@ -36,9 +44,7 @@ test("Redis comes back empty: the budget of a key has the spent amount, for conc
   expect(new Set(statuses)).toEqual(new Set([200, 402]));
   expect(provider.requests).toHaveLength(11);
 
-  const redis = redisOf(stores);
-  await redis.flushdb();
-  await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  await restartEmpty(stores);
   await eventually(async () => (await call(0, 0)) !== 503 && (await call(0, 1)) !== 503);
   expect(new Set(await sideBySide())).toEqual(new Set([402]));
   expect(provider.requests).toHaveLength(11);

@@ -15,7 +15,7 @@ import {
   pacedMs,
   path,
   read,
-  redisOf,
+  restartEmpty,
   startProcesses,
   startProvider,
   worksAgain,
@@ -159,10 +159,8 @@ test("Redis comes back empty, and the API is back after the worker: the answer w
   const json = outcomeOf(customer.post(path, ask()));
   await provider.request(0);
 
-  const redis = redisOf(stores);
   wire.hold();
-  await redis.flushdb();
-  await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  await restartEmpty(stores);
   gate.resolve();
   await eventually(async () => (await callsOf(client, customer)).length === 1);
   wire.reconnect();

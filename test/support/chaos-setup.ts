@@ -249,6 +249,11 @@ export function redisOf(stores: Stores): Redis {
   return redis;
 }
 
+/** Does what a restart of a Redis without persistence does: no client sees the empty server before its connection breaks. */
+export async function restartEmpty(stores: Stores): Promise<void> {
+  await redisOf(stores).multi().flushdb().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").exec();
+}
+
 // The commands are the same on a cluster.
 const openRedis = (stores: Stores) => connectRedis(loadConfig({ ...stores }), "blocking", log) as Redis;
 
