@@ -10,9 +10,9 @@ import { Schema } from "mongoose";
 import { toServiceError } from "#errors";
 import { newId } from "#platform/ids";
 import { type DocumentOf, findPage, openCollection, type Page } from "#platform/mongo/collection";
+import { createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
-
-export { auditSchema } from "./migrations.ts";
 
 const definition = {
   _id: { type: String, required: true },
@@ -31,6 +31,27 @@ const definition = {
   code: { type: String },
 } as const;
 type Stored = DocumentOf<typeof definition>;
+
+/** Each filter has an index in the order of the list. */
+const newestFirst = { createdAt: -1, _id: -1 } as const;
+
+export const auditSchema = {
+  module: "audit",
+  unsharded: { auditLog: "one small document for each change by an operator" },
+  migrations: [
+    createCollections("auditLog", [
+      {
+        collection: "auditLog",
+        indexes: [
+          { key: newestFirst },
+          { key: { who: 1, ...newestFirst } },
+          { key: { action: 1, ...newestFirst } },
+          { key: { targets: 1, ...newestFirst } },
+        ],
+      },
+    ]),
+  ],
+} satisfies ModuleSchema;
 
 type AuditRecord = ReturnType<typeof toRecord>;
 

@@ -30,9 +30,8 @@ import { createKeyStore, type KeyRecord, secretHash } from "./store.ts";
 export { budgetPeriods } from "./budget-period.ts";
 export type { Limits, RateLimits } from "./limits.ts";
 export { allowsModel } from "./managing.ts";
-export { keysSchema } from "./migrations.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
-export { scopes } from "./store.ts";
+export { keysSchema, scopes } from "./store.ts";
 
 /** The first half of an IPv6 address, because one host may have the whole second half. IPv4 addresses stay whole. */
 export function addressNetwork(address: string): string {

@@ -3,6 +3,8 @@ import { notFound } from "#errors";
 import { dayMs } from "#platform/clock";
 import { newId, randomBase62 } from "#platform/ids";
 import { type DocumentOf, findPage, openCollection, type Page } from "#platform/mongo/collection";
+import { createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
 import { type Budget, budgetPeriods, type KeyBudget } from "./budget-period.ts";
 import { type Limits, limitNames } from "./limits.ts";
@@ -48,7 +50,31 @@ interface KeyId {
 }
 
 /** The filter of keys that are not revoked, and of the partial index on them. */
-export const live = { revokedAt: null };
+const live = { revokedAt: null };
+
+export const keysSchema = {
+  module: "keys",
+  unsharded: { keys: "few, cached by the API, and unique by the hash of their secret" },
+  migrations: [
+    createCollections("keys", [
+      {
+        collection: "keys",
+        indexes: [{ key: { hash: 1 }, unique: true }, { key: { account: 1, createdAt: -1, _id: -1 } }],
+      },
+    ]),
+    createCollections("index: the keys of an account that are not revoked", [
+      { collection: "keys", indexes: [{ key: { account: 1 }, partialFilterExpression: live }] },
+    ]),
+    createCollections("index: the keys that share the budget of a key", [
+      {
+        collection: "keys",
+        indexes: [
+          { key: { account: 1, sharesBudgetOf: 1 }, partialFilterExpression: { sharesBudgetOf: { $exists: true } } },
+        ],
+      },
+    ]),
+  ],
+} satisfies ModuleSchema;
 
 const budget = {
   limitNanoUsd: { type: BigInt, required: true },

@@ -8,9 +8,9 @@ import type { ServiceError } from "#errors";
 import { dayMs } from "#platform/clock";
 import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import { type DocumentOf, openCollection } from "#platform/mongo/collection";
+import { createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
-
-export { refusalsSchema } from "./migrations.ts";
 
 /** Limits the records of one account in one process. More are only counted. */
 const maxPerMinute = 60;
@@ -30,6 +30,22 @@ const definition = {
   createdAt: { type: Date, required: true },
 } as const;
 type Stored = DocumentOf<typeof definition>;
+
+export const refusalsSchema = {
+  module: "refusals",
+  unsharded: {
+    refusedRequests: "small documents of one day, as many as API processes let through, found by their ids",
+  },
+  migrations: [
+    createCollections("refusedRequests", [
+      {
+        collection: "refusedRequests",
+        // The index only saves space: every read checks the time.
+        indexes: [{ key: { createdAt: 1 }, expireAfterSeconds: dayMs / 1_000 }],
+      },
+    ]),
+  ],
+} satisfies ModuleSchema;
 
 export type Refusal = Omit<Stored, "_id"> & { readonly requestId: string };
 

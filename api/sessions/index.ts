@@ -9,9 +9,9 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { type DocumentOf, openCollection } from "#platform/mongo/collection";
+import { createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
-
-export { sessionsSchema } from "./migrations.ts";
 
 export const sessionLifeMs = 12 * 3_600_000;
 const codeLifeMs = 5 * 60_000;
@@ -36,6 +36,23 @@ const definition = {
   expiresAt: { type: Date, required: true },
 } as const;
 type Stored = DocumentOf<typeof definition>;
+
+export const sessionsSchema = {
+  module: "sessions",
+  unsharded: { sessions: "at most 100 for each key and operator, found by the hash of their secret" },
+  migrations: [
+    createCollections("sessions", [
+      {
+        collection: "sessions",
+        indexes: [
+          { key: { owner: 1, createdAt: -1, _id: -1 } },
+          // The index only saves space: every read checks the time.
+          { key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+        ],
+      },
+    ]),
+  ],
+} satisfies ModuleSchema;
 
 /** A code cannot be used as a session, because their hashes differ. */
 type Use = "session" | "code";

@@ -24,6 +24,8 @@ import { retry } from "#platform/concurrency/retry";
 import { hashedId } from "#platform/ids";
 import { type DocumentOf, openCollection } from "#platform/mongo/collection";
 import { isDuplicate } from "#platform/mongo/connection";
+import { createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import { UnansweredError } from "#platform/mongo/timeouts";
 import type { Uses } from "#platform/uses";
 
@@ -37,8 +39,6 @@ export interface ClaimRequest extends Owner {
 
 /** Resolves to true if some process may still end the request that holds a key. */
 type IsAlive = (owner: Owner) => Promise<boolean>;
-
-export { idempotencySchema } from "./migrations.ts";
 
 /** The request that holds a key. */
 export interface Owner {
@@ -93,6 +93,16 @@ const definition = {
   expiresAt: { type: Date, required: true },
 } as const;
 type Stored = DocumentOf<typeof definition, { answer?: StoredAnswer }>;
+
+export const idempotencySchema = {
+  module: "idempotency",
+  shardKeys: { idempotency: "_id" },
+  migrations: [
+    createCollections("idempotency", [
+      { collection: "idempotency", indexes: [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }] },
+    ]),
+  ],
+} satisfies ModuleSchema;
 
 export function createIdempotencyStore(
   deps: Uses<"mongo" | "clock"> & {

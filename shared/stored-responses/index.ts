@@ -14,9 +14,9 @@ import { compress, decompress } from "#platform/compression";
 import { groupCommit } from "#platform/concurrency/group-commit";
 import { hashedId } from "#platform/ids";
 import { type DocumentOf, openCollection } from "#platform/mongo/collection";
+import { createCollections } from "#platform/mongo/migration-steps";
+import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
-
-export { responsesSchema } from "./migrations.ts";
 
 export interface StoredResponse {
   readonly input: readonly JsonObject[];
@@ -48,6 +48,23 @@ const definition = {
   zstd: { type: Buffer },
 } as const;
 type Stored = DocumentOf<typeof definition, { zstd?: Buffer }>;
+
+export const responsesSchema = {
+  module: "responses",
+  shardKeys: { responses: "account" },
+  migrations: [
+    createCollections("responses", [
+      {
+        collection: "responses",
+        indexes: [
+          { key: { account: 1, items: 1, createdAt: -1 } },
+          { key: { account: 1, expiresAt: 1, bytes: 1 } },
+          { key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+        ],
+      },
+    ]),
+  ],
+} satisfies ModuleSchema;
 
 const maxInlineBytes = 64 * 1024;
 /** Limit of the JSON. A larger response is not stored. */
