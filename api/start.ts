@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
-import { auditSchema, createAudit } from "#audit";
+import { createAudit } from "#audit";
 import { createClusterStats } from "#cluster-stats";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
-import { createKeys, keysSchema } from "#keys";
+import { createKeys } from "#keys";
 import { createReturnRequests } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost, sleep } from "#platform/clock";
@@ -15,8 +15,8 @@ import { createProbes } from "#platform/observability/probe";
 import { startTracing } from "#platform/observability/tracing";
 import { listen } from "#platform/process/listen";
 import { connectRedis, onReconnect, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
-import { createRefusals, refusalsSchema } from "#refusals";
-import { createSessions, sessionsSchema } from "#sessions";
+import { createRefusals } from "#refusals";
+import { createSessions } from "#sessions";
 import { startTraffic } from "#traffic";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { observeBudgets } from "../shared/process-metrics.ts";
@@ -24,6 +24,7 @@ import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
 import { createCallObserver, createPaymentObserver, observe } from "./metrics.ts";
+import { apiSchemas } from "./migrations.ts";
 import { createDeliveries, createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
 
 /** The dashboard's page, as `npm run build` creates it. */
@@ -46,7 +47,7 @@ export async function startApi(deps: ProcessDeps) {
   const metricsServer = await serveMetrics({ config, metrics, log });
   const tracing = await startTracing(config, { process: "api", clock, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
-  await checkSchema(mongo, [keysSchema, sessionsSchema, auditSchema, refusalsSchema]);
+  await checkSchema(mongo, apiSchemas);
   const { money, payments } = common;
   const redis = connectRedis(config, "fail-fast", log);
   const blocking = connectRedis(config, "blocking", log);

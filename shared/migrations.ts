@@ -5,7 +5,9 @@ import { paymentsSchema } from "#payments";
 import type { ModuleSchema } from "#platform/mongo/migrations";
 import { responsesSchema } from "#stored-responses";
 
-/** The MongoDB schemas that every process needs. The API has others of its own; `npm run migrate` applies all. */
+/**
+ * The MongoDB schemas that every process needs. `api/migrations.ts` has those of the API; `npm run migrate` applies all.
+ */
 export const sharedSchemas: readonly ModuleSchema[] = [
   moneySchema,
   paymentsSchema,

@@ -1,19 +1,16 @@
 import { Command } from "commander";
-import { auditSchema } from "#audit";
-import { keysSchema } from "#keys";
 import { systemClock } from "#platform/clock";
 import { ConfigError, configError, environment } from "#platform/config";
 import { createProcessLogger } from "#platform/logger";
 import { connectMongo, type Mongo } from "#platform/mongo/connection";
 import { MigrationError, migrate, migrationStates } from "#platform/mongo/migrations";
 import { withSecretFiles } from "#platform/process/secret-files";
-import { refusalsSchema } from "#refusals";
-import { sessionsSchema } from "#sessions";
+import { apiSchemas } from "../../api/migrations.ts";
 import { sharedSchemas } from "../../shared/migrations.ts";
 import { aligned } from "./admin-print.ts";
 
 /** `npm run migrate`: prepares MongoDB for this version of the service. It needs only MONGODB_URI. */
-const schemas = [...sharedSchemas, keysSchema, sessionsSchema, auditSchema, refusalsSchema];
+const schemas = [...sharedSchemas, ...apiSchemas];
 
 const program = new Command("migrate")
   .description("Creates collections and indexes, and migrates stored documents to the schema of this version.")

@@ -1,7 +1,4 @@
-import { auditSchema } from "../../api/audit/index.ts";
-import { keysSchema } from "../../api/keys/index.ts";
-import { refusalsSchema } from "../../api/refusals/index.ts";
-import { sessionsSchema } from "../../api/sessions/index.ts";
+import { apiSchemas } from "../../api/migrations.ts";
 import { sharedSchemas } from "../../shared/migrations.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
@@ -9,13 +6,7 @@ import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection
 import { type ModuleSchema, migrate } from "../../shared/platform/mongo/migrations.ts";
 
 /** The schemas of all modules, as `npm run migrate` applies them. */
-export const allSchemas: readonly ModuleSchema[] = [
-  ...sharedSchemas,
-  keysSchema,
-  sessionsSchema,
-  auditSchema,
-  refusalsSchema,
-];
+export const allSchemas: readonly ModuleSchema[] = [...sharedSchemas, ...apiSchemas];
 
 /** The comment of operations that are a test's own: they may ask every shard. */
 export const ofTest = "of a test";
