@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Job, Queue, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
-import { createQueues, type PaidCall, payloadsOf } from "#jobs";
+import { createQueues, jobCatalog, type PaidCall, payloadsOf } from "#jobs";
 import { connect, log, paidCall } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
@@ -209,33 +209,18 @@ test("schedules are registered once, by any number of workers, and registering a
     return jobs.map(({ name, id }) => `${name} ${id}`).toSorted();
   };
   const before = await runs();
-  const scheduled = {
-    "apply-late-costs": 300_000,
-    "archive-ledger": 3_600_000,
-    "check-ledger": 30_000,
-    "checkpoint-ledger": 30_000,
-    "count-stored": 15_000,
-    "credit-topups": 5_000,
-    "execute-buybacks": 30_000,
-    "expire-bodies": 3_600_000,
-    "expire-files": 60_000,
-    "gather-buybacks": 60_000,
-    "reconcile-payments": 5_000,
-    "refund-undelivered": 5_000,
-    "restore-archives": 5_000,
-    "sum-usage": 60_000,
-    "sweep-holds": 15_000,
-    "tidy-payments": 3_600_000,
-    "watch-balances": 15_000,
-  };
-  expect(before.map((run) => run.split(" ")[0])).toEqual(Object.keys(scheduled));
+  const scheduled = Object.fromEntries(
+    Object.entries(jobCatalog).flatMap(([name, job]) => ("everyMs" in job ? [[name, job.everyMs] as const] : [])),
+  );
+  const names = Object.keys(scheduled).toSorted();
+  expect(before.map((run) => run.split(" ")[0])).toEqual(names);
   await other.schedule();
   expect(await runs()).toEqual(before);
   const schedulers = await queue.getJobSchedulers();
   expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual(scheduled);
   await (await connect(stores, "waiting")).flushdb();
   await Promise.all([one.keepScheduled(), other.keepScheduled()]);
-  expect((await runs()).map((run) => run.split(" ")[0])).toEqual(Object.keys(scheduled));
+  expect((await runs()).map((run) => run.split(" ")[0])).toEqual(names);
 });
 
 test("while Redis is unavailable adding fails at once, not when it is back, and works again when it is back", async () => {
