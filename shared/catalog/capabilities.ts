@@ -49,7 +49,15 @@ export function outputModalities({ type, task, features }: ModelEntry): readonly
   return features.includes("audio_output") ? ["text", "audio"] : ["text"];
 }
 
-const fixedFormats: Partial<Record<UpstreamEntry["provider"], Format>> = { anthropic: "messages", gemini: "gemini" };
+/** The format of a provider whose upstreams do not name theirs; null for those that do or have no text. */
+const fixedFormats: Readonly<Record<UpstreamEntry["provider"], Format | null>> = {
+  openai: null,
+  anthropic: "messages",
+  gemini: "gemini",
+  replicate: null,
+  fal: null,
+  local: null,
+};
 
 /** Parameters of a chat request that a conversion loses: docs/conversion-matrix.md. */
 const lostIn = {

@@ -42,10 +42,10 @@ export function violationOf(name: string, command: Document): string | undefined
   if (key === undefined || comment === ofTest || (typeof comment === "string" && declared.has(comment)))
     return undefined;
   const without = filtersOf(name, command).find((filter) => !isEquality(filter[key]));
-  return (
-    without &&
-    `${name} on ${String(collection)} without its shard key ${key}: ${Object.keys(without).join(", ")} ${JSON.stringify(comment ?? "")}`
-  );
+  if (!without) return undefined;
+  const filter = `${Object.keys(without).join(", ")} ${JSON.stringify(comment ?? "")}`;
+  const remedy = "Add the key, or mark the operation with scatter() and explain it in the module's schema.";
+  return `${name} on ${String(collection)} without its shard key ${key}: ${filter}. ${remedy}`;
 }
 
 const state = globalThis as { shardKeyViolations?: Set<string> };
