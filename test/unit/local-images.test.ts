@@ -1,8 +1,6 @@
 import { crc32, inflateSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { ServiceError } from "../../shared/errors.ts";
-import { begin, generate, localProvider, never, upload } from "../support/local-media-setup.ts";
-import { createManualClock } from "../support/manual-clock.ts";
+import { begin, generate, localProvider, upload } from "../support/local-media-setup.ts";
 
 interface Chunk {
   readonly type: string;
@@ -132,69 +130,6 @@ test.each([
   const { stored, usage } = await generate("images", { prompt: `deliver:${asked}`, n: 3 });
   expect(stored).toHaveLength(delivered);
   expect(usage).toEqual({ image: delivered });
-});
-
-test.each([
-  [400, "invalid_value"],
-  [429, "rate_limit_exceeded"],
-  [502, "upstream_error"],
-  [503, "no_capacity"],
-  [504, "upstream_timeout"],
-])("error:%d fails with that status", async (status, code) => {
-  const { done } = begin("images", { prompt: `error:${status}` });
-  const error = await done.catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(ServiceError);
-  expect(error).toMatchObject({ status, code });
-});
-
-test("an error 400 names the prompt, another number is refused, and a longer prompt is no trigger", async () => {
-  await expect(begin("images", { prompt: "error:400" }).done).rejects.toMatchObject({ param: "prompt" });
-  await expect(begin("images", { prompt: "error:418" }).done).rejects.toMatchObject({
-    kind: "refused",
-    param: "prompt",
-  });
-  expect((await generate("images", { prompt: "say error:502", size: "16x16" })).stored).toHaveLength(1);
-});
-
-test("slow:<ms> takes that long", async () => {
-  const clock = createManualClock();
-  const { done, stored } = begin("images", { prompt: "slow:5000", size: "16x16" }, { clock });
-  clock.advance(4_999);
-  expect(clock.pending()).toBe(1);
-  expect(stored).toEqual([]);
-  clock.advance(1);
-  expect((await done).usage).toEqual({ image: 1 });
-});
-
-test("once aborted it rejects with the reason: while it waits, draws, reads and stores", async () => {
-  const reason = new Error("disconnected");
-  const file = upload("image/png", Buffer.alloc(0), { read: never });
-  for (const [input, options] of [
-    [{ prompt: "slow:5000" }, {}],
-    [{ prompt: "a fox", size: "2048x2048" }, {}],
-    [{ prompt: "a fox", image: file.id }, { uploads: [file] }],
-    [{ prompt: "a fox", size: "16x16" }, { beforeStore: never }],
-  ] as const) {
-    const controller = new AbortController();
-    const clock = createManualClock();
-    const { done, stored } = begin("images", input, { ...options, clock, signal: controller.signal });
-    setImmediate(() => controller.abort(reason));
-    await expect(done).rejects.toBe(reason);
-    expect(stored).toEqual([]);
-    expect(clock.pending()).toBe(0);
-  }
-});
-
-test.each([
-  ["images", { prompt: "a fox" }],
-  ["speech", { text: "a fox" }],
-  ["transcription", { file: "upl_1" }],
-  ["video", { prompt: "a fox", duration: 1, resolution: "320x240" }],
-] as const)("a call that is aborted before it starts does nothing: %s", async (task, input) => {
-  const reason = new Error("disconnected");
-  const { done, storing, jobs } = begin(task, input, { signal: AbortSignal.abort(reason) });
-  await expect(done).rejects.toBe(reason);
-  expect([storing, jobs]).toEqual([[], []]);
 });
 
 test("once aborted the next image is not stored", async () => {

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { begin, generate, never } from "../support/local-media-setup.ts";
-import { createManualClock } from "../support/manual-clock.ts";
+import { begin, generate } from "../support/local-media-setup.ts";
 
 /** The verified header, and the samples. */
 function decode(wav: Buffer) {
@@ -96,15 +95,6 @@ test.each([
   expect(stored).toEqual([]);
 });
 
-test("triggers work: an error names the text, slow:<ms> takes so long", async () => {
-  await expect(begin("speech", { text: "error:400" }).done).rejects.toMatchObject({ status: 400, param: "text" });
-  const clock = createManualClock();
-  const { done } = begin("speech", { text: "slow:700" }, { clock });
-  expect(clock.pending()).toBe(1);
-  clock.advance(700);
-  expect((await done).usage).toEqual({ character: 8 });
-});
-
 test("once aborted no further part is made", async () => {
   const reason = new Error("disconnected");
   const controller = new AbortController();
@@ -113,19 +103,4 @@ test("once aborted no further part is made", async () => {
   await expect(done).rejects.toBe(reason);
   await expect(storing[0]).rejects.toBe(reason);
   expect(stored).toEqual([]);
-});
-
-test("once aborted it rejects with the reason", async () => {
-  const reason = new Error("disconnected");
-  for (const [text, beforeStore] of [["slow:700"], ["a", never]] as const) {
-    const controller = new AbortController();
-    const { done, stored } = begin(
-      "speech",
-      { text },
-      { signal: controller.signal, ...(beforeStore && { beforeStore }) },
-    );
-    setImmediate(() => controller.abort(reason));
-    await expect(done).rejects.toBe(reason);
-    expect(stored).toEqual([]);
-  }
 });

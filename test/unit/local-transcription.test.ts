@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { invalidValue } from "../../shared/errors.ts";
-import { begin, generate, never, upload } from "../support/local-media-setup.ts";
-import { createManualClock } from "../support/manual-clock.ts";
+import { begin, generate, upload } from "../support/local-media-setup.ts";
 
 const speech = async (text: string) => (await generate("speech", { text })).stored[0]?.bytes as Buffer;
 const id = upload("audio/wav", Buffer.alloc(0)).id;
@@ -45,26 +44,4 @@ test("it reads 25 MB at most, and an error of reading goes to the caller unchang
   const { done } = begin("transcription", { file: id }, { uploads: [upload("audio/wav", Buffer.alloc(0), { read })] });
   await expect(done).rejects.toBe(error);
   expect(limits).toEqual([26_214_400]);
-});
-
-test("triggers work in its prompt", async () => {
-  const uploads = [upload("audio/wav", await speech("a"))];
-  await expect(begin("transcription", { file: id, prompt: "error:429" }, { uploads }).done).rejects.toMatchObject({
-    status: 429,
-  });
-  const clock = createManualClock();
-  const { done } = begin("transcription", { file: id, prompt: "slow:900" }, { uploads, clock });
-  clock.advance(900);
-  expect((await done).usage).toEqual({ minute: 0.005 });
-});
-
-test("once aborted it rejects with the reason while it waits and while it reads", async () => {
-  const reason = new Error("disconnected");
-  const uploads = [upload("audio/wav", Buffer.alloc(0), { read: never })];
-  for (const prompt of ["", "slow:900"]) {
-    const controller = new AbortController();
-    const { done } = begin("transcription", { file: id, prompt }, { uploads, signal: controller.signal });
-    controller.abort(reason);
-    await expect(done).rejects.toBe(reason);
-  }
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { begin, generate, never, upload } from "../support/local-media-setup.ts";
+import { begin, generate, upload } from "../support/local-media-setup.ts";
 import { readVideo } from "../support/local-mp4.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
@@ -135,30 +135,6 @@ test("deliver:<n> makes and counts only n seconds", async () => {
   expect(readVideo(short.stored[0]?.bytes as Buffer).frames).toHaveLength(24);
   expect(await generate("video", { ...ask, prompt: "deliver:9" })).toMatchObject({ usage: { second: 2 } });
   expect(await generate("video", { ...ask, prompt: "deliver:0" })).toMatchObject({ usage: { second: 0 }, stored: [] });
-});
-
-test("error:<status> fails before a job is submitted", async () => {
-  const { done, jobs } = begin("video", { ...ask, prompt: "error:503" });
-  await expect(done).rejects.toMatchObject({ status: 503 });
-  expect(jobs).toEqual([]);
-});
-
-test("once aborted it rejects with the reason: while it waits, works, submits and stores", async () => {
-  const reason = new Error("disconnected");
-  for (const [input, beforeStore] of [
-    [{ prompt: "slow:5000" }],
-    [{ resolution: "1280x720", duration: 20 }],
-    [{ duration: 1 }, never],
-  ] as const) {
-    const controller = new AbortController();
-    const clock = createManualClock();
-    const options = { clock, signal: controller.signal, ...(beforeStore && { beforeStore }) };
-    const { done, stored } = begin("video", { ...ask, ...input }, options);
-    setImmediate(() => controller.abort(reason));
-    await expect(done).rejects.toBe(reason);
-    expect(stored).toEqual([]);
-    expect(clock.pending()).toBe(0);
-  }
 });
 
 test("nothing is stored after an abort", async () => {
