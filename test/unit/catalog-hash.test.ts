@@ -5,10 +5,6 @@ const hash = (...models: readonly Json[]) => catalogOf(models).hash;
 const base = hash(textModel, embeddingsModel);
 
 const reversed = (object: Json): Json => Object.fromEntries(Object.entries(object).toReversed());
-const [first, second] = [
-  { upstream: "acme", model: "one" },
-  { upstream: "acme", model: "two" },
-];
 
 test("a hash is short, and the same at every load", () => {
   expect(base).toMatch(/^[0-9a-f]{12}$/);
@@ -33,7 +29,6 @@ test.each<[string, readonly Json[]]>([
 });
 
 test("the order in which a model's upstreams are tried changes it", () => {
-  expect(hash({ ...textModel, upstreams: [first, second] })).not.toBe(
-    hash({ ...textModel, upstreams: [second, first] }),
-  );
+  const served = ["one", "two"].map((model) => ({ upstream: "acme", model }));
+  expect(hash({ ...textModel, upstreams: served.toReversed() })).not.toBe(hash({ ...textModel, upstreams: served }));
 });

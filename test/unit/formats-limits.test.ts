@@ -15,54 +15,19 @@ const nested = (depth: number): unknown =>
   JSON.parse(`${'{"a":['.repeat(depth / 2)}1${"]}".repeat(depth / 2)}`) as unknown;
 
 const said = { messages: [{ role: "user", content: "Hi" }], model: "m", max_tokens: 1 };
-const tool = (parameters: unknown) => ({ type: "function", function: { name: "f", parameters } });
+type Parser = Pick<Codec, "parse">;
+const functionCall = (deep: unknown) => ({ parts: [{ functionCall: { name: "f", args: { deep } } }] });
 
-test.each<
-  [what: string, codec: { parse(body: unknown, bytes: number): unknown }, field: string, body: (deep: unknown) => Json]
->([
-  ["a tool of chat", chatCodec, "tools", (deep) => ({ ...said, tools: [tool(deep)] })],
-  [
-    "a schema of chat",
-    chatCodec,
-    "response_format",
-    (deep) => ({ ...said, response_format: { type: "json_schema", x: deep } }),
-  ],
-  [
-    "a message of chat",
-    chatCodec,
-    "messages",
-    (deep) => ({ ...said, messages: [{ role: "user", content: "Hi", x: deep }] }),
-  ],
-  ["an unknown field of chat", chatCodec, "later", (deep) => ({ ...said, later: deep })],
-  ["a tool of Messages", messagesCodec, "tools", (deep) => ({ ...said, tools: [{ name: "f", input_schema: deep }] })],
-  [
-    "a call of Messages",
-    messagesCodec,
-    "messages",
-    (deep) => ({
-      ...said,
-      messages: [{ role: "assistant", content: [{ type: "tool_use", id: "a", name: "n", input: { deep } }] }],
-    }),
-  ],
-  [
-    "a tool of Responses",
-    responsesCodec,
-    "tools",
-    (deep) => ({ model: "m", input: "Hi", tools: [{ type: "function", name: "f", parameters: deep }] }),
-  ],
-  ["an unknown field of Messages", messagesCodec, "later", (deep) => ({ ...said, later: deep })],
-  ["an unknown field of Responses", responsesCodec, "later", (deep) => ({ model: "m", input: "Hi", later: deep })],
-  [
-    "contents of Gemini",
-    geminiCodec("m", false, true),
-    "contents",
-    (deep) => ({ contents: [{ parts: [{ functionCall: { name: "f", args: { deep } } }] }] }),
-  ],
+test.each<[what: string, codec: Parser, field: string, body: (deep: unknown) => Json]>([
+  ["chat", chatCodec, "tools", (x) => ({ ...said, tools: [{ type: "function", function: { name: "f", x } }] })],
+  ["Messages", messagesCodec, "messages", (x) => ({ ...said, messages: [{ role: "user", content: "Hi", x }] })],
+  ["Responses", responsesCodec, "later", (later) => ({ model: "m", input: "Hi", later })],
+  ["Gemini", geminiCodec("m", false, true), "contents", (x) => ({ contents: [functionCall(x)] })],
   [
     "a count of Gemini",
     geminiCountCodec("m"),
     "generateContentRequest",
-    (deep) => ({ generateContentRequest: { contents: [{ parts: [{ text: "Hi" }] }], later: deep } }),
+    (x) => ({ generateContentRequest: { contents: [functionCall(x)] } }),
   ],
 ])("%s nested deeper than the stack is refused by name", (_what, codec, field, body) => {
   expect(() => codec.parse(body(nested(100_000)), 10)).toThrow(
@@ -71,7 +36,7 @@ test.each<
   expect(codec.parse(body(nested(100)), 10)).toBeTruthy();
 });
 
-test.each<[what: string, codec: { parse(body: unknown, bytes: number): unknown }, field: string, body: Json]>([
+test.each<[what: string, codec: Parser, field: string, body: Json]>([
   ["messages", chatCodec, "messages", { ...said, messages: Array(60_000).fill({ role: "user", content: "Hi" }) }],
   ["tools", messagesCodec, "tools", { ...said, tools: Array(60_000).fill({ name: "f", input_schema: {} }) }],
   ["items", responsesCodec, "input", { model: "m", input: Array(60_000).fill({ role: "user", content: "Hi" }) }],
@@ -97,7 +62,7 @@ const geminiPart = (part: Json) => ({ contents: [{ parts: [part] }] });
 const userPart = (part: Json) => ({ ...said, messages: [{ role: "user", content: [part] }] });
 const gemini1 = geminiCodec("m", false, true);
 
-test.each<[field: string, codec: { parse(body: unknown, bytes: number): unknown }, body: (type: string) => Json]>([
+test.each<[field: string, codec: Parser, body: (type: string) => Json]>([
   [
     "messages[0].content[0].input_audio.format",
     chatCodec,
@@ -162,7 +127,7 @@ test.each<[field: string, codec: { parse(body: unknown, bytes: number): unknown 
   );
 });
 
-test.each<[field: string, codec: { parse(body: unknown, bytes: number): unknown }, body: (link: string) => Json]>([
+test.each<[field: string, codec: Parser, body: (link: string) => Json]>([
   ["messages[0].content[0].image_url.url", chatCodec, (url) => userPart({ type: "image_url", image_url: { url } })],
   [
     "messages[0].content[0].source.url",

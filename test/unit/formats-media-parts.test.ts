@@ -30,63 +30,34 @@ const audioPart = (type: string, bytes: Buffer) => ({
 type Kind = "image" | "audio" | "file";
 
 /** The format, the kind, the codec, the field with the bytes, and a request with bytes of a type. */
-const inlineParts: readonly (readonly [string, Kind, Codec, string, (type: string, bytes: Buffer) => Json])[] = [
-  [
-    "chat",
-    "image",
-    chatCodec,
-    `${atChat}.image_url.url`,
-    (type, bytes) => chat({ type: "image_url", image_url: { url: dataAddress(type, bytes) } }),
-  ],
-  ["chat", "audio", chatCodec, `${atChat}.input_audio.data`, (type, bytes) => chat(audioPart(type, bytes))],
-  [
-    "chat",
-    "file",
-    chatCodec,
-    `${atChat}.file.file_data`,
-    (type, bytes) => chat({ type: "file", file: { file_data: dataAddress(type, bytes) } }),
-  ],
-  [
-    "responses",
-    "image",
-    responsesCodec,
-    `${atResponses}.image_url`,
-    (type, bytes) => responses({ type: "input_image", image_url: dataAddress(type, bytes) }),
-  ],
-  [
-    "responses",
-    "audio",
-    responsesCodec,
-    `${atResponses}.input_audio.data`,
-    (type, bytes) => responses(audioPart(type, bytes)),
-  ],
-  [
-    "responses",
-    "file",
-    responsesCodec,
-    `${atResponses}.file_data`,
-    (type, bytes) => responses({ type: "input_file", file_data: dataAddress(type, bytes) }),
-  ],
-  ...(["image", "document"] as const).map(
-    (type) =>
-      [
-        "messages",
-        type === "image" ? "image" : "file",
-        messagesCodec,
-        `${atMessages}.data`,
-        (mime: string, bytes: Buffer) => messages({ type, source: base64(mime, bytes) }),
-      ] as const,
-  ),
-  ...(["image", "audio", "file"] as const).map(
-    (kind) =>
-      [
-        "gemini",
-        kind,
-        geminiMedia,
-        `${atGemini}.inlineData.data`,
-        (type: string, bytes: Buffer) => gemini(inline(type, bytes)),
-      ] as const,
-  ),
+type InlinePart = readonly [string, Kind, Codec, string, (type: string, bytes: Buffer) => Json];
+const inFormat =
+  (format: string, codec: Codec, at: string, body: (part: Json) => Json) =>
+  (kind: Kind, field: string, part: (type: string, bytes: Buffer) => Json): InlinePart => [
+    format,
+    kind,
+    codec,
+    `${at}.${field}`,
+    (type, bytes) => body(part(type, bytes)),
+  ];
+const ofChat = inFormat("chat", chatCodec, atChat, chat);
+const ofResponses = inFormat("responses", responsesCodec, atResponses, responses);
+const ofMessages = inFormat("messages", messagesCodec, atMessages, messages);
+const ofGemini = inFormat("gemini", geminiMedia, atGemini, gemini);
+
+const inlineParts: readonly InlinePart[] = [
+  ofChat("image", "image_url.url", (type, bytes) => ({
+    type: "image_url",
+    image_url: { url: dataAddress(type, bytes) },
+  })),
+  ofChat("audio", "input_audio.data", audioPart),
+  ofChat("file", "file.file_data", (type, bytes) => ({ type: "file", file: { file_data: dataAddress(type, bytes) } })),
+  ofResponses("image", "image_url", (type, bytes) => ({ type: "input_image", image_url: dataAddress(type, bytes) })),
+  ofResponses("audio", "input_audio.data", audioPart),
+  ofResponses("file", "file_data", (type, bytes) => ({ type: "input_file", file_data: dataAddress(type, bytes) })),
+  ofMessages("image", "data", (type, bytes) => ({ type: "image", source: base64(type, bytes) })),
+  ofMessages("file", "data", (type, bytes) => ({ type: "document", source: base64(type, bytes) })),
+  ...(["image", "audio", "file"] as const).map((kind) => ofGemini(kind, "inlineData.data", inline)),
 ];
 
 const words = Buffer.from("Plain words, and %PDF-1.7 among them.");

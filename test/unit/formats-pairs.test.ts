@@ -89,33 +89,6 @@ test.each(pairs)(
   },
 );
 
-const short: Said = {
-  reasoning: "ab",
-  state: "c2lnbmVk",
-  text: "é\u2028🙂",
-  refusal: "",
-  calls: [
-    { id: "call_1", name: "f", args: { a: 1 } },
-    { id: "call_2", name: "g", args: { b: {} } },
-  ],
-  finish: "tool_calls",
-  usage: { input: 9, cached: 4, output: 7, reasoning: 2 },
-};
-const length = Math.max(short.text.length, ...short.calls.map(({ args }) => JSON.stringify(args).length)) - 1;
-
-test.each(pairs)(
-  "for a %s caller every cut of a short stream of a %s provider gives the same answer",
-  (caller, provider) => {
-    const { assemble, held } = callers[caller];
-    const whole = held(answered(caller, provider, providers[provider].whole(short)));
-    for (let cuts = 0; cuts < 2 ** length; cuts++) {
-      const bits = Array.from({ length: length + 1 }, (_, at) => ((cuts >> at) & 1) === 1);
-      const stream = streamed(caller, provider, providers[provider].events(short, cutBy(bits)));
-      expect(assemble(stream)).toEqual(whole);
-    }
-  },
-);
-
 /** The content that a caller can read: two formats have no field for a refusal. */
 function understood(said: Said, caller: Format): Partial<Said> {
   const { state: _, refusal, ...rest } = said;
