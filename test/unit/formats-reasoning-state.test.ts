@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { converters, ignoredParams } from "../../workers/conversion/index.ts";
 import { decodeReasoning, encodeReasoning } from "../../workers/conversion/reasoning-state.ts";
-import { callers } from "../support/formats-pairs-callers.ts";
+import { callers } from "../support/format-callers.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,16 +1,14 @@
 import type { Format } from "#formats";
-import { type Answer, assemble as assembleGemini, framesOf } from "./formats-gemini-assemble.ts";
-import type { Json, Said } from "./formats-pairs-providers.ts";
+import { type Answer, assemble as assembleGemini, framesOf, type Json } from "./formats-gemini-assemble.ts";
 import { assemble as assembleResponses, eventsOf } from "./formats-responses-assemble.ts";
 
-/** A client of a format: its request, its assembly of a stream, and its reading of a response. */
+/** A client of a format: its request, and its assembly of a stream. */
 interface Caller {
   readonly request: Json;
   /** Assembles a stream into the shape of a JSON response, as the provider's own client does. */
   readonly assemble: (stream: string) => Json;
   /** Removes the parts of a JSON response that a stream cannot carry. */
   readonly held: (whole: Json) => Json;
-  readonly heard: (held: Json) => Partial<Said>;
 }
 
 const dataOf = (stream: string): string[] =>
@@ -65,16 +63,6 @@ function joinChat(message: ChatMessage, { tool_calls = [], ...delta }: Partial<C
   }
 }
 
-const counts = (usage: Json): Said["usage"] => {
-  const details = (field: string) => usage[field] as Record<string, number>;
-  return {
-    input: usage["prompt_tokens"] as number,
-    cached: details("prompt_tokens_details")["cached_tokens"] ?? 0,
-    output: usage["completion_tokens"] as number,
-    reasoning: details("completion_tokens_details")?.["reasoning_tokens"] ?? 0,
-  };
-};
-
 const chat: Caller = {
   request: { model: "m", messages: [{ role: "user", content: "Hi" }] },
   assemble(stream) {
@@ -99,22 +87,6 @@ const chat: Caller = {
     const [{ message, ...choice } = { message: { role: "", content: null }, finish_reason: "" }] = choices;
     const { refusal, ...said } = message;
     return { id, created, model, usage, choices: [{ ...choice, message: { ...said, ...(refusal && { refusal }) } }] };
-  },
-  heard(held) {
-    const { choices, usage } = held as ChatAnswer;
-    const [{ message, finish_reason } = { message: { role: "", content: null }, finish_reason: "" }] = choices;
-    return {
-      text: message.content ?? "",
-      refusal: message.refusal ?? "",
-      reasoning: message.reasoning_content ?? "",
-      calls: (message.tool_calls ?? []).map(({ id, function: { name, arguments: args } }) => ({
-        id,
-        name,
-        args: JSON.parse(args) as Json,
-      })),
-      finish: finish_reason as Said["finish"],
-      usage: counts(usage),
-    };
   },
 };
 
@@ -181,77 +153,13 @@ const messages: Caller = {
     return { ...message, content };
   },
   held: (whole) => whole,
-  heard(held) {
-    const blocks = held["content"] as Record<string, unknown>[];
-    const usage = held["usage"] as Record<string, number> & { output_tokens_details: Record<string, number> | null };
-    const joined = (field: string) => blocks.map((block) => (block[field] as string | undefined) ?? "").join("");
-    const cached = usage["cache_read_input_tokens"] ?? 0;
-    const finish: Record<string, Said["finish"]> = {
-      end_turn: "stop",
-      max_tokens: "length",
-      tool_use: "tool_calls",
-      refusal: "content_filter",
-    };
-    return {
-      text: joined("text"),
-      reasoning: joined("thinking"),
-      calls: blocks
-        .filter(({ type }) => type === "tool_use")
-        .map(({ id, name, input }) => ({ id: id as string, name: name as string, args: input as Json })),
-      finish: finish[held["stop_reason"] as string] as Said["finish"],
-      usage: {
-        input: (usage["input_tokens"] ?? 0) + cached + (usage["cache_creation_input_tokens"] ?? 0),
-        cached,
-        output: usage["output_tokens"] ?? 0,
-        reasoning: usage.output_tokens_details?.["thinking_tokens"] ?? 0,
-      },
-    };
-  },
 };
-
-interface Item extends Json {
-  readonly summary?: { text: string }[];
-  readonly content?: { text?: string; refusal?: string }[];
-}
 
 const responses: Caller = {
   request: { model: "m", input: "Hi" },
   assemble: (stream) => assembleResponses(eventsOf(stream)),
   held: (whole) => whole,
-  heard(held) {
-    const output = held["output"] as Item[];
-    const { reason } = (held["incomplete_details"] ?? {}) as { reason?: string };
-    const parts = output.flatMap(({ content }) => content ?? []);
-    const calls = output
-      .filter(({ type }) => type === "function_call")
-      .map(({ call_id, name, arguments: args }) => ({
-        id: call_id as string,
-        name: name as string,
-        args: JSON.parse(args as string) as Json,
-      }));
-    const usage = held["usage"] as Record<string, number> & Record<string, Record<string, number>>;
-    const ended = calls.length > 0 ? "tool_calls" : "stop";
-    return {
-      text: parts.map(({ text }) => text ?? "").join(""),
-      refusal: parts.map(({ refusal }) => refusal ?? "").join(""),
-      reasoning: output.flatMap(({ summary }) => (summary ?? []).map(({ text }) => text)).join(""),
-      calls,
-      finish: reason === undefined ? ended : reason === "content_filter" ? "content_filter" : "length",
-      usage: {
-        input: usage["input_tokens"] as number,
-        cached: usage["input_tokens_details"]?.["cached_tokens"] ?? 0,
-        output: usage["output_tokens"] as number,
-        reasoning: usage["output_tokens_details"]?.["reasoning_tokens"] ?? 0,
-      },
-    };
-  },
 };
-
-interface GeminiPart {
-  readonly text?: string;
-  readonly thought?: boolean;
-  readonly functionCall?: { readonly id: string; readonly name: string; readonly args: Json };
-}
 
 const gemini: Caller = {
   request: {
@@ -261,32 +169,6 @@ const gemini: Caller = {
   },
   assemble: (stream) => assembleGemini(framesOf(stream)),
   held: (whole) => assembleGemini([whole as unknown as Answer]),
-  heard(held) {
-    const [candidate] = held["candidates"] as { parts: GeminiPart[]; finishReason: string }[];
-    const { parts = [], finishReason = "" } = candidate ?? {};
-    const usage = held["usageMetadata"] as Record<string, number>;
-    const calls = parts.flatMap(({ functionCall }) => functionCall ?? []);
-    const ended = calls.length > 0 ? "tool_calls" : "stop";
-    const finish: Record<string, Said["finish"]> = { STOP: ended, MAX_TOKENS: "length", SAFETY: "content_filter" };
-    const said = (thought: boolean) =>
-      parts
-        .filter((part) => (part.thought ?? false) === thought)
-        .map(({ text }) => text ?? "")
-        .join("");
-    const thoughts = usage["thoughtsTokenCount"] ?? 0;
-    return {
-      text: said(false),
-      reasoning: said(true),
-      calls,
-      finish: finish[finishReason] as Said["finish"],
-      usage: {
-        input: usage["promptTokenCount"] as number,
-        cached: usage["cachedContentTokenCount"] ?? 0,
-        output: (usage["candidatesTokenCount"] as number) + thoughts,
-        reasoning: thoughts,
-      },
-    };
-  },
 };
 
 export const callers: Readonly<Record<Format, Caller>> = { chat, messages, responses, gemini };
