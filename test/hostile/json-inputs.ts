@@ -4,13 +4,13 @@ import { type Shape, shapes } from "./json-shapes.ts";
 import { longBodies } from "./long-bodies.ts";
 
 const at = (
-  { name, path, body, isObject }: Place,
+  [name, path, body, isObject]: Place,
   { name: shape, make, isShort }: Shape,
   short: boolean,
 ): HostileInput => ({
   kind: "json",
   name: `${shape}: ${name}`,
-  isShort: short && isShort === true,
+  isShort: short && isShort,
   prepare: posting(path, () => {
     const made = make();
     const x = isObject && !made.startsWith("{") ? `{"a":${made}}` : made;
@@ -62,11 +62,9 @@ const idempotent = (["ab ", "漢", "\n"] as const).map(
   }),
 );
 
-const isShort = (shape: Shape) => shape.isShort === true;
-
 export const jsonInputs: readonly HostileInput[] = [
   ...shapes.flatMap((shape) => places.map((place, index) => at(place, shape, index === 2))),
-  ...shapes.filter(isShort).flatMap((shape) => furtherPlaces.map((place) => at(place, shape, false))),
+  ...shapes.filter(({ isShort }) => isShort).flatMap((shape) => furtherPlaces.map((place) => at(place, shape, false))),
   ...longBodies.map(
     ([name, path, make, short]): HostileInput => ({
       kind: "json",

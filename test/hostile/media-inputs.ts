@@ -181,7 +181,7 @@ const fileInputs: readonly HostileInput[] = hostileFiles.flatMap((file) =>
       (way): HostileInput => ({
         kind: "media",
         name: `${file.name}: ${way.name}`,
-        isShort: file.isShort === true && way.isShort === true,
+        isShort: file.isShort && way.isShort === true,
         prepare: (target) => way.prepare(file)(target),
       }),
     ),

@@ -6,41 +6,24 @@ const properties = (count: number, schemaOf: (index: number) => object) =>
 const nested = (levels: number, around: (inner: object) => object, inner: object = { type: "string" }): object =>
   Array.from({ length: levels }).reduce<object>((schema) => around(schema), inner);
 
-interface Schema {
-  readonly name: string;
-  readonly isShort?: boolean;
-  readonly make: () => object;
-}
+/** An array of at least a thousand items. */
+const thousand = (items: object, more: object = {}) => ({ ...more, type: "array", minItems: 1_000, items });
 
-const schemas: readonly Schema[] = [
-  {
-    name: "allOf of 10,000",
-    isShort: true,
-    make: () => ({
-      type: "array",
-      minItems: 1_000,
-      items: { allOf: many(10_000, (at) => ({ properties: { [`p${at % 5_000}`]: {} } })) },
-    }),
-  },
-  { name: "allOf in allOf", make: () => nested(30, (inner) => ({ allOf: [...many(300, () => ({})), inner] })) },
-  {
-    name: "anyOf of 24,000",
-    isShort: true,
-    make: () => ({ type: "array", minItems: 1_000, items: { anyOf: many(24_000, () => ({ type: "null" })) } }),
-  },
-  {
-    name: "oneOf of references",
-    make: () => ({
-      $defs: { a: { type: "null" } },
-      type: "array",
-      minItems: 1_000,
-      items: { oneOf: many(20_000, () => ({ $ref: "#/$defs/a" })) },
-    }),
-  },
-  {
-    name: "references that double",
-    isShort: true,
-    make: () => ({
+const schemas: readonly (readonly [name: string, make: () => object, isShort?: true])[] = [
+  [
+    "allOf of 10,000",
+    () => thousand({ allOf: many(10_000, (at) => ({ properties: { [`p${at % 5_000}`]: {} } })) }),
+    true,
+  ],
+  ["allOf in allOf", () => nested(30, (inner) => ({ allOf: [...many(300, () => ({})), inner] }))],
+  ["anyOf of 24,000", () => thousand({ anyOf: many(24_000, () => ({ type: "null" })) }), true],
+  [
+    "oneOf of references",
+    () => thousand({ oneOf: many(20_000, () => ({ $ref: "#/$defs/a" })) }, { $defs: { a: { type: "null" } } }),
+  ],
+  [
+    "references that double",
+    () => ({
       $defs: Object.fromEntries(
         many(60, (at) => [
           `d${at}`,
@@ -49,81 +32,43 @@ const schemas: readonly Schema[] = [
       ),
       $ref: "#/$defs/d0",
     }),
-  },
-  {
-    name: "a reference to itself",
-    make: () => ({
+    true,
+  ],
+  [
+    "a reference to itself",
+    () => ({
       $defs: {
         a: { type: "object", required: ["a", "b"], properties: { a: { $ref: "#/$defs/a" }, b: { $ref: "#/$defs/a" } } },
       },
       $ref: "#/$defs/a",
     }),
-  },
-  {
-    name: "a reference of 1 MB",
-    make: () => ({ type: "array", minItems: 1_000, items: { $ref: `#${"/a".repeat(500_000)}` } }),
-  },
-  {
-    name: "references in references",
-    make: () => ({
-      $defs: Object.fromEntries(many(8_000, (at) => [`d${at}`, { $ref: `#/$defs/d${at + 1}` }])),
-      type: "array",
-      minItems: 1_000,
-      items: { $ref: "#/$defs/d0" },
-    }),
-  },
-  {
-    name: "an enum of 45,000",
-    isShort: true,
-    make: () => ({ type: "array", minItems: 1_000, items: { enum: many(45_000, (at) => `no value ${at}`) } }),
-  },
-  {
-    name: "an enum of long texts",
-    make: () => ({ type: "array", minItems: 1_000, items: { enum: many(100, (at) => `${at}`.repeat(40_000)) } }),
-  },
-  { name: "19,000 properties", make: () => ({ type: "object", properties: properties(19_000, () => ({})) }) },
-  {
-    name: "19,000 properties of arrays of objects",
-    make: () => ({
-      type: "array",
-      minItems: 1_000,
-      items: { type: "object", properties: properties(9_000, () => ({ type: "string" })) },
-    }),
-  },
-  {
-    name: "40,000 required names",
-    make: () => ({ type: "object", required: many(40_000, (at) => `r${at % 19_000}`), properties: {} }),
-  },
-  { name: "arrays in arrays", make: () => nested(20, (inner) => ({ type: "array", minItems: 1_000, items: inner })) },
-  { name: "100 levels", make: () => nested(45, (inner) => ({ type: "object", properties: { a: inner } })) },
-  {
-    name: "long strings",
-    make: () => ({
-      type: "array",
-      minItems: 1_000,
-      items: { type: "string", minLength: 1_000_000, maxLength: 10_000_000 },
-    }),
-  },
-  {
-    name: "patterns",
-    make: () => ({ type: "object", properties: properties(100, () => ({ type: "string", pattern: "^(a+)+$" })) }),
-  },
-  {
-    name: "small steps of numbers",
-    make: () => ({
-      type: "array",
-      minItems: 1_000,
-      items: { type: "number", minimum: 0.1, maximum: 1e300, multipleOf: 1e-300 },
-    }),
-  },
-  {
-    name: "types of 40,000",
-    make: () => ({ type: "array", minItems: 1_000, items: { type: many(40_000, () => "null") } }),
-  },
-  {
-    name: "a description of 10 MB",
-    make: () => ({ type: "object", description: "ab ".repeat(3_500_000), properties: { a: {} } }),
-  },
+  ],
+  ["a reference of 1 MB", () => thousand({ $ref: `#${"/a".repeat(500_000)}` })],
+  [
+    "references in references",
+    () => {
+      const $defs = Object.fromEntries(many(8_000, (at) => [`d${at}`, { $ref: `#/$defs/d${at + 1}` }]));
+      return thousand({ $ref: "#/$defs/d0" }, { $defs });
+    },
+  ],
+  ["an enum of 45,000", () => thousand({ enum: many(45_000, (at) => `no value ${at}`) }), true],
+  ["an enum of long texts", () => thousand({ enum: many(100, (at) => `${at}`.repeat(40_000)) })],
+  ["19,000 properties", () => ({ type: "object", properties: properties(19_000, () => ({})) })],
+  [
+    "19,000 properties of arrays of objects",
+    () => thousand({ type: "object", properties: properties(9_000, () => ({ type: "string" })) }),
+  ],
+  [
+    "40,000 required names",
+    () => ({ type: "object", required: many(40_000, (at) => `r${at % 19_000}`), properties: {} }),
+  ],
+  ["arrays in arrays", () => nested(20, thousand)],
+  ["100 levels", () => nested(45, (inner) => ({ type: "object", properties: { a: inner } }))],
+  ["long strings", () => thousand({ type: "string", minLength: 1_000_000, maxLength: 10_000_000 })],
+  ["patterns", () => ({ type: "object", properties: properties(100, () => ({ type: "string", pattern: "^(a+)+$" })) })],
+  ["small steps of numbers", () => thousand({ type: "number", minimum: 0.1, maximum: 1e300, multipleOf: 1e-300 })],
+  ["types of 40,000", () => thousand({ type: many(40_000, () => "null") })],
+  ["a description of 10 MB", () => ({ type: "object", description: "ab ".repeat(3_500_000), properties: { a: {} } })],
 ];
 
 /** The local model reads only this much of a prompt. */
@@ -220,13 +165,13 @@ const places: readonly Place[] = [
   },
 ];
 
-export const schemaInputs: readonly HostileInput[] = schemas.flatMap((schema) =>
+export const schemaInputs: readonly HostileInput[] = schemas.flatMap(([name, make, isShort]) =>
   places.map(
     (place): HostileInput => ({
       kind: "schemas",
-      name: `${schema.name}: ${place.name}`,
-      isShort: schema.isShort === true && place.isShort === true,
-      prepare: posting(place.path, () => JSON.stringify(place.body(schema.make()))),
+      name: `${name}: ${place.name}`,
+      isShort: isShort === true && place.isShort === true,
+      prepare: posting(place.path, () => JSON.stringify(place.body(make()))),
     }),
   ),
 );
