@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type OpenAI from "openai";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { charges } from "../support/generation-setup.ts";
-import { mockError } from "../support/mock-openai.ts";
+import { speech } from "../support/media-endpoints.ts";
 import { mockMp3 } from "../support/mock-openai-media.ts";
 import type { Customer } from "../support/service.ts";
 import {
@@ -12,7 +12,6 @@ import {
   entryOf,
   expectUntouched,
   nanoUsd,
-  refusal,
   refusalOf,
   serviceOfFile,
   startWithProvider,
@@ -20,7 +19,6 @@ import {
 
 const localSpeech = "local/speech";
 const providerSpeech = "openai/tts-1";
-const speech = "/v1/audio/speech";
 
 const running = serviceOfFile({
   CATALOG_FILE: catalogWith(
@@ -91,51 +89,11 @@ test("a provider gets its own names, and its audio comes unchanged", async () =>
   ]);
 });
 
-test("under an Idempotency-Key the same audio comes again, and is charged once", async () => {
+test("under an Idempotency-Key the whole audio comes at once, with its length and cost, and then again", async () => {
   const customer = await running.service.account("1");
   const key = { "idempotency-key": "once" };
   const first = await spoken(customer, saying, key);
-  const again = await spoken(customer, saying, key);
-  expect(again).toEqual({ ...first, paidNanoUsd: 0n, replayed: "true" });
-  const other = await customer.post(speech, { ...saying, voice: "bass" }, { headers: key });
-  expect(await refusalOf(other)).toMatchObject({ status: 409, error: { code: "conflict" } });
-});
-
-const invalid = (param: string, message = /./, code = "invalid_value") =>
-  refusal({ status: 400, type: "invalid_request_error", code, param, message });
-
-test("parameters that are nested too deep are 400", async () => {
-  const customer = await running.service.account("1");
-  const body = `{"model":"local/speech","input":"x","more":${"[".repeat(100)}${"]".repeat(100)}}`;
-  expect(await refusalOf(await customer.post(speech, body))).toEqual(invalid(`more${"[0]".repeat(63)}`));
-});
-
-test.each<readonly [what: string, fields: object, expected: ReturnType<typeof refusal>]>([
-  ["no input", { input: undefined }, invalid("input")],
-  ["an empty input", { input: "" }, invalid("input")],
-  ["an input that is too long", { input: "x".repeat(4_097) }, invalid("input", /^input: .*4096/)],
-  ["a voice that the model does not have", { voice: "nobody" }, invalid("voice", /alto/)],
-  ["a format that the model does not make", { response_format: "opus" }, invalid("response_format", /wav/)],
-  ["a parameter that the model does not have", { pitch: 2 }, invalid("pitch", /"pitch"/)],
-  ["another kind of stream", { stream_format: "text" }, invalid("stream_format")],
-  ["a chat model", { model: "local/chat" }, invalid("model", /\/v1\/chat\/completions/, "model_not_supported")],
-  ["a video model", { model: "local/video" }, invalid("model", /\/v1\/media\/generations/, "model_not_supported")],
-])("%s: 400 naming the field, and no charge", async (_, fields, expected) => {
-  const customer = await running.service.account("1");
-  expect(await refusalOf(await customer.post(speech, { ...saying, ...fields }))).toEqual(expected);
-  await expectUntouched(running.service, customer, "1.00");
-  expect(await customer.ledger("usage")).toEqual([]);
-});
-
-test("a provider that refuses or fails: its field in the caller's words, and no charge", async () => {
-  const customer = await running.service.account("1");
-  const body = { model: providerSpeech, input: "Hello", voice: "alloy" };
-  running.provider.respond(mockError(400, "That text is not spoken here.", { param: "input" }));
-  expect(await refusalOf(await customer.post(speech, body))).toEqual(invalid("input", /not spoken/));
-  running.provider.respond(mockError(500, "Oops"));
-  expect(await refusalOf(await customer.post(speech, body))).toMatchObject({ error: { param: null } });
-  await expectUntouched(running.service, customer, "1.00");
-  expect(await charges(customer)).toEqual([]);
+  expect(await spoken(customer, saying, key)).toEqual({ ...first, paidNanoUsd: 0n, replayed: "true" });
 });
 
 /** Storage that accepts writes, and fails to read a generated file. */

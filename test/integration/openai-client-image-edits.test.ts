@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
-import OpenAI, { toFile } from "openai";
+import type OpenAI from "openai";
+import { toFile } from "openai";
 import { request } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
 import { bucketOfFile } from "../support/bucket-of-file.ts";
 import {
-  charges,
   imageModel,
   imagePrices,
   images,
@@ -15,31 +15,15 @@ import {
   pngSize,
   providerImages,
   uploaded,
-  wavOf,
 } from "../support/generation-setup.ts";
+import { edits, endpoints, send, variations } from "../support/media-endpoints.ts";
 import { dataAddress } from "../support/media-files.ts";
-import { mockError } from "../support/mock-openai.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import {
-  catalogWith,
-  entryOf,
-  expectUntouched,
-  invalidValue,
-  nanoUsd,
-  type Refusal,
-  refusal,
-  refusalOf,
-  serviceOfFile,
-} from "../support/service-setup.ts";
-
-const edits = "/v1/images/edits";
-const variations = "/v1/images/variations";
-const kontext = "black-forest-labs/flux-1-kontext-pro";
-const mebi = 1024 * 1024;
+import { catalogWith, entryOf, expectUntouched, nanoUsd, refusalOf, serviceOfFile } from "../support/service-setup.ts";
 
 const bucket = bucketOfFile();
-const running = serviceOfFile({ S3_BUCKET: bucket.name, CATALOG_FILE: catalogWith({}, imagePrices), FAL_KEY: "key" });
+const running = serviceOfFile({ S3_BUCKET: bucket.name, CATALOG_FILE: catalogWith({}, imagePrices) });
 
 /** No image of any call remains, whether the call succeeded or was refused. */
 let uploads = 0;
@@ -176,59 +160,6 @@ describe("with the official client", () => {
     const files = sent?.form?.flatMap(({ type, bytes }) => (type ? [bytes] : [])) ?? [];
     expect(files.map((bytes) => [first, two, mask].findIndex((each) => each.equals(bytes)))).toEqual([0, 1, 2]);
   });
-
-  test("one image is sent on as one, and a refusal by the provider names its field and costs nothing", async () => {
-    const customer = await running.service.account("1");
-    running.provider.respond(mockError(400, "Invalid image file.", { param: "image" }));
-    const failed = customer.openai.images.edit({ model: providerImages, image: await file(), prompt: "at night" });
-    await expect(failed).rejects.toMatchObject({ status: 400, param: "image", code: "invalid_value" });
-    expect(running.provider.requests[0]?.form?.map(({ name }) => name)).toContain("image");
-    await expectUntouched(running.service, customer, "1.00");
-  });
-
-  test("under an Idempotency-Key the same files are answered again, and other files are a conflict", async () => {
-    const customer = await running.service.account("1");
-    const ask = async (bytes: Buffer) =>
-      customer.openai.images
-        .edit(
-          { model: imageModel, image: [await file(), await file(bytes)], prompt: "at night" },
-          { headers: { "idempotency-key": "once" } },
-        )
-        .withResponse();
-    const first = await ask(pngOf(3, 4));
-    const again = await ask(pngOf(3, 4));
-    expect(again.data).toEqual(first.data);
-    expect(again.response.headers.get("idempotent-replayed")).toBe("true");
-    expect(await costOf(customer, first.response)).toBe(cent + 2n * perInput);
-    expect(again.response.headers.get("x-xm-cost-usd")).toBe("0.014");
-    await expect(ask(pngOf(3, 5))).rejects.toMatchObject({ status: 409, code: "conflict" });
-  });
-
-  test("one nano-USD too little: 402, nothing is held", async () => {
-    const customer = await running.service.account("0.013999999");
-    const asked = customer.openai.images.edit({
-      model: imageModel,
-      image: await file(),
-      mask: await file(),
-      prompt: "at night",
-    });
-    await expect(asked).rejects.toMatchObject({ status: 402, code: "insufficient_balance" });
-    await expectUntouched(running.service, customer, "0.013999999");
-  });
-
-  test("nothing of a caller who disconnects remains", async () => {
-    const customer = await running.service.account("1");
-    const leaving = new AbortController();
-    const asked = customer.openai.images.edit(
-      { model: imageModel, image: [await file(), await file()], prompt: "slow:500" },
-      { signal: leaving.signal, maxRetries: 0 },
-    );
-    await eventually(async () => (await customer.available()) !== "1.00");
-    expect(await bucket.count("uploads/")).toBe(uploads + 2);
-    leaving.abort();
-    await expect(asked).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
-    await running.service.settled();
-  });
 });
 
 describe("as JSON", () => {
@@ -257,183 +188,26 @@ describe("as JSON", () => {
     expect(there.answer.data[0]?.b64_json).toBe(expected);
   });
 
-  test("a variation, and the same request again under its key", async () => {
-    const customer = await running.service.account("1");
-    const body = { model: imageModel, image: inline, n: 2 };
-    const headers = { "idempotency-key": "again" };
-    const { answer, costNanoUsd } = await paid(running.service, customer, variations, body, headers);
-    expect([answer.data.length, costNanoUsd]).toEqual([2, 2n * cent + perInput]);
-    const again = await customer.post(variations, body, { headers });
-    expect(again.headers.get("idempotent-replayed")).toBe("true");
-    expect(await again.json()).toEqual(answer);
-    const other = await customer.post(
-      variations,
-      { ...body, image: dataAddress("image/png", pngOf(3, 3)) },
-      { headers },
-    );
-    expect((await refusalOf(other)).status).toBe(409);
-  });
-
-  const edit = { model: imageModel, prompt: "at night", image: inline };
-  type Refused = [what: string, path: string, body: object, param: string | null, message?: RegExp];
-  test.each<Refused>([
-    ["no image", edits, { image: undefined }, "image", /one of `image` and `images`/],
-    ["both names of images", edits, { images: [inline] }, "image"],
-    ["17 images", edits, { image: Array.from({ length: 17 }, () => inline) }, "image", /16/],
-    ["more images than the model takes", edits, { image: Array.from({ length: 5 }, () => inline) }, "image", /4/],
-    ["a link, which no model here takes", edits, { image: "https://example.com/a.png" }, "image", /ids of uploads/],
-    ["a file of OpenAI's store", edits, { images: [{ file_id: "file-abc" }], image: undefined }, "image[0]"],
-    ["a reference with two addresses", edits, { mask: { image_url: inline, file_id: "upl_1" } }, "mask", /needs/],
-    ["an empty reference", edits, { image: [inline, {}] }, "image[1]", /needs/],
-    ["a data URL that is no base64", edits, { image: [inline, "data:image/png;base64,%%"] }, "image[1]", /base64/],
-    ["a data URL without data", edits, { mask: "data:image/png;base64," }, "mask", /base64/],
-    [
-      "text as an image",
-      edits,
-      { mask: { image_url: dataAddress("image/png", Buffer.from("text")) } },
-      "mask.image_url",
-    ],
-    ["a recording as an image", edits, { image: dataAddress("image/png", wavOf(1)) }, "image", /not an image/],
-    ["a stream", edits, { stream: true }, "stream", /streamed/],
-    ["no model", edits, { model: undefined }, "model"],
-    ["no prompt", edits, { prompt: undefined }, "prompt"],
-    ["two images of a variation", variations, { image: [inline, inline] }, "image"],
-    ["no model of a variation, which OpenAI's clients may omit", variations, { model: undefined }, "model"],
-  ])("%s: 400 naming the field, and no charge", async (_, path, body, param, message = /./) => {
-    const customer = await running.service.account("1");
-    expect(await refusalOf(await customer.post(path, { ...edit, ...body }))).toEqual(
-      refusal(invalidValue(param, message)),
-    );
-    await expectUntouched(running.service, customer, "1.00");
-    expect(await charges(customer)).toEqual([]);
-  });
-
-  test.each([
-    ["nested without end", `${"[".repeat(100_000)}${"]".repeat(100_000)}`],
-    ["without end", `{${Array.from({ length: 200_000 }, (_, at) => `"f${at}":1`).join()}}`],
-  ])("parameters %s are refused", async (_, more) => {
-    const customer = await running.service.account("1");
-    for (const path of [edits, variations]) {
-      const body = `{"model":"${imageModel}","prompt":"x","image":"${inline}","more":${more}}`;
-      expect((await refusalOf(await customer.post(path, body))).status).toBe(400);
-    }
-    await expectUntouched(running.service, customer, "1.00");
-  });
-
-  test.each([
-    [edits, "local/chat", "/v1/chat/completions"],
-    [variations, kontext, images],
-    [variations, providerImages, images],
-  ])("%s refuses %s, which is a model of %s", async (path, model, endpoint) => {
-    const customer = await running.service.account("1");
-    expect(await refusalOf(await customer.post(path, { ...edit, model }))).toEqual(
-      refusal({
-        status: 400,
-        type: "invalid_request_error",
-        code: "model_not_supported",
-        param: "model",
-        message: new RegExp(endpoint),
-      }),
-    );
-  });
-
   test("another account's upload is not found", async () => {
     const [owner, other] = [await running.service.account("1"), await running.service.account("1")];
     const id = await ownUpload(owner, source);
-    expect(await refusalOf(await other.post(edits, { ...edit, image: [inline, id] }))).toMatchObject({ status: 404 });
+    expect(
+      await refusalOf(await send(running.service, other, endpoints["image edits in JSON"], { image: [inline, id] })),
+    ).toMatchObject({ status: 404 });
   });
 });
 
 describe("a form", () => {
-  type Part = readonly [name: string, value: string | Blob];
-
-  function post({ key }: Pick<Customer, "key">, parts: readonly Part[], path = edits): Promise<Response> {
-    const form = new FormData();
-    for (const [name, value] of parts)
-      if (typeof value === "string") form.append(name, value);
-      else form.append(name, value, "a.png");
-    const headers = { authorization: `Bearer ${key}` };
-    return fetch(running.service.baseUrl + path, { method: "POST", headers, body: form });
-  }
-
-  const blob = (bytes: Buffer<ArrayBuffer> | string = pngOf(3, 2)) => new Blob([bytes], { type: "image/png" });
-  const image: Part = ["image", blob()];
-  const fields: readonly Part[] = [
-    ["model", imageModel],
-    ["prompt", "at night"],
-  ];
-  const many = (count: number, part: Part = image): readonly Part[] => Array.from({ length: count }, () => part);
-  const tooLarge: Refusal = { ...invalidValue("image", /52428800/), status: 413, code: "request_too_large" };
-
-  type RefusedForm = [what: string, parts: readonly Part[], expected: Refusal, path?: string];
-  test.each<RefusedForm>([
-    ["no image", fields, invalidValue("image", /no file/)],
-    ["only a mask", [...fields, ["mask", blob()]], invalidValue("image", /no file/)],
-    [
-      "two masks",
-      [...fields, image, ["mask", blob()], ["mask", blob()]],
-      invalidValue("mask", /one file in the field 'mask'/),
-    ],
-    ["17 images", [...fields, ...many(17, ["image[]", blob()])], invalidValue("image", /16/)],
-    ["more images than the model takes", [...fields, ...many(5, ["image[]", blob()])], invalidValue("image", /4/)],
-    [
-      "an image that is text",
-      [...fields, ["image[]", blob()], ["image[]", blob("text")]],
-      invalidValue("image[1]", /not an/),
-    ],
-    ["a recording", [...fields, ["image", blob(wavOf(1))]], invalidValue("image", /not an image/)],
-    ["an empty image", [...fields, ["image[]", blob()], ["image[]", blob("")]], invalidValue("image[1]", /empty/)],
-    ["an empty mask", [...fields, image, ["mask", blob("")]], invalidValue("mask", /empty/)],
-    ["an image without a file name", [...fields, ["image", "upl_1"]], invalidValue("image", /file name/)],
-    [
-      "a file in another field",
-      [...fields, image, ["photo", blob()]],
-      invalidValue("image", /16 files in the field 'image'/),
-    ],
-    ["an image over 50 MB", [...fields, ["image", blob(Buffer.alloc(50 * mebi + 1))]], tooLarge],
-    ["a field of 10 MB", [...fields, image, ["user", "x".repeat(10 * mebi)]], invalidValue("user", /limit/)],
-    ["too many fields", [...fields, image, ...many(40, ["x", "1"])], invalidValue(null, /too many/)],
-    ["no model", [["prompt", "x"], image], invalidValue("model")],
-    ["two models", [["model", "local/nothing"], ...fields, image], invalidValue("model", /twice/)],
-    ["no prompt", [["model", imageModel], image], invalidValue("prompt")],
-    ["n that is no number", [...fields, image, ["n", "two"]], invalidValue("n", /number/)],
-    ["n of 5", [...fields, image, ["n", "5"]], invalidValue("n", /4/)],
-    ["a stream", [...fields, image, ["stream", "true"]], invalidValue("stream", /streamed/)],
-    ["a size that the model does not have", [...fields, image, ["size", "9x9"]], invalidValue("size")],
-    [
-      "a parameter that the provider's model does not have",
-      [["model", providerImages], ["prompt", "x"], image, ["partial_images", "2"]],
-      invalidValue("partial_images"),
-    ],
-    ["two images of a variation", [["model", imageModel], ...many(2)], invalidValue("image", /one file/), variations],
-    ["a mask of a variation", [["model", imageModel], image, ["mask", blob()]], invalidValue("image"), variations],
-    ["a failure of the model", [["model", imageModel], ["prompt", "error:400"], image], invalidValue("prompt")],
-  ])("with %s is refused naming the field, and no charge", async (_, parts, expected, path) => {
-    const customer = await running.service.account("1");
-    expect(await refusalOf(await post(customer, parts, path))).toEqual(refusal(expected));
-    await expectUntouched(running.service, customer, "1.00");
-    expect(await charges(customer)).toEqual([]);
-    expect(running.provider.requests).toEqual([]);
-  });
-
-  test("is answered again under its key when nothing of the balance remains", async () => {
-    const customer = await running.service.account("0.012");
-    const headers = { "Idempotency-Key": "k1" };
-    const body = { model: imageModel, prompt: "x", image: await file(), response_format: "url" } as const;
-    const edited = async () => (await customer.openai.images.edit(body, { headers })).data?.[0]?.url;
-    const url = await edited();
-    await running.service.settled();
-    expect(await customer.available()).toBe("0.00");
-    expect(url).toBeDefined();
-    expect(await edited()).toBe(url);
-    await expect(customer.openai.images.edit({ ...body, prompt: "y" })).rejects.toMatchObject({ status: 402 });
-    expect(await charges(customer)).toHaveLength(1);
-  });
-
   test("sixteen images reach a provider, however they are named and declared", async () => {
     const customer = await running.service.account("1");
-    const parts = [...many(8), ...many(8, ["image[]", new Blob([pngOf(3, 2)], { type: "text/plain" })])];
-    const response = await post(customer, [["model", providerImages], ["prompt", "x"], ["quality", "low"], ...parts]);
+    const fields = {
+      model: providerImages,
+      size: undefined,
+      quality: "low",
+      image: Array(8).fill(new Blob([pngOf(3, 2)], { type: "image/png" })),
+      "image[]": Array(8).fill(new Blob([pngOf(3, 2)], { type: "text/plain" })),
+    };
+    const response = await send(running.service, customer, endpoints["image edits in a form"], fields);
     expect(response.status).toBe(200);
     await response.arrayBuffer();
     expect(running.provider.requests[0]?.form?.filter(({ name }) => name === "image[]")).toHaveLength(16);

@@ -1,14 +1,14 @@
-import OpenAI, { toFile } from "openai";
+import { toFile } from "openai";
 import { afterEach, expect, test } from "vitest";
 import { bucketOfFile } from "../support/bucket-of-file.ts";
-import { charges, pngOf, wavOf } from "../support/generation-setup.ts";
-import { mockError } from "../support/mock-openai.ts";
+import { charges, wavOf } from "../support/generation-setup.ts";
+import { transcriptions as path, translations } from "../support/media-endpoints.ts";
 import { mockRecordingSeconds, mockTranscript } from "../support/mock-openai-media.ts";
 import { type Customer, eventually } from "../support/service.ts";
 import {
   catalogWith,
   entryOf,
-  expectUntouched,
+  invalidValue,
   nanoUsd,
   refusal,
   refusalOf,
@@ -17,7 +17,6 @@ import {
 
 const local = "local/transcription";
 const whisper = "openai/whisper-1";
-const path = "/v1/audio/transcriptions";
 
 const bucket = bucketOfFile();
 const running = serviceOfFile({
@@ -118,7 +117,6 @@ test("a provider gets the file and its own names, and its segments come back", a
 });
 
 test("a recording is translated, here and by a provider, at the price of a transcript", async () => {
-  const translations = "/v1/audio/translations";
   const ask = async (model: string) => {
     const customer = await running.service.account("1");
     const { data, response } = await customer.openai.audio.translations
@@ -129,98 +127,17 @@ test("a recording is translated, here and by a provider, at the price of a trans
   expect(await ask(local)).toEqual([expect.stringMatching(/^The English translation of a recording of 3/), 100_000n]);
   expect(await ask(whisper)).toEqual([mockTranscript, (BigInt(mockRecordingSeconds) * 6_000_000n) / 60n]);
   expect(running.provider.requests.map((sent) => sent.path)).toEqual([translations]);
-  const customer = await running.service.account("1");
-  const other = await post(customer, { model: "openai/gpt-transcribe" }, translations);
-  expect(await refusalOf(other)).toEqual(invalid("model", /\/v1\/audio\/transcriptions/, "model_not_supported"));
-});
-
-test("under an Idempotency-Key the same recording is answered again, and another one is a conflict", async () => {
-  const customer = await running.service.account("1");
-  const ask = async (seconds: number) =>
-    customer.openai.audio.transcriptions
-      .create({ model: local, file: await recording(seconds) }, { headers: { "idempotency-key": "once" } })
-      .withResponse();
-  const first = await ask(3);
-  const again = await ask(3);
-  expect(again.data).toEqual(first.data);
-  expect(again.response.headers.get("idempotent-replayed")).toBe("true");
-  expect(await costOf(customer, again.response)).toBe(100_000n);
-  await expect(ask(4)).rejects.toMatchObject({ status: 409, code: "conflict" });
-});
-
-type Fields = Readonly<Record<string, string | Blob | undefined>>;
-
-function post({ key }: Customer, fields: Fields, endpoint = path): Promise<Response> {
-  const form = new FormData();
-  const blob = new Blob([wavOf(3)]);
-  for (const [name, value] of Object.entries({ model: local, file: blob, ...fields }))
-    if (value !== undefined) form.append(name, value);
-  return fetch(running.service.baseUrl + endpoint, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}` },
-    body: form,
-  });
-}
-
-const invalid = (param: string | null, message = /./, code = "invalid_value", status = 400) =>
-  refusal({ status, type: "invalid_request_error", code, param, message });
-
-test.each<readonly [what: string, fields: Fields, expected: ReturnType<typeof refusal>]>([
-  ["no model", { model: undefined }, invalid("model")],
-  ["no file", { file: undefined }, invalid("file", /no file/)],
-  ["an empty file", { file: new Blob([]) }, invalid("file", /empty/)],
-  ["a file field that is text", { file: "recording.wav" }, invalid("file", /no file/)],
-  ["a file of no type", { file: new Blob(["hello"]) }, invalid("file", /./, "unsupported_media_type", 415)],
-  ["an image", { file: new Blob([pngOf(3, 2)]) }, invalid("file", /image, not a recording/)],
-  [
-    "a file over 25 MB",
-    { file: new Blob([Buffer.alloc(25 * 1024 * 1024 + 1)]) },
-    invalid("file", /26214400/, "request_too_large", 413),
-  ],
-  ["an unknown format", { response_format: "docx" }, invalid("response_format", /verbose_json/)],
-  [
-    "a format that the model does not have",
-    { model: "openai/gpt-transcribe", response_format: "srt" },
-    invalid("response_format", /"response_format"/),
-  ],
-  ["a temperature that is no number", { model: whisper, temperature: "hot" }, invalid("temperature", /number/)],
-  ["a parameter that the model does not have", { pitch: "1" }, invalid("pitch", /"pitch"/)],
-  ["a stream", { stream: "true" }, invalid("stream", /not streamed/)],
-  ["a chat model", { model: "local/chat" }, invalid("model", /\/v1\/chat\/completions/, "model_not_supported")],
-  ["a speech model", { model: "local/speech" }, invalid("model", /\/v1\/audio\/speech/, "model_not_supported")],
-  ["a failure of the model", { prompt: "error:400" }, invalid("prompt")],
-])("%s: refused naming the field, and no charge", async (_, fields, expected) => {
-  const customer = await running.service.account("1");
-  expect(await refusalOf(await post(customer, fields))).toEqual(expected);
-  await expectUntouched(running.service, customer, "1.00");
-  expect(await charges(customer)).toEqual([]);
 });
 
 test("a body that is no form is 415", async () => {
   const customer = await running.service.account("1");
-  expect(await refusalOf(await customer.post(path, { model: local }))).toEqual(
-    invalid(null, /multipart\/form-data/, "unsupported_media_type", 415),
-  );
+  const refused = { ...invalidValue(null, /multipart\/form-data/), status: 415, code: "unsupported_media_type" };
+  expect(await refusalOf(await customer.post(path, { model: local }))).toEqual(refusal(refused));
 });
 
-test("a provider that fails costs nothing", async () => {
-  const customer = await running.service.account("1");
-  running.provider.respond(mockError(400, "This audio is broken.", { param: "file" }));
-  expect(await refusalOf(await post(customer, { model: whisper }))).toEqual(invalid("file", /broken/));
-  await expectUntouched(running.service, customer, "1.00");
-});
-
-test("nothing of a caller who disconnects remains, and speech is deleted once it is sent", async () => {
-  const { openai, ...customer } = await running.service.account("1");
-  const file = await recording();
-  const leaving = new AbortController();
-  const asked = openai.audio.transcriptions.create(
-    { model: local, file, prompt: "slow:500" },
-    { signal: leaving.signal, maxRetries: 0 },
-  );
-  await eventually(async () => (await customer.available()) !== "1.00");
-  leaving.abort();
-  await expect(asked).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+test("speech is deleted once it is sent", async () => {
+  const { openai } = await running.service.account("1");
   await openai.audio.speech.create({ model: "local/speech", input: "Hello", voice: "alloy" });
   await running.service.settled();
+  await expect.poll(() => bucket.count()).toBe(0);
 });
