@@ -4,11 +4,10 @@ import type { AddressInfo } from "node:net";
 import type OpenAI from "openai";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { charges } from "../support/generation-setup.ts";
-import { speech } from "../support/media-endpoints.ts";
+import { mediaCatalog, speech } from "../support/media-endpoints.ts";
 import { mockMp3 } from "../support/mock-openai-media.ts";
 import type { Customer } from "../support/service.ts";
 import {
-  catalogWith,
   entryOf,
   expectUntouched,
   nanoUsd,
@@ -20,15 +19,7 @@ import {
 const localSpeech = "local/speech";
 const providerSpeech = "openai/tts-1";
 
-const running = serviceOfFile({
-  CATALOG_FILE: catalogWith(
-    {},
-    {
-      [localSpeech]: { pricing: { character: "0.000005" }, elite_discount_bps: 1_500 },
-      [providerSpeech]: { pricing: { character: "0.000015" } },
-    },
-  ),
-});
+const running = serviceOfFile({ CATALOG_FILE: mediaCatalog() });
 
 const saying = { model: localSpeech, input: "Good day 👋👋!", voice: "alloy" } as const;
 

@@ -6,24 +6,15 @@ import { toFile } from "openai";
 import { request } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
 import { bucketOfFile } from "../support/bucket-of-file.ts";
-import {
-  imageModel,
-  imagePrices,
-  images,
-  paid,
-  pngOf,
-  pngSize,
-  providerImages,
-  uploaded,
-} from "../support/generation-setup.ts";
-import { edits, endpoints, send, variations } from "../support/media-endpoints.ts";
+import { imageModel, images, paid, pngOf, pngSize, providerImages, uploaded } from "../support/generation-setup.ts";
+import { edits, endpoints, mediaCatalog, onlyCost, send, variations } from "../support/media-endpoints.ts";
 import { dataAddress } from "../support/media-files.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import { catalogWith, entryOf, expectUntouched, nanoUsd, refusalOf, serviceOfFile } from "../support/service-setup.ts";
+import { expectUntouched, refusalOf, serviceOfFile } from "../support/service-setup.ts";
 
 const bucket = bucketOfFile();
-const running = serviceOfFile({ S3_BUCKET: bucket.name, CATALOG_FILE: catalogWith({}, imagePrices) });
+const running = serviceOfFile({ S3_BUCKET: bucket.name, CATALOG_FILE: mediaCatalog() });
 
 /** No image of any call remains, whether the call succeeded or was refused. */
 let uploads = 0;
@@ -36,16 +27,8 @@ const ownUpload = async (customer: Customer, file: Buffer<ArrayBuffer>) => {
   return uploaded(running.service, customer, file);
 };
 
-/** The cost of the account's only call, on which all records must agree. */
-async function costOf(customer: Customer, response: Response, endpoint = edits): Promise<bigint> {
-  await running.service.settled();
-  const entry = await entryOf(running.service, response.headers.get("x-request-id"));
-  expect(entry.request).toMatchObject({ endpoint, status: "succeeded" });
-  expect(response.headers.get("x-xm-cost-usd")).toBe(entry.amount_usd.replace("-", ""));
-  expect(response.headers.get("x-ratelimit-limit-requests")).toMatch(/^\d+$/);
-  expect(nanoUsd("1.00") - nanoUsd(await customer.available())).toBe(-nanoUsd(entry.amount_usd));
-  return -nanoUsd(entry.amount_usd);
-}
+const costOf = (customer: Customer, response: Response, endpoint = edits) =>
+  onlyCost(running.service, customer, response, endpoint);
 
 const source = pngOf(30, 20);
 const file = (bytes: Buffer = source, name = "image.png") => toFile(bytes, name);
@@ -186,6 +169,7 @@ describe("as JSON", () => {
     // Send the same job through its other route.
     const there = await paid(running.service, customer, images, { ...fields, image: [id, id], mask: id });
     expect(there.answer.data[0]?.b64_json).toBe(expected);
+    expect(there.costNanoUsd).toBe(cent + 3n * perInput);
   });
 
   test("another account's upload is not found", async () => {

@@ -1,31 +1,17 @@
 import { toFile } from "openai";
 import { afterEach, expect, test } from "vitest";
 import { bucketOfFile } from "../support/bucket-of-file.ts";
-import { charges, wavOf } from "../support/generation-setup.ts";
-import { transcriptions as path, translations } from "../support/media-endpoints.ts";
+import { wavOf } from "../support/generation-setup.ts";
+import { mediaCatalog, onlyCost, transcriptions as path, translations } from "../support/media-endpoints.ts";
 import { mockRecordingSeconds, mockTranscript } from "../support/mock-openai-media.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import {
-  catalogWith,
-  entryOf,
-  invalidValue,
-  nanoUsd,
-  refusal,
-  refusalOf,
-  serviceOfFile,
-} from "../support/service-setup.ts";
+import { invalidValue, refusal, refusalOf, serviceOfFile } from "../support/service-setup.ts";
 
 const local = "local/transcription";
 const whisper = "openai/whisper-1";
 
 const bucket = bucketOfFile();
-const running = serviceOfFile({
-  S3_BUCKET: bucket.name,
-  CATALOG_FILE: catalogWith(
-    {},
-    { [local]: { pricing: { minute: "0.002" } }, [whisper]: { pricing: { minute: "0.006" } } },
-  ),
-});
+const running = serviceOfFile({ S3_BUCKET: bucket.name, CATALOG_FILE: mediaCatalog() });
 
 /** No file of any call remains, whether the call succeeded or was refused. */
 afterEach(async () => {
@@ -34,15 +20,8 @@ afterEach(async () => {
 
 const recording = (seconds = 3) => toFile(wavOf(seconds), "recording.wav");
 
-async function costOf(customer: Customer, response: Response, endpoint = path): Promise<bigint> {
-  await running.service.settled();
-  const entry = await entryOf(running.service, response.headers.get("x-request-id"));
-  expect(entry.request).toMatchObject({ endpoint, status: "succeeded" });
-  expect(response.headers.get("x-xm-cost-usd")).toBe(entry.amount_usd.replace("-", ""));
-  expect(await charges(customer)).toHaveLength(1);
-  expect(nanoUsd("1.00") - nanoUsd(await customer.available())).toBe(-nanoUsd(entry.amount_usd));
-  return -nanoUsd(entry.amount_usd);
-}
+const costOf = (customer: Customer, response: Response, endpoint = path) =>
+  onlyCost(running.service, customer, response, endpoint);
 
 const said = /^This is a recording of 3 seconds: audio\/wav, 48044 bytes\.\n?$/;
 

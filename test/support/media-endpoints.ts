@@ -1,7 +1,8 @@
-import { imageModel, imagePrices, images, media, pngOf, providerImages, wavOf } from "./generation-setup.ts";
+import { expect } from "vitest";
+import { charges, imageModel, imagePrices, images, media, pngOf, providerImages, wavOf } from "./generation-setup.ts";
 import { dataAddress } from "./media-files.ts";
 import type { Client, Customer } from "./service.ts";
-import { catalogWith } from "./service-setup.ts";
+import { catalogWith, entryOf, nanoUsd } from "./service-setup.ts";
 
 export const edits = "/v1/images/edits";
 export const variations = "/v1/images/variations";
@@ -137,4 +138,15 @@ export function send(
       else body.append(name, each, "file");
   const headers = { authorization: `Bearer ${customer.key}`, ...init.headers };
   return fetch(baseUrl + path, { ...init, method: "POST", headers, body });
+}
+
+/** The cost of the only call of an account that had one USD, on which all records must agree. */
+export async function onlyCost(service: Client, customer: Customer, { headers }: Response, endpoint: string) {
+  await service.settled();
+  const { request, amount_usd } = await entryOf(service, headers.get("x-request-id"));
+  expect(request).toMatchObject({ endpoint, status: "succeeded" });
+  expect(headers.get("x-xm-cost-usd")).toBe(amount_usd.replace("-", ""));
+  expect(await charges(customer)).toHaveLength(1);
+  expect(nanoUsd("1.00") - nanoUsd(await customer.available())).toBe(-nanoUsd(amount_usd));
+  return -nanoUsd(amount_usd);
 }
