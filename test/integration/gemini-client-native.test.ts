@@ -237,26 +237,6 @@ test("sound passes through by its bytes, by a link and as an upload", async () =
 
 const embeddingModel = "google/gemini-embedding-001";
 const embeddingPriceNanoUsd = 150n;
-const input = ["red apple", "blue sea", "red apple pie"];
-
-test("embeddings: every encoding gives the same vectors, in the order of the texts", async () => {
-  const { openai } = await served.service.account("1");
-  // The client requests base64 by default and decodes it.
-  const usual = await openai.embeddings.create({ model: embeddingModel, input });
-  expect(usual).toMatchObject({ object: "list", model: embeddingModel });
-  expect(usual.data.map(({ index, object }) => [index, object])).toEqual([0, 1, 2].map((at) => [at, "embedding"]));
-  expect(usual.data.map(({ embedding }) => embedding.indexOf(0.5))).toEqual([0, 1, 2]);
-  const float = await openai.embeddings.create({ model: embeddingModel, input, encoding_format: "float" });
-  expect(float.data).toEqual(usual.data);
-  const base64 = await openai.embeddings.create({ model: embeddingModel, input, encoding_format: "base64" });
-  const decoded = base64.data.map(({ embedding }) => {
-    const bytes = Buffer.from(embedding as unknown as string, "base64");
-    return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readFloatLE(at * 4));
-  });
-  expect(decoded).toEqual(usual.data.map(({ embedding }) => embedding));
-  const names = served.gemini.requests.map(({ path }) => path);
-  expect(names).toEqual(Array.from({ length: 3 }, () => "/v1beta/models/gemini-embedding-001:batchEmbedContents"));
-});
 
 test("embeddings: the provider's count is charged, else an estimate, marked as one", async () => {
   const customer = await served.service.account("1");

@@ -90,13 +90,6 @@ describe("speech, by the character", () => {
     });
   });
 
-  test("characters are code points, and elite costs less", async () => {
-    const { costNanoUsd, entry } = await generated(speech("Grüße 👋🏽!"), { tier: "elite" });
-    // The waving hand is two characters: a hand and its color.
-    expect(entry.request.usage).toEqual({ character: 9 });
-    expect(costNanoUsd).toBe((9n * 5_000n * 85n) / 100n);
-  });
-
   test("the same text in the same voice is the same file; in another it is not", async () => {
     const [one, again, other] = [
       await generated(speech("Hello")),

@@ -1,21 +1,10 @@
 import type OpenAI from "openai";
 import { describe, expect, test } from "vitest";
-import {
-  fileAt,
-  imageModel,
-  imagePrices,
-  images,
-  paid,
-  pngOf,
-  pngSize,
-  providerImages,
-  uploaded,
-} from "../support/generation-setup.ts";
+import { fileAt, imageModel, imagePrices, images, paid, pngSize, providerImages } from "../support/generation-setup.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { catalogWith, entryOf, nanoUsd, refusal, refusalOf, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: catalogWith({}, imagePrices) });
-const millionth = 1_000n;
 const cent = 10_000_000n;
 const day = 86_400;
 
@@ -111,26 +100,6 @@ describe("the local model", () => {
     expect(entry.request.usage).toEqual({ image: 3 });
     expect(await customer.available()).toBe("0.01");
   });
-
-  test("an edit: uploads are named by id, and each costs its catalog price", async () => {
-    const customer = await running.service.account("1");
-    const [one, other] = [
-      await uploaded(running.service, customer, pngOf(30, 20)),
-      await uploaded(running.service, customer, pngOf(7, 5)),
-    ];
-    const before = nanoUsd(await customer.available());
-    const edit = { model: imageModel, prompt: "at night", n: 2, image: [one, other] };
-    const { answer, costNanoUsd, entry } = await generated(
-      customer.openai,
-      edit as OpenAI.ImageGenerateParamsNonStreaming,
-    );
-    expect(answer.data?.[0]?.revised_prompt).toMatch(
-      /at night.*PNG image of 30 x 20 pixels.*PNG image of 7 x 5 pixels/,
-    );
-    expect(costNanoUsd).toBe(2n * cent + 2n * 2_000n * millionth);
-    expect(before - nanoUsd(await customer.available())).toBe(costNanoUsd);
-    expect(entry.request.usage).toMatchObject({ image: 2 });
-  });
 });
 
 describe("a provider's model", () => {
@@ -196,16 +165,6 @@ describe("a provider's model", () => {
     await again.text();
   });
 
-  test("as base64: passed on", async () => {
-    const { openai } = await running.service.account("2");
-    const body = { model: providerImages, prompt: "a lighthouse", n: 4, response_format: "b64_json" as const };
-    const { answer, costNanoUsd } = await generated(openai, body);
-    const image = { b64_json: mockPng.toString("base64"), expires_at: answer.created + day };
-    expect(answer.data).toEqual([image, image, image, image]);
-    expect(costNanoUsd).toBe(4n * 211_000_000n);
-    expect(running.provider.requests[0]?.body["n"]).toBe(4);
-  });
-
   test("a URL from the provider is fetched and stored: the provider's URL is not shown", async () => {
     const { openai } = await running.service.account("1");
     const address = running.provider.url.replace("/v1", "/renders/1.png");
@@ -218,23 +177,6 @@ describe("a provider's model", () => {
     const { type, bytes } = await fileAt(answer.data?.[0]?.url ?? "");
     expect([type, bytes]).toEqual(["image/png", mockPng]);
     expect(JSON.stringify(answer)).not.toContain("renders");
-  });
-
-  test("an edit sends the bytes of the uploads in a form, and charges for each", async () => {
-    const customer = await running.service.account("1");
-    const source = pngOf(30, 20);
-    const [image, mask] = [
-      await uploaded(running.service, customer, source),
-      await uploaded(running.service, customer, pngOf(30, 21)),
-    ];
-    const edit = { model: providerImages, prompt: "at night", quality: "low" as const, image: [image], mask };
-    const { costNanoUsd } = await generated(customer.openai, edit as OpenAI.ImageGenerateParamsNonStreaming);
-    expect(costNanoUsd).toBe(6_000_000n + 2n * 12_288_000n);
-    const { path, form } = running.provider.requests[0] ?? {};
-    expect(path).toBe("/v1/images/edits");
-    expect(form?.find(({ name }) => name === "image[]")).toMatchObject({ type: "image/png", bytes: source });
-    expect(form?.find(({ name }) => name === "mask")?.bytes).toEqual(pngOf(30, 21));
-    expect(JSON.stringify(form?.map(({ bytes }) => bytes.toString("latin1")))).not.toContain(image);
   });
 });
 
