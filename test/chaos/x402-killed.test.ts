@@ -1,9 +1,10 @@
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { holdCommands, posts } from "../support/chaos-generation-setup.ts";
 import { lost, never } from "../support/chaos-setup.ts";
 import { startPair } from "../support/chaos-x402-setup.ts";
 import { payFrom } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
+import { sideBySide } from "../support/side-by-side.ts";
 import {
   answerOf,
   drawing,
@@ -17,6 +18,8 @@ import {
   post,
   quoteOf,
 } from "../support/x402-setup.ts";
+
+const test = sideBySide(6);
 
 test("twenty concurrent uses of one payment on two API processes: one run, one charge", async () => {
   const all = await startPair();
