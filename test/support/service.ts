@@ -124,7 +124,7 @@ export function spawnProcess(kind: "api" | "workers", env: Environment, cwd = ".
 
 /** Shorter than by default, so that a test need not wait long until a killed process counts as dead. */
 export const jobLockMs = 3_000;
-export const apiTimeoutMs = 12_000;
+export const apiTimeoutMs = 10_000;
 const shortTimeouts = { JOB_LOCK_MS: String(jobLockMs), API_TIMEOUT_MS: String(apiTimeoutMs) };
 
 /** An API process that listens. `cwd` is the folder of the service's files. */
