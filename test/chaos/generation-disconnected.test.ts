@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import {
   askImage,
   askVideo,
@@ -14,6 +14,9 @@ import {
 import { callsOf, lost, onlyCall, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { testStores } from "../support/servers.ts";
+import { sideBySide } from "../support/side-by-side.ts";
+
+const test = sideBySide(4);
 
 async function startOne() {
   const stores = await testStores();
@@ -24,12 +27,11 @@ async function startOne() {
   return { provider, client, customer };
 }
 
-test.for([
+for (const [what, path, body, paid] of [
   ["images", imagesPath, askImage(), "-0.04"],
   ["a video", mediaPath, askVideo(), "-0.40"],
-] as const)(
-  "the caller of %s disconnects: what the provider cannot cancel for free goes on, and is charged as delivered",
-  async ([, path, body, paid]) => {
+] as const)
+  test(`the caller of ${what} disconnects: what the provider cannot cancel for free goes on, and is charged as delivered`, async () => {
     const { provider, client, customer } = await startOne();
     const gate = Promise.withResolvers<void>();
     provider.always(slowVideo);
@@ -49,15 +51,13 @@ test.for([
     // Its slot is free again.
     await repeated(() => customer.post(path, body));
     expect(await charges(client, customer)).toEqual([paid, paid]);
-  },
-);
+  });
 
-test.for([
+for (const [what, path, body, file, paid] of [
   ["images", imagesPath, askImage(), mockPng, "-0.04"],
   ["a video", mediaPath, askVideo(), mockMp4, "-0.40"],
-] as const)(
-  "the caller of %s leaves a call with a key: it goes on, is paid, and its answer can be had",
-  async ([, path, body, file, paid]) => {
+] as const)
+  test(`the caller of ${what} leaves a call with a key: it goes on, is paid, and its answer can be had`, async () => {
     const { provider, client, customer } = await startOne();
     const gate = Promise.withResolvers<void>();
     provider.always(slowVideo);
@@ -76,5 +76,4 @@ test.for([
     expect(provider.requests.filter(({ method }) => method === "DELETE")).toEqual([]);
     expect(await callsOf(client, customer, "refund")).toEqual([]);
     expect(await charges(client, customer)).toEqual([paid]);
-  },
-);
+  });
