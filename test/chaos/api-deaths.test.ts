@@ -23,7 +23,8 @@ import {
 } from "../support/service.ts";
 import { sideBySide } from "../support/side-by-side.ts";
 
-const test = sideBySide(3);
+/** Not more at once, because they start many processes. */
+const test = sideBySide(2);
 
 interface Doomed {
   readonly customer: Customer;
@@ -98,7 +99,6 @@ const fates = (count: number) =>
   Array.from({ length: count }, (_, n) => ({ at: 1 + Math.floor(n / 2), executed: n % 2 === 1 }));
 
 for (const { what, deaths, worker = false, failover = false } of [
-  { what: "alone", deaths: fates(16) },
   { what: "with a worker", deaths: fates(8), worker: true },
   {
     what: "with a worker, while Redis fails over without its last second",
@@ -106,6 +106,7 @@ for (const { what, deaths, worker = false, failover = false } of [
     worker: true,
     failover: true,
   },
+  { what: "alone", deaths: fates(16) },
 ])
   test(`API processes die at any of their messages, ${what}: JSON that nobody received costs nothing within a minute`, async () => {
     const pair = failover ? await redisPair() : undefined;

@@ -28,7 +28,7 @@ import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 import { sideBySide } from "../support/side-by-side.ts";
 
-const test = sideBySide(6);
+const test = sideBySide(3);
 
 /** Starts a worker and two API instances: one to damage, whose lease is returned, and one to switch to. */
 async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?: Stores) {

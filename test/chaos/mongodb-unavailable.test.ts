@@ -25,7 +25,7 @@ import { ownServers } from "../support/servers.ts";
 import { eventually, spawnApi, testAdminToken } from "../support/service.ts";
 import { sideBySide } from "../support/side-by-side.ts";
 
-const test = sideBySide(5);
+const test = sideBySide(3);
 
 const soonMs = 2_500;
 

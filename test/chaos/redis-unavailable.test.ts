@@ -24,7 +24,7 @@ import { ownServers, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 import { sideBySide } from "../support/side-by-side.ts";
 
-const test = sideBySide(6);
+const test = sideBySide(3);
 
 const soonMs = 1_500;
 

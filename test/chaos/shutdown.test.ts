@@ -38,7 +38,7 @@ import {
 } from "../support/service.ts";
 import { sideBySide } from "../support/side-by-side.ts";
 
-const test = sideBySide(7);
+const test = sideBySide(4);
 
 /** Enough time for calls that can finish, even on a busy machine. */
 const graceful = { DRAIN_GRACE: "6" };

@@ -27,7 +27,7 @@ import { testStores } from "../support/servers.ts";
 import { eventually, jobLockMs, spawnApi, spawnWorker } from "../support/service.ts";
 import { sideBySide } from "../support/side-by-side.ts";
 
-const test = sideBySide(6);
+const test = sideBySide(3);
 
 /** The checks for stalled jobs are half a lock apart. */
 const noticedWithinMs = 1.5 * jobLockMs + 1_500;

@@ -19,7 +19,7 @@ import {
   quoteOf,
 } from "../support/x402-setup.ts";
 
-const test = sideBySide(6);
+const test = sideBySide(3);
 
 test("twenty concurrent uses of one payment on two API processes: one run, one charge", async () => {
   const all = await startPair();

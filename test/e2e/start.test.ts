@@ -12,7 +12,7 @@ import { scrape } from "../support/metrics.ts";
 import { temporaryFolder } from "../support/program.ts";
 import { sideBySide } from "../support/side-by-side.ts";
 
-const test = sideBySide(6);
+const test = sideBySide(3);
 
 const execute = promisify(execFile);
 const main = fileURLToPath(new URL("../../infra/cli/start.ts", import.meta.url));
