@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type Area, areas, type Fault } from "./faults.ts";
+import { areas } from "./faults.ts";
 
 /**
  * npm run test:faults -- [--only <text>] [--check] [--out file]
@@ -20,13 +20,13 @@ const sources = globSync("{api,workers,shared}/**/*.ts", { cwd: root }).map((pat
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
 /** The single file that contains the fault's text. */
-function placeOf({ name, file, find }: Fault): { path: string; text: string } {
-  const named = sources
-    .filter((path) => basename(path) === file)
-    .map((path) => ({ path, text: readFileSync(path, "utf8") }));
-  const fitting = named.filter(({ text }) => text.split(find).length === 2);
+function placeOf(name: string, find: string): { path: string; text: string } {
+  const fitting = sources
+    .map((path) => ({ path, text: readFileSync(path, "utf8") }))
+    .filter(({ text }) => text.includes(find));
   const [place, ...others] = fitting;
-  if (!place || others.length > 0) throw new Error(`${name}: fits ${fitting.length} files named ${file}, not one`);
+  if (place?.text.split(find).length !== 2 || others.length > 0)
+    throw new Error(`${name}: its text is in ${fitting.length} files, and has to be once in one`);
   return place;
 }
 
@@ -45,13 +45,13 @@ async function fails(tests: readonly string[]): Promise<boolean> {
   return code !== 0;
 }
 
-async function isCaught({ tests }: Area, fault: Fault): Promise<boolean> {
-  const { path, text } = placeOf(fault);
+async function isCaught(tests: readonly string[], name: string, [find, replace]: readonly [string, string]) {
+  const { path, text } = placeOf(name, find);
   restore = () => writeFileSync(path, text);
   try {
     writeFileSync(
       path,
-      text.replace(fault.find, () => fault.replace),
+      text.replace(find, () => replace),
     );
     return await fails(tests);
   } finally {
@@ -59,16 +59,17 @@ async function isCaught({ tests }: Area, fault: Fault): Promise<boolean> {
   }
 }
 
-for (const { faults } of areas) for (const fault of faults) placeOf(fault);
-say(`${areas.flatMap(({ faults }) => faults).length} faults fit the code.`);
+const all = Object.entries(areas).map(([name, { tests, faults }]) => ({ name, tests, faults: Object.entries(faults) }));
+for (const { faults } of all) for (const [name, [find]] of faults) placeOf(name, find);
+say(`${all.flatMap(({ faults }) => faults).length} faults fit the code.`);
 if (!options.check) {
   const rows = ["| area | fault | caught |", "| --- | --- | --- |"];
-  for (const area of areas) {
-    const chosen = area.faults.filter(({ name }) => `${area.name}: ${name}`.includes(options.only));
+  for (const { name: area, tests, faults } of all) {
+    const chosen = faults.filter(([name]) => `${area}: ${name}`.includes(options.only));
     if (chosen.length === 0) continue;
-    if (await fails(area.tests)) throw new Error(`${area.name}: its tests fail without a fault`);
-    for (const fault of chosen) {
-      const row = `| ${area.name} | ${fault.name} | ${(await isCaught(area, fault)) ? "yes" : "**no**"} |`;
+    if (await fails(tests)) throw new Error(`${area}: its tests fail without a fault`);
+    for (const [name, change] of chosen) {
+      const row = `| ${area} | ${name} | ${(await isCaught(tests, name, change)) ? "yes" : "**no**"} |`;
       say(row);
       rows.push(row);
     }
