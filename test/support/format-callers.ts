@@ -144,6 +144,8 @@ const messages: Caller = {
           must(open === undefined, "the end inside a block");
           message = { ...message, ...event.delta, usage: { ...(message["usage"] as Json), ...event.usage } };
           break;
+        case "ping":
+          break;
         default:
           must(type === "message_stop", String(type));
           isOver = true;

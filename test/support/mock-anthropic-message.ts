@@ -1,4 +1,4 @@
-import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
+import { type Cut, callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -114,9 +114,10 @@ function toolCalls(request: Fields): readonly Fields[] {
 }
 
 /** The whole stream of a message, with a ping at the provider's own position. */
-export function messageEvents({ content, stop_reason, stop_sequence, stop_details, usage, ...message }: MockMessage) {
+export function messageEvents(whole: MockMessage, cutText: Cut = wordsOf, cutInput: Cut = halves): readonly Fields[] {
+  const { content, stop_reason, stop_sequence, stop_details, usage, ...message } = whole;
   const begun = { ...message, content: [], stop_reason: null, stop_sequence: null, stop_details: null };
-  const blocks = content.map((block, index) => blockEvents(block, index));
+  const blocks = content.map((block, index) => blockEvents(block, index, cutText, cutInput));
   const [first = [], ...rest] = blocks;
   return [
     { type: "message_start", message: { ...begun, ...(usage && { usage: { ...usage, output_tokens: 1 } }) } },
@@ -149,8 +150,8 @@ const deltaUsage = ({
   server_tool_use,
 });
 
-function blockEvents(block: Fields, index: number): object[] {
-  const [start, deltas] = piecesOf(block);
+function blockEvents(block: Fields, index: number, cutText: Cut, cutInput: Cut): Fields[] {
+  const [start, deltas] = piecesOf(block, cutText, cutInput);
   return [
     { type: "content_block_start", index, content_block: start },
     ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
@@ -159,25 +160,27 @@ function blockEvents(block: Fields, index: number): object[] {
 }
 
 /** The first event of a block, and its deltas. */
-function piecesOf(block: Fields): readonly [Fields, readonly Fields[]] {
+function piecesOf(block: Fields, cutText: Cut, cutInput: Cut): readonly [Fields, readonly Fields[]] {
   switch (block["type"]) {
     case "text":
-      return [{ type: "text", text: "" }, wordsOf(said(block)).map((text) => ({ type: "text_delta", text }))];
+      return [{ ...block, text: "" }, cutText(said(block)).map((text) => ({ type: "text_delta", text }))];
     case "thinking":
       return [
         { type: "thinking", thinking: "", signature: "" },
         [
-          ...wordsOf(said(block)).map((thinking) => ({ type: "thinking_delta", thinking })),
+          ...cutText(said(block)).map((thinking) => ({ type: "thinking_delta", thinking })),
           { type: "signature_delta", signature: block["signature"] },
         ],
       ];
     case "tool_use":
     case "server_tool_use":
-      return [{ ...block, input: {} }, ["", ...halves(JSON.stringify(block["input"]))].map(inputDelta)];
+      return [{ ...block, input: {} }, ["", ...cutInput(JSON.stringify(block["input"]))].map(inputDelta)];
     default:
       return [block, []];
   }
 }
 
 const inputDelta = (partial_json: string): Fields => ({ type: "input_json_delta", partial_json });
-const halves = (text: string) => [text.slice(0, text.length >> 1), text.slice(text.length >> 1)];
+function halves(text: string): readonly string[] {
+  return [text.slice(0, text.length >> 1), text.slice(text.length >> 1)];
+}

@@ -1,4 +1,4 @@
-import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
+import { type Cut, callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
 import { mockPng } from "./mock-openai-media.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -142,19 +142,18 @@ function toolCalls(request: Fields): readonly Fields[] {
 }
 
 /** The stream of a response: an event for each word or call; the last one has the finish reason. */
-export function contentEvents(answer: ReturnType<typeof answerOf>): readonly object[] {
-  const { candidates, usageMetadata, ...common } = answer as Fields;
+export function contentEvents(answer: Fields, cut: Cut = wordsOf): readonly Fields[] {
+  const { candidates, usageMetadata, ...common } = answer;
   if (candidates === undefined) return [answer];
   const all = candidates as readonly {
     readonly content: Fields;
-    readonly finishReason: string;
     readonly index: number;
   }[];
-  const pieces = list(all[0]?.content["parts"]).flatMap(piecesOf);
+  const pieces = list(all[0]?.content["parts"]).flatMap((part) => piecesOf(part, cut));
   return pieces.map((piece, at) => ({
-    candidates: all.map(({ content, finishReason, index }) => ({
+    candidates: all.map(({ content, index, ...end }) => ({
       content: { ...content, parts: [piece] },
-      ...(at === pieces.length - 1 && { finishReason }),
+      ...(at === pieces.length - 1 && end),
       index,
     })),
     ...(usageMetadata !== undefined && {
@@ -169,7 +168,7 @@ const begun = (usage: unknown) => {
   return { promptTokenCount, totalTokenCount: promptTokenCount };
 };
 
-function piecesOf(part: Fields): readonly Fields[] {
+function piecesOf(part: Fields, cut: Cut): readonly Fields[] {
   const { text, ...rest } = part;
-  return typeof text === "string" && text !== "" ? wordsOf(text).map((word) => ({ text: word, ...rest })) : [part];
+  return typeof text === "string" && text !== "" ? cut(text).map((piece) => ({ text: piece, ...rest })) : [part];
 }

@@ -3,6 +3,9 @@
 /** The mock's tokens are words, so that a reader can count them. */
 export const wordsOf = (text: string): readonly string[] => text.match(/\s*\S+/g) ?? [];
 
+/** Splits a text into the pieces of a stream. */
+export type Cut = (text: string) => readonly string[];
+
 /** Every text in a request, in its order. */
 export function textsOf(value: unknown): string[] {
   if (typeof value === "string") return [value];

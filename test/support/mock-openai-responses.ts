@@ -1,4 +1,4 @@
-import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
+import { type Cut, callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
 import { doesReason, refusalOf } from "./mock-openai-responses-refusals.ts";
 import type { MockRequest, Usual } from "./mock-provider.ts";
 
@@ -43,14 +43,18 @@ export function responsesAnswer(
     output: items,
     usage: failed || usage === false ? null : (usage ?? usageOf(body, items)),
   };
-  if (body["stream"] !== true) return { body: response };
+  return body["stream"] === true ? { events: responseEvents(begun, response) } : { body: response };
+}
+
+/** The whole stream of a response. */
+export function responseEvents(begun: Fields, response: Fields, cut: Cut = wordsOf): readonly Fields[] {
   const events: Fields[] = [
     { type: "response.created", response: begun },
     { type: "response.in_progress", response: begun },
-    ...items.flatMap(itemEvents),
-    { type: `response.${status}`, response },
+    ...(response["output"] as readonly Fields[]).flatMap((item, at) => itemEvents(item, at, cut)),
+    { type: `response.${String(response["status"])}`, response },
   ];
-  return { events: events.map((event, sequence_number) => ({ ...event, sequence_number })) };
+  return events.map((event, sequence_number) => ({ ...event, sequence_number }));
 }
 
 const idOf = ({ type }: Fields, index: number) =>
@@ -134,12 +138,12 @@ const saidBy = ({ content, arguments: args }: Fields): string =>
   typeof args === "string" ? args : textsOf(content).join(" ");
 
 /** The events of one item, from its beginning to its end. */
-function itemEvents(item: Fields, output_index: number): Fields[] {
+function itemEvents(item: Fields, output_index: number, cut: Cut): Fields[] {
   const at = { item_id: item["id"], output_index };
   const begun = { ...item, ...emptied(item) };
   return [
     { type: "response.output_item.added", output_index, item: begun },
-    ...contentEvents(item, at),
+    ...contentEvents(item, at, cut),
     { type: "response.output_item.done", output_index, item },
   ];
 }
@@ -150,52 +154,52 @@ function emptied({ type }: Fields): Fields {
   return type === "reasoning" ? { summary: [] } : {};
 }
 
-function contentEvents(item: Fields, at: Fields): readonly Fields[] {
+function contentEvents(item: Fields, at: Fields, cut: Cut): readonly Fields[] {
   switch (item["type"]) {
     case "message":
       return (item["content"] as readonly Fields[]).flatMap((part, content_index) =>
-        partEvents(part, { ...at, content_index }),
+        partEvents(part, { ...at, content_index }, cut),
       );
     case "function_call": {
       const args = String(item["arguments"]);
       const type = "response.function_call_arguments";
       return [
-        ...deltas(`${type}.delta`, args, at),
+        ...deltas(`${type}.delta`, cut(args), at),
         { type: `${type}.done`, ...at, name: item["name"], arguments: args },
       ];
     }
     case "reasoning":
       return (item["summary"] as readonly Fields[]).flatMap((part, summary_index) =>
-        summaryEvents(part, { ...at, summary_index }),
+        summaryEvents(part, { ...at, summary_index }, cut),
       );
     default:
       return [];
   }
 }
 
-function partEvents(part: Fields, at: Fields): readonly Fields[] {
+function partEvents(part: Fields, at: Fields, cut: Cut): readonly Fields[] {
   const field = part["type"] === "refusal" ? "refusal" : "text";
   const type = field === "refusal" ? "response.refusal" : "response.output_text";
   const logprobs = field === "text" ? { logprobs: [] } : {};
   const text = String(part[field]);
   return [
     { type: "response.content_part.added", ...at, part: { ...part, [field]: "" } },
-    ...deltas(`${type}.delta`, text, { ...at, ...logprobs }),
+    ...deltas(`${type}.delta`, cut(text), { ...at, ...logprobs }),
     { type: `${type}.done`, ...at, ...logprobs, [field]: text },
     { type: "response.content_part.done", ...at, part },
   ];
 }
 
-function summaryEvents(part: Fields, at: Fields): readonly Fields[] {
+function summaryEvents(part: Fields, at: Fields, cut: Cut): readonly Fields[] {
   const type = "response.reasoning_summary";
   const text = String(part["text"]);
   return [
     { type: `${type}_part.added`, ...at, part: { ...part, text: "" } },
-    ...deltas(`${type}_text.delta`, text, at),
+    ...deltas(`${type}_text.delta`, cut(text), at),
     { type: `${type}_text.done`, ...at, text },
     { type: `${type}_part.done`, ...at, part },
   ];
 }
 
-const deltas = (type: string, text: string, at: Fields): readonly Fields[] =>
-  wordsOf(text).map((delta) => ({ type, ...at, delta }));
+const deltas = (type: string, pieces: readonly string[], at: Fields): readonly Fields[] =>
+  pieces.map((delta) => ({ type, ...at, delta }));
