@@ -1,3 +1,7 @@
+import { messageEvents, messageOf } from "../support/mock-anthropic-message.ts";
+import { answerOf, contentEvents } from "../support/mock-gemini-content.ts";
+import { responsesAnswer } from "../support/mock-openai-responses.ts";
+import type { MockRequest } from "../support/mock-provider.ts";
 import { pacedWords, prompt, streamWords, usage } from "./workload.ts";
 
 /** The benchmark's stream in the format of each provider: the request, and every byte of the provider's response. */
@@ -40,91 +44,55 @@ export const asking: Readonly<Record<StreamFormat, Asking>> = {
   },
 };
 
-const data = (event: object) => `data: ${JSON.stringify(event)}\n\n`;
-const named = (type: string, fields: object = {}) => `event: ${type}\n${data({ type, ...fields })}`;
-
+const model = "provider";
 const counts = { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens };
 
+const dataOf = (event: unknown) => `data: ${JSON.stringify(event)}\n\n`;
+const named = (event: unknown) => `event: ${(event as { type: string }).type}\n${dataOf(event)}`;
+
 function chat(words: readonly string[]): string[] {
-  const envelope = { id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_750_000_000, model: "provider" };
+  const envelope = { id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_750_000_000, model };
   const chunks = words.map((content, index) => {
     const delta = index === 0 ? { role: "assistant", content } : { content };
     const finish_reason = index === words.length - 1 ? "stop" : null;
-    return data({ ...envelope, choices: [{ index: 0, delta, logprobs: null, finish_reason }] });
+    return dataOf({ ...envelope, choices: [{ index: 0, delta, logprobs: null, finish_reason }] });
   });
-  return [...chunks, `${data({ ...envelope, choices: [], usage })}data: [DONE]\n\n`];
+  return [...chunks, `${dataOf({ ...envelope, choices: [], usage })}data: [DONE]\n\n`];
 }
 
-function messages(): string[] {
-  const message = { id: "msg_bench", type: "message", role: "assistant", model: "provider", content: [] };
-  const open = { ...message, stop_reason: null, stop_sequence: null, usage: { ...counts, output_tokens: 1 } };
-  const begin =
-    named("message_start", { message: open }) +
-    named("content_block_start", { index: 0, content_block: { type: "text", text: "" } });
-  const end =
-    named("content_block_stop", { index: 0 }) +
-    named("message_delta", { delta: { stop_reason: "end_turn", stop_sequence: null }, usage: counts }) +
-    named("message_stop");
-  const deltas = streamWords.map((word) =>
-    named("content_block_delta", { index: 0, delta: { type: "text_delta", text: word } }),
-  );
-  return [begin + deltas[0], ...deltas.slice(1), end];
+/** What comes before the first word is sent with it, and what follows the last one at once. */
+function chunked(frames: readonly string[], words: readonly string[]): string[] {
+  const first = frames.findIndex((frame) => frame.includes(`"${words[0]}"`));
+  const end = first + words.length;
+  const last = frames.slice(end).join("");
+  return [frames.slice(0, first + 1).join(""), ...frames.slice(first + 1, end), ...(last ? [last] : [])];
 }
+
+const messages = (words: readonly string[]): string[] =>
+  chunked(messageEvents(messageOf({ model }, { text: words.join(""), usage: counts })).map(named), words);
 
 function responses(words: readonly string[]): string[] {
-  const text = words.join("");
-  let sequence_number = 0;
-  const event = (type: string, fields: object) => named(type, { sequence_number: sequence_number++, ...fields });
-  const response = { id: "resp_bench", object: "response", created_at: 1_750_000_000, model: "provider", output: [] };
-  const at = { item_id: "msg_bench", output_index: 0, content_index: 0 };
-  const part = { type: "output_text", text: "", annotations: [], logprobs: [] };
-  const item = { id: "msg_bench", type: "message", role: "assistant", status: "in_progress", content: [] };
-  const begin =
-    event("response.created", { response: { ...response, status: "in_progress", usage: null } }) +
-    event("response.in_progress", { response: { ...response, status: "in_progress", usage: null } }) +
-    event("response.output_item.added", { output_index: 0, item }) +
-    event("response.content_part.added", { ...at, part });
-  const deltas = words.map((delta) => event("response.output_text.delta", { ...at, delta, logprobs: [] }));
-  const whole = { ...item, status: "completed", content: [{ ...part, text }] };
-  const end =
-    event("response.output_text.done", { ...at, text, logprobs: [] }) +
-    event("response.content_part.done", { ...at, part: { ...part, text } }) +
-    event("response.output_item.done", { output_index: 0, item: whole }) +
-    event("response.completed", {
-      response: {
-        ...response,
-        status: "completed",
-        output: [whole],
-        usage: { ...counts, total_tokens: usage.total_tokens },
-      },
-    });
-  return [begin + deltas[0], ...deltas.slice(1), end];
+  const script = { text: words.join(""), usage: { ...counts, total_tokens: usage.total_tokens } };
+  const { events } = responsesAnswer({ body: { model, stream: true } } as unknown as MockRequest, script, "");
+  return chunked((events as readonly object[]).map(named), words);
 }
 
-function gemini(): string[] {
-  return streamWords.map((word, index) => {
-    const isLast = index === streamWords.length - 1;
-    return data({
-      candidates: [
-        { content: { role: "model", parts: [{ text: word }] }, index: 0, ...(isLast && { finishReason: "STOP" }) },
-      ],
-      usageMetadata: {
-        promptTokenCount: usage.prompt_tokens,
-        ...(isLast && { candidatesTokenCount: usage.completion_tokens }),
-        totalTokenCount: usage.prompt_tokens + (isLast ? usage.completion_tokens : 0),
-      },
-      modelVersion: "provider",
-      responseId: "bench",
-    });
-  });
+function gemini(words: readonly string[]): string[] {
+  const { prompt_tokens, completion_tokens, total_tokens } = usage;
+  const counted = {
+    promptTokenCount: prompt_tokens,
+    candidatesTokenCount: completion_tokens,
+    totalTokenCount: total_tokens,
+  };
+  return contentEvents(answerOf(model, {}, { text: words.join(""), usage: counted })).map(dataOf);
 }
 
 /** A provider's stream, chunk by chunk. */
 export const madeStreams: Readonly<Record<StreamFormat, readonly string[]>> = {
   chat: chat(streamWords),
-  messages: messages(),
+  messages: messages(streamWords),
   responses: responses(streamWords),
-  gemini: gemini(),
+  gemini: gemini(streamWords),
 };
 
 export const pacedStream: readonly string[] = chat(pacedWords);
@@ -132,12 +100,10 @@ export const pacedStream: readonly string[] = chat(pacedWords);
 /** This prompt makes the provider send 20 MB of text at once. */
 export const burstPrompt = "Say it all at once.";
 
-let bursts: Partial<Record<StreamFormat, Buffer>> | undefined;
 /** The burst of a provider that speaks this format, if it has one. */
-export function burstOf(format: StreamFormat): Buffer | undefined {
-  const words = () => Array.from({ length: 320 }, () => "x".repeat(62_500));
-  bursts ??= { chat: Buffer.from(chat(words()).join("")), responses: Buffer.from(responses(words()).join("")) };
-  return bursts[format];
+export function burstOf(format: StreamFormat): readonly string[] {
+  const words = Array.from({ length: 320 }, () => ` ${"x".repeat(62_500)}`);
+  return format === "chat" ? chat(words) : format === "responses" ? responses(words) : [];
 }
 
 /** The format that a provider speaks at this path. */

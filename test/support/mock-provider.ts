@@ -231,12 +231,12 @@ async function reply<Answer extends ProviderAnswer>(
   const last = answer.done === false ? undefined : provider.lastFrame?.(request);
   const ends = [last, answer.trailing].flatMap((more) => (more ? [Buffer.from(more)] : []));
   const { events } = answer;
-  const frames = Symbol.asyncIterator in events ? framed(events, frameOf, ends) : [...events.map(frameOf), ...ends];
-  await sendStream(outgoing, answer, frames, () => request.eventsSent++);
+  const all = !(Symbol.asyncIterator in events) ? [...events, ...ends] : ends.length > 0 ? ended(events, ends) : events;
+  await sendStream(outgoing, answer, all, frameOf, () => request.eventsSent++);
 }
 
-async function* framed(events: AsyncIterable<unknown>, frameOf: (event: unknown) => Buffer, ends: readonly Buffer[]) {
-  for await (const event of events) yield frameOf(event);
+async function* ended(events: AsyncIterable<unknown>, ends: readonly unknown[]) {
+  yield* events;
   yield* ends;
 }
 
@@ -262,7 +262,8 @@ function sendWhole(outgoing: ServerResponse, answer: ProviderAnswer): void {
 async function sendStream(
   outgoing: ServerResponse,
   { status = 200, headers, encoding, beforeEvent, beforeEnd, cutAfter }: ProviderAnswer,
-  frames: readonly Buffer[] | AsyncIterable<Buffer>,
+  events: readonly unknown[] | AsyncIterable<unknown>,
+  frameOf: (event: unknown) => Buffer,
   onSent: () => void,
 ): Promise<void> {
   outgoing.writeHead(status, {
@@ -271,14 +272,15 @@ async function sendStream(
     ...(encoding && { "content-encoding": encoding }),
     ...headers,
   });
-  if (encoding) return void outgoing.end(compress(Buffer.concat(await Array.fromAsync(frames)), encoding));
+  if (encoding) return void outgoing.end(compress(Buffer.concat(await Array.fromAsync(events, frameOf)), encoding));
   outgoing.flushHeaders();
-  const iterator = Symbol.asyncIterator in frames ? frames[Symbol.asyncIterator]() : frames.values();
+  const iterator = Symbol.asyncIterator in events ? events[Symbol.asyncIterator]() : events.values();
   for (let index = 0; ; index++) {
     const next = iterator.next();
-    // Frames that are there are written in one turn.
-    const { done, value: frame } = next instanceof Promise ? await next : next;
+    // Events that are there are written in one turn.
+    const { done, value } = next instanceof Promise ? await next : next;
     if (done) break;
+    const frame = frameOf(value);
     const gate = beforeEvent?.[index];
     if (gate) await gate;
     if (outgoing.destroyed) return;
