@@ -14,7 +14,7 @@ import { portkeyVersion } from "./portkey.ts";
 import { profileWhile, summarize } from "./profile.ts";
 import { type Results, renderReport } from "./report.ts";
 import { kindOf } from "./scenarios.ts";
-import type { Service } from "./service.ts";
+import { expectSettled, type Service } from "./service.ts";
 import { measureUploads, renderUploads } from "./uploads.ts";
 
 /**
@@ -86,11 +86,6 @@ async function compare(bench: Bench): Promise<void> {
 async function publish(page: string, text: string): Promise<void> {
   say(`\n${text}`);
   if (!options.quick) await writeFile(join(benchmarks, page), text);
-}
-
-async function expectSettled(service: Service): Promise<void> {
-  const { ok, open_holds } = await service.check();
-  if (!ok || open_holds > 0) throw new Error("The ledger does not match the balances, or a hold is open.");
 }
 
 async function uploads(bench: Bench): Promise<void> {

@@ -51,24 +51,42 @@ const settleWithinMs = 60_000;
 /** Opens an account with this credit, and a key with these limits; by default without a credit and with the usual limits. */
 export async function openKey(
   admin: AdminClient,
-  { usd, limits }: { readonly usd?: string | undefined; readonly limits?: object },
+  {
+    name = "bench",
+    usd,
+    limits,
+  }: { readonly name?: string; readonly usd?: string | undefined; readonly limits?: object },
 ): Promise<{ readonly id: string; readonly key: string }> {
-  const id = String((await admin("POST", "/accounts", { name: "bench" }))["id"]);
+  const id = String((await admin("POST", "/accounts", { name }))["id"]);
   if (usd) await admin("POST", `/accounts/${id}/credits`, { amount_usd: usd, idempotency_key: "bench" });
   return { id, key: String((await admin("POST", `/accounts/${id}/keys`, limits ? { limits } : {}))["key"]) };
 }
 
-/** Stores, one API and one worker process as in production, one account with a balance and one key. */
-export async function startService(options: {
-  readonly mockOrigin: string;
+/** API and worker processes as in production, on stores of their own. */
+export interface Processes {
+  /** The address of the first API instance. */
+  readonly origin: string;
+  /** The settings by which processes find the stores. */
+  readonly storesEnv: Readonly<Record<string, string>>;
+  readonly admin: AdminClient;
+  readonly scale: Service["scale"];
+  readonly running: Service["processes"];
+  readonly inspectors: Service["inspectors"];
+  readonly servers: readonly Measured[];
+  readonly check: Service["check"];
+  readonly stop: () => Promise<void>;
+}
+
+/** Starts stores, one API and one worker process. */
+export async function startProcesses(options: {
+  /** The directory of the stores' data and the processes' logs. */
   readonly dataDir: string;
-  readonly logDir: string;
-  readonly inspect: boolean;
-  /** Overrides for the settings that every service here has. */
+  readonly inspect?: boolean;
+  /** Settings in addition to those of every service here, and in place of them. */
   readonly env?: Readonly<Record<string, string>>;
   readonly onProgress: (text: string) => void;
-}): Promise<Service> {
-  const { mockOrigin, dataDir, logDir, inspect, onProgress } = options;
+}): Promise<Processes> {
+  const { dataDir, inspect = false, onProgress } = options;
   const embedded = await startEmbedded({
     env: { ...process.env, REDIS_URL: "", MONGODB_URI: "", S3_ENDPOINT: "" },
     dataDir,
@@ -76,24 +94,20 @@ export async function startService(options: {
   });
   const apis: { readonly program: Program; readonly origin: string }[] = [];
   const workers: { readonly program: Program }[] = [];
-  const stores = await connectStores(embedded.env);
   const stop = async () => {
     for (const { program } of [...apis, ...workers]) await program.stop();
-    await stores.close();
     await embedded.stop();
   };
   try {
-    const adminToken = randomBytes(24).toString("base64url");
+    const token = randomBytes(24).toString("base64url");
     const env = {
       ...embedded.env,
       HOST: "127.0.0.1",
       METRICS_PORT: "0",
       DRAIN_DELAY: "0",
-      ADMIN_TOKEN: adminToken,
+      ADMIN_TOKEN: token,
       LOCAL_MODELS: "true",
       LOG_LEVEL: "info",
-      OPENAI_API_KEY: "bench",
-      OPENAI_BASE_URL: `${mockOrigin}/v1`,
       ...options.env,
     };
     const inspectors: { name: string; port: number }[] = [];
@@ -104,7 +118,7 @@ export async function startService(options: {
         name: nth === 0 ? name : `${name}-${nth + 1}`,
         args: [...nodeArgs, ...(inspect ? [`--inspect=127.0.0.1:${inspector.port}`] : []), join(root, programs[name])],
         env: { ...env, PORT: String(port) },
-        logDir,
+        logDir: dataDir,
         ...(name === "api" && { readyUrl: `${origin}/readyz` }),
       });
       return { program, origin };
@@ -117,15 +131,7 @@ export async function startService(options: {
     };
     await migrateDatabase(embedded.env["MONGODB_URI"] ?? "");
     const [origin = ""] = await scale(1, 1);
-
-    const admin = createAdminClient({ url: origin, token: adminToken });
-    const openAccount = async () => {
-      const { id, key } = await openKey(admin, { usd: credit, limits: noLimits });
-      const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
-      return { id, target: { origin, path: "/v1/chat/completions", headers, model: "openai/gpt-4.1-mini" } };
-    };
-    const { target } = await openAccount();
-
+    const admin = createAdminClient({ url: origin, token });
     const check = async () => {
       const read = async () => (await admin("GET", "/ledger/check")) as unknown as LedgerCheck;
       let now = await read();
@@ -135,6 +141,48 @@ export async function startService(options: {
       }
       return now;
     };
+    const servers = embedded.servers.map((server) => measured(server.name, server));
+    const measure = (name: string, running: readonly { readonly program: Program }[]) =>
+      running.map(({ program }) => measured(name, program));
+    const running = () => [...measure("api", apis), ...measure("worker", workers), ...servers];
+    return { origin, storesEnv: embedded.env, admin, scale, running, inspectors, servers, check, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Throws if the balances do not match the ledger, or a hold is open. */
+export async function expectSettled({ check }: Pick<Processes, "check">): Promise<void> {
+  const { ok, open_holds, ...checked } = await check();
+  if (!ok || open_holds > 0)
+    throw new Error(`The ledger does not match the balances, or a hold is open: ${JSON.stringify(checked)}`);
+}
+
+/** The processes, and one account with a balance and one key. */
+export async function startService(options: {
+  readonly mockOrigin: string;
+  readonly dataDir: string;
+  readonly inspect: boolean;
+  /** Overrides for the settings that every service here has. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly onProgress: (text: string) => void;
+}): Promise<Service> {
+  const provider = { OPENAI_API_KEY: "bench", OPENAI_BASE_URL: `${options.mockOrigin}/v1` };
+  const processes = await startProcesses({ ...options, env: { ...provider, ...options.env } });
+  const { origin, storesEnv, admin, scale, running, inspectors, servers, check } = processes;
+  const stores = await connectStores(storesEnv);
+  const stop = async () => {
+    await stores.close();
+    await processes.stop();
+  };
+  try {
+    const openAccount = async () => {
+      const { id, key } = await openKey(admin, { usd: credit, limits: noLimits });
+      const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
+      return { id, target: { origin, path: "/v1/chat/completions", headers, model: "openai/gpt-4.1-mini" } };
+    };
+    const { target } = await openAccount();
     /** Exact while no hold is open. */
     const spentNanoUsd = async () => {
       let spent = 0n;
@@ -150,23 +198,9 @@ export async function startService(options: {
     await check();
     const costNanoUsd = (await spentNanoUsd()) / provingCalls;
     if (costNanoUsd <= 0n) throw new Error("The service charged nothing for two calls.");
-
-    const servers = embedded.servers.map((server) => measured(server.name, server));
-    const running = (name: string, programs: readonly { readonly program: Program }[]) =>
-      programs.map(({ program }) => measured(name, program));
-    return {
-      target,
-      openAccount,
-      scale,
-      processes: () => [...running("api", apis), ...running("worker", workers), ...servers],
-      inspectors,
-      servers,
-      stores,
-      admin,
-      check,
-      paidCalls: async () => Number(((await spentNanoUsd()) * 1_000n) / costNanoUsd) / 1_000,
-      stop,
-    };
+    const paidCalls = async () => Number(((await spentNanoUsd()) * 1_000n) / costNanoUsd) / 1_000;
+    const own = { target, openAccount, paidCalls, stores, stop };
+    return { ...own, scale, processes: running, inspectors, servers, admin, check };
   } catch (error) {
     await stop();
     throw error;
