@@ -1,6 +1,7 @@
 import type { Format } from "#formats";
 import { type Answer, assemble as assembleGemini, framesOf, type Json } from "./formats-gemini-assemble.ts";
 import { assemble as assembleResponses, eventsOf } from "./formats-responses-assemble.ts";
+import { writtenEvents } from "./written-events.ts";
 
 /** A client of a format: its request, and its assembly of a stream. */
 interface Caller {
@@ -10,12 +11,6 @@ interface Caller {
   /** Removes the parts of a JSON response that a stream cannot carry. */
   readonly held: (whole: Json) => Json;
 }
-
-const dataOf = (stream: string): string[] =>
-  stream
-    .split("\n\n")
-    .filter((frame) => frame !== "")
-    .map((frame) => frame.replace(/^data: /, ""));
 
 interface ChatCall {
   id: string;
@@ -66,9 +61,8 @@ function joinChat(message: ChatMessage, { tool_calls = [], ...delta }: Partial<C
 const chat: Caller = {
   request: { model: "m", messages: [{ role: "user", content: "Hi" }] },
   assemble(stream) {
-    const frames = dataOf(stream);
-    if (frames.pop() !== "[DONE]") throw new Error("the stream has no end");
-    const chunks = frames.map((frame) => JSON.parse(frame) as Json);
+    const chunks = writtenEvents.chat(stream) as Json[];
+    must((chunks.pop() as unknown) === "[DONE]", "the stream has no end");
     const message: ChatMessage = { role: "", content: null };
     let end: Json = {};
     const tokens: unknown[] = [];

@@ -1,4 +1,3 @@
-import { mockMp3, mockMp4, mockPng } from "./mock-openai-media.ts";
 import {
   type MockOptions,
   type MockProvider,
@@ -7,7 +6,7 @@ import {
   startMockProvider,
   type Usual,
 } from "./mock-provider.ts";
-import { addressed } from "./mock-replicate.ts";
+import { addressed, mockFiles } from "./mock-replicate.ts";
 
 /**
  * A mock of fal's queue, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit, status,
@@ -40,11 +39,6 @@ interface Job {
 }
 
 export const mockRequestId = "764cabcf-b745-4b3e-ae38-1200304cf45b";
-const files: Readonly<Record<string, Usual>> = {
-  png: { headers: { "content-type": "image/png" }, body: mockPng },
-  mp4: { headers: { "content-type": "video/mp4" }, body: mockMp4 },
-  mp3: { headers: { "content-type": "audio/mpeg" }, body: mockMp3 },
-};
 const image = {
   images: [{ url: "0.png", width: 1, height: 1, content_type: "image/png" }],
   timings: { inference: 0.5 },
@@ -66,7 +60,7 @@ export async function startMockFal(options?: MockOptions): Promise<MockFal> {
   const usual = (request: MockRequest, scripted: Answer): Usual => {
     const { method, path, headers } = request;
     const [, file] = /^\/out\/[^/]+\.(\w+)$/.exec(path) ?? [];
-    if (file !== undefined) return files[file] ?? { status: 404, body: { detail: "Not Found" } };
+    if (file !== undefined) return mockFiles[file] ?? { status: 404, body: { detail: "Not Found" } };
     if (headers.authorization !== "Key fal-operator") return { status: 401, body: { detail: "No user found" } };
     // The path starts with an owner and an application, whatever the rest of the endpoint is.
     const [, id = "", what] = /^\/[^/]+\/[^/]+\/requests\/([\w-]+)(\/status|\/cancel)?(?:\?.*)?$/.exec(path) ?? [];

@@ -37,7 +37,8 @@ interface Job {
 }
 
 export const mockId = "rrr4z55ocneqzikepnug6xezpe";
-const files: Readonly<Record<string, Usual>> = {
+/** The files of an output, by the ends of their names. */
+export const mockFiles: Readonly<Record<string, Usual>> = {
   png: { headers: { "content-type": "image/png" }, body: mockPng },
   mp4: { headers: { "content-type": "video/mp4" }, body: mockMp4 },
   mp3: { headers: { "content-type": "audio/mpeg" }, body: mockMp3 },
@@ -56,7 +57,7 @@ export async function startMockReplicate(options?: MockOptions): Promise<MockRep
   const usual = (request: MockRequest, scripted: Answer): Usual => {
     const { method, path, headers } = request;
     const [, file] = /^\/v1\/out\/[^/]+\.(\w+)$/.exec(path) ?? [];
-    if (file !== undefined) return files[file] ?? replicateError(404, "no such file");
+    if (file !== undefined) return mockFiles[file] ?? replicateError(404, "no such file");
     if (headers.authorization !== "Bearer r8-operator")
       return replicateError(401, "You did not pass a valid authentication token", { title: "Unauthenticated" });
     const [, id = "", cancel] = /^\/v1\/predictions\/(\w+)(\/cancel)?$/.exec(path) ?? [];
