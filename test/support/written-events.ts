@@ -7,7 +7,7 @@ function chatFrames(text: string): unknown[] {
   const frames = text.split("\n\n");
   expect(frames.pop()).toBe("");
   return frames.map((frame) => {
-    expect(frame).toMatch(/^data: (\{.*\}|\[DONE\])$/);
+    expect(frame).toMatch(/^data: (\{[^\n]*\}|\[DONE\])$/);
     const data = frame.slice("data: ".length);
     return data === "[DONE]" ? data : JSON.parse(data);
   });
