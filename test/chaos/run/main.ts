@@ -1,14 +1,11 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
-import { readAftermath } from "./aftermath.ts";
 import { runFaults } from "./faults.ts";
+import { dataDirOf, logOf, runIn, say } from "./frame.ts";
 import { runCalls } from "./load.ts";
 import { examine, isBroken } from "./oracles.ts";
 import { createPlan } from "./plan.ts";
 import { renderRun, toJson } from "./report.ts";
-import type { RunLog } from "./run-log.ts";
-import { startWorld } from "./world.ts";
 
 /**
  * npm run chaos -- [--seed 1] [--minutes 3] [--rate 100] [--network namespaces|proxies] [--report file] [--apis 2] [--workers
@@ -36,19 +33,11 @@ if (!(rate > 0 && rate <= 1_000)) throw new Error("--rate: more than 0, at most 
 const network = options.network;
 if (network !== undefined && network !== "namespaces" && network !== "proxies")
   throw new Error("--network: namespaces or proxies");
-const dataDir = join(import.meta.dirname, "../../../.data/chaos");
-const say = (text: string) => process.stdout.write(`${text}\n`);
+const dataDir = dataDirOf("chaos");
 
-await rm(dataDir, { recursive: true, force: true });
-await mkdir(dataDir, { recursive: true });
 const plan = createPlan({ seed, minutes, rate });
 say(`--seed ${seed} --minutes ${minutes} --rate ${rate}: ${plan.calls.length} calls, ${plan.faults.length} faults`);
-const world = await startWorld({ dataDir, apis: Number(options.apis), workers: Number(options.workers), network });
-let stopping: Promise<void> | undefined;
-const stop = () => (stopping ??= world.stop());
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-  process.once(signal, () => void stop().finally(() => process.exit(1)));
-try {
+await runIn(dataDir, { apis: Number(options.apis), workers: Number(options.workers), network }, async (world) => {
   say(`Processes and stores are cut off by ${world.network.means}.`);
   const startedAt = Date.now();
   const [{ calls, lateMs }, faults] = await Promise.all([
@@ -56,24 +45,12 @@ try {
     runFaults(world, plan.faults, startedAt, say),
   ]);
   say(`All calls ended after ${Math.round((Date.now() - startedAt) / 1_000)} s; the latest started ${lateMs} ms late.`);
-  const aftermath = await readAftermath(world, { calls, faults }, say);
-  const log: RunLog = {
-    calls,
-    faults,
-    runs: world.providers.runs,
-    counts: world.providers.counts,
-    crashes: world.crashes,
-    peakBytes: world.peakBytes,
-    ...aftermath,
-  };
+  const log = await logOf(world, { calls, faults });
   const findings = examine(log);
   say(`\n${renderRun(log, findings)}`);
   if (options.report !== undefined)
     await writeFile(options.report, toJson({ seed, minutes, rate, network: world.network.means, findings, ...log }));
   const broken = isBroken(findings);
   say(broken ? `BROKEN: --seed ${seed}; the logs are in ${dataDir}` : `All invariants hold: --seed ${seed}`);
-  process.exitCode = broken ? 1 : 0;
-} finally {
-  await stop();
-}
-process.exit();
+  return broken;
+});

@@ -1,16 +1,15 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { writeFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { table } from "../../bench/table.ts";
-import { readAftermath } from "./aftermath.ts";
+import { dataDirOf, logOf, runIn, say } from "./frame.ts";
 import { createGauges } from "./gauges.ts";
 import { runCalls } from "./load.ts";
 import { examine, isBroken } from "./oracles.ts";
 import { createPlan } from "./plan.ts";
 import { renderRun, toJson } from "./report.ts";
 import { type Slope, slopeOf } from "./slopes.ts";
-import { ended, startWorld, type World } from "./world.ts";
+import { ended, type World } from "./world.ts";
 
 /**
  * npm run soak -- [--seed 1] [--minutes 20] [--rate 40] [--report file]
@@ -30,8 +29,6 @@ const [seed, minutes, rate] = [Number(options.seed), Number(options.minutes), Nu
 const durationMs = minutes * 60_000;
 const sampleMs = Math.max(5_000, durationMs / 60);
 const replaceMs = durationMs / 5;
-const dataDir = join(import.meta.dirname, "../../../.data/soak");
-const say = (text: string) => process.stdout.write(`${text}\n`);
 
 async function replaceWorkers(world: World, endAt: number): Promise<void> {
   for (let at = Date.now() + replaceMs; at < endAt - 10_000; at += replaceMs) {
@@ -61,16 +58,9 @@ function render(slopes: readonly Slope[]): string {
   return table(head, rows);
 }
 
-await rm(dataDir, { recursive: true, force: true });
-await mkdir(dataDir, { recursive: true });
 const plan = createPlan({ seed, minutes, rate, calm: true });
 say(`--seed ${seed} --minutes ${minutes} --rate ${rate}: ${plan.calls.length} calls`);
-const world = await startWorld({ dataDir, apis: 2, workers: 2, network: "proxies", inspect: true });
-let stopping: Promise<void> | undefined;
-const stop = () => (stopping ??= world.stop());
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-  process.once(signal, () => void stop().finally(() => process.exit(1)));
-try {
+await runIn(dataDirOf("soak"), { apis: 2, workers: 2, network: "proxies", inspect: true }, async (world) => {
   const startedAt = Date.now();
   const gauges = createGauges(world, startedAt);
   const sample = async () => {
@@ -86,24 +76,12 @@ try {
   ]);
   const series = gauges.series();
   const slopes = series.flatMap((each) => slopeOf(each) ?? []);
-  const aftermath = await readAftermath(world, { calls, faults: [] }, say);
-  const log = {
-    calls,
-    runs: world.providers.runs,
-    counts: world.providers.counts,
-    faults: [],
-    crashes: world.crashes,
-    peakBytes: world.peakBytes,
-    ...aftermath,
-  };
+  const log = await logOf(world, { calls, faults: [] });
   const findings = examine(log);
   say(`\n${renderRun(log, findings)}\n\n${render(slopes)}`);
   if (options.report !== undefined)
     await writeFile(options.report, toJson({ seed, minutes, rate, slopes, series, findings, ...log }));
   const grows = slopes.filter(({ isFlat }) => !isFlat);
   say(grows.length > 0 ? `GROWS: ${grows.map(({ name }) => name).join(", ")}` : "Everything that should be is flat.");
-  process.exitCode = grows.length > 0 || isBroken(findings) ? 1 : 0;
-} finally {
-  await stop();
-}
-process.exit();
+  return grows.length > 0 || isBroken(findings);
+});
