@@ -3,41 +3,6 @@ import { newRequestId } from "../../shared/platform/ids.ts";
 import { captureOf, createMovableClock, held, holdOf, startBank, startMoney, times } from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
 
-test("collections and indexes are created once by concurrent processes", async () => {
-  const { MONGODB_URI } = await testStores({ database: "new" });
-  const banks = await Promise.all(times(5, () => startMoney(MONGODB_URI)));
-  const connection = banks[0]?.mongo.connection;
-  const indexes = async (name: string) =>
-    (await connection?.collection(name).indexes())?.map(({ key }) => JSON.stringify(key)).toSorted();
-  const ofAccounts = [
-    '{"_id":1,"available":1,"createdAt":1}',
-    '{"_id":1}',
-    '{"alertBelow":1}',
-    '{"createdAt":-1,"_id":-1,"available":1}',
-    '{"createdAt":-1,"_id":-1}',
-    '{"holdsExpireAt":1}',
-    '{"name":1,"_id":1}',
-  ];
-  expect(await indexes("accounts")).toEqual(ofAccounts);
-  const keys = [
-    '{"_id":1}',
-    '{"account":1,"createdAt":-1,"_id":-1}',
-    '{"account":1,"request.answerId":1}',
-    '{"account":1,"request.key":1,"createdAt":-1,"_id":-1,"amount":1}',
-    '{"account":1,"request.model":1,"createdAt":-1,"_id":-1}',
-    '{"account":1,"request.status":1,"createdAt":-1,"_id":-1}',
-    '{"account":1}',
-    '{"buyback.token":1}',
-    '{"createdAt":-1,"_id":-1}',
-    '{"createdAt":1,"account":1}',
-    '{"createdAt":1}',
-    '{"lease":1,"account":1,"amount":1}',
-    '{"request.error":1,"createdAt":-1,"_id":-1}',
-    '{"request.status":1,"createdAt":-1,"_id":-1}',
-  ];
-  expect(await indexes("ledger")).toEqual(keys);
-});
-
 test("an account is created, found and updated", async () => {
   const { money, clock } = await startBank();
   const made = await money.createAccount({ name: "acme", tier: "elite", buybackToken: "mint" });

@@ -94,18 +94,6 @@ test("one of several concurrent captures wins, and all return its entry", async 
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("the first of two captures for one call in one group wins", async () => {
-  const { money, account } = await startBank();
-  const hold = await held(money, holdOf(account, 100n));
-  const [first, second] = await Promise.all([
-    money.charge(captureOf(hold, 10n)),
-    money.charge(captureOf(hold, 0n, { status: "failed" })),
-  ]);
-  expect(first.won).toBe(true);
-  expect(second).toEqual({ won: false, entry: first.entry });
-  expect(await balance(money, account)).toEqual(free(990n));
-});
-
 test("a later capture returns the earlier entry, even in a group with new ones", async () => {
   const { money, account } = await startBank();
   const holds = await Promise.all(times(6, () => held(money, holdOf(account, 10n))));

@@ -32,33 +32,6 @@ test("exactly those concurrent calls of several processes that the balance cover
   expect(await money.check()).toMatchObject({ ok: true, openHolds: fitting, undecided: fitting });
 });
 
-test("a group that exceeds the balance is held in order, with smaller amounts where allowed", async () => {
-  const { money, account } = await startBank({ balanceNanoUsd: 250n });
-  const asks = [
-    holdOf(account, 100n),
-    holdOf(account, 300n),
-    holdOf(account, 300n, { minNanoUsd: 10n }),
-    holdOf(account, 1n),
-    holdOf(account, 0n),
-  ];
-  expect(await Promise.all(asks.map((ask) => money.hold(ask)))).toEqual([
-    { ok: true, heldNanoUsd: 100n },
-    { ok: false, reason: "insufficient", availableNanoUsd: 150n, heldNanoUsd: 100n },
-    { ok: true, heldNanoUsd: 150n },
-    { ok: false, reason: "insufficient", availableNanoUsd: 0n, heldNanoUsd: 250n },
-    { ok: true, heldNanoUsd: 0n },
-  ]);
-  expect(await balance(money, account)).toEqual({ availableNanoUsd: 0n, heldNanoUsd: 250n, openHolds: 3 });
-});
-
-test("equal ids in one group are one hold", async () => {
-  const { money, account } = await startBank();
-  const hold = holdOf(account, 100n);
-  const answers = await Promise.all([money.hold(hold), money.hold({ ...hold }), money.hold(holdOf(account, 1n))]);
-  expect(answers.map((answer) => answer.ok)).toEqual([true, true, true]);
-  expect(await balance(money, account)).toEqual({ availableNanoUsd: 899n, heldNanoUsd: 101n, openHolds: 2 });
-});
-
 test("only the id that is held already is refused in its group", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
@@ -66,15 +39,6 @@ test("only the id that is held already is refused in its group", async () => {
   expect(again).toMatchObject({ status: "rejected", reason: { message: expect.stringContaining("held already") } });
   expect(other).toMatchObject({ status: "fulfilled", value: { ok: true } });
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 899n, heldNanoUsd: 101n, openHolds: 2 });
-});
-
-test("a frozen account refuses holds until it is unfrozen", async () => {
-  const { money, account } = await startBank();
-  await money.updateAccount(account, { frozen: true });
-  expect(await money.hold(holdOf(account, 1n))).toMatchObject({ ok: false, reason: "frozen" });
-  expect(await balance(money, account)).toEqual(free(1_000n));
-  await money.updateAccount(account, { frozen: false });
-  await held(money, holdOf(account, 1n));
 });
 
 test("the 2,001st open hold of an account is refused, also within a group", async () => {
@@ -151,16 +115,6 @@ test("an unknown hold reports the amount of its write, also when that was below 
   await expect(far.hold(hold)).rejects.toMatchObject({ name: "HoldUnknown", heldNanoUsd: 70n });
   await money.charge(captureOf(hold, 0n, { heldNanoUsd: 70n, status: "failed" }));
   expect(await balance(money, account)).toEqual(free(70n));
-});
-
-test("a hold that did not reach MongoDB is unknown too, and its release changes nothing", async () => {
-  const bank = await startBank();
-  const { money, account } = bank;
-  const { money: far } = await losingMoney(bank, ({ update }) => update === "accounts", "lose the request");
-  const hold = holdOf(account, 100n);
-  await expect(far.hold(hold)).rejects.toThrow(HoldUnknown);
-  await money.charge(captureOf(hold, 0n, { status: "failed" }));
-  expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
 test("while MongoDB is known to be unavailable a hold is refused, and nothing is sent", async () => {

@@ -12,18 +12,6 @@ import {
   times,
 } from "../support/money-setup.ts";
 
-test("a settlement counts once: repeated, concurrent, and from several processes", async () => {
-  const { money, account, another } = await startBank();
-  const other = await another();
-  const hold = await held(money, holdOf(account, 100n));
-  await money.capture(captureOf(hold, 40n));
-  const settlement = settlementOf(hold, 40n);
-  await Promise.all(times(20, (at) => (at % 2 ? money : other).settle(settlement)));
-  await money.settle(settlement);
-  expect(await balance(money, account)).toEqual(free(960n));
-  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
-});
-
 test("a group with one call that is settled still settles the others", async () => {
   const { money, account, another } = await startBank();
   const holds = await Promise.all(times(8, () => held(money, holdOf(account, 10n))));

@@ -140,36 +140,6 @@ test("holds stay while the queue is unavailable", async () => {
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 999n, heldNanoUsd: 1n, openHolds: 1 });
 });
 
-test("concurrent sweepers and late workers capture and settle each call once", async () => {
-  const { money, account, clock, another } = await startBank({ balanceNanoUsd: 10_000n });
-  const processes = [money, await another(), await another()];
-  const holds = await Promise.all(times(60, () => held(money, holdOf(account, 100n, { expiresAt: 0 }))));
-  clock.later(minuteMs);
-  const late = await another();
-  const [swept, settled] = await Promise.all([
-    Promise.all(processes.map((sweeper) => sweeper.sweep(gone))),
-    Promise.all(holds.map((hold) => late.charge(captureOf(hold, 30n)))),
-  ]);
-  const byWorker = settled.filter(({ won }) => won).length;
-  const bySweeper = swept.reduce((sum, { captured }) => sum + captured, 0);
-  expect(byWorker + bySweeper).toBe(60);
-  expect(await balance(money, account)).toEqual(free(10_000n - 30n * BigInt(byWorker)));
-  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
-});
-
-test("a worker that comes after the sweeper has not won, and a sweeper after the worker changes nothing", async () => {
-  const { money, account, clock, another } = await startBank();
-  const [first, second] = await Promise.all(times(2, () => held(money, holdOf(account, 100n, { expiresAt: 0 }))));
-  if (!first || !second) throw new Error("no holds");
-  clock.later(minuteMs);
-  await money.charge(captureOf(second, 40n));
-  await money.sweep(gone);
-  const late = await (await another()).charge(captureOf(first, 70n));
-  expect(late).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
-  expect(await money.sweep(gone)).toEqual({ settled: 0, captured: 0 });
-  expect(await balance(money, account)).toEqual(free(960n));
-});
-
 test("a hold written after its call was settled at zero is ended by the sweeper", async () => {
   const { money, account, clock } = await startBank();
   const hold = holdOf(account, 100n, { expiresAt: 0 });
