@@ -82,13 +82,6 @@ test("a charge accrues its share, rounded half up, to the chosen token, else to 
   expect((await money.findEntry(await call(0n)))?.buyback).toBeUndefined();
 });
 
-test("only charges accrue, once per request", async () => {
-  const { money, account, buyback } = await start();
-  const hold = await held(money, holdOf(account, 1_000n));
-  await Promise.all(times(5, () => money.charge(captureOf(hold, 400_000n))));
-  expect(await buyback.accrued()).toEqual([{ token: own, nanoUsd: 25n, entries: 1 }]);
-});
-
 test("a refund reverses the accrual, also after a batch has claimed it", async () => {
   const { money, account, call, buyback } = await start();
   await money.refund(account, await call(10_000n));

@@ -12,6 +12,7 @@ import {
   quoteDocument,
   receiptOf,
   request,
+  type Started,
   settingsOf,
   settlePayment,
   startPayments,
@@ -31,8 +32,6 @@ import {
 } from "../support/payments-transactions.ts";
 
 const requestHash = hashOf(request);
-
-type Started = Awaited<ReturnType<typeof startPayments>>;
 
 /** Nothing moved, and the same quote can still be paid correctly. */
 async function expectOpen({ received, settle, chain, payer, money, ...all }: Started, required: PaymentRequired) {

@@ -7,17 +7,16 @@ import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
 import { expect, onTestFinished, test } from "vitest";
 import {
   available,
-  type Instance,
-  micro,
+  expectPaid,
   openPayments,
   payFrom,
   paySomethingElse,
-  priceNanoUsd,
   quoteDocument,
   quoteRequest,
   settingsOf,
   settlePayment,
   startPayments,
+  stateOf,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
 import type { SolanaChain } from "../support/solana.ts";
@@ -83,15 +82,6 @@ async function start() {
   const quoted = async () => (await quoteRequest(far)).body;
   const settle = (header: string) => settlePayment(far, header);
   return { ...all, far, url, quoted, settle, state, pay: async () => payFrom(all.chain, all.payer, await quoted()) };
-}
-
-const stateOf = async (all: Pick<Instance, "mongo">, memo: string) => (await quoteDocument(all, memo))?.state;
-
-async function expectPaid(all: Awaited<ReturnType<typeof start>>, memo: string) {
-  expect(await all.received()).toBe(micro(priceNanoUsd));
-  expect(await available(all, memo)).toBe(priceNanoUsd);
-  expect(await stateOf(all, memo)).toBe("settled");
-  expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
 }
 
 test("a remote facilitator settles with the bearer token, without a local key", async () => {

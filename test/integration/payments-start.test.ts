@@ -5,26 +5,26 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { createMovableClock, startMoney } from "../support/money-setup.ts";
 import { quoteRequest, settingsOf } from "../support/payments-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { testChain } from "../support/solana.ts";
+import { type SolanaChain, testChain } from "../support/solana.ts";
+
+type Settings = Readonly<Record<string, string>>;
+type SettingsOn = (chain: SolanaChain) => Promise<Settings>;
 
 /** Payments with these settings, on a working chain. */
-async function open(change: Readonly<Record<string, string>> = {}) {
+async function open(change: Settings | SettingsOn) {
   const chain = await testChain();
   const stores = await testStores();
   const clock = createMovableClock();
   const { money, mongo } = await startMoney(stores.MONGODB_URI, clock);
-  const config = loadConfig({ ...stores, ...settingsOf(chain), ...change });
+  const settings = typeof change === "function" ? await change(chain) : change;
+  const config = loadConfig({ ...stores, ...settingsOf(chain), ...settings });
   const create = () => createPayments({ config, mongo, money, clock, log: createLogger("test", "silent") });
   return { chain, create };
 }
 
-async function openOn(change: (chain: Awaited<ReturnType<typeof testChain>>) => Promise<Record<string, string>>) {
-  const { chain } = await open();
-  const stores = await testStores();
-  const clock = createMovableClock();
-  const { money, mongo } = await startMoney(stores.MONGODB_URI, clock);
-  const config = loadConfig({ ...stores, ...settingsOf(chain), ...(await change(chain)) });
-  const { x402 } = createPayments({ config, mongo, money, clock, log: createLogger("test", "silent") });
+async function openOn(change: SettingsOn) {
+  const { chain, create } = await open(change);
+  const { x402 } = create();
   if (!x402) throw new Error("payments are off");
   return { chain, x402 };
 }
@@ -60,7 +60,7 @@ test.each([
 
 const nobody = "4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM";
 
-test.each<[string, (chain: Awaited<ReturnType<typeof testChain>>) => Promise<Record<string, string>>, RegExp]>([
+test.each<[string, SettingsOn, RegExp]>([
   ["a payee without a token account", async () => ({ X402_PAY_TO: nobody }), /has no token account .* open it at/],
   [
     "a payee that is a token account",

@@ -43,27 +43,12 @@ test("an image and a video are bought by the official client, with no account an
   expect(await ledgerOf(service, image.account)).toMatchObject([{ kind: "credit" }, { id: drawn.requestId }]);
 });
 
-test("a call without a key gets a quote with its list price, resource and payee", async () => {
-  const { service, chain } = await startPaid();
-  expect(await quoted(service, drawing({ n: 3 }))).toEqual({
-    x402Version: 2,
-    error: "PAYMENT-SIGNATURE header is required",
-    resource: {
-      url: `${service.baseUrl}/v1/images/generations`,
-      description: "One call of mock/image",
-      mimeType: "application/json",
-    },
-    accepts: [
-      {
-        scheme: "exact",
-        network: chain.network,
-        asset: chain.mint,
-        amount: "120000",
-        payTo: chain.payTo,
-        maxTimeoutSeconds: 60,
-        extra: { feePayer: chain.feePayer.address, memo: expect.any(String), paymentFlow: "upfront" },
-      },
-    ],
+test("a call without a key gets a quote with its resource and list price", async () => {
+  const { service } = await startPaid();
+  const url = `${service.baseUrl}/v1/images/generations`;
+  expect(await quoted(service, drawing({ n: 3 }))).toMatchObject({
+    resource: { url, description: "One call of mock/image", mimeType: "application/json" },
+    accepts: [{ amount: "120000" }],
   });
 });
 

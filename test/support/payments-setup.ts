@@ -118,6 +118,8 @@ export async function startPayments(settings: Readonly<Record<string, string>> =
   };
 }
 
+export type Started = Awaited<ReturnType<typeof startPayments>>;
+
 const clientOf = (chain: SolanaChain, { signer }: Wallet) =>
   new x402Client().setSpendControls(false).register("solana:*", new ExactSvmScheme(signer, { rpcUrl: chain.rpcUrl }));
 
@@ -152,3 +154,13 @@ export const quoteDocument = ({ mongo }: Pick<Instance, "mongo">, memo: string) 
 
 export const available = async ({ money }: Pick<Instance, "money">, memo: string) =>
   (await money.account(`x402:${memo}`))?.availableNanoUsd;
+
+export const stateOf = async (all: Pick<Instance, "mongo">, memo: string) => (await quoteDocument(all, memo))?.state;
+
+/** Expects that the payment arrived once, with its account and nothing else. */
+export async function expectPaid(all: Pick<Started, "received" | "money" | "mongo">, memo: string): Promise<void> {
+  expect(await all.received()).toBe(micro(priceNanoUsd));
+  expect(await available(all, memo)).toBe(priceNanoUsd);
+  expect(await stateOf(all, memo)).toBe("settled");
+  expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
+}
