@@ -1,10 +1,9 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
 import OpenAI from "openai";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { charges, fileAt, imagePrices, providerImages } from "../support/generation-setup.ts";
 import { type Client, type Customer, eventually } from "../support/service.ts";
 import { catalogWith, gate, serviceOfFile } from "../support/service-setup.ts";
+import { openWire } from "../support/wire.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: catalogWith({}, imagePrices), MEDIA_SYNC_TIMEOUT: "2" });
 const body = { model: providerImages, prompt: "a lighthouse", response_format: "url" as const };
@@ -12,27 +11,15 @@ const headers = { "Idempotency-Key": "key-1" };
 
 /** The official client with its two retries, on a connection that a test can cut. */
 async function clientOf({ baseUrl }: Client, { key }: Customer) {
-  const { hostname, port } = new URL(baseUrl);
   let cutAnswer = false;
-  const cuts: (() => void)[] = [];
-  const wire = createServer((client) => {
-    const service = connect(Number(port), hostname);
-    const cut = () => {
-      client.destroy();
-      service.destroy();
-    };
-    cuts.push(cut);
-    for (const socket of [client, service]) socket.on("error", cut).on("close", cut);
+  const { url, cut } = await openWire(baseUrl, (client, service) => {
     client.pipe(service);
     service.on("data", (bytes: Buffer) => {
       if (!cutAnswer) return void client.write(bytes);
       cutAnswer = false;
-      client.write(bytes.subarray(0, 100), cut);
+      client.write(bytes.subarray(0, 100), () => client.destroy());
     });
   });
-  wire.listen(0, "127.0.0.1");
-  await once(wire, "listening");
-  onTestFinished(() => void wire.close());
   const requests: Headers[] = [];
   const statuses: number[] = [];
   /** The pauses between a response and the next request. */
@@ -40,7 +27,7 @@ async function clientOf({ baseUrl }: Client, { key }: Customer) {
   let answeredAt: number | undefined;
   const openai = new OpenAI({
     apiKey: key,
-    baseURL: `http://127.0.0.1:${(wire.address() as AddressInfo).port}/v1`,
+    baseURL: new URL("/v1", url).href,
     fetch: async (url, init) => {
       requests.push(new Headers(init?.headers));
       if (answeredAt !== undefined) pausesMs.push(performance.now() - answeredAt);
@@ -55,9 +42,7 @@ async function clientOf({ baseUrl }: Client, { key }: Customer) {
     requests,
     statuses,
     pausesMs,
-    cut: () => {
-      for (const cut of cuts) cut();
-    },
+    cut,
     /** Breaks the next response off after 100 bytes. */
     cutNextAnswer: () => {
       cutAnswer = true;

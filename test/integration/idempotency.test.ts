@@ -9,7 +9,6 @@ import { newRequestId, randomBase62 } from "../../shared/platform/ids.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { alive, claimNew, dead, openIdempotency, startIdempotency, storedCall } from "../support/idempotency-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { times } from "../support/money-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 
 /** Text that compresses to about this many bytes. */
@@ -268,9 +267,4 @@ test("with storage unavailable storing a large answer fails, and storing a small
   await expect(large).rejects.toMatchObject({ status: 503, code: "no_capacity" });
   expect(await idempotency.stored(id, ask.requestId)).toBeUndefined();
   expect(await idempotency.store(id, ask.requestId, storedCall("x".repeat(5_000_000)))).toBe(true);
-});
-
-test("processes that start at once make the collection once", async () => {
-  const { stores } = await startIdempotency();
-  await expect(Promise.all(times(4, () => openIdempotency(stores)))).resolves.toHaveLength(4);
 });
