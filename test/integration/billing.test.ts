@@ -87,12 +87,9 @@ describe("an account without money", () => {
 describe("exact to the nano-USD", () => {
   // List prices in USD per million tokens, so in nano-USD per thousandth: gpt-4.1-mini 0.40 / 0.10 cached / 1.60.
   test.each([
-    ["standard: 9 in, 8 out", providerModel, "standard", usage(9, 8), 9 * 400 + 8 * 1_600],
     ["standard, 5 of 9 cached", providerModel, "standard", usage(9, 8, 5), 4 * 400 + 5 * 100 + 8 * 1_600],
-    ["elite, a tenth less", providerModel, "elite", usage(9, 8, 5), 4 * 360 + 5 * 90 + 8 * 1_440],
     // gpt-4o-mini: 0.15 / 0.075 / 0.60. Elite: 135, 67.5 and 540 a token; 5332.5 rounds up.
     ["elite, half a nano-USD rounds up", "openai/gpt-4o-mini", "elite", usage(9, 8, 3), 5_333],
-    ["elite, even", "openai/gpt-4o-mini", "elite", usage(9, 8, 4), 5 * 135 + 4 * 67.5 + 8 * 540],
     // gpt-5.6-luna: 0.20 / 0.02 / cache write 0.25 / 1.20.
     [
       "cache writes",
@@ -101,15 +98,6 @@ describe("exact to the nano-USD", () => {
       usage(100, 10, 20, { cache_write_tokens: 30 }),
       50 * 200 + 20 * 20 + 30 * 250 + 10 * 1_200,
     ],
-    [
-      "reasoning only in the total",
-      providerModel,
-      "standard",
-      { ...usage(9, 8), total_tokens: 27 },
-      9 * 400 + 18 * 1_600,
-    ],
-    ["more cached than there is", providerModel, "standard", usage(9, 8, 50), 9 * 100 + 8 * 1_600],
-    ["nothing said", providerModel, "standard", usage(9, 0), 9 * 400],
   ] as const)("%s", async (_, model, tier, reported, expected) => {
     const customer = await running.service.account("1", { tier });
     running.provider.always({ usage: reported });
@@ -122,43 +110,12 @@ describe("exact to the nano-USD", () => {
     expect(streamed.entry.request.usage).toEqual(whole.entry.request.usage);
   });
 
-  test("the local model: 0.10 in, 0.40 out", async () => {
-    const customer = await running.service.account("1");
-    const { entry, costNanoUsd, text } = await paid(running.service, customer, asking(localModel, "tokens:10"));
-    const { usage } = JSON.parse(text) as { usage: { prompt_tokens: number } };
-    expect(costNanoUsd).toBe(BigInt(usage.prompt_tokens * 100 + 10 * 400));
-    expect(entry.request).toMatchObject({
-      endpoint: chat,
-      model: localModel,
-      upstream: "local",
-      attempts: { length: 1 },
-    });
-  });
-
   test("embeddings: 0.13 a million, standard and elite", async () => {
     const body = { model: "openai/text-embedding-3-large", input: ["one two three", "four"] };
     const standard = await running.service.account("1");
     expect((await paid(running.service, standard, body, "/v1/embeddings")).costNanoUsd).toBe(4n * 130n);
     const elite = await running.service.account("1", { tier: "elite" });
     expect((await paid(running.service, elite, body, "/v1/embeddings")).costNanoUsd).toBe(4n * 117n);
-  });
-
-  test("n choices are billed by the provider's usage", async () => {
-    const customer = await running.service.account("1");
-    running.provider.always({ usage: usage(9, 24) });
-    const { costNanoUsd } = await paid(running.service, customer, { ...asking(providerModel), n: 3, max_tokens: 10 });
-    expect(costNanoUsd).toBe(9n * 400n + 24n * 1_600n);
-  });
-
-  test("a prompt in a higher price tier is billed at that tier as a whole", async () => {
-    // gpt-5.5 above 272,000 input tokens: 10.00 / 45.00 in place of 5.00 / 30.00.
-    const customer = await running.service.account("20");
-    const body = { ...asking("openai/gpt-5.5", "word ".repeat(60_000)), max_tokens: 100 };
-    running.provider.respond({ usage: usage(272_000, 10) }, { usage: usage(272_001, 10) });
-    const at = await paid(running.service, customer, body);
-    expect(at.costNanoUsd).toBe(272_000n * 5_000n + 10n * 30_000n);
-    const above = await paid(running.service, customer, body);
-    expect(above.costNanoUsd).toBe(272_001n * 10_000n + 10n * 45_000n);
   });
 });
 
@@ -199,12 +156,9 @@ describe("no usage from the provider", () => {
     expect(JSON.parse(text)).toMatchObject({ usage: { prompt_tokens: input, total_tokens: input } });
   });
 
-  test.each([
-    ["text", { prompt_tokens: "9", completion_tokens: 8, total_tokens: 17 }],
-    ["negative", { prompt_tokens: -9, completion_tokens: 8, total_tokens: -1 }],
-    ["fractions", { prompt_tokens: 9.5, completion_tokens: 8, total_tokens: 17 }],
-  ])("implausible usage (%s) is ignored, and callers see what is billed", async (_, reported) => {
+  test("implausible usage is ignored, and callers see what is billed", async () => {
     const customer = await running.service.account("1");
+    const reported = { prompt_tokens: "9", completion_tokens: 8, total_tokens: 17 };
     running.provider.always({ usage: reported, text: "12345678" });
     const whole = await paid(running.service, customer, asking(providerModel));
     expect(whole.entry.request).toMatchObject({ estimated: true, usage: { output: 2 } });
