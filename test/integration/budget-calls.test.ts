@@ -9,7 +9,7 @@ import { connect, defaultApiTimeoutMs, log } from "../support/jobs-setup.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { createMovableClock, minuteMs } from "../support/money-setup.ts";
 import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
-import { type StoreOptions, testStores } from "../support/servers.ts";
+import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, eventually, postWith, startService } from "../support/service.ts";
 import { asking, gate, localModel, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
@@ -25,15 +25,14 @@ async function boundOf(service: Client, { id }: Pick<Customer, "id">, body: obje
   return Number(/this call can cost ([\d.]+) USD/.exec(refused.error.message)?.[1]);
 }
 
-/** Two API instances, each with a worker, and a key whose budget covers this many calls and a half. */
-async function startTwo(covered: number, options: StoreOptions = {}) {
+test("Redis is emptied under calls of a key: they end, the budget is not exceeded, and scheduled jobs are back", async () => {
   const provider = await startMockOpenai();
-  const stores = await testStores(options);
+  const stores = await testStores({ oneServer: true });
   const env = { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url };
   const [a, b] = [await startService(stores, { env }), await startService(stores, { env })];
   const account = await a.account("100");
-  const limit = ((covered + 0.5) * (await boundOf(a, account, capped(providerModel)))).toFixed(9);
-  const { key, ask } = await keyOf(a, account.id, { budget: { limit_usd: limit, period: "day" } });
+  const limit = (10.5 * (await boundOf(a, account, capped(providerModel)))).toFixed(9);
+  const { key } = await keyOf(a, account.id, { budget: { limit_usd: limit, period: "day" } });
   const { opened, open } = gate();
   provider.always({ beforeHeaders: opened });
   const call = async (at: number) => {
@@ -41,33 +40,6 @@ async function startTwo(covered: number, options: StoreOptions = {}) {
     await response.text();
     return response.status;
   };
-  return { stores, provider, service: a, account, limit, ask, call, open };
-}
-
-test("200 calls side by side through two API instances run as far as the budget goes, and not further", async () => {
-  const { provider, service, account, limit, ask, call, open } = await startTwo(50);
-  let refused = 0;
-  const calls = Array.from({ length: 200 }, async (_, at) => {
-    const status = await call(at);
-    if (status === 402) refused += 1;
-    return status;
-  });
-  await eventually(() => refused === 150 && provider.requests.length >= 50);
-  expect(provider.requests).toHaveLength(50);
-  open();
-  const statuses = await Promise.all(calls);
-  expect(statuses.filter((status) => status === 200)).toHaveLength(50);
-  await service.settled();
-  const entries = await account.ledger("usage");
-  const spent = entries.reduce((sum, entry) => sum - Number(entry["amount_usd"]), 0);
-  expect(spent).toBeLessThan(Number(limit));
-  await eventually(
-    async () => Number((await ask("GET", "/key")).body.budget?.spent_usd).toFixed(9) === spent.toFixed(9),
-  );
-}, 120_000);
-
-test("Redis is emptied under calls of a key: they end, the budget is not exceeded, and scheduled jobs are back", async () => {
-  const { stores, provider, service, account, limit, call, open } = await startTwo(10, { oneServer: true });
   const calls = Array.from({ length: 10 }, (_, at) => call(at));
   await eventually(() => provider.requests.length === 10);
   expect(await call(0)).toBe(402);
@@ -79,7 +51,7 @@ test("Redis is emptied under calls of a key: they end, the budget is not exceede
   expect(new Set(await Promise.all(calls))).toEqual(new Set([503]));
   open();
   await eventually(async () => (await call(1)) === 200);
-  await service.settled();
+  await a.settled();
   const spent = (await account.ledger()).reduce((sum, entry) => sum + Math.min(0, Number(entry["amount_usd"])), 0);
   expect(-spent).toBeLessThan(Number(limit));
   await eventually(async () => (await redis.zcard("{maintenance}:maintenance:repeat")) > 0);

@@ -133,16 +133,6 @@ test("a reconnect counts again, because a failover may have lost a take", async 
   await expect(begin(b, caller, 5n * usd)).rejects.toMatchObject(exceeded);
 });
 
-test("an open call takes the rest if it may be shorter, and the next one is refused", async () => {
-  const { a, caller } = await startBudget(10n);
-  const first = await begin(a, caller, 7n * usd);
-  const rest = await begin(a, caller, 7n * usd, usd);
-  expect(rest.heldNanoUsd).toBe(3n * usd);
-  await expect(begin(a, caller, 7n * usd, usd)).rejects.toMatchObject(exceeded);
-  await first.end(0n);
-  await rest.end(0n);
-});
-
 test.each([
   ["day", "2026-12-31T23:59:00Z", "2027-01-01T00:00:00.000Z"],
   ["week", "2026-12-30T12:00:00Z", "2027-01-04T00:00:00.000Z"],
