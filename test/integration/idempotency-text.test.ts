@@ -1,6 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { clientOf as anthropicOf } from "../support/anthropic-client-setup.ts";
-import { clientOf as geminiOf } from "../support/gemini-client-setup.ts";
 import { charges, images, providerImages } from "../support/generation-setup.ts";
 import { answerOf, keyed, post } from "../support/idempotency-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
@@ -33,19 +31,6 @@ const env = { CATALOG_FILE: withRelayedModel() };
 const running = serviceOfFile(env);
 type Served = Awaited<ReturnType<typeof running.service.account>>;
 
-interface Sent {
-  readonly headers: Record<string, string>;
-  readonly signal?: AbortSignal;
-}
-
-interface Endpoint {
-  readonly face: Face;
-  readonly model: string;
-  /** Calls through the official client, and removes the client's additions about the connection from the response. */
-  readonly call: (customer: Served, said: string, sent: Sent) => Promise<object>;
-}
-
-const embeddingModel = "openai/text-embedding-3-small";
 const embeddingsFace: Face = {
   ...chatFace,
   name: "embeddings",
@@ -58,57 +43,17 @@ const imagesFace: Face = {
   ask: (_, prompt) => ({ path: images, body: { model: providerImages, prompt } }),
 };
 
-const endpoints: readonly Endpoint[] = [
-  {
-    face: chatFace,
-    model: relayedModel,
-    call: ({ openai }, content, sent) =>
-      openai.chat.completions.create({ model: relayedModel, messages: [{ role: "user", content }] }, sent),
-  },
-  {
-    face: embeddingsFace,
-    model: embeddingModel,
-    call: ({ openai }, input, sent) => openai.embeddings.create({ model: embeddingModel, input }, sent),
-  },
-  {
-    face: imagesFace,
-    model: providerImages,
-    call: ({ openai }, prompt, sent) => openai.images.generate({ model: providerImages, prompt }, sent),
-  },
-  {
-    face: responsesFace,
-    model: relayedModel,
-    call: ({ openai }, input, sent) => openai.responses.create({ model: relayedModel, input }, sent),
-  },
-  {
-    face: messagesFace,
-    model: relayedModel,
-    call: (customer, content, sent) =>
-      anthropicOf(running.service, customer).messages.create(
-        { model: relayedModel, max_tokens: 100, messages: [{ role: "user", content }] },
-        sent,
-      ),
-  },
-  {
-    face: geminiFace,
-    model: relayedModel,
-    call: async (customer, contents, { headers, signal }) => {
-      const config = { httpOptions: { headers }, ...(signal && { abortSignal: signal }) };
-      const { sdkHttpResponse: _, ...answer } = await geminiOf(running.service, customer).models.generateContent({
-        model: relayedModel,
-        contents,
-        config,
-      });
-      return answer;
-    },
-  },
+const table = [
+  { face: chatFace, model: relayedModel },
+  { face: embeddingsFace, model: "openai/text-embedding-3-small" },
+  { face: imagesFace, model: providerImages },
+  ...[responsesFace, messagesFace, geminiFace].map((face) => ({ face, model: relayedModel })),
 ];
-const table = endpoints.map((endpoint) => [endpoint.face.name, endpoint] as const);
 
 const at = ({ path, body }: Asked, customer: Served, key = "key-1") => post(customer, body, key, path);
 const conflict: Refusal = { status: 409, type: "conflict_error", code: "conflict" };
 
-describe.each(table)("%s", (_, { face, model, call }) => {
+describe.each(table)("$face.name", ({ face, model }) => {
   test("20 equal calls at once: one provider call, one charge, equal bytes; a later one is answered from the store", async () => {
     const customer = await running.service.account("1");
     const answered = gate();
@@ -127,20 +72,21 @@ describe.each(table)("%s", (_, { face, model, call }) => {
     expect(running.provider.requests).toHaveLength(1);
   });
 
-  test("by the official client: a caller who disconnects and repeats gets the answer of the one run", async () => {
+  test("a caller who disconnects and repeats gets the answer of the one run", async () => {
     const customer = await running.service.account("1");
     const answered = gate();
     running.provider.respond({ beforeHeaders: answered.opened });
+    const { path, body } = face.ask(model, "Hi");
     const controller = new AbortController();
-    const cut = call(customer, "Hi", { ...keyed(), signal: controller.signal });
+    const cut = customer.post(path, body, { ...keyed(), signal: controller.signal });
     const request = await running.provider.request(0);
     controller.abort();
     await expect(cut).rejects.toThrow(/abort/i);
-    const joined = call(customer, "Hi", keyed());
+    const joined = at({ path, body }, customer);
     answered.open();
     await request.closed;
     expect(request.aborted).toBe(false);
-    expect(await call(customer, "Hi", keyed())).toEqual(await joined);
+    expect(await joined).toMatchObject({ status: 200, replayed: "true" });
     await running.service.settled();
     expect(await charges(customer)).toHaveLength(1);
     expect(running.provider.requests).toHaveLength(1);
@@ -245,8 +191,8 @@ describe("longer than MEDIA_SYNC_TIMEOUT", () => {
   const inProgress: Refusal = { status: 503, type: "server_error", code: "generation_in_progress" };
 
   test.each(table)(
-    "%s: 503 in the format's own shape while the work goes on, then its answer",
-    async (_, { face, model }) => {
+    "$face.name: 503 in the format's own shape while the work goes on, then its answer",
+    async ({ face, model }) => {
       const customer = await running.service.account("1");
       const answered = gate();
       running.provider.respond({ beforeHeaders: answered.opened });
