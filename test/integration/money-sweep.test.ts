@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import type { Mongo } from "../../shared/platform/mongo/connection.ts";
 import { brokenWire, type Fate, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,
@@ -9,6 +8,7 @@ import {
   holdOf,
   minuteMs,
   openAccount,
+  profiled,
   startBank,
   startMoney,
   times,
@@ -173,40 +173,29 @@ test("a sweep reads only the accounts that may have an overdue hold", async () =
   await held(money, holdOf(settled, 1n, { expiresAt: clock.now() + 3 * minuteMs }));
   await money.charge(captureOf(short, 0n));
   clock.later(2 * minuteMs);
-  const examined = await examinedAccounts(mongo);
+  /** The result of a sweep, and the number of accounts that its steps examined. */
+  const sweep = async () => {
+    let swept: object = {};
+    const ofAccounts = { ns: /\.accounts$/, "command.update": { $exists: false } };
+    const found = await profiled(mongo, ofAccounts, async () => (swept = await money.sweep(gone)));
+    const sum = (of: (each: Record<string, unknown>) => boolean) =>
+      found.filter(of).reduce((total, each) => total + Number(each["docsExamined"]), 0);
+    return {
+      ...swept,
+      aggregate: sum(({ command }) => Object(command).aggregate !== undefined),
+      update: sum(({ op, command }) => op === "update" && Array.isArray(Object(command).u)),
+    };
+  };
 
-  expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });
   // The aggregation finds them, and the update raises the bound of the account that still has open holds.
-  expect(await examined()).toEqual({ aggregate: 2, update: 1 });
-  expect(await money.sweep(gone)).toEqual({ settled: 0, captured: 0 });
-  expect(await examined()).toEqual({ aggregate: 0, update: 0 });
+  expect(await sweep()).toEqual({ settled: 1, captured: 1, aggregate: 2, update: 1 });
+  expect(await sweep()).toEqual({ settled: 0, captured: 0, aggregate: 0, update: 0 });
   clock.later(2 * minuteMs);
   expect(await money.sweep(gone)).toEqual({ settled: 1, captured: 1 });
   expect(await balance(money, settled)).toEqual(free(1_000n));
   clock.later(2 * minuteMs);
   expect(await money.sweep(gone)).toEqual({ settled: 20, captured: 20 });
 });
-
-/** The number of accounts examined by each step of the sweeps since the last call. */
-async function examinedAccounts({ connection }: Mongo) {
-  await connection.db?.command({ profile: 2 });
-  const profile = connection.collection("system.profile");
-  let since = new Date(0);
-  return async () => {
-    const found = await profile
-      .find({ ns: /\.accounts$/, ts: { $gt: since }, "command.update": { $exists: false } })
-      .toArray();
-    since = found.reduce((latest, { ts }) => (ts > latest ? ts : latest), since);
-    const docs = (of: (each: Record<string, unknown>) => boolean) =>
-      found.filter(of).reduce((sum, each) => sum + Number(each["docsExamined"]), 0);
-    return {
-      aggregate: docs(
-        ({ command }) => (command as object | undefined) !== undefined && "aggregate" in (command as object),
-      ),
-      update: docs(({ op, command }) => op === "update" && Array.isArray((command as { u?: unknown }).u)),
-    };
-  };
-}
 
 test("a hold that expires sooner is not missed when it is written during the update of the earliest expiry", async () => {
   const { uri, money, account, clock } = await startBank();

@@ -19,6 +19,7 @@ import {
   holdOf,
   type MovableClock,
   openAccount,
+  profiled,
   times,
 } from "../support/money-setup.ts";
 import { migrated } from "../support/schema.ts";
@@ -272,18 +273,12 @@ test("gathering, buying and listing read only open entries, however many were bo
     return buyback.execute(executor, signal);
   };
   for (let n = 0; n < 3; n++) expect(await round()).toEqual({ done: 1, pending: 0 });
-  const { db } = mongo.connection;
-  await db?.command({ profile: 2 });
-  await buyback.gather();
-  await buyback.execute(executor, signal);
-  await buyback.accrued();
-  await buyback.list({ limit: 1 });
-  await db?.command({ profile: 0 });
-  const commands =
-    (await db
-      ?.collection("system.profile")
-      .find({ ns: /\.(ledger|buybacks)$/ })
-      .toArray()) ?? [];
+  const commands = await profiled(mongo, { ns: /\.(ledger|buybacks)$/ }, async () => {
+    await buyback.gather();
+    await buyback.execute(executor, signal);
+    await buyback.accrued();
+    await buyback.list({ limit: 1 });
+  });
   expect(commands.length).toBeGreaterThan(4);
   expect(commands.filter(({ planSummary }) => planSummary === "COLLSCAN").map(({ command }) => command)).toEqual([]);
 });

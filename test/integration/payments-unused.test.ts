@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { newRequestId } from "../../shared/platform/ids.ts";
-import { captureOf, held, holdOf, times } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, profiled, times } from "../support/money-setup.ts";
 import {
   available,
   micro,
@@ -22,7 +21,7 @@ async function paid(all: Started) {
   const { money } = all;
   /** Runs a call at this cost on the payment. */
   const call = async (costNanoUsd: bigint, status: "succeeded" | "failed" = "succeeded") => {
-    const hold = await held(money, holdOf(settlement.account, priceNanoUsd, { requestId: newRequestId() }));
+    const hold = await held(money, holdOf(settlement.account, priceNanoUsd));
     await money.charge(captureOf(hold, costNanoUsd, { status }));
   };
   return { header, memo, account: settlement.account, signature: receiptOf(settlement).transaction, call };
@@ -149,16 +148,11 @@ test("sums and lists read the payments that they are about, whatever the number 
   };
   await other(0n, 1n);
   clock.later(27 * hourMs);
-  await mongo.db.command({ profile: 2 });
-  await payments.unused.total();
-  await payments.unused.list({ limit: 10 });
-  expect(await payments.unused.removeSpent()).toBe(1);
-  await mongo.db.command({ profile: 0 });
-  const read = await mongo.db
-    .collection("system.profile")
-    .find({ "command.comment": "scatter: unused payments" })
-    .sort({ ts: 1 })
-    .toArray();
+  const read = await profiled(mongo, { "command.comment": "scatter: unused payments" }, async () => {
+    await payments.unused.total();
+    await payments.unused.list({ limit: 10 });
+    expect(await payments.unused.removeSpent()).toBe(1);
+  });
   expect(read.map(({ keysExamined, docsExamined }) => [Number(keysExamined), Number(docsExamined)])).toEqual([
     [1, 0],
     [1, 1],

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { budgetPeriods, periodAt } from "../../api/keys/budget-period.ts";
 import type { LedgerEntry, Money } from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
-import { captureOf, held, holdOf, openAccount, startBank, times } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, openAccount, profiled, startBank, times } from "../support/money-setup.ts";
 
 const dayOf = (date: Date) => date.toISOString().slice(0, 10);
 const everything = { from: "2000-01-01", to: "2999-12-31", limit: 10_000 };
@@ -229,12 +229,7 @@ test("the job reads the entries of the last hour, and a budget those since the l
   clock.later(10 * 60_000);
   /** The number of index keys and documents of the ledger that the work reads. */
   async function read(work: () => Promise<unknown>) {
-    const profile = mongo.db.collection("system.profile");
-    await mongo.db.command({ profile: 2 });
-    await work();
-    await mongo.db.command({ profile: 0 });
-    const found = await profile.find({ ns: /[.]ledger$/, op: { $ne: "insert" } }).toArray();
-    await profile.drop();
+    const found = await profiled(mongo, { ns: /[.]ledger$/, op: { $ne: "insert" } }, work);
     return found.reduce((sum, each) => sum + Number(each["keysExamined"]) + Number(each["docsExamined"]), 0);
   }
   // 4 entries of this hour are counted, read, and examined as the next hour, and 20 of the previous hour, which has

@@ -156,3 +156,14 @@ export function createRecallBus() {
     onAsked: (giveBack) => listeners.set(instance, giveBack),
   });
 }
+
+/** The commands of this kind that MongoDB ran for the work, with the number of keys and documents that each examined. */
+export async function profiled({ db }: Mongo, commands: object, work: () => Promise<unknown>) {
+  await db.command({ profile: 2 });
+  await work();
+  await db.command({ profile: 0 });
+  const profile = db.collection("system.profile");
+  const found = await profile.find(commands).sort({ ts: 1 }).toArray();
+  await profile.drop();
+  return found;
+}
