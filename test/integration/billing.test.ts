@@ -204,16 +204,6 @@ describe("caps and holds", () => {
     expect(entry.request.shortfall_usd).toBe("0.00");
   });
 
-  test("n choices share what the balance covers", async () => {
-    const customer = await running.service.account("0.001");
-    const body = { ...asking(providerModel), n: 4 };
-    const fixed = (JSON.stringify(body).length + 512 + 16) * 400;
-    await paid(running.service, customer, body);
-    expect(running.provider.requests[0]?.body["max_completion_tokens"]).toBe(
-      Math.floor((1_000_000 - fixed) / (4 * 1_600)),
-    );
-  });
-
   test("the bytes of an image are not counted as text: the catalog's maximum is held", async () => {
     const customer = await running.service.account("0.02");
     const url = `data:image/png;base64,iVBORw0KGgo${"A".repeat(2_000_001)}`;
