@@ -6,6 +6,7 @@ import { dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { begin, type Call, exceeded, startBudget, usd } from "../support/budget-setup.ts";
 import { type Instance, isConnected } from "../support/keys-instance.ts";
+import { step } from "../support/property-runs.ts";
 
 test("calls side by side through two instances take all that the budget covers, and not more", async () => {
   const { a, b, caller, spent } = await startBudget(50n);
@@ -199,27 +200,16 @@ test("a changed budget is in force at the next call", async () => {
 });
 
 test("whatever happens in any order, no budget is exceeded and the sum is that of the ledger", async () => {
-  const step = fc.oneof(
-    {
-      weight: 5,
-      arbitrary: fc.record({
-        do: fc.constant("begin" as const),
-        by: fc.nat(1),
-        made: fc.boolean(),
-        cents: fc.integer({ min: 1, max: 400 }),
-      }),
-    },
-    {
-      weight: 4,
-      arbitrary: fc.record({ do: fc.constant("end" as const), at: fc.nat(9), part: fc.integer({ min: 0, max: 100 }) }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("reconnect" as const), by: fc.nat(1) }) },
+  const anyStep = fc.oneof(
+    step(5, "begin", { by: fc.nat(1), made: fc.boolean(), cents: fc.integer({ min: 1, max: 400 }) }),
+    step(4, "end", { at: fc.nat(9), part: fc.integer({ min: 0, max: 100 }) }),
+    step(1, "lose"),
+    step(1, "reconnect", { by: fc.nat(1) }),
   );
   const { a, b, account } = await startBudget(1n);
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }),
+      fc.array(fc.array(anyStep, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }),
       async (rounds) => {
         const { secret } = await a.keys.issue(account.id, { budget: { limitNanoUsd: 10n * usd, period: "day" } });
         const caller = await a.keys.authenticate(secret);

@@ -15,31 +15,27 @@ import {
   startMoney,
   times,
 } from "../support/money-setup.ts";
+import { step } from "../support/property-runs.ts";
 
 const nanoUsd = (max: number) => fc.bigInt({ min: 0n, max: BigInt(max) });
 const pick = fc.nat({ max: 1_000 });
-const step = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant("hold" as const), most: nanoUsd(400), least: nanoUsd(50) }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant("charge" as const), pick, cost: nanoUsd(500) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("capture" as const), pick, cost: nanoUsd(500) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("settle again" as const), pick }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constant("credit" as const), amount: nanoUsd(300), key: fc.nat({ max: 5 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constant("take back" as const), amount: nanoUsd(300), key: fc.nat({ max: 5 }) }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("refund" as const), pick }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("freeze" as const), frozen: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("sweep" as const), waits: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("checkpoint" as const) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("check" as const), full: fc.boolean() }) },
+const key = fc.nat({ max: 5 });
+const anyStep = fc.oneof(
+  step(6, "hold", { most: nanoUsd(400), least: nanoUsd(50) }),
+  step(5, "charge", { pick, cost: nanoUsd(500) }),
+  step(2, "capture", { pick, cost: nanoUsd(500) }),
+  step(2, "settle again", { pick }),
+  step(1, "credit", { amount: nanoUsd(300), key }),
+  step(1, "take back", { amount: nanoUsd(300), key }),
+  step(1, "refund", { pick }),
+  step(1, "freeze", { frozen: fc.boolean() }),
+  step(1, "sweep", { waits: fc.boolean() }),
+  step(1, "checkpoint"),
+  step(1, "check", { full: fc.boolean() }),
 );
 const who = fc.record({ process: fc.nat({ max: 2 }), account: fc.nat({ max: 1 }) });
 /** The operations of one batch run concurrently, in three processes. */
-const batches = fc.array(fc.array(fc.tuple(who, step), { minLength: 1, maxLength: 12 }), {
+const batches = fc.array(fc.array(fc.tuple(who, anyStep), { minLength: 1, maxLength: 12 }), {
   minLength: 2,
   maxLength: 8,
 });
@@ -73,7 +69,7 @@ function createCalls() {
   };
 }
 
-type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+type Step = typeof anyStep extends fc.Arbitrary<infer S> ? S : never;
 
 async function run(money: Money, account: string, calls: ReturnType<typeof createCalls>, it: Step): Promise<void> {
   switch (it.do) {

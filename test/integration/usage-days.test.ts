@@ -4,6 +4,7 @@ import { budgetPeriods, periodAt } from "../../api/keys/budget-period.ts";
 import type { LedgerEntry, Money } from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { captureOf, held, holdOf, openAccount, profiled, startBank, times } from "../support/money-setup.ts";
+import { step } from "../support/property-runs.ts";
 
 const dayOf = (date: Date) => date.toISOString().slice(0, 10);
 const everything = { from: "2000-01-01", to: "2999-12-31", limit: 10_000 };
@@ -51,32 +52,22 @@ async function plainCharges(money: Money, account: string, key: string, since: n
     .reduce((sum, { amountNanoUsd }) => sum - amountNanoUsd, 0n);
 }
 
-const step = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant("call" as const),
-      model: fc.nat({ max: 2 }),
-      key: fc.nat({ max: 1 }),
-      cost: fc.bigInt({ min: 0n, max: 90n }),
-      failed: fc.boolean(),
-      upload: fc.boolean(),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("refund" as const), pick: fc.nat({ max: 100 }) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("sweep" as const) }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant("sum" as const), process: fc.nat({ max: 1 }) }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant("later" as const),
-      hours: fc.nat({ max: 90 }).map((minutes) => minutes / 60),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("later" as const), hours: fc.nat({ max: 80 }) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("later" as const), hours: fc.nat({ max: 1_000 }) }) },
+const anyStep = fc.oneof(
+  step(8, "call", {
+    model: fc.nat({ max: 2 }),
+    key: fc.nat({ max: 1 }),
+    cost: fc.bigInt({ min: 0n, max: 90n }),
+    failed: fc.boolean(),
+    upload: fc.boolean(),
+  }),
+  step(2, "refund", { pick: fc.nat({ max: 100 }) }),
+  step(2, "sweep"),
+  step(4, "sum", { process: fc.nat({ max: 1 }) }),
+  step(2, "later", { hours: fc.nat({ max: 90 }).map((minutes) => minutes / 60) }),
+  step(1, "later", { hours: fc.nat({ max: 80 }) }),
+  step(1, "later", { hours: fc.nat({ max: 1_000 }) }),
 );
-const batches = fc.array(fc.array(step, { minLength: 1, maxLength: 10 }), { minLength: 1, maxLength: 6 });
+const batches = fc.array(fc.array(anyStep, { minLength: 1, maxLength: 10 }), { minLength: 1, maxLength: 6 });
 
 test("usage by day is the plain sum of the ledger, whenever the job runs, twice and in two workers at once", async () => {
   const { money, mongo, clock, another } = await startBank();
