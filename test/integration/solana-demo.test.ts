@@ -62,15 +62,11 @@ test("the demo's chain has the same wallets, balances and history after a restar
     const listed = await rpc.getSignaturesForAddress(account).send();
     expect(listed.map(({ signature }) => signature)).toEqual(names);
   }
-  expect((await startedAgain(dataDir, server)).payments).toEqual(payments);
-});
-
-async function startedAgain(dataDir: string, server: { stop(): Promise<void> }) {
   await server.stop();
   const again = await startSolana(dataDir);
   onTestFinished(again.server.stop);
-  return again;
-}
+  expect(again.payments).toEqual(payments);
+});
 
 test("the demo's chain makes blocks without transactions, and its settings are sufficient for the service", async () => {
   const { server, rpc } = await demoChain();
