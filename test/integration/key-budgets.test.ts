@@ -22,26 +22,6 @@ test("calls side by side through two instances take all that the budget covers, 
   expect(more.filter(({ status }) => status === "fulfilled")).toHaveLength(37);
 }, 60_000);
 
-test("after a loss of Redis open calls still count, whichever instance has them, and ends count once", async () => {
-  const { a, b, caller, spent } = await startBudget(10n);
-  const [first, second] = [await begin(a, caller, 3n * usd), await begin(b, caller, 3n * usd)];
-  const done = await begin(a, caller, 2n * usd);
-  await done.end(usd);
-  await a.redis.flushdb();
-  const refusal = begin(b, caller, 4n * usd);
-  await expect(refusal).rejects.toMatchObject(exceeded);
-  await expect(refusal).rejects.toThrow(/10\.00 USD a day: 1\.00 USD are spent, calls in flight can cost 6\.00 USD/);
-  const third = await begin(b, caller, 3n * usd);
-  await first.end(2n * usd);
-  await a.redis.flushdb();
-  // An instance unaware of the loss ends its call.
-  await second.end(usd);
-  expect(await spent()).toBe(4n * usd);
-  await third.end(3n * usd);
-  expect(await spent()).toBe(7n * usd);
-  await expect(begin(a, caller, 3n * usd)).resolves.toBeDefined();
-});
-
 test("calls with holds that a count finds before they took are refused where they exceed the budget together", async () => {
   const { a, account, caller, spent } = await startBudget(10n);
   const held = async () => {
@@ -131,7 +111,9 @@ test("a reconnect counts again, because a failover may have lost a take", async 
   await a.redis.hset(hash, "open", "0");
   b.redis.disconnect(true);
   await isConnected(b.redis);
-  await expect(begin(b, caller, 5n * usd)).rejects.toMatchObject(exceeded);
+  await expect(begin(b, caller, 5n * usd)).rejects.toThrow(
+    /10\.00 USD a day: 0\.00 USD are spent, calls in flight can cost 6\.00 USD/,
+  );
 });
 
 test.each([
