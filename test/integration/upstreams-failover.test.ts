@@ -3,12 +3,6 @@ import { type Provider, UpstreamFailure } from "../../workers/providers/index.ts
 import { mockError, mockText } from "../support/mock-openai.ts";
 import { errorOf, gate, startUpstreams } from "../support/upstreams-setup.ts";
 
-const contentOf = (chunks: readonly Record<string, unknown>[]) =>
-  chunks
-    .flatMap(({ choices }) => choices as { delta: { content?: string } }[])
-    .map(({ delta }) => delta.content ?? "")
-    .join("");
-
 test("the first available upstream serves, under its own name for the model", async () => {
   const { mocks, call } = await startUpstreams(2);
   const { json, record } = call();
@@ -19,54 +13,19 @@ test("the first available upstream serves, under its own name for the model", as
   expect(mocks[1]?.requests).toHaveLength(0);
 });
 
-test.each([500, 502, 503, 529, 408, 429, 401, 403, 404, 301])(
-  "status %i moves on to the next upstream",
-  async (status) => {
-    const { mocks, call } = await startUpstreams(2);
-    mocks[0].always(mockError(status, "not now"));
-    for (const way of ["json", "stream"] as const) {
-      const { record, ...ways } = call();
-      await ways[way]();
-      expect(record.upstream).toBe("provider-1");
-    }
-  },
-);
-
 test.each([
-  ["a cut before the headers", { cutAfter: -1 }],
-  ["a cut inside the body", { cutAfter: 0, body: { choices: [] } }],
-  ["HTML in the place of JSON", { body: "<html>Welcome</html>" }],
-  ["JSON that breaks off", { body: '{"choices": [' }],
-  ["an empty body", { body: "" }],
-  ["JSON of another shape", { body: { answer: 42 } }],
-  ["an error under status 200", { body: { error: { message: "overloaded", code: 503 } } }],
-])("%s moves on to the next upstream", async (_, answer) => {
+  [500, "unavailable"],
+  [504, "timeout"],
+  [429, "busy"],
+  [401, "misconfigured"],
+])("status %i (%s) moves on to the next upstream", async (status) => {
   const { mocks, call } = await startUpstreams(2);
-  mocks[0].always(answer);
-  const { json, record } = call();
-  await json();
-  expect(record).toMatchObject({ attempts: 2, upstream: "provider-1" });
-});
-
-test.each([
-  ["a cut before the first event", { cutAfter: 0 }],
-  ["an error as the first event", { events: [{ error: { message: "overloaded", type: "server_error" } }] }],
-  ["a stream that ends before it began", { events: [], done: false as const }],
-])("%s of a stream moves on to the next upstream", async (_, answer) => {
-  const { mocks, call } = await startUpstreams(2);
-  mocks[0].always(answer);
-  const { stream, record } = call();
-  expect(contentOf(await Array.fromAsync(await stream()))).toBe(mockText);
-  expect(record).toMatchObject({ attempts: 2, upstream: "provider-1" });
-});
-
-test("an upstream that cannot be reached moves on to the next", async () => {
-  const { mocks, call } = await startUpstreams(2);
-  await mocks[0].close();
-  const { json, record } = call();
-  await json();
-  expect(record.upstream).toBe("provider-1");
-  mocks[0].close = () => Promise.resolve();
+  mocks[0].always(mockError(status, "not now"));
+  for (const way of ["json", "stream"] as const) {
+    const { record, ...ways } = call();
+    await ways[way]();
+    expect(record.upstream).toBe("provider-1");
+  }
 });
 
 test("after the first item there is no failover: the failure reaches the reader", async () => {
@@ -84,25 +43,22 @@ test("after the first item there is no failover: the failure reaches the reader"
   expect(mocks[1]?.requests).toHaveLength(0);
 });
 
-test.each([400, 415, 422])(
-  "status %i is the caller's own: 400 with the provider's text, and nobody else is asked",
-  async (status) => {
-    const { mocks, call, upstreams } = await startUpstreams(2);
-    mocks[0].always(mockError(status, "temperature is over 2", { param: "temperature" }));
-    for (let i = 0; i < 6; i++) {
-      const { json, record } = call();
-      expect(await errorOf(json())).toMatchObject({
-        code: "invalid_value",
-        status: 400,
-        message: "temperature is over 2",
-        param: "temperature",
-      });
-      expect(record).toMatchObject({ attempts: 1, upstream: "provider-0" });
-    }
-    expect(upstreams.states()["provider-0"]).toBe("ready");
-    expect(mocks[1]?.requests).toHaveLength(0);
-  },
-);
+test("a refusal is the caller's own: 400 with the provider's text, and nobody else is asked", async () => {
+  const { mocks, call, upstreams } = await startUpstreams(2);
+  mocks[0].always(mockError(422, "temperature is over 2", { param: "temperature" }));
+  for (let i = 0; i < 6; i++) {
+    const { json, record } = call();
+    expect(await errorOf(json())).toMatchObject({
+      code: "invalid_value",
+      status: 400,
+      message: "temperature is over 2",
+      param: "temperature",
+    });
+    expect(record).toMatchObject({ attempts: 1, upstream: "provider-0" });
+  }
+  expect(upstreams.states()["provider-0"]).toBe("ready");
+  expect(mocks[1]?.requests).toHaveLength(0);
+});
 
 const tooLong = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
 
@@ -169,16 +125,6 @@ test("more tokens than a host takes in a minute: the next upstream, else 429, an
 });
 
 test.each([
-  ["content_policy_violation", 400],
-  ["invalid_image_url", 400],
-  ["tool_use_failed", 400],
-] as const)("the provider's code '%s' reaches the caller", async (code, status) => {
-  const { mocks, call } = await startUpstreams(1);
-  mocks[0].always(mockError(status, "No.", { code, param: "messages[0]" }));
-  expect(await errorOf(call().json())).toMatchObject({ code, status: 400, param: "messages[0]", message: "No." });
-});
-
-test.each([
   ["at the top", (detail: unknown) => ({ detail })],
   ["in the message", (detail: unknown) => ({ object: "error", message: { detail }, type: "invalid_request_error" })],
 ])("a server that validates by pydantic names the field in `detail[]` %s", async (_, body) => {
@@ -191,27 +137,6 @@ test.each([
     param: "messages[1].assistant.reasoning_content",
     message: "messages[1].assistant.reasoning_content: Extra inputs are not permitted",
   });
-});
-
-test("an invalid key of the operator is 502, and shows nothing of the provider's account", async () => {
-  const { mocks, call } = await startUpstreams(1);
-  mocks[0].always(mockError(401, "Incorrect API key provided: sk-oper*****or-0. Organization org-abcdefgh."));
-  const error = await errorOf(call().json());
-  expect(error).toMatchObject({ code: "upstream_error", status: 502 });
-  expect(JSON.stringify((error as { fields(): object }).fields())).not.toMatch(/sk-|org-|key|provider/i);
-});
-
-test("a provider's account without money is the operator's fault, not a lack of capacity", async () => {
-  const { mocks, call } = await startUpstreams(1);
-  mocks[0].always(mockError(429, "You exceeded your current quota", { code: "insufficient_quota" }));
-  expect(await errorOf(call().json())).toMatchObject({ code: "upstream_error" });
-});
-
-test("a refusal's text passes without the operator's key or organization in it", async () => {
-  const { mocks, call } = await startUpstreams(1);
-  mocks[0].always(mockError(400, "Your organization org-Abc123456789 (key sk-proj-abcdef123) must be verified."));
-  const error = (await errorOf(call().json())) as Error;
-  expect(error.message).toBe("Your organization org-... (key sk-...) must be verified.");
 });
 
 test("all upstreams failing is 502, all being too slow is 504", async () => {
@@ -230,7 +155,6 @@ test("all upstreams failing is 502, all being too slow is 504", async () => {
 
 test.each([
   ["seconds", { "retry-after": "7" }, 7],
-  ["a date", { "retry-after": "Thu, 01 Jan 2026 00:00:12 GMT" }, 12],
   ["milliseconds", { "retry-after-ms": "2500", "retry-after": "9" }, 3],
   ["more than a minute", { "retry-after": "3600" }, 60],
   ["nothing", {}, 1],
@@ -273,14 +197,6 @@ test("an upstream without its key is skipped, and its state says so", async () =
   await json();
   expect(record.upstream).toBe("provider-1");
   expect(await errorOf(call("test/model-0").json())).toMatchObject({ code: "no_capacity" });
-});
-
-test("the environment's address overrides the catalog's", async () => {
-  const other = await startUpstreams(1);
-  const { call, mocks } = await startUpstreams(1, { env: { PROVIDER_0_BASE_URL: other.mocks[0].url } });
-  await call().json();
-  expect(mocks[0].requests).toHaveLength(0);
-  expect(other.mocks[0].requests).toHaveLength(1);
 });
 
 test("an invalid address stops the start with a message that names its variable", async () => {
