@@ -15,15 +15,7 @@ import { mockGeminiError, mockRetryInfo } from "../support/mock-gemini.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { chatFace, type Face, geminiFace, messagesFace, responsesFace } from "../support/native-formats.ts";
 import { chatText } from "../support/provider-events.ts";
-import {
-  asking,
-  entriesOf,
-  expectUntouched,
-  localModel,
-  nanoUsd,
-  never,
-  type Refusal,
-} from "../support/service-setup.ts";
+import { asking, entriesOf, localModel, nanoUsd, never, type Refusal } from "../support/service-setup.ts";
 
 const served = formatsService();
 
@@ -56,17 +48,11 @@ interface Client {
   readonly classes: Readonly<Record<number, new (...args: never[]) => Error>>;
   /** The body of an error. */
   readonly body: (error: never) => object;
-  /** The name of the cap in an error. */
-  readonly cap: string;
 }
 
 const openaiClient = {
   classes: {
     400: OpenAI.BadRequestError,
-    401: OpenAI.AuthenticationError,
-    402: OpenAI.APIError,
-    403: OpenAI.PermissionDeniedError,
-    404: OpenAI.NotFoundError,
     429: OpenAI.RateLimitError,
     502: OpenAI.InternalServerError,
     503: OpenAI.InternalServerError,
@@ -100,7 +86,6 @@ const chatClient: Client = {
       Array.fromAsync(await openaiOf(key, options).chat.completions.create({ ...chatOf(asked), stream: true })),
     async (key, asked, options) => openaiOf(key, options).chat.completions.stream(chatOf(asked)).finalContent(),
   ],
-  cap: "max_tokens",
 };
 const responsesClient: Client = {
   ...openaiClient,
@@ -111,7 +96,6 @@ const responsesClient: Client = {
     async (key, asked) => Array.fromAsync(await openaiOf(key).responses.create({ ...inputOf(asked), stream: true })),
     async (key, asked) => openaiOf(key).responses.stream(inputOf(asked)).finalResponse(),
   ],
-  cap: "max_output_tokens",
 };
 const messagesClient: Client = {
   name: "Anthropic's client",
@@ -122,17 +106,12 @@ const messagesClient: Client = {
   ],
   classes: {
     400: Anthropic.BadRequestError,
-    401: Anthropic.AuthenticationError,
-    402: Anthropic.PaymentRequiredError,
-    403: Anthropic.PermissionDeniedError,
-    404: Anthropic.NotFoundError,
     429: Anthropic.RateLimitError,
     502: Anthropic.InternalServerError,
     503: Anthropic.ServiceUnavailableError,
     504: Anthropic.GatewayTimeoutError,
   },
   body: ({ error }: InstanceType<typeof Anthropic.APIError>) => error as object,
-  cap: "max_tokens",
 };
 const geminiClient: Client = {
   name: "Google's client",
@@ -141,9 +120,8 @@ const geminiClient: Client = {
     async (key, asked) => geminiOf(key).models.generateContent(contentsOf(asked)),
     async (key, asked) => Array.fromAsync(await geminiOf(key).models.generateContentStream(contentsOf(asked))),
   ],
-  classes: Object.fromEntries([400, 401, 402, 403, 404, 429, 502, 503, 504].map((status) => [status, ApiError])),
+  classes: Object.fromEntries([400, 429, 502, 503, 504].map((status) => [status, ApiError])),
   body: ({ message }: ApiError) => JSON.parse(message) as object,
-  cap: "maxOutputTokens",
 };
 const clients = [chatClient, responsesClient, messagesClient, geminiClient];
 
@@ -154,68 +132,24 @@ const thrownBy = (calling: Promise<unknown>): Promise<unknown> =>
   );
 
 const hi: Asked = { model: localModel, content: "Hello there" };
-const server = { type: "server_error", code: "no_capacity" };
 
-describe.each(clients)("the errors of $name", ({ face, calls, classes, body, cap }) => {
-  /** The error of each way to call. */
-  const errorsOf = (key: string, asked: Asked) =>
-    Promise.all(
-      calls.map(async (call) => {
-        const thrown = (await thrownBy(call(key, asked))) as Error & { status: number };
-        const kind = classes[thrown.status];
-        return { status: thrown.status, hasClass: kind && thrown instanceof kind, body: body(thrown as never) };
-      }),
-    );
-  const each = (refusal: Refusal) =>
-    calls.map(() => ({
-      status: refusal.status,
-      hasClass: true,
-      body: face.shape(refusal, expect.stringMatching(/^req_/) as string),
-    }));
-
-  test.each<[content: string, refusal: Refusal]>([
-    ["error:400", { status: 400, type: "invalid_request_error", code: "invalid_value", param: "messages" }],
-    ["error:429", { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" }],
-    ["error:502", { status: 502, type: "server_error", code: "upstream_error" }],
-    ["error:503", { status: 503, ...server }],
-    ["error:504", { status: 504, type: "server_error", code: "upstream_timeout" }],
-  ])("%s", async (content, refusal) => {
-    const customer = await served.service.account("1");
-    expect(await errorsOf(customer.key, { ...hi, content })).toEqual(each(refusal));
-    await expectUntouched(served.service, customer, "1.00");
-  });
-
-  test("an unknown key, an invalid field, an unknown model, a frozen account", async () => {
-    expect(await errorsOf(`live_${"x".repeat(40)}`, hi)).toEqual(
-      each({
-        status: 401,
-        type: "authentication_error",
-        code: "invalid_api_key",
-      }),
-    );
-    const { id, key } = await served.service.account("1");
-    const named = face.format === "gemini" ? `generationConfig.${cap}` : cap;
-    const invalid = { status: 400, type: "invalid_request_error", code: "invalid_value", param: named };
-    expect(await errorsOf(key, { ...hi, cap: 0 })).toEqual(
-      each({ ...invalid, message: new RegExp(`^${RegExp.escape(named)}`) }),
-    );
-    const model = "nobody/nothing";
-    const unknown = { status: 404, type: "not_found_error", code: "model_not_found", param: "model" };
-    expect(await errorsOf(key, { ...hi, model })).toEqual(each({ ...unknown, message: /'nobody\/nothing'/ }));
-    await served.service.admin("PATCH", `/accounts/${id}`, { frozen: true });
-    expect(await errorsOf(key, hi)).toEqual(each({ status: 403, type: "permission_error", code: "account_frozen" }));
-  });
-
-  test("a balance that is too small, and a limit that is reached", async () => {
-    const { key } = await served.service.account("0.001");
-    const message = /asked for up to 8000 tokens; the balance covers \d+/;
-    const insufficient = { status: 402, type: "insufficient_quota", code: "insufficient_balance", message };
-    expect(await errorsOf(key, { ...hi, cap: 8_000 })).toEqual(each(insufficient));
-    const limited = await served.service.account("1", { limits: { requests_per_minute: 1 } });
-    await calls[0](limited.key, hi);
-    expect(await errorsOf(limited.key, hi)).toEqual(
-      each({ status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" }),
-    );
+const server = "server_error";
+describe.each(clients)("the errors of $name", ({ face, calls, classes, body }) => {
+  test.each<Refusal>([
+    { status: 400, type: "invalid_request_error", code: "invalid_value", param: "messages" },
+    { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" },
+    { status: 502, type: server, code: "upstream_error" },
+    { status: 503, type: server, code: "no_capacity" },
+    { status: 504, type: server, code: "upstream_timeout" },
+  ])("$status, of every way to call", async (refusal) => {
+    const { status } = refusal;
+    const { key } = await served.service.account("1");
+    const shape = face.shape(refusal, expect.stringMatching(/^req_/) as string);
+    for (const call of calls) {
+      const thrown = await thrownBy(call(key, { ...hi, content: `error:${status}` }));
+      expect(thrown).toBeInstanceOf(classes[status]);
+      expect([(thrown as { status: number }).status, body(thrown as never)]).toEqual([status, shape]);
+    }
   });
 });
 
@@ -306,31 +240,7 @@ describe("clients that disconnect when they have read enough", () => {
   const begun = [chatText("abcd"), chatText("efgh")];
   const asked: Asked = { ...hi, model: relay.model };
 
-  test.each<[how: string, disconnect: (key: string) => Promise<unknown>, error: string | undefined]>([
-    [
-      "OpenAI's, by the end of a loop",
-      async (key) => {
-        for await (const { choices } of await openaiOf(key).chat.completions.create({ ...chatOf(asked), stream: true }))
-          if (choices[0]?.delta.content === "efgh") break;
-      },
-      undefined,
-    ],
-    [
-      "OpenAI's, by the end of a loop over responses",
-      async (key) => {
-        for await (const event of await openaiOf(key).responses.create({ ...inputOf(asked), stream: true }))
-          if (event.type === "response.output_text.delta" && event.delta === "efgh") break;
-      },
-      undefined,
-    ],
-    [
-      "Anthropic's, by the end of a loop",
-      async (key) => {
-        for await (const event of await anthropicOf(key).messages.create({ ...messageOf(asked), stream: true }))
-          if (JSON.stringify(event).includes("efgh")) break;
-      },
-      undefined,
-    ],
+  test.each<[how: string, disconnect: (key: string) => Promise<unknown>, error: string]>([
     [
       "Anthropic's, by its helper",
       async (key) => {
@@ -356,8 +266,8 @@ describe("clients that disconnect when they have read enough", () => {
   ])("%s: the provider's request is aborted", async (_, disconnect, error) => {
     const { key } = await served.service.account("1");
     served.provider.respond({ events: [...begun, chatText("never")], beforeEvent: { 2: never } });
-    const thrown = await disconnect(key);
-    expect(thrown instanceof Error ? [thrown.name, thrown.constructor.name] : [thrown]).toContain(error);
+    const thrown = (await disconnect(key)) as Error;
+    expect([thrown.name, thrown.constructor.name]).toContain(error);
     const request = await served.provider.request(0);
     await request.closed;
     expect(request.aborted).toBe(true);

@@ -3,7 +3,6 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { connect } from "../support/jobs-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { movableClock } from "../support/movable-clock.ts";
-import { readAlong } from "../support/native-stream-events.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, startService } from "../support/service.ts";
 import {
@@ -36,25 +35,8 @@ const secret = "sk-abcdefgh1234";
 
 describe.each([false, true])("a provider's failure as the caller sees it, stream: %s", (stream) => {
   test.each([
-    [
-      "400 with a field",
-      mockError(400, "Bad tools.", { param: "tools" }),
-      { status: 400, type: "invalid_request_error", code: "invalid_value", param: "tools", message: /^Bad tools\.$/ },
-    ],
-    [
-      "400 without",
-      mockError(400, "No."),
-      { status: 400, type: "invalid_request_error", code: "invalid_value", message: /^No\.$/ },
-    ],
-    ["401", mockError(401, `Incorrect API key provided: ${secret}.`, { code: "invalid_api_key" }), failed],
-    ["403", mockError(403, "Your project may not."), failed],
-    ["404", mockError(404, "The model `gpt-4.1-mini` does not exist"), failed],
-    ["429 without a time", mockError(429, "slow down"), full],
-    ["429, quota used up", mockError(429, "You exceeded your quota", { code: "insufficient_quota" }), failed],
-    ["500", mockError(500, "oops"), failed],
-    ["503", mockError(503, "overloaded"), failed],
-    ["502 with HTML", { status: 502, body: "<html>bad gateway</html>" }, failed],
-    ["200 with HTML", { body: "<html>hello</html>" }, failed],
+    ["a bad key", mockError(401, `Incorrect API key provided: ${secret}.`, { code: "invalid_api_key" }), failed],
+    ["a quota used up", mockError(429, "You exceeded your quota", { code: "insufficient_quota" }), failed],
     ["200 with an error", { body: { error: { message: secret, code: 500 } } }, failed],
     ["a connection cut before the answer", { cutAfter: -1 }, failed],
     ["silence", { beforeHeaders: never }, late],
@@ -85,42 +67,6 @@ describe.each([false, true])("a provider's failure as the caller sees it, stream
       usage: {},
     });
   });
-});
-
-test("a stream that falls silent: 200, the error is its last event, the delivered part is charged", async () => {
-  const customer = await running.service.account("1");
-  await untilHealthy(running, () => customer.post(chat, asking(providerModel)));
-  running.provider.respond({ beforeEvent: { 3: never } });
-  const response = await customer.post(chat, { ...asking(providerModel), stream: true });
-  expect(response.status).toBe(200);
-  const { text, whole } = readAlong(response);
-  await eventually(() => text().includes("there"));
-  running.advance(timeoutMs);
-  expect((await whole).trimEnd().split("\n\n").at(-1)).toContain('"code":"upstream_timeout"');
-  await running.service.settled();
-  expect((await entryOf(running.service, response.headers.get("x-request-id"))).request).toMatchObject({
-    status: "failed",
-    error: "upstream_timeout",
-    estimated: true,
-    usage: { output: 3 },
-  });
-});
-
-test("the provider's Retry-After is honored: passed to callers, and no request is sent before", async () => {
-  const { service, provider } = await startWithProvider();
-  const customer = await service.account("1");
-  provider.respond(mockError(429, "slow down", { headers: { "retry-after": "30" } }));
-  for (let i = 0; i < 3; i++) {
-    const response = await customer.post(chat, asking(providerModel));
-    expect(await refusalOf(response)).toEqual(refusal(full));
-    expect(Number(response.headers.get("retry-after"))).toBeGreaterThanOrEqual(29);
-    expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(30);
-  }
-  expect(provider.requests).toHaveLength(1);
-  // The cooldown is for this model only.
-  const other = await customer.post(chat, asking("openai/gpt-4o-mini"));
-  expect(other.status).toBe(200);
-  await service.settled();
 });
 
 test.each([false, true])("a call past its deadline: 504, nothing charged, stream: %s", async (stream) => {

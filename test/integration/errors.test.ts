@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   asking,
   expectUntouched,
@@ -37,19 +37,12 @@ const messages = (...content: unknown[]) => ({ ...hi, messages: content });
 /** Faults that only the catalog or the reading of the body shows; unit tests name every invalid field. */
 const rows: readonly (readonly [name: string, path: string, body: unknown, refusal: Refusal])[] = [
   ["malformed JSON with its place", chat, '{"model": "a",, }', invalid(null, /position 14/)],
-  ["null", chat, "null", invalid(null, /object/)],
-  ["a message that is text", chat, messages("hi"), invalid("messages[0]", /object/)],
-  ["max_tokens of 1.5", chat, { ...hi, max_tokens: 1.5 }, invalid("max_tokens", /int/)],
-  ["a model whose provider has no key here", chat, { ...hi, model: "anthropic/claude-sonnet-4-5" }, noModel],
-  ["logprobs of a model without", chat, { ...hi, logprobs: true }, unsupported("logprobs")],
-  ["web search of a model without", chat, { ...hi, web_search_options: {} }, unsupported("web_search_options")],
   [
     "a dearer service tier",
     chat,
     { ...hi, model: providerModel, service_tier: "priority" },
     unsupported("service_tier"),
   ],
-  ["audio output of a model without", chat, { ...hi, modalities: ["text", "audio"] }, unsupported("modalities")],
   [
     "an audio part of a model without",
     chat,
@@ -65,12 +58,6 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
   ["an input that is a number", embeddings, { model: "local/embeddings", input: 5 }, invalid("input", /string/)],
   ["a chat model", embeddings, { model: localModel, input: "x" }, unsupported("model")],
   ["an unknown embeddings model", embeddings, { model: "nobody/nothing", input: "x" }, noModel],
-  [
-    "a bare embeddings model",
-    embeddings,
-    { model: "text-embedding-3-small", input: "x" },
-    { ...noModel, message: /mean 'openai\/text-embedding-3-small'\?$/ },
-  ],
 ];
 
 test.each(rows)("%s", async (_, path, body, expected) => {
@@ -107,56 +94,39 @@ test("the scheme of the key is Bearer, in any case", async () => {
   expect(await refusalOf(await send(`Basic ${key}`))).toEqual(refusal(noKey));
 });
 
-describe("accounts", () => {
-  test("frozen: every request gets a 403, and is served again once the account is unfrozen", async () => {
-    const customer = await running.service.account("1", { limits: { requests_per_minute: 9 } });
-    // The account has a lease from now on.
-    expect((await customer.post(chat, hi)).status).toBe(200);
-    await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: true });
-    const frozen = refusal({ status: 403, type: "permission_error", code: "account_frozen" });
-    const asked = [hi, { ...hi, model: "none/none" }, asking(providerModel), "{", { model: localModel }];
-    for (const body of asked) expect(await refusalOf(await customer.post(chat, body))).toEqual(frozen);
-    expect(await refusalOf(await customer.post(embeddings, { model: "local/embeddings", input: "x" }))).toEqual(frozen);
-    expect(running.provider.requests).toEqual([]);
-    await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: false });
-    const good = await customer.post(chat, hi);
-    expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "1"]);
-  });
+test("a frozen account's calls are refused as such, whatever else is wrong, and count as requests", async () => {
+  const customer = await running.service.account("1", { limits: { requests_per_minute: 4 } });
+  // The account has a lease from now on.
+  expect((await customer.post(chat, hi)).status).toBe(200);
+  await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: true });
+  const frozen = refusal({ status: 403, type: "permission_error", code: "account_frozen" });
+  const asked = [hi, { ...hi, model: "none/none" }, asking(providerModel), "{", { model: localModel }];
+  for (const body of asked) expect(await refusalOf(await customer.post(chat, body))).toEqual(frozen);
+  expect(await refusalOf(await customer.post(embeddings, { model: "local/embeddings", input: "x" }))).toEqual(frozen);
+  expect(running.provider.requests).toEqual([]);
+  await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: false });
+  expect((await customer.post(chat, hi)).status).toBe(429);
+});
 
-  test("insufficient balance: 402 names the requested and the covered tokens, and counts as a request", async () => {
-    const customer = await running.service.account("0.001", { limits: { requests_per_minute: 7 } });
-    const body = { ...hi, max_tokens: 8_000 };
-    const response = await customer.post(chat, body);
-    const answer = await refusalOf(response);
-    expect(answer).toEqual(
-      refusal({
-        status: 402,
-        type: "insufficient_quota",
-        code: "insufficient_balance",
-        message: /You asked for up to 8000 tokens; the balance covers \d+\. Top up in the dashboard\.$/,
-      }),
-    );
-    expect(response.headers.get("x-should-retry")).toBe("false");
-    await expectUntouched(running.service, customer, "0.001");
-    // The number is exact: that many tokens pass, and one more does not.
-    const covered = Number(/covers (\d+)/.exec(answer.error.message)?.[1]);
-    expect(covered).toBeGreaterThan(1_000);
-    expect((await customer.post(chat, { ...hi, max_tokens: covered + 1 })).status).toBe(402);
-    const good = await customer.post(chat, { ...hi, max_tokens: covered });
-    expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "4"]);
-  });
+test("a balance that does not cover the tokens covers exactly as many as the refusal says", async () => {
+  const customer = await running.service.account("0.001");
+  const { error } = await refusalOf(await customer.post(chat, { ...hi, max_tokens: 8_000 }));
+  const covered = Number(/covers (\d+)/.exec(error.message)?.[1]);
+  expect(covered).toBeGreaterThan(1_000);
+  expect((await customer.post(chat, { ...hi, max_tokens: covered + 1 })).status).toBe(402);
+  expect((await customer.post(chat, { ...hi, max_tokens: covered })).status).toBe(200);
+});
 
-  test("insufficient balance for embeddings: 402 in USD", async () => {
-    const customer = await running.service.account("0.000001");
-    const response = await customer.post(embeddings, { model: "local/embeddings", input: "x".repeat(5_000) });
-    expect(await refusalOf(response)).toEqual(
-      refusal({
-        status: 402,
-        type: "insufficient_quota",
-        code: "insufficient_balance",
-        message: /can cost 0\.\d+ USD; the balance has 0\.000001/,
-      }),
-    );
-    await expectUntouched(running.service, customer, "0.000001");
-  });
+test("a balance that does not cover embeddings is 402 in USD", async () => {
+  const customer = await running.service.account("0.000001");
+  const response = await customer.post(embeddings, { model: "local/embeddings", input: "x".repeat(5_000) });
+  expect(await refusalOf(response)).toEqual(
+    refusal({
+      status: 402,
+      type: "insufficient_quota",
+      code: "insufficient_balance",
+      message: /can cost 0\.\d+ USD; the balance has 0\.000001/,
+    }),
+  );
+  await expectUntouched(running.service, customer, "0.000001");
 });
