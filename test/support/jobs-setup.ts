@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
 import { createLogger } from "#platform/logger";
 import { connectRedis, type RedisClient, type RedisMode, startRedis } from "#platform/redis";
-import type { Stores } from "./servers.ts";
+import { type Stores, testStores } from "./servers.ts";
 
 export const log = createLogger("test", "silent");
 /** The default of `API_TIMEOUT_MS`. */
@@ -45,6 +45,20 @@ export async function openReader(stores: Stores, clock: Clock = systemClock, ins
 export async function openWriter(stores: Stores, clock: Clock = systemClock) {
   const redis = await connect(stores, "waiting");
   return { redis, replies: createReplies({ redis, apiTimeoutMs: defaultApiTimeoutMs, clock }) };
+}
+
+/** The stream of the reader's instance. */
+export const replyKey = "reply:api_test";
+
+/** A reader that has started, and a writer, on the same stores. */
+export async function bothEnds(clocks: { reader?: Clock; writer?: Clock } = {}) {
+  const stores = await testStores();
+  const [{ reader, commands }, { replies, redis }] = await Promise.all([
+    openReader(stores, clocks.reader),
+    openWriter(stores, clocks.writer),
+  ]);
+  await reader.start();
+  return { stores, reader, commands, replies, redis };
 }
 
 /** Collects a request's frames as an API instance does: it checks their order, and drops repeated ones. */

@@ -1,0 +1,169 @@
+import { expect, test, vi } from "vitest";
+import { type Clock, systemClock } from "#platform/clock";
+import { toField } from "../../shared/jobs/frames.ts";
+import { bothEnds, collect, replyKey as key, openReader, openWriter } from "../support/jobs-setup.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+
+const onGone = () => {};
+
+test("a frame of a call that no longer waits makes the reader cancel it, once a second", async () => {
+  const clock = createManualClock();
+  const { stores, replies, redis } = await bothEnds({ reader: clock });
+  const { redis: subscriber } = await openWriter(stores);
+  const heard: string[] = [];
+  subscriber.on("message", (_channel, requestId: string) => heard.push(requestId));
+  await subscriber.subscribe("cancel");
+  const chunk = async (id: string) => {
+    const reply = replies.open("api_test", id, onGone);
+    await reply.write("x", 1);
+    await reply.flush();
+  };
+  await chunk("req_stray");
+  await chunk("req_stray");
+  await replies.open("api_test", "req_over", onGone).final("x", {});
+  await chunk("req_mark");
+  await eventually(() => heard.includes("req_mark"));
+  // All databases of the server share one channel.
+  expect(heard.filter((id) => ["req_stray", "req_mark", "req_over"].includes(id))).toEqual(["req_stray", "req_mark"]);
+  expect(await redis.exists("cancelled:req_stray")).toBe(1);
+  expect(await redis.exists("cancelled:req_over")).toBe(0);
+  clock.advance(1_000);
+  await chunk("req_stray");
+  await eventually(() => heard.length === 3);
+  expect(heard[2]).toBe("req_stray");
+});
+
+test("a receiver that stopped gets no frame", async () => {
+  const { reader, replies } = await bothEnds();
+  const heard: string[] = [];
+  const stop = reader.expect("req_1", ({ data }) => heard.push(data));
+  stop();
+  const marked = collect(reader, "req_2");
+  await replies.open("api_test", "req_1", onGone).final("x", {});
+  await replies.open("api_test", "req_2", onGone).final("x", {});
+  await marked.ended;
+  expect(heard).toEqual([]);
+});
+
+test("the lease is renewed, and a missing stream is created again", async () => {
+  const clock = createManualClock();
+  const { reader, replies, redis } = await bothEnds({ reader: clock });
+  expect(await redis.ttl(key)).toBe(30);
+  await redis.expire(key, 7);
+  clock.advance(5_000);
+  await eventually(async () => (await redis.ttl(key)) === 30);
+  // The stream expires: writes in the meantime reach nobody.
+  await redis.del(key);
+  expect(await replies.instanceResponds("api_test")).toBe(false);
+  clock.advance(5_000);
+  await eventually(() => replies.instanceResponds("api_test"));
+  expect(await redis.ttl(key)).toBe(30);
+  const { ended } = collect(reader, "req_1");
+  expect(await replies.open("api_test", "req_1", onGone).final("a", {})).toBe(true);
+  expect((await ended).data).toBe("a");
+});
+
+test("a wait for a write that Redis lost ends with the next waiter's", async () => {
+  const { reader, commands } = await bothEnds();
+  vi.spyOn(commands, "xadd").mockResolvedValueOnce("1-1");
+  const lost = reader.caughtUp();
+  await reader.caughtUp();
+  expect(await lost.then(() => "over")).toBe("over");
+});
+
+test("a stream that was created again is read, even on a server whose clock is behind", async () => {
+  const clock = createManualClock();
+  const { reader, replies, redis } = await bothEnds({ reader: clock });
+  const before = collect(reader, "req_1");
+  const future = Date.UTC(2200, 0);
+  await redis.xadd(key, `${future}-0`, ...toField({ requestId: "req_1", seq: 0, kind: "final", data: "a" }));
+  await before.ended;
+  await redis.del(key);
+  clock.advance(5_000);
+  await eventually(() => replies.instanceResponds("api_test"));
+  const { ended } = collect(reader, "req_2");
+  expect(await replies.open("api_test", "req_2", onGone).final("b", {})).toBe(true);
+  expect((await ended).data).toBe("b");
+});
+
+test("a reply stream that was missing interrupts the registration, however short that was", async () => {
+  const clock = createManualClock();
+  const { reader, redis } = await bothEnds({ reader: clock });
+  const since = reader.registration.since() as number;
+  clock.advance(1_000);
+  await eventually(async () => (await redis.pttl(key)) > 29_000);
+  expect(reader.registration.since()).toBe(since);
+  await redis.del(key);
+  clock.advance(1_000);
+  await eventually(async () => (await redis.exists(key)) === 1);
+  await eventually(() => (reader.registration.since() as number) > since);
+});
+
+test("an instance that has not renewed its stream for six seconds gets no more work, and is dead after thirty", async () => {
+  const clock = createManualClock();
+  const { replies, redis } = await openWriter(await testStores(), clock);
+  await redis.xadd(key, "*", "lease", "1");
+  for (const [remainingMs, lives, isDead] of [
+    [24_900, true, false],
+    [23_900, false, false],
+    [0, false, true],
+  ] as const) {
+    clock.advance(60_000);
+    await redis.pexpire(key, remainingMs);
+    expect(await replies.instanceResponds("api_test")).toBe(lives);
+    expect(await replies.instanceLives("api_test")).toBe(!isDead);
+  }
+});
+
+test("after a takeover by a server with an older stream, entries from before and after the reader's connection are read", async () => {
+  const stores = await testStores();
+  const [{ reader, commands }, { replies, redis }] = await Promise.all([openReader(stores), openWriter(stores)]);
+  await reader.start();
+  const before = collect(reader, "req_1");
+  const field = toField({ requestId: "req_1", seq: 0, kind: "final", data: "a" });
+  await redis.xadd(key, `${Date.UTC(2200, 0)}-0`, ...field);
+  await before.ended;
+  const [early, late] = ["req_2", "req_3"].map((id) => collect(reader, id));
+  await redis.multi().del(key).xadd(key, "1-1", "lease", "1").expire(key, 30).exec();
+  expect(await replies.open("api_test", "req_2", onGone).final("b", {})).toBe(true);
+  commands.disconnect(true);
+  expect((await early?.ended)?.data).toBe("b");
+  expect(await replies.open("api_test", "req_3", onGone).final("c", {})).toBe(true);
+  expect((await late?.ended)?.data).toBe("c");
+});
+
+test("only entries that were handed over are trimmed", async () => {
+  let now = 0;
+  // Every read of this clock is a quarter of a second later, so that each batch is trimmed.
+  const hasty: Clock = { ...systemClock, now: () => (now += 250) };
+  const { reader, replies, redis } = await bothEnds({ reader: hasty });
+  const calls = Array.from({ length: 50 }, (_, i) => `req_${i}`);
+  const collected = calls.map((id) => collect(reader, id));
+  await Promise.all(
+    calls.map(async (id) => {
+      const reply = replies.open("api_test", id, onGone);
+      for (let i = 0; i < 20; i++) {
+        await reply.write(`${i} `, i);
+        await reply.flush();
+      }
+      await reply.final("end", {});
+    }),
+  );
+  for (const { ended, frames } of collected) {
+    await ended;
+    expect(frames).toHaveLength(21);
+  }
+  await eventually(async () => (await redis.xlen(key)) === 0);
+  expect(await redis.exists(key)).toBe(1);
+});
+
+test("a reader that stops leaves an empty stream for a moment, which says that everything was read", async () => {
+  const { reader, redis } = await bothEnds();
+  await reader.stop();
+  expect(await redis.xlen(key)).toBe(0);
+  const remainingMs = await redis.pttl(key);
+  expect(remainingMs).toBeGreaterThan(0);
+  expect(remainingMs).toBeLessThanOrEqual(3_000);
+});
