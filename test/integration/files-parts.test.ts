@@ -239,15 +239,3 @@ test("after 70 minutes an upload cannot be completed", async () => {
   expect(data).toMatchObject([{ id, status: "expired", url: null, costNanoUsd: 0n }]);
   expect(data[0]).not.toHaveProperty("multipart");
 });
-
-test("200 MB in parts, end to end", async () => {
-  const archive = await startArchive();
-  const body = wavOf(200 * mib);
-  const { id } = await sent(archive, body);
-  const made = await archive.files.uploads.complete(archive.account, id);
-  expect(made).toMatchObject({ status: "active", bytes: 200 * mib });
-  const read = await fetch(made.url as string, { headers: { range: `bytes=${150 * mib}-${150 * mib + 99}` } });
-  expect(Buffer.from(await read.arrayBuffer()).equals(body.subarray(150 * mib, 150 * mib + 100))).toBe(true);
-  await archive.files.uploads.delete(archive.account, id);
-  await archive.expectNothing(priceOf(200 * mib));
-});

@@ -75,9 +75,10 @@ const page = Buffer.from("<!doctype html><html><script>alert(1)</script></html>"
 const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>');
 const documents = { html: page, svg: drawing, pdf: Buffer.from("%PDF-1.7\n%....\n"), text: Buffer.from("hello") };
 
-test.for(Object.entries(documents))("%s is refused with 415, and leaves nothing", async ([, body]) => {
+test("documents are refused with 415, and leave nothing", async () => {
   const archive = await startArchive();
-  await expect(upload(archive, body)).rejects.toThrow(refused("unsupported_media_type"));
+  for (const body of Object.values(documents))
+    await expect(upload(archive, body)).rejects.toThrow(refused("unsupported_media_type"));
   await archive.expectNoTrace();
 });
 

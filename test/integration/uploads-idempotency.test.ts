@@ -45,12 +45,6 @@ test("another file under the same key is 409, and so is another way of uploading
   expect(await customer.list()).toHaveLength(1);
 });
 
-test("each account has its own keys", async () => {
-  const [one, other] = [await there.customer(), await there.customer()];
-  const uploads = [await ok(one.raw(fileOf("png", 1_000), key)), await ok(other.raw(fileOf("wav", 1_000), key))];
-  expect(uploads.map(({ kind }) => kind)).toEqual(["image", "audio"]);
-});
-
 test("the same start of a multipart upload under the same key returns the upload in its current state", async () => {
   const customer = await there.customer();
   const first = await ok(customer.start(1_000, "image/png", key));

@@ -5,8 +5,6 @@ import { ok, refused, uploadServiceOfFile } from "../support/uploads-setup.ts";
 
 const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 
-const hourMs = 3_600_000;
-
 test("an upload is found only by its account, with a new link on every read", async () => {
   const customer = await there.customer();
   const upload = await ok(customer.raw(fileOf("png", 1_000)));
@@ -23,62 +21,31 @@ test("an upload is found only by its account, with a new link on every read", as
   expect(await refused(customer.get("/%zz"))).toMatchObject({ status: 400 });
 });
 
-test("deleting removes the file at once, also of a pending upload; deleting again is 410", async () => {
+test("deleting removes the file at once; deleting again is 410", async () => {
   const customer = await there.customer();
-  const active = await ok(customer.raw(fileOf("png", 1_000)));
-  const pending = await ok(customer.start(1_000, "image/png"));
-  for (const { id } of [active, pending]) {
-    const deleted = await customer.get(`/${id}`, "DELETE");
-    expect([deleted.status, await deleted.json()]).toEqual([200, { id, deleted: true }]);
-    const gone = { status: 410, code: "upload_deleted" };
-    expect(await refused(customer.get(`/${id}`, "DELETE"))).toMatchObject(gone);
-    expect(await refused(customer.get(`/${id}`))).toMatchObject(gone);
-  }
-  expect((await fetch(active.url as string)).status).toBe(404);
-  expect((await customer.list()).map(({ id, status, url }) => [id, status, url])).toEqual([
-    [pending.id, "deleted", null],
-    [active.id, "deleted", null],
-  ]);
+  const { id, url } = await ok(customer.raw(fileOf("png", 1_000)));
+  const deleted = await customer.get(`/${id}`, "DELETE");
+  expect([deleted.status, await deleted.json()]).toEqual([200, { id, deleted: true }]);
+  const gone = { status: 410, code: "upload_deleted" };
+  expect(await refused(customer.get(`/${id}`, "DELETE"))).toMatchObject(gone);
+  expect(await refused(customer.get(`/${id}`))).toMatchObject(gone);
+  expect((await fetch(url as string)).status).toBe(404);
 });
 
-test("after exactly 24 hours an upload is 410", async () => {
-  const customer = await there.customer();
-  const { id, expires_at } = await ok(customer.raw(fileOf("png", 1_000)));
-  const first = await ok(customer.get(`/${id}`));
-  there.advance(24 * hourMs - 60_000);
-  expect((await ok(customer.get(`/${id}`))).expires_at).toBe(expires_at);
-  expect(first.status).toBe("active");
-  there.advance(61_000);
-  expect(await refused(customer.get(`/${id}`))).toMatchObject({ status: 410, code: "upload_expired" });
-  expect(await refused(customer.get(`/${id}`, "DELETE"))).toMatchObject({ status: 410, code: "upload_expired" });
-  await there.files.expire();
-});
-
-test("the list has every state, newest first, in pages", async () => {
+test("the list comes in pages, newest first", async () => {
   const customer = await there.customer();
   const ids: string[] = [];
-  for (let at = 0; at < 5; at++) {
+  for (let at = 0; at < 3; at++) {
     ids.unshift((await ok(customer.raw(fileOf("wav", 1_000 + at)))).id);
     there.advance(1_000);
   }
   await customer.get(`/${ids[0]}`, "DELETE");
   const page = async (query: string) => (await (await customer.get(query)).json()) as Record<string, unknown>;
-  const all = (await page("")) as { data: { id: string; status: string }[] };
-  expect(all).toMatchObject({ object: "list", has_more: false, next: null });
-  expect(all.data.map(({ id }) => id)).toEqual(ids);
-  expect(all.data.map(({ status }) => status)).toEqual(["deleted", "active", "active", "active", "active"]);
-  const pages = [
-    await page("?limit=2"),
-    await page(`?limit=2&after=${ids[1]}`),
-    await page(`?after=${ids[3]}&limit=2`),
-  ];
-  expect(
-    pages.map(({ data, has_more, next }) => [(data as { id: string }[]).map(({ id }) => id), has_more, next]),
-  ).toEqual([
-    [ids.slice(0, 2), true, ids[1]],
-    [ids.slice(2, 4), true, ids[3]],
-    [ids.slice(4), false, null],
-  ]);
+  const shown = [{ id: ids[0], status: "deleted" }, { id: ids[1], status: "active" }, { id: ids[2] }];
+  const list = { object: "list", has_more: false, next: null };
+  expect(await page("")).toMatchObject({ ...list, data: shown });
+  expect(await page("?limit=2")).toMatchObject({ data: shown.slice(0, 2), has_more: true, next: ids[1] });
+  expect(await page(`?limit=2&after=${ids[1]}`)).toMatchObject({ ...list, data: shown.slice(2) });
 });
 
 test("the list has all uploads of the day, to 1,000, for a caller who asks for no page", async () => {
@@ -102,14 +69,6 @@ test("the list has all uploads of the day, to 1,000, for a caller who asks for n
   const first = (await (await customer.get("")).json()) as { data: { id: string }[]; has_more: boolean; next: string };
   expect([first.data.length, first.has_more, first.next]).toEqual([1_000, true, first.data.at(-1)?.id]);
   expect(await (await customer.get(`?after=${first.next}`)).json()).toMatchObject({ data: [{}], has_more: false });
-});
-
-test("the list has only the account's own uploads", async () => {
-  const [one, other] = [await there.customer(), await there.customer()];
-  const upload = await ok(one.raw(fileOf("png", 1_000)));
-  expect((await one.list()).map(({ id }) => id)).toEqual([upload.id]);
-  expect(await other.list()).toEqual([]);
-  expect(await refused(other.get(`?after=${upload.id}`))).toMatchObject({ status: 400, param: "after" });
 });
 
 test.each([

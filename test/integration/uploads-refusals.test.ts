@@ -16,24 +16,16 @@ async function answerToHead(customer: Uploader, headers: Readonly<Record<string,
 }
 
 test.each([
-  ["no length", {}, 411, "length_required"],
-  ["chunks", { "transfer-encoding": "chunked" }, 411, "length_required"],
-  ["no bytes", { "content-length": 0 }, 400, "invalid_value"],
-  ["a byte too many", { "content-length": uploadLimit + 1 }, 413, "request_too_large"],
-  ["more than there are numbers", { "content-length": "9".repeat(18) }, 413, "request_too_large"],
-  ["an encoding", { "content-length": 100, "content-encoding": "gzip" }, 415, "unsupported_media_type"],
-] as const)("a raw body with %s is refused from its head alone", async (_what, headers, status, code) => {
-  const customer = await there.refused();
-  const text = await answerToHead(customer, { ...png, ...headers });
-  expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-  expect(text).toContain(`"code":"${code}"`);
-});
-
-test.each([
-  ["a form that is too large", { "content-length": uploadLimit + mebi + 1 }, 413, "request_too_large"],
-  ["a form with an encoding", { "content-length": 100, "content-encoding": "br" }, 415, "unsupported_media_type"],
-] as const)("%s is refused from its head alone", async (_what, headers, status, code) => {
-  const text = await answerToHead(await there.refused(), { ...formType, ...headers });
+  ["a raw body with no length", png, {}, 411, "length_required"],
+  ["a raw body in chunks", png, { "transfer-encoding": "chunked" }, 411, "length_required"],
+  ["a raw body of no bytes", png, { "content-length": 0 }, 400, "invalid_value"],
+  ["a raw body with a byte too many", png, { "content-length": uploadLimit + 1 }, 413, "request_too_large"],
+  ["a raw body of 18 digits", png, { "content-length": "9".repeat(18) }, 413, "request_too_large"],
+  ["an encoded raw body", png, { "content-length": 100, "content-encoding": "gzip" }, 415, "unsupported_media_type"],
+  ["a form that is too large", formType, { "content-length": uploadLimit + mebi + 1 }, 413, "request_too_large"],
+  ["an encoded form", formType, { "content-length": 100, "content-encoding": "br" }, 415, "unsupported_media_type"],
+] as const)("%s is refused from its head alone", async (_what, type, headers, status, code) => {
+  const text = await answerToHead(await there.refused(), { ...type, ...headers });
   expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   expect(text).toContain(`"code":"${code}"`);
 });
@@ -56,14 +48,12 @@ test("the key and the balance are checked before a byte of the body is read", as
   expect(await customer.available()).toBe("0.009");
 });
 
-test("the same for a form and for an upload in parts", async () => {
+test("a form and an upload in parts that cost more than the balance are 402", async () => {
   const customer = await there.customer("0.001");
   const form = new FormData();
   form.set("file", new Blob([fileOf("png", 20 * mebi)]));
   expect(await refused(customer.form(form))).toMatchObject({ status: 402, code: "insufficient_balance" });
   expect(await refused(customer.start(20 * mebi, "image/png"))).toMatchObject({ status: 402 });
-  const nobody = await fetch(`${there.service.baseUrl}/v1/uploads`, { method: "POST", body: "{}" });
-  expect(await refused(nobody)).toMatchObject({ status: 401, code: "invalid_api_key" });
 });
 
 test("a small file needs only the balance for its own size", async () => {
@@ -83,16 +73,13 @@ test("curl gets a refusal, or else the 100, before it sends a large body", async
   expect(sent).toMatchObject({ code: 0, status: 200, sent: 20 * mebi });
 });
 
-test.each([
-  ["SVG", '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>', "image/svg+xml"],
-  ["HTML", "<!doctype html><html><script>alert(1)</script></html>", "image/png"],
-  ["text", "Just some text, of no kind that a model could look at or listen to.", "audio/mpeg"],
-])("%s is 415, whatever its declared type and kind of upload", async (_what, text, mime) => {
+test("another type is 415, whatever its declared type and kind of upload", async () => {
   const customer = await there.refused();
+  const page = "<!doctype html><html><script>alert(1)</script></html>";
   const unsupported = { status: 415, code: "unsupported_media_type" };
-  expect(await refused(customer.raw(text, { "content-type": mime }))).toMatchObject(unsupported);
+  expect(await refused(customer.raw(page, png))).toMatchObject(unsupported);
   const form = new FormData();
-  form.set("file", new Blob([text], { type: mime }), "image.png");
+  form.set("file", new Blob([page], { type: "image/png" }), "image.png");
   expect(await refused(customer.form(form))).toMatchObject(unsupported);
   await there.service.settled();
   expect(await customer.available()).toBe("10.00");
@@ -161,8 +148,6 @@ test.each([
   [{ mime: "image/png" }, "bytes"],
   [{ bytes: 100 }, "mime"],
   [{ bytes: "100", mime: "image/png" }, "bytes"],
-  [{ bytes: 1.5, mime: "image/png" }, "bytes"],
-  [{ bytes: 0, mime: "image/png" }, "bytes"],
   [{ bytes: -1, mime: "image/png" }, "bytes"],
   [{ bytes: 100, mime: 5 }, "mime"],
   [{ bytes: 100, mime: "" }, "mime"],
@@ -173,15 +158,6 @@ test.each([
   const answer = await refused(customer.post("/v1/uploads", JSON.stringify(body)));
   expect(answer).toMatchObject({ status: 400, code: "invalid_value", param: param ?? null });
 });
-
-test.each(["text/html", "image/svg+xml", "application/pdf", "nonsense"])(
-  "parts of %s are 415 at the start",
-  async (mime) => {
-    const customer = await there.refused();
-    const type = await refused(customer.start(100, mime));
-    expect(type).toMatchObject({ status: 415, code: "unsupported_media_type", param: "mime" });
-  },
-);
 
 test("malformed JSON is 400, and more than 16 KB of it 413", async () => {
   const customer = await there.refused();
