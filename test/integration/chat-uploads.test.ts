@@ -282,15 +282,3 @@ describe("by a signed link, where storage can be reached from outside", () => {
     expect(await response.text()).toContain("PNG image of 30 x 20 pixels");
   });
 });
-
-describe("as bytes, where storage has a private public address", () => {
-  const shut = serviceOfFile({ ...env, S3_PUBLIC_ENDPOINT: "http://10.0.0.5:9000" });
-
-  test("an image", async () => {
-    const customer = await shut.service.account("1");
-    const id = await uploaded(shut.service, customer, pngOf(30, 20));
-    expect(await sent(shut, customer, saying(providerModel, image(id)))).toEqual([
-      image(dataOf("image/png", pngOf(30, 20))),
-    ]);
-  });
-});
