@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { openAsBlob } from "node:fs";
 import { expect, test } from "vitest";
 import { eventually } from "../support/service.ts";
 import { curl, headOf, send, wireTo } from "../support/uploads-callers.ts";
