@@ -47,7 +47,7 @@ export function responsesAnswer(
 }
 
 /** The whole stream of a response. */
-export function responseEvents(begun: Fields, response: Fields, cut: Cut = wordsOf): readonly Fields[] {
+function responseEvents(begun: Fields, response: Fields, cut: Cut = wordsOf): readonly Fields[] {
   const events: Fields[] = [
     { type: "response.created", response: begun },
     { type: "response.in_progress", response: begun },
