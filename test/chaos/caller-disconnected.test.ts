@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { formatUsd } from "../../shared/money/index.ts";
 import { gathering } from "../support/chaos-generation-setup.ts";
 import {
@@ -23,9 +23,6 @@ import { keysOf } from "../support/jobs-setup.ts";
 import { mockText } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, eventually } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(4);
 
 async function service(worker: Record<string, string> = {}) {
   const stores = await testStores();

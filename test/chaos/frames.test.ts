@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { type Frame, fromField, toField } from "../../shared/jobs/frames.ts";
 import {
   ask,
@@ -17,9 +17,6 @@ import {
 } from "../support/chaos-setup.ts";
 import { keysOf } from "../support/jobs-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(4);
 
 /** Starts a stream that has sent four events, with access to the reply stream of its API instance. */
 async function halfWay() {

@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import {
   askImage,
   charges,
@@ -26,9 +26,6 @@ import { mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(3);
 
 /** Starts a worker and two API instances: one to damage, whose lease is returned, and one to switch to. */
 async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?: Stores) {

@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import {
   askImage,
   askVideo,
@@ -14,9 +14,6 @@ import {
 import { callsOf, lost, onlyCall, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { testStores } from "../support/servers.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(4);
 
 async function startOne() {
   const stores = await testStores();
@@ -27,11 +24,12 @@ async function startOne() {
   return { provider, client, customer };
 }
 
-for (const [what, path, body, paid] of [
+test.for([
   ["images", imagesPath, askImage(), "-0.04"],
   ["a video", mediaPath, askVideo(), "-0.40"],
-] as const)
-  test(`the caller of ${what} disconnects: what the provider cannot cancel for free goes on, and is charged as delivered`, async () => {
+] as const)(
+  "the caller of %s disconnects: what the provider cannot cancel for free goes on, and is charged as delivered",
+  async ([, path, body, paid]) => {
     const { provider, client, customer } = await startOne();
     const gate = Promise.withResolvers<void>();
     provider.always(slowVideo);
@@ -51,13 +49,15 @@ for (const [what, path, body, paid] of [
     // Its slot is free again.
     await repeated(() => customer.post(path, body));
     expect(await charges(client, customer)).toEqual([paid, paid]);
-  });
+  },
+);
 
-for (const [what, path, body, file, paid] of [
+test.for([
   ["images", imagesPath, askImage(), mockPng, "-0.04"],
   ["a video", mediaPath, askVideo(), mockMp4, "-0.40"],
-] as const)
-  test(`the caller of ${what} leaves a call with a key: it goes on, is paid, and its answer can be had`, async () => {
+] as const)(
+  "the caller of %s leaves a call with a key: it goes on, is paid, and its answer can be had",
+  async ([, path, body, file, paid]) => {
     const { provider, client, customer } = await startOne();
     const gate = Promise.withResolvers<void>();
     provider.always(slowVideo);
@@ -76,4 +76,5 @@ for (const [what, path, body, file, paid] of [
     expect(provider.requests.filter(({ method }) => method === "DELETE")).toEqual([]);
     expect(await callsOf(client, customer, "refund")).toEqual([]);
     expect(await charges(client, customer)).toEqual([paid]);
-  });
+  },
+);

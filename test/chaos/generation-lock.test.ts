@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import {
   askVideo,
   charges,
@@ -14,9 +14,6 @@ import { mockMp4 } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnWorker } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(2);
 
 test("a worker that pauses longer than its locks last: the provider's job is ended by another, answered and paid once", async () => {
   const stores = await testStores({ oneServer: true });

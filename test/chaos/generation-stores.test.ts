@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import {
   askImage,
   askVideo,
@@ -19,9 +19,6 @@ import { callsOf, heldWire, pacedMs, restartEmpty, startProcesses, startProvider
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { ownServers } from "../support/servers.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(4);
 
 const dayMs = 24 * 3_600_000;
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import OpenAI, { toFile } from "openai";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import {
   askImage,
   askVideo,
@@ -37,9 +37,6 @@ import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually, spawnWorker } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(4);
 
 const dayMs = 24 * 3_600_000;
 

@@ -1,5 +1,5 @@
 import { mongo } from "mongoose";
-import { expect, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { Server } from "../../infra/embedded/index.ts";
 import {
   ask,
@@ -23,9 +23,6 @@ import {
 import { browse, signIn } from "../support/dashboard-setup.ts";
 import { ownServers } from "../support/servers.ts";
 import { eventually, spawnApi, testAdminToken } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(3);
 
 const soonMs = 2_500;
 
@@ -153,36 +150,35 @@ async function holdOperations(uri: string): Promise<void> {
   await client.db("admin").command({ configureFailPoint: "failCommand", mode: "alwaysOn", data });
 }
 
-for (const [how, hold] of [
+test.for([
   ["frozen", ({ server }: Held) => server.kill("SIGSTOP")],
   ["silent", ({ uri }: Held) => holdOperations(uri)],
-] as const)
-  test(`MongoDB ${how}: revoking a key, freezing an account and signing out get 503 within 5 s`, async () => {
-    const { mongo: server, stores } = await ownServers({ mongo: true });
-    const { client } = await spawnApi(stores);
-    const { id, key } = await client.account("1.00");
-    const manager = await client.admin<{ key: string; id: string }>("POST", `/accounts/${id}/keys`, {
-      scopes: ["manage"],
-    });
-    const cookie = await signIn(client, { key });
-    const withKey = (secret: string) => ({ headers: { authorization: `Bearer ${secret}` } });
-    const requests = [
-      ["DELETE", `/v1/keys/${manager.id}`, withKey(manager.key)],
-      ["DELETE", `/admin/v1/keys/${manager.id}`, withKey(testAdminToken)],
-      ["PATCH", `/admin/v1/accounts/${id}`, { ...withKey(testAdminToken), body: { frozen: true } }],
-      ["DELETE", "/dashboard/session", { cookie, headers: { "sec-fetch-site": "same-origin" } }],
-    ] as const;
-    // Cache the key, so that only its revocation hangs.
-    await browse(client, "GET", "/v1/key", withKey(manager.key));
-
-    await hold({ server, uri: stores.MONGODB_URI });
-    const changes = requests.map(async ([method, path, request]) => {
-      const answer = browse(client, method, path, request);
-      const ms = await pacedMs(client, answer);
-      const { status, headers, body } = await answer;
-      return { status, code: body.error?.code, retryAfter: headers.get("retry-after"), isSoon: ms < 5_000 };
-    });
-    const refused = { status: 503, code: "no_capacity", retryAfter: "1", isSoon: true };
-    expect(await Promise.all(changes)).toEqual(requests.map(() => refused));
-    await server.kill("SIGCONT");
+] as const)("MongoDB %s: revoking a key, freezing an account and signing out get 503 within 5 s", async ([, hold]) => {
+  const { mongo: server, stores } = await ownServers({ mongo: true });
+  const { client } = await spawnApi(stores);
+  const { id, key } = await client.account("1.00");
+  const manager = await client.admin<{ key: string; id: string }>("POST", `/accounts/${id}/keys`, {
+    scopes: ["manage"],
   });
+  const cookie = await signIn(client, { key });
+  const withKey = (secret: string) => ({ headers: { authorization: `Bearer ${secret}` } });
+  const requests = [
+    ["DELETE", `/v1/keys/${manager.id}`, withKey(manager.key)],
+    ["DELETE", `/admin/v1/keys/${manager.id}`, withKey(testAdminToken)],
+    ["PATCH", `/admin/v1/accounts/${id}`, { ...withKey(testAdminToken), body: { frozen: true } }],
+    ["DELETE", "/dashboard/session", { cookie, headers: { "sec-fetch-site": "same-origin" } }],
+  ] as const;
+  // Cache the key, so that only its revocation hangs.
+  await browse(client, "GET", "/v1/key", withKey(manager.key));
+
+  await hold({ server, uri: stores.MONGODB_URI });
+  const changes = requests.map(async ([method, path, request]) => {
+    const answer = browse(client, method, path, request);
+    const ms = await pacedMs(client, answer);
+    const { status, headers, body } = await answer;
+    return { status, code: body.error?.code, retryAfter: headers.get("retry-after"), isSoon: ms < 5_000 };
+  });
+  const refused = { status: 503, code: "no_capacity", retryAfter: "1", isSoon: true };
+  expect(await Promise.all(changes)).toEqual(requests.map(() => refused));
+  await server.kill("SIGCONT");
+});

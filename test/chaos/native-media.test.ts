@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { formatUsd } from "#money";
 import { charges, expectFiles, outcomeOf } from "../support/chaos-generation-setup.ts";
 import { availableUsd, callsOf, never, startProcesses } from "../support/chaos-setup.ts";
@@ -7,9 +7,6 @@ import { asking, costOf, shipped } from "../support/native-media-prices.ts";
 import { type ProviderName, type Providers, startProviders } from "../support/native-media-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, eventually, spawnWorker } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(2);
 
 const flux = "black-forest-labs/flux-1-dev";
 const veo = "google/veo-3.1";

@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { formatUsd } from "#money";
 import { availableUsd, never, onlyCall, startProcesses } from "../support/chaos-setup.ts";
 import { startMockAnthropic } from "../support/mock-anthropic.ts";
@@ -11,9 +11,6 @@ import { eventsOf, expectFailed, readAlong, saidIn } from "../support/native-str
 import { testStores } from "../support/servers.ts";
 import { type Client, eventually, spawnApi, spawnWorker } from "../support/service.ts";
 import type { Refusal } from "../support/service-setup.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(3);
 
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
 const question = "Hello there";

@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { askImage, askVideo, imagesPath, mediaPath } from "../support/chaos-generation-setup.ts";
 import {
   ask,
@@ -22,9 +22,6 @@ import {
 } from "../support/chaos-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(3);
 
 const soonMs = 1_500;
 

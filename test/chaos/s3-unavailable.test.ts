@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import {
   ask,
   availableUsd,
@@ -14,9 +14,6 @@ import {
 } from "../support/chaos-setup.ts";
 import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(3);
 
 /** Requests over 64 KB are stored outside the job. */
 const large = ask({ messages: [{ role: "user", content: "x".repeat(70_000) }] });

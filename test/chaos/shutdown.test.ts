@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { expect, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createCancellations, createReplies } from "#jobs";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
@@ -36,12 +36,9 @@ import {
   spawnProcess,
   spawnWorker,
 } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(4);
 
 /** Enough time for calls that can finish, even on a busy machine. */
-const graceful = { DRAIN_GRACE: "6" };
+const graceful = { DRAIN_GRACE: "4" };
 
 /** Resolves once the process has begun to stop. */
 async function terminate(process: ServiceProcess) {
@@ -156,7 +153,7 @@ async function postOn(agent: Agent, { baseUrl }: Client, { key }: Customer, body
 test("SIGTERM to an API: not ready at once, it still takes connections until the delay is over, and asks for new ones", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
-  const { client, api } = await startProcesses(stores, env, { api: { DRAIN_DELAY: "5", DRAIN_GRACE: "60" } });
+  const { client, api } = await startProcesses(stores, env, { api: { DRAIN_DELAY: "3", DRAIN_GRACE: "60" } });
   const customer = await client.account("1.00");
   const agents = Array.from({ length: 3 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   onTestFinished(() => agents.forEach((agent) => agent.destroy()));
@@ -220,19 +217,18 @@ test("a draining worker takes no jobs: another one takes waiting jobs at once, a
   expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });
 
-for (const kind of ["api", "workers"] as const)
-  test(`SIGTERM to the ${kind} while it starts without MongoDB ends it`, async () => {
-    const stores = await testStores();
-    const starting = spawnProcess(kind, environment({ ...stores, MONGODB_URI: "mongodb://127.0.0.1:9/none" }));
-    await starting.line(({ msg }) => msg === "error of the MongoDB connection");
-    starting.kill("SIGTERM");
-    expect(await starting.exited).toBe(0);
-  });
+test.for(["api", "workers"] as const)("SIGTERM to the %s while it starts without MongoDB ends it", async (kind) => {
+  const stores = await testStores();
+  const starting = spawnProcess(kind, environment({ ...stores, MONGODB_URI: "mongodb://127.0.0.1:9/none" }));
+  await starting.line(({ msg }) => msg === "error of the MongoDB connection");
+  starting.kill("SIGTERM");
+  expect(await starting.exited).toBe(0);
+});
 
 test("SIGTERM to an API while a body comes in: the call is still taken and answered", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
-  const { client, api } = await startProcesses(stores, env, { api: graceful });
+  const { client, api } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const { hostname, port } = new URL(client.baseUrl);
   const body = JSON.stringify(ask());
@@ -263,7 +259,7 @@ test("SIGTERM to an API while a body comes in: the call is still taken and answe
 test("SIGTERM to an API under load: every call that was admitted is answered, and no hold stays", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
-  const { client, api } = await startProcesses(stores, env, { api: graceful });
+  const { client, api } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
 
   let answered = 0;

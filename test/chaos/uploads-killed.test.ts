@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { holdCommands, keyed, maintenance, outcomeOf, postAt } from "../support/chaos-generation-setup.ts";
 import { availableUsd, callsOf, lost } from "../support/chaos-setup.ts";
 import {
@@ -16,9 +16,6 @@ import {
 import type { Command } from "../support/money-proxy.ts";
 import { ownServers } from "../support/servers.ts";
 import { spawnApi } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(3);
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;

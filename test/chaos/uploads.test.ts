@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { holdCommands, isRefusal, keyed, maintenance, outcomeOf, postAt } from "../support/chaos-generation-setup.ts";
 import { availableUsd, callsOf, lost, pacedMs, startProcesses, startTwoApis } from "../support/chaos-setup.ts";
 import {
@@ -14,9 +14,6 @@ import {
 } from "../support/chaos-uploads-setup.ts";
 import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(4);
 
 const hourMs = 3_600_000;
 

@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { gathering } from "../support/chaos-generation-setup.ts";
 import {
   ask,
@@ -25,9 +25,6 @@ import { startMockOpenai } from "../support/mock-openai.ts";
 import { startMockCohere } from "../support/mock-rerank.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, jobLockMs, spawnApi, spawnWorker } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(3);
 
 /** The checks for stalled jobs are half a lock apart. */
 const noticedWithinMs = 1.5 * jobLockMs + 1_500;
@@ -150,11 +147,12 @@ test("a worker killed between capture and answer: the caller gets an error and t
   expect(provider.requests).toHaveLength(2);
 });
 
-for (const { what, withApi, others } of [
+test.for([
   { what: "a worker killed", withApi: false, others: "503" },
   { what: "a worker, and some seconds later its API, killed", withApi: true, others: "lost" },
-])
-  test(`${what} while a group is half done: its answers stay charged, once; the other calls cost nothing`, async () => {
+])(
+  "$what while a group is half done: its answers stay charged, once; the other calls cost nothing",
+  async ({ withApi, others }) => {
     const stores = await testStores({ oneServer: true });
     const { provider, env } = await startProvider();
     const { apiStores, gather } = await gathering(stores);
@@ -199,7 +197,8 @@ for (const { what, withApi, others } of [
     expect(await callsOf(later, customer, "refund")).toEqual([]);
     expect(await availableUsd(later, customer)).toBe(balanceAfter(4));
     expect(provider.requests).toHaveLength(6);
-  });
+  },
+);
 
 test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
   const stores = await testStores({ oneServer: true });

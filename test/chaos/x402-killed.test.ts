@@ -1,10 +1,9 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { holdCommands, posts } from "../support/chaos-generation-setup.ts";
 import { lost, never } from "../support/chaos-setup.ts";
 import { startPair } from "../support/chaos-x402-setup.ts";
 import { payFrom } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
 import {
   answerOf,
   drawing,
@@ -18,8 +17,6 @@ import {
   post,
   quoteOf,
 } from "../support/x402-setup.ts";
-
-const test = sideBySide(3);
 
 test("twenty concurrent uses of one payment on two API processes: one run, one charge", async () => {
   const all = await startPair();

@@ -1,8 +1,7 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { posts } from "../support/chaos-generation-setup.ts";
 import { heldWire, lost, ready } from "../support/chaos-setup.ts";
 import { eventually, startService } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
 import {
   answerOf,
   drawing,
@@ -14,8 +13,6 @@ import {
   startPaid,
   startWorld,
 } from "../support/x402-setup.ts";
-
-const test = sideBySide(3);
 
 test("a caller who disconnects during settlement: the call runs, and the same payment returns its answer", async () => {
   const all = await startPaid();

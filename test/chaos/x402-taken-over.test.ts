@@ -1,13 +1,10 @@
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { holdCommands, posts } from "../support/chaos-generation-setup.ts";
 import { heldWire, lost } from "../support/chaos-setup.ts";
 import { startPair } from "../support/chaos-x402-setup.ts";
 import { brokenWire, type Command } from "../support/money-proxy.ts";
 import { eventually } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
 import { answerOf, drawing, expectMoney, ledgerOf, paidOnce, payFor, post } from "../support/x402-setup.ts";
-
-const test = sideBySide(2);
 
 test("killed with the payment held, and the next one killed during the release: the third runs the call, and it is paid once", async () => {
   let accounts = 0;

@@ -1,11 +1,8 @@
 import OpenAI from "openai";
-import { expect, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { mockChunk, mockError, startMockOpenai } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(4);
 
 const localModel = "local/chat";
 const providerModel = "openai/gpt-4.1-mini";

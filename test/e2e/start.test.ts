@@ -5,14 +5,11 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { expect, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { isFree } from "../../infra/embedded/index.ts";
 import { browse } from "../support/dashboard-setup.ts";
 import { scrape } from "../support/metrics.ts";
 import { temporaryFolder } from "../support/program.ts";
-import { sideBySide } from "../support/side-by-side.ts";
-
-const test = sideBySide(3);
 
 const execute = promisify(execFile);
 const main = fileURLToPath(new URL("../../infra/cli/start.ts", import.meta.url));
@@ -33,7 +30,7 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
     await ended;
   });
   const says = (pattern: RegExp) =>
-    expect.poll(() => output, { timeout: 100_000, interval: 50, message: "its output" }).toMatch(pattern);
+    expect.poll(() => output, { timeout: 40_000, interval: 50, message: "its output" }).toMatch(pattern);
   return {
     child,
     ended,

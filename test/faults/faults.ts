@@ -16,7 +16,6 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/integration/buyback-charges",
       "test/integration/payments-buyback",
       "test/chaos/api-killed",
-      "test/chaos/api-deaths",
     ],
     faults: {
       "a hold may exceed what is available": ["available: { $gte: sumNanoUsd }", "available: { $gte: 0n }"],
@@ -102,7 +101,6 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/chaos/worker-killed",
       "test/chaos/frames",
       "test/chaos/api-killed",
-      "test/chaos/api-deaths",
     ],
     faults: {
       "a second delivery runs the call again": [

@@ -1,23 +1,29 @@
-import { expect, onTestFinished } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { startCallGroups } from "../support/call-groups-setup.ts";
 import { mockError, mockText } from "../support/mock-openai.ts";
+import { ofFile } from "../support/of-file.ts";
 import { caller, type ReceivedSpan, startOtlpReceiver, treeOf } from "../support/otlp-receiver.ts";
-import { type Environment, eventually } from "../support/service.ts";
+import { eventually } from "../support/service.ts";
 import { asking, catalogWith, gate, localModel, providerModel, startWithProvider } from "../support/service-setup.ts";
-import { sideBySide } from "../support/side-by-side.ts";
 
 const path = "/v1/chat/completions";
 const upstreamModel = providerModel.replace("openai/", "");
 const inference = `chat ${upstreamModel}`;
 
-/** Spans are exported every two seconds, so each test has its own service, and they wait together. */
-const test = sideBySide(8);
+/** One service for most tests. */
+const running = ofFile(
+  async (onEnd) => {
+    const receiver = await startOtlpReceiver(onEnd);
+    const started = await startWithProvider({ ...receiver.env, OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=a%20b" }, onEnd);
+    onEnd(() => started.provider.close());
+    return { ...started, receiver };
+  },
+  ({ provider }) => provider.reset(),
+);
 
-async function traced(env: Environment = {}) {
-  const receiver = await startOtlpReceiver();
-  onTestFinished(() => expect(receiver.refused).toEqual([]));
-  const { service, provider } = await startWithProvider({ ...receiver.env, ...env });
-  onTestFinished(() => provider.close());
+async function traced() {
+  onTestFinished(() => expect(running.receiver.refused).toEqual([]));
+  const { service, provider, receiver } = running;
   return { service, provider, receiver, customer: await service.account("5") };
 }
 
@@ -29,7 +35,7 @@ const only = (spans: readonly ReceivedSpan[], name: string) => {
 };
 
 test("a stream is one trace, with what the conventions say of the model's answer, and without its words", async () => {
-  const { customer, receiver } = await traced({ OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=a%20b" });
+  const { customer, receiver } = await traced();
   const { trace, span, traceparent } = caller(1);
   const body = { ...asking(providerModel, "the-words-of-a-prompt"), stream: true, temperature: 0.5, max_tokens: 99 };
   await (await customer.post(path, body, { headers: { traceparent } })).text();
@@ -120,7 +126,11 @@ test("the calls of one job belong to the traces of their callers", async () => {
 });
 
 test("prompts and answers are recorded on request, shortened, and in the shape of the conventions", async () => {
-  const { customer, receiver } = await traced({ OTEL_CAPTURE_CONTENT: "true", NATIVE_FORMATS_ANY_MODEL: "on" });
+  const receiver = await startOtlpReceiver();
+  const env = { ...receiver.env, OTEL_CAPTURE_CONTENT: "true", NATIVE_FORMATS_ANY_MODEL: "on" };
+  const { service, provider } = await startWithProvider(env);
+  onTestFinished(() => provider.close());
+  const customer = await service.account("5");
   const routes = [
     ["/v1/messages", { max_tokens: 50, system: "Be brief" }],
     [path, { stream: true }],
@@ -138,6 +148,7 @@ test("prompts and answers are recorded on request, shortened, and in the shape o
       { role: "assistant", parts: [{ type: "text", content: mockText }], finish_reason: "stop" },
     ]);
   }
+  expect(receiver.refused).toEqual([]);
 });
 
 test("requests other than calls cause no span, and an invalid header begins a new trace", async () => {
@@ -182,6 +193,7 @@ test("a caller who disconnects ends the trace", async () => {
 });
 
 test("a video's submission, each poll and the download are spans of its attempt", async () => {
+  const receiver = await startOtlpReceiver();
   const clip = {
     id: "test/video",
     name: "Video",
@@ -195,7 +207,9 @@ test("a video's submission, each poll and the download are spans of its attempt"
     variants: [],
     upstreams: [{ upstream: "openai", model: "video-1" }],
   };
-  const { customer, provider, receiver } = await traced({ CATALOG_FILE: catalogWith({}, {}, [clip]) });
+  const { service, provider } = await startWithProvider({ ...receiver.env, CATALOG_FILE: catalogWith({}, {}, [clip]) });
+  onTestFinished(() => provider.close());
+  const customer = await service.account("5");
   const { trace, traceparent } = caller(50);
   const body = { model: clip.id, input: { prompt: "waves" } };
   const answer = await customer.post("/v1/media/generations", body, { headers: { traceparent } });
