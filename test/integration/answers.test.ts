@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import type { Response } from "express";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { noCapacity } from "#errors";
-import { type OpenCall, openCall, type Submission } from "../../api/open-calls/open-call.ts";
+import { type OpenCall, openCall, type Submission, startOrContinueAttempt } from "../../api/open-calls/open-call.ts";
 import { checkProgress, writeError, writeEvents, writeFinal } from "../../api/open-calls/write-answer.ts";
 import { chatCodec } from "../../shared/formats/index.ts";
 import type { Frame } from "../../shared/jobs/index.ts";
@@ -14,7 +14,7 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
 
 /** One open call whose caller is a bare socket. */
-async function openOne(stream: boolean, { limitBytes = 0, isBinary = false } = {}) {
+async function openOne(stream: boolean, { limitBytes = 0, isBinary = false, payload = {} } = {}) {
   const clock = createManualClock();
   const budget = createByteBudget(limitBytes);
   const arrived = Promise.withResolvers<OpenCall>();
@@ -28,7 +28,7 @@ async function openOne(stream: boolean, { limitBytes = 0, isBinary = false } = {
       },
     }) as unknown as Response;
     const submission = {
-      payload: { stream, requestId: "req_1", account: "acct_1" },
+      payload: { stream, requestId: "req_1", account: "acct_1", ...payload },
       codec: chatCodec,
       res,
       ...(isBinary && { isBinary }),
@@ -58,6 +58,20 @@ async function openOne(stream: boolean, { limitBytes = 0, isBinary = false } = {
 const frame = (kind: Frame["kind"], data: string): Frame => ({ requestId: "req_1", seq: 0, kind, data });
 const part = "€".repeat(80_000);
 const parts = 100;
+
+test("frames of a second attempt do not continue the first; under a key they replace it, from their beginning", async () => {
+  const plain = (await openOne(false)).call;
+  const keyed = (await openOne(false, { payload: { idempotencyKeyId: "key" } })).call;
+  const next = (call: OpenCall, attempt: string, seq: number) =>
+    startOrContinueAttempt(call, { ...frame("chunk", "x"), attempt, seq });
+  for (const call of [plain, keyed]) {
+    expect([next(call, "one", 0), next(call, "one", 1)]).toEqual([true, true]);
+    call.parts.push("of the first");
+    expect(next(call, "two", 1)).toBe(false);
+  }
+  expect([next(plain, "two", 0), plain.parts]).toEqual([false, ["of the first"]]);
+  expect([next(keyed, "two", 0), keyed.parts]).toEqual([true, []]);
+});
 
 test("a large answer that is not read is not copied to the socket, and its connection is cut after 30 s without progress", async () => {
   const { clock, call, socket, isCut } = await openOne(false);
