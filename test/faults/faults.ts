@@ -96,6 +96,7 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/integration/replies",
       "test/integration/queues",
       "test/integration/answers",
+      "test/integration/errors-limits",
       "test/integration/stream-bursts",
       "test/integration/idempotency",
       "test/chaos/worker-killed",

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { movableClock } from "../support/movable-clock.ts";
 import { eventually } from "../support/service.ts";
 import {
   asking,
   expectUntouched,
   gate,
   localModel,
+  never,
   providerModel,
   refusal,
   refusalOf,
@@ -106,6 +108,28 @@ describe("capacity", () => {
     expect(await refusalOf(large)).toEqual(refusal({ ...full, message: /storage/i }));
     await expectUntouched(service, customer, "1.00");
     expect((await customer.post(chat, hi)).status).toBe(200);
+  });
+
+  test("the time of a call is over before a worker is free: 504, and the provider is not called", async () => {
+    const { clock, advance } = movableClock();
+    const env = { CALL_TIMEOUT_MS: "20000", WORKER_CONCURRENCY_CHAT: "1" };
+    const { service, provider } = await startWithProvider(env, undefined, clock);
+    const customer = await service.account("1");
+    provider.always({ beforeHeaders: never });
+    const first = customer.post(chat, asking(providerModel));
+    await provider.request(0);
+    const waiting = customer.post(chat, asking(providerModel));
+    await eventually(async () =>
+      (await service.admin<{ pools: { waiting: number }[] }>("GET", "/overview")).pools.some(
+        ({ waiting }) => waiting === 1,
+      ),
+    );
+    advance(20_500);
+    for (const answer of await Promise.all([first, waiting]))
+      expect(await refusalOf(answer)).toMatchObject({ status: 504, error: { code: "upstream_timeout" } });
+    await service.settled();
+    expect(provider.requests).toHaveLength(1);
+    expect(await customer.available()).toBe("1.00");
   });
 
   test("the backlog is over its limit: 503, nothing held", async () => {
