@@ -87,9 +87,9 @@ test("a group that does not fit is served in order, and a call without a cap tak
 test("a call that ends twice returns its hold once", async () => {
   const { money, account } = await startBank({ balanceNanoUsd: 1_000n });
   const leases = leasesOf(money);
-  const { end } = await leases.hold(leaseRequestOf(account, 600n));
-  end(0n);
-  end(0n);
+  const leased = await leases.hold(leaseRequestOf(account, 600n));
+  leased.end(0n);
+  leased.end(0n);
   await expect(leases.hold(leaseRequestOf(account, 1_100n))).rejects.toMatchObject({ status: 402 });
   await leases.settleIdle();
   await expectClosed(money, account, 1_000n);
@@ -103,13 +103,13 @@ test("a lease whose unused money covers a longer call is kept for as long as tha
   const short = leaseRequestOf(account, 600n);
   (await leases.hold(short)).end(0n);
   const long = leaseRequestOf(account, 100n, { expiresAt: short.expiresAt + 60 * minuteMs });
-  const { lease, end } = await leases.hold(long);
+  const leased = await leases.hold(long);
   const accounts = mongo.connection.collection<{ _id: string; holds: Record<string, { callsEndAt: Date }> }>(
     "accounts",
   );
   const { holds } = (await accounts.findOne({ _id: account })) ?? {};
-  expect(holds?.[lease]?.callsEndAt.getTime()).toBeGreaterThanOrEqual(long.expiresAt);
-  end(0n);
+  expect(holds?.[leased.lease]?.callsEndAt.getTime()).toBeGreaterThanOrEqual(long.expiresAt);
+  leased.end(0n);
   await leases.settleIdle();
   await expectClosed(money, account, 1_000n);
 });
