@@ -60,7 +60,7 @@ function chat(words: readonly string[]): string[] {
   return [...chunks, `${dataOf({ ...envelope, choices: [], usage })}data: [DONE]\n\n`];
 }
 
-/** What comes before the first word is sent with it, and what follows the last one at once. */
+/** Text before the first word is sent with it; text after the last word is sent at once. */
 function chunked(frames: readonly string[], words: readonly string[]): string[] {
   const first = frames.findIndex((frame) => frame.includes(`"${words[0]}"`));
   const end = first + words.length;

@@ -1,7 +1,7 @@
 /** The faults of an area, and the tests that should catch them: paths, or prefixes of paths. */
 export interface Area {
   readonly tests: readonly string[];
-  /** By the name of the fault: a text that the sources contain once, and what replaces it. */
+  /** Keyed by the name of the fault: a text that the sources contain once, and its replacement. */
   readonly faults: Readonly<Record<string, readonly [find: string, replace: string]>>;
 }
 

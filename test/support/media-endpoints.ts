@@ -35,7 +35,7 @@ export interface Endpoint {
   readonly fields: Fields;
   /** The cost of the request. */
   readonly costNanoUsd: bigint;
-  /** What is held for it, if that is more. */
+  /** The held amount, if it is more than the cost. */
   readonly heldNanoUsd?: bigint;
   /** A change that makes it another request. */
   readonly other: Fields;

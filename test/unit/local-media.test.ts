@@ -8,7 +8,7 @@ const unread = upload("audio/wav", Buffer.alloc(0), { read: never });
 const uploads = [recording];
 const film = { duration: 1, resolution: "320x240" };
 
-/** For each task the field of its prompt, and what else its input needs. */
+/** The field of the prompt of each task, and its other required inputs. */
 const tasks = [
   ["images", "prompt", { size: "16x16" }],
   ["speech", "text", {}],
