@@ -1,13 +1,19 @@
 import express, { type Express, type IRouter, Router } from "express";
+import type { Batches } from "#batches";
+import type { Queues, ReplyReader } from "#jobs";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
 import type { Probe } from "#platform/observability/probe";
+import type { ProviderKeys } from "#provider-keys";
 import type { Refusals } from "#refusals";
-import { authenticate } from "./admission/authenticate.ts";
+import type { CacheUsage, ResponseCache } from "#response-cache";
+import type { EventLogs } from "#stored-responses";
+import type { Webhooks } from "#webhooks";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
 import { type CallDeps, paidRoute } from "./paid-call.ts";
+import type { ProviderKeyManaging } from "./provider-keys/index.ts";
 import { createAccountRouter } from "./routes/account/index.ts";
 import {
   type AdminDeps,
@@ -16,20 +22,23 @@ import {
   createAdminTokens,
   identifyByToken,
 } from "./routes/admin/index.ts";
+import { batchFileRoutes } from "./routes/batch-files.ts";
 import { createDashboardRouter, type DashboardDeps } from "./routes/dashboard/index.ts";
 import { adminDocsRoutes, docsRoutes } from "./routes/docs.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { geminiRoutes } from "./routes/gemini.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { jobResultRoutes } from "./routes/jobs.ts";
+import { messageBatchRoutes } from "./routes/message-batches.ts";
 import { messagesRoutes } from "./routes/messages.ts";
 import { geminiModelRoutes, modelRoutes } from "./routes/models.ts";
-import { paidRoutes } from "./routes/paid.ts";
+import { paidRouteAt, paidRoutes } from "./routes/paid.ts";
 import { responsesRoutes } from "./routes/responses.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
 
 interface AppDeps
   extends CallDeps,
-    Pick<AdminDeps, "audit" | "clusterStats" | "queues" | "traffic">,
+    Pick<AdminDeps, "audit" | "clusterStats" | "secrets" | "traffic">,
     Pick<DashboardDeps, "sessions" | "pages" | "running"> {
   readonly config: Pick<
     Config,
@@ -37,9 +46,18 @@ interface AppDeps
   >;
   /** Returns true once a shutdown has begun. */
   readonly draining: () => boolean;
+  readonly batches: Batches;
+  readonly queues: Queues;
+  readonly reader: ReplyReader;
+  readonly eventLogs: EventLogs;
   readonly bodyBudget: ByteBudget;
   readonly payments: Payments;
+  readonly webhooks: Webhooks;
+  readonly providerKeys: ProviderKeys;
+  readonly providerKeyManaging: ProviderKeyManaging;
   readonly refusals: Refusals;
+  readonly responseCache: ResponseCache;
+  readonly cacheUsage: CacheUsage;
   readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
 }
 
@@ -75,15 +93,19 @@ function addPaidRoutes(to: IRouter, deps: AppDeps): void {
 }
 
 /**
- * All other routes for callers: the account, stored responses, uploads, model lists, and the paid routes of Messages and
+ * All other routes for callers: the account, stored responses, uploads, files for batches, model lists, and the paid routes of Messages and
  * Gemini, which have their own routers.
  */
 function freeRoutes(deps: AppDeps): Router {
   const router = Router();
-  router.use(createAccountRouter(deps, (req) => authenticate(deps.keys, req)));
+  router.use(createAccountRouter(deps));
+  router.use(jobResultRoutes(deps, paidRouteAt));
   router.use("/v1/messages", messagesRoutes(deps));
+  router.use(messageBatchRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
   router.use("/v1/responses", responsesRoutes(deps));
-  router.use(uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
+  const receiving = { ...deps, arrive: () => deps.openCalls.arrive() };
+  router.use(uploadRoutes(receiving));
+  router.use(batchFileRoutes(receiving));
   router.all(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
   router.use("/v1/models", modelRoutes(deps));
   router.use("/v1beta/models", geminiModelRoutes(deps));

@@ -21,20 +21,24 @@ export interface IdempotencyRequest {
 
 /** Either this request holds the key, or an earlier one has been answered. */
 export type Claimed = Exclude<Claim, { kind: "running" }>;
+export const isSettled = (claim: Claim): claim is Claimed => claim.kind !== "running";
+/** A caller who asks for a job does not wait for one that runs. */
+export const isSettledOrJob = (claim: Claim): claim is Claim => claim.kind !== "running" || claim.isJob;
 
 const pollMs = { first: 100, max: 2_000 };
 const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 
-/** Claims an `Idempotency-Key` for this request, or waits for the answer of the request that holds it. */
-export async function claimKey(
+/** Claims an `Idempotency-Key` for this request, or waits until the request that holds it is `settled`. */
+export async function claimKey<Settled extends Claim>(
   { idempotency, isAlive, ending, clock }: IdempotencyDeps,
   request: ClaimRequest,
   /** `answerBy` is in unix milliseconds. */
   waiting: { readonly answerBy: number; readonly res: Response },
-): Promise<Claimed> {
+  settled: (claim: Claim) => claim is Settled,
+): Promise<Settled> {
   for (let pauseMs = pollMs.first; ; pauseMs = Math.min(pollMs.max, pauseMs * 1.5)) {
     const claim = await idempotency.claim(request, isAlive).catch(throwUnavailable);
-    if (claim.kind !== "running") return claim;
+    if (settled(claim)) return claim;
     const remainingMs = waiting.answerBy - clock.now();
     if (remainingMs <= 0 || waiting.res.closed) throw generationInProgress();
     if (ending()) throw noCapacity("This instance is shutting down; repeat the request.", 1);

@@ -1,9 +1,11 @@
+import { openStatuses } from "#batches";
 import type { Catalog } from "#catalog";
 import { type ClusterCheck, type ClusterCounts, type ClusterStats, maxStatsAgeMs } from "#cluster-stats";
 import { errorKinds } from "#errors";
-import { pools, type Queues, type ReplyReader, type WorkerRegistry } from "#jobs";
+import { type Pool, pools, type Queues, type ReplyReader, type WorkerRegistry } from "#jobs";
 import type { Clock } from "#platform/clock";
 import { type Metrics, upstreamStates } from "#platform/observability/metrics";
+import type { CacheUse, ResponseCache } from "#response-cache";
 import type { TrafficCounter } from "#traffic";
 import { modelLabel } from "../shared/process-metrics.ts";
 import type { EndedCall, OpenCalls } from "./open-calls/index.ts";
@@ -39,6 +41,22 @@ export function createPaymentObserver(metrics: Metrics): (outcome: PaymentOutcom
   return (outcome) => count({ outcome });
 }
 
+/** Counts calls that ask for the response cache. */
+export function createCacheObserver(
+  metrics: Metrics,
+  cache: Pick<ResponseCache, "isConfigured" | "isAvailable">,
+): (use: CacheUse) => void {
+  metrics.gauge("inference_cache_available", () =>
+    cache.isConfigured ? [[{}, cache.isAvailable() ? 1 : 0]] : undefined,
+  );
+  const count = metrics.counter("inference_cache_calls_total");
+  const countSaved = metrics.counter("inference_cache_saved_nanousd_total");
+  return ({ outcome, coalesced, savedNanoUsd = 0n }) => {
+    count({ outcome: coalesced ? "coalesced" : outcome });
+    if (savedNanoUsd > 0n) countSaved({}, Number(savedNanoUsd));
+  };
+}
+
 /** Metrics of this API instance and, through Redis, of all workers and queues. */
 export function observe(deps: {
   metrics: Metrics;
@@ -70,14 +88,23 @@ export function observe(deps: {
   );
   for (const value of ["workers", "running", "free", "waiting"] as const)
     metrics.gauge(`inference_pool_${value}`, () => registry.loads()?.map((load) => [{ pool: load.pool }, load[value]]));
-  metrics.gauge("inference_pool_oldest_waiting_seconds", () =>
+  metrics.gauge("inference_jobs_waiting", () =>
+    registry.loads()?.map(({ pool, jobsWaiting }) => [{ pool }, jobsWaiting]),
+  );
+  const oldestOf = (of: "calls" | "detached") => () =>
     Promise.all(
       pools.map(async (pool) => {
-        const since = await queues.oldestWaiting(pool);
+        const since = await queues.oldestWaiting(pool, of);
         return [{ pool }, since === undefined ? 0 : Math.max(0, clock.now() - since) / 1_000] as const;
       }),
-    ),
-  );
+    );
+  metrics.gauge("inference_pool_oldest_waiting_seconds", oldestOf("calls"));
+  metrics.gauge("inference_jobs_oldest_waiting_seconds", oldestOf("detached"));
+}
+
+/** Lines of batches that this instance has admitted. */
+export function observeLines(metrics: Metrics, inFlight: () => ReadonlyMap<Pool, number>): void {
+  metrics.gauge("inference_batch_lines_in_flight", () => [...inFlight()].map(([pool, lines]) => [{ pool }, lines]));
 }
 
 /** Metrics of stored data: every API instance exports the counts of a maintenance worker. */
@@ -92,7 +119,10 @@ function observeClusterStats(deps: { metrics: Metrics; clusterStats: ClusterStat
   }
 
   type Gauge = Parameters<Metrics["gauge"]>[0];
-  type Plain = Extract<Gauge, `inference_${"hold" | "lease" | "undecided" | "ledger" | "file" | "gathered"}${string}`>;
+  type Plain = Extract<
+    Gauge,
+    `inference_${"hold" | "lease" | "webhook_oldest" | "undecided" | "ledger" | "file" | "gathered" | "batch_stalled"}${string}`
+  >;
   const plain = (name: Plain, read: () => Promise<number | undefined>) =>
     metrics.gauge(name, async () => {
       const value = await read();
@@ -110,12 +140,24 @@ function observeClusterStats(deps: { metrics: Metrics; clusterStats: ClusterStat
   counted("inference_lease_oldest_seconds", ({ leases }) => ageOf(leases.oldestAt));
   counted("inference_undecided_calls", ({ undecided }) => undecided);
   counted("inference_file_expiry_lag_seconds", ({ dueSince }) => ageOf(dueSince));
+  plain("inference_webhook_oldest_pending_seconds", async () => {
+    const { webhooks } = await clusterStats.read();
+    return webhooks && clock.now() - webhooks.at <= maxStatsAgeMs ? ageOf(webhooks.dueSince) : undefined;
+  });
   plain("inference_gathered_age_seconds", async () => {
     const { counts: found } = await clusterStats.read();
     return found && ageSeconds(found.at);
   });
   const byState = (states: Readonly<Record<string, number>> | undefined) =>
     states && Object.entries(states).map(([state, count]) => [{ state }, count] as const);
+  plain("inference_batch_stalled_seconds", async () => {
+    const batches = (await counts())?.batches;
+    return batches && ageOf(batches.stalledSince);
+  });
+  metrics.gauge("inference_batch_oldest_seconds", async () => {
+    const oldestAt = (await counts())?.batches?.oldestAt;
+    return oldestAt && openStatuses.map((status) => [{ status }, ageOf(oldestAt[status])] as const);
+  });
   metrics.gauge("inference_uploads", async () => byState((await counts())?.uploads));
   metrics.gauge("inference_buyback_batches", async () => byState((await counts())?.buybacks));
 

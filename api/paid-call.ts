@@ -1,43 +1,34 @@
 import { createHash } from "node:crypto";
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import type { Request, RequestHandler, Response } from "express";
-import { invalidValue, ServiceError, toServiceError } from "#errors";
-import { type ParsedCall, parseRouted } from "#formats";
-import type { ClaimRequest } from "#idempotency";
-import { type CallTarget, isTextPool, jobCatalog, type PaidCall } from "#jobs";
-import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
+import type { JobView } from "#detached-calls";
+import { invalidValue, toServiceError } from "#errors";
+import { type ParsedCall, withSessionHeader } from "#formats";
+import type { Claim } from "#idempotency";
+import { isTextPool, jobCatalog } from "#jobs";
+import { object } from "#json";
+import { type Caller, RateLimitReached, type RateLimits } from "#keys";
 import { formatUsd } from "#money";
-import type { Background } from "#platform/concurrency/background";
-import type { Tracing } from "#platform/observability/tracing";
-import type { Refusals } from "#refusals";
-import {
-  type AdmissionDeps,
-  type Admitted,
-  type AdmittedTarget,
-  admit,
-  type CallWithFiles,
-  checkBeforeFiles,
-} from "./admission/admit.ts";
+import { admit, type Checked, check, isBudgeted } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
+import { withCacheMarks } from "./admission/cache-marks.ts";
 import { assertLargeBodyPayable, limitFreeCalls } from "./admission/check-balance.ts";
-import { beginCallTrace, type CallTrace } from "./call-trace.ts";
+import { type AsyncDeps, accept, acceptAgain, admitJob, asyncRequestOf } from "./async-call.ts";
+import { newBackground } from "./background/accept.ts";
+import { passedHeaders, payloadOf } from "./call-payload.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
-import { bodyTimeoutMs, type JsonBody } from "./http/body.ts";
-import { formTimeoutMs } from "./http/file-form.ts";
+import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
-import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "./idempotency.ts";
-import type { EndedCall, OpenCalls } from "./open-calls/index.ts";
-import type { PaidRoute, RouteBody, RouteBodyDeps } from "./paid-route.ts";
+import { tagsOf } from "./http/tags.ts";
+import { markReplayed } from "./idempotency.ts";
+import type { PaidRoute, RouteBody } from "./paid-route.ts";
 import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
+import { createReservation, parseBody, type Reservation, type ReservationDeps } from "./reservation.ts";
+import { type CachedAnswers, type CallRecording, cacheRequestOf } from "./response-cache/index.ts";
 import { type ResolveDeps, resolveStored } from "./stored-responses.ts";
 
-export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps, RouteBodyDeps, ResolveDeps {
-  readonly openCalls: OpenCalls;
-  readonly refusals: Pick<Refusals, "note">;
-  readonly tracing: Tracing | undefined;
-  readonly observeCall: (call: EndedCall) => void;
-  readonly background: Background;
-  readonly callTimeoutMs: number;
-  readonly publicUrl: () => string;
+export interface CallDeps extends ReservationDeps, AsyncDeps, PayPerCallDeps, ResolveDeps {
+  readonly cachedAnswers: CachedAnswers;
   readonly syncTimeoutMs: number;
 }
 
@@ -59,115 +50,14 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       // Release the key before responding, so that a corrected retry with the same key succeeds.
       await reservation.release(error);
       reservation.refusedBy(error);
-      if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
+      if (error instanceof RateLimitReached && !res.headersSent) setLimits(res, error.rateLimits);
       if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
+      // A stream that waited for an equal call has begun with pings.
+      else if (!res.writableEnded) res.end(codec.streamError(error, requestId, false));
     } finally {
       reservation.end();
     }
   };
-}
-
-/** A slot expires this long after the latest possible end of its call. */
-const slotMarginMs = 10_000;
-
-/** Holds what a request acquires on its way to `submit`, and releases all of it. */
-function createReservation(deps: CallDeps, route: PaidRoute, req: Request, res: Response) {
-  const { requestId } = localsOf(res);
-  const { endpoint } = route;
-  let depart = () => {};
-  let slot: Slot | undefined;
-  let body: RouteBody | undefined;
-  let isSubmitted = false;
-  let claimId: string | undefined;
-  let trace: CallTrace | undefined;
-  let keyOwner: Caller | undefined;
-  return {
-    arrive(): void {
-      depart = deps.openCalls.arrive();
-    },
-    identified(caller: Caller): void {
-      keyOwner = caller;
-    },
-    async takeSlot(caller: Caller): Promise<Slot> {
-      const bodyMs = route.readBody ? formTimeoutMs : bodyTimeoutMs;
-      slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyMs + deps.callTimeoutMs + slotMarginMs });
-      const { tracing } = deps;
-      trace = tracing && beginCallTrace(tracing, { req, res, endpoint, account: caller.account });
-      trace?.passed("slot");
-      return slot;
-    },
-    trace: () => trace,
-    traceIds: () => trace?.span.ids,
-    async readBody(): Promise<RouteBody & Partial<JsonBody>> {
-      const { readBody } = route;
-      const caller = slot?.caller;
-      body =
-        readBody && caller
-          ? await readBody(deps, {
-              req,
-              res,
-              caller,
-              refusalOf: (draft, files) => refusalOf(deps, { route, caller, body: draft, files }),
-            })
-          : await deps.readBody(req, res, caller ?? "anonymous", route.jsonLimits);
-      trace?.passed("body");
-      return body;
-    },
-    async claimKey(request: ClaimRequest, waiting: { answerBy: number; res: Response }): Promise<Claimed> {
-      const claimed = await claimKey(deps, request, waiting);
-      if (claimed.kind === "new") claimId = claimed.id;
-      trace?.passed("idempotency");
-      return claimed;
-    },
-    /** The code that answers the call releases the slot and the claim from here on. */
-    handOver(): void {
-      slot = undefined;
-      claimId = undefined;
-    },
-    /** `OpenCalls` deletes the files that the job reads from here on. */
-    submitted(): void {
-      isSubmitted = true;
-    },
-    isSubmitted: () => isSubmitted,
-    /** Records a refusal. `OpenCalls` records a submitted call when it ends. */
-    refusedBy(error: ServiceError): void {
-      if (isSubmitted) return;
-      const { status, code } = error;
-      trace?.end(status, code);
-      deps.observeCall({ endpoint, status, code });
-      if (keyOwner) deps.refusals.note({ requestId, account: keyOwner.account, key: keyOwner.keyId, endpoint }, error);
-    },
-    /** Releases the claim and the slot of a refused request. */
-    async release(refusedBy: ServiceError): Promise<void> {
-      if (claimId !== undefined) await releaseKey(deps, claimId, requestId);
-      if (slot) await deps.keys.release(slot, { refusedBy, costNanoUsd: 0n });
-    },
-    /** Called for every request once it has been submitted, answered or refused. */
-    end(): void {
-      body?.release();
-      if (body?.cleanUp && !isSubmitted)
-        deps.background.run("the file of a refused call could not be deleted", body.cleanUp(), { requestId });
-      // The request got a stored answer. After a refusal the trace has already ended.
-      if (!isSubmitted) trace?.end(res.statusCode);
-      depart();
-    },
-  };
-}
-
-const parseBody = ({ job, codec }: PaidRoute, { value, bytes }: Pick<RouteBody, "value" | "bytes">): ParsedCall =>
-  parseRouted(codec, value, bytes, isTextPool(jobCatalog[job].pool));
-
-async function refusalOf(
-  deps: CallDeps,
-  { route, body, ...rest }: { route: PaidRoute; body: RouteBody } & Omit<CallWithFiles, "call" | "route">,
-): Promise<ServiceError | undefined> {
-  try {
-    await checkBeforeFiles(deps, { ...rest, route, call: parseBody(route, body) });
-    return undefined;
-  } catch (error) {
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
 }
 
 /** The steps of every call. Everything that must be released is acquired through the reservation. */
@@ -176,76 +66,138 @@ async function submitCall(
   route: PaidRoute,
   req: Request,
   res: Response,
-  reservation: ReturnType<typeof createReservation>,
+  reservation: Reservation,
 ): Promise<void> {
   const { requestId } = localsOf(res);
   const { job, codec, format } = route;
 
-  // Refuse a caller over a limit before reading a byte of the body.
+  // Refuse a caller over a limit before reading the body, unless that costs less than a second script for its tokens.
   const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
   if (keyOwner) reservation.identified(keyOwner);
-  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
+  const early = keyOwner && (await readArrived(deps, route, req, reservation, keyOwner));
+  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner, early?.checked?.tokens));
   if (!keySlot) await countAnonymous(deps, req, res);
   else if (route.isFree) await limitFreeCalls(deps, keySlot);
   else await assertLargeBodyPayable(deps, req, keySlot.caller);
+  if (early?.error) throw early.error;
 
-  const body = await reservation.readBody();
+  const tags = tagsOf(req);
+  const cacheRequest = keySlot && cacheRequestOf(req, keySlot.caller.cache);
+
+  const body = early?.body ?? (await reservation.readBody(keySlot?.caller));
   // The time limits of the call start once its body has arrived.
   const acceptedAt = deps.clock.now();
-  const parse = () => parseBody(route, body);
   // Resolve references first, so that the hold and the job cover the whole input.
   const stored =
     route.refersToStored && keyOwner && isReplaceable(body)
       ? await resolveStored(deps, keyOwner.account, body, (value) => parseBody(route, { value, bytes: body.bytes }))
       : undefined;
-  const call = stored ? stored.parse(parse) : parse();
+  // A slot has a newer caller if the key was changed since it was looked up.
+  const known = early?.call && !stored && keySlot?.caller === keyOwner ? early : undefined;
+  const parse = () => parseCall(route, req, body);
+  const parsed = known?.call ?? (stored ? stored.parse(parse) : parse());
+  const marked = known ? parsed : withCacheMarks(req, parsed, keySlot?.caller.promptCache ?? "off");
+  const call = tags ? { ...marked, tags } : marked;
+  const wanted = asyncRequestOf(req, route, call, keySlot !== undefined);
 
   const paidBy = keySlot
-    ? paidByKey(route, req, keySlot.caller, body, call)
+    ? paidByKey(route, req, keySlot.caller, body, wanted?.inBackground ? { ...call, stream: false } : call)
     : await payPerCall(deps, route, { req, res, body, call });
   if (!paidBy) return;
   const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller));
   const { account } = slot.caller;
+  const asked = { account, stream: call.stream, isPreferred: wanted?.isPreferred ?? false };
 
   // Callers with an `Idempotency-Key` wait until then at most; they can fetch the stored answer later.
   const answerBy = acceptedAt + deps.syncTimeoutMs;
   const owner = { account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
   const claim =
-    paidBy.idempotency && (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }));
+    paidBy.idempotency &&
+    (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }, wanted !== undefined));
+  if (claim?.kind === "running" || (claim?.kind === "answered" && wanted)) {
+    const accepted = await acceptAgain(deps, res, asked, claim);
+    if (accepted || claim.kind === "running") {
+      reservation.handOver();
+      return deps.keys.release(slot);
+    }
+  }
   if (claim?.kind === "answered") {
-    // The slot stays taken until the caller has received the stored answer, as with any other answer. A caller who has
-    // disconnected gets none.
-    reservation.handOver();
-    if (res.closed) return deps.keys.release(slot);
-    res.once("close", () => void deps.keys.release(slot));
-    return answerAgain(deps, route, res, call, claim);
+    await reservation.answered();
+    return res.closed ? undefined : answerAgain(deps, route, res, call, claim);
   }
 
   if (body.refusal) throw body.refusal;
+  const endsEarly = route.endsAtSyncTimeout && !claim && !wanted && !call.stream;
+  const timeoutMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
+  let recording: CallRecording | undefined;
+  if (cacheRequest) {
+    const times = { acceptedAt, deadlineAt: acceptedAt + timeoutMs };
+    const cached = {
+      req,
+      res,
+      route,
+      call,
+      body,
+      slot,
+      asked: cacheRequest,
+      isDetached: !!wanted,
+      continues: stored?.previousResponseId !== undefined,
+      canShare: !claim,
+      ...times,
+    };
+    setLimits(res, slot.rateLimits);
+    const answered = await deps.cachedAnswers.answer(cached);
+    if (answered === "answered") return reservation.answered();
+    recording = answered;
+  }
+  if (recording) reservation.records(recording);
   // A payment has one call at a time, so any hold left on its account belongs to a call that died.
   if (!keySlot) await deps.money.releaseAll(account);
-  const endsEarly = route.endsAtSyncTimeout && !claim && !call.stream;
-  const timeoutMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
-  const deadlineAt = acceptedAt + timeoutMs;
+  const request = object(body.value);
+  const detached = wanted && (await admitJob(deps, { pool: owner.pool, ...asked, acceptedAt, wanted, request }));
+  const deadlineAt = detached?.deadlineAt ?? acceptedAt + timeoutMs;
   // A call under a key can finish without this process, so it does not use this process's lease.
-  const isLeased = isTextPool(jobCatalog[job].pool) && !claim;
-  const admitted = await admit(deps, { requestId, slot, call, route, deadlineAt, isLeased });
-  res.set(limitHeaders(slot.rateLimits));
+  const isLeased = isTextPool(owner.pool) && !claim && !detached;
+  const admitted = await admit(detached ? { ...deps, backlogLimit: Number.POSITIVE_INFINITY } : deps, {
+    requestId,
+    slot,
+    call,
+    route,
+    deadlineAt,
+    checked: known?.checked,
+    isLeased,
+  });
+  if (!res.headersSent) setLimits(res, slot.rateLimits);
   const trace = reservation.trace();
   trace?.admitted({ model: admitted.targets[0].model.id, stream: call.stream });
 
+  const [{ model, name = model.id }] = admitted.targets;
+  if (recording) {
+    recording.model = model.id;
+    // An answer that is shorter because of the balance is not for others.
+    recording.isTransient = call.size.outputCap === undefined && admitted.targets.some((each) => !each.isCapDefault);
+  }
+  const { previousResponseId } = stored ?? {};
+  const { keepsEvents } = detached?.payload.background ?? {};
+  const background =
+    keepsEvents === undefined
+      ? undefined
+      : newBackground(request, { requestId, keepsEvents, acceptedAt, model: name, previousResponseId });
   const payload = {
-    ...payloadOf(deps, route, req, slot, call, admitted),
+    ...payloadOf(deps, route, passedHeaders(req, route.passed), slot, call, admitted),
     acceptedAt,
     deadlineAt,
-    ...(stored?.previousResponseId !== undefined && { previousResponseId: stored.previousResponseId }),
+    // A response in the background is always streamed from its provider.
+    ...(background && { stream: true }),
+    ...(previousResponseId !== undefined && { previousResponseId }),
     ...(claim && { idempotencyKeyId: claim.id }),
+    ...(detached && { detached: detached.payload }),
     ...(trace && { traceparent: trace.span.traceparent }),
   };
   const { maxTokens, leased } = admitted;
   reservation.handOver();
   const { answer } = route;
-  const { answerFormat: wanted } = call;
+  const { answerFormat } = call;
   const { cleanUp } = body;
   const answering = {
     slot,
@@ -254,16 +206,67 @@ async function submitCall(
     hidesReasoning: admitted.targets.some(({ model }) => model.hiddenReasoning),
     ...(leased && { leased }),
     ...(claim && { answerBy }),
+    ...(detached && {
+      answerBy: acceptedAt + detached.waitMs,
+      detached: { ...detached.stored, answerFormat, background },
+      accept: (job: JobView) => accept(deps, res, asked, job),
+    }),
     ...(call.isBinary && { isBinary: call.isBinary }),
     ...(answer &&
       !call.stream && {
-        write: (text: string) => answer(deps, { res, text, format: wanted }),
+        write: (text: string) => answer(deps, { res, text, format: answerFormat }),
       }),
     ...(cleanUp && { cleanUp }),
+    ...(recording && { recording }),
     ...(trace && { trace }),
   };
   reservation.submitted();
   await deps.openCalls.submit({ job, payload, maxTokens, ...answering }, body);
+}
+
+const parseCall = (route: PaidRoute, req: Request, body: RouteBody): ParsedCall =>
+  withSessionHeader(parseBody(route, body), req.get("x-session-id"));
+
+/** A body of this size takes less to parse than a script in Redis. */
+const smallBytes = 16 * 1024;
+
+interface EarlyCall {
+  readonly body?: RouteBody & Partial<JsonBody>;
+  readonly call?: ParsedCall;
+  readonly checked?: Checked;
+  /** The body could not be read. Thrown after the slot was taken, because limits refuse first. */
+  readonly error?: unknown;
+}
+
+/**
+ * Reads and checks a small call whose body has come with its headers, so that one script takes its slot and its tokens.
+ * Returns undefined for other calls, among them those whose tokens depend on a stored answer or are taken with a budget.
+ */
+async function readArrived(
+  deps: CallDeps,
+  route: PaidRoute,
+  req: Request,
+  reservation: Reservation,
+  caller: Caller,
+): Promise<EarlyCall | undefined> {
+  const { "content-length": length, "content-encoding": encoding } = req.headers;
+  if (encoding !== undefined || !(Number(length) <= smallBytes)) return undefined;
+  if (route.isFree || route.readBody || isBudgeted(caller) || caller.cache.enabled) return undefined;
+  if (req.get("idempotency-key") !== undefined || req.get("x-xm-cache") !== undefined) return undefined;
+  // Node parses the body that came with the headers after the microtasks of this handler.
+  await endOfTurn();
+  if (!req.complete) return undefined;
+  let early: EarlyCall = {};
+  try {
+    const body = await reservation.readBody(caller);
+    early = { body };
+    const call = withCacheMarks(req, parseCall(route, req, body), caller.promptCache);
+    if (call.uploads.length > 0) return early;
+    return { body, call, checked: await check(deps, { call, route, caller }) };
+  } catch (error) {
+    // Anything wrong with the call is found again once it has its slot.
+    return early.body ? early : { error };
+  }
 }
 
 /** The owner of a key, and the call's `Idempotency-Key`. Streams ignore the key because they cannot be replayed. */
@@ -296,19 +299,13 @@ function hashOf({ endpoint, model, passed }: PaidRoute, req: Request, body: Rout
     .digest("base64url");
 }
 
-const passedHeaders = (req: Request, names: PaidRoute["passed"] = []): [string, string][] =>
-  names.flatMap((name) => {
-    const value = req.get(name);
-    return value === undefined ? [] : [[name, value]];
-  });
-
 /** Sends the stored answer of an earlier request. */
 async function answerAgain(
   deps: CallDeps,
   { answer: write }: PaidRoute,
   res: Response,
   { answerFormat: format }: ParsedCall,
-  { requestId, answer }: Extract<Claimed, { kind: "answered" }>,
+  { requestId, answer }: Extract<Claim, { kind: "answered" }>,
 ): Promise<void> {
   if (!("text" in answer)) throw new TypeError("an upload's answer under the key of a call");
   markReplayed(res, requestId);
@@ -318,59 +315,10 @@ async function answerAgain(
   else answerParts(res.status(200), [answer.text]);
 }
 
-function payloadOf(
-  { instance, publicUrl }: CallDeps,
-  { endpoint, format, framing, passed, isFree }: PaidRoute,
-  req: Request,
-  { requestId, caller: { account, keyId, tier, buybackToken } }: Slot,
-  call: ParsedCall,
-  { targets, heldNanoUsd, leased, inputEstimate }: Admitted,
-): Omit<PaidCall, "body" | "acceptedAt" | "deadlineAt"> {
-  const headers = passedHeaders(req, passed);
-  const fileParam = isFree ? undefined : call.features.get("file");
-  const [first, ...fallbacks] = targets.map((target) => targetOf(target, fileParam));
-  if (!first) throw new TypeError("a call of no model");
-  return {
-    v: 1,
-    requestId,
-    account,
-    keyId,
-    tier,
-    endpoint,
-    ...first,
-    ...(call.models && { fallbacks }),
-    stream: call.stream,
-    ...(format && { format }),
-    ...(framing && { framing }),
-    ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
-    ...(call.uploads.length > 0 && { uploads: true }),
-    ...(isFree && { isFree }),
-    held: String(heldNanoUsd),
-    ...(leased && { lease: leased.lease }),
-    inputEstimate,
-    replyTo: instance,
-    ...(call.input && { publicUrl: publicUrl() }),
-    ...(buybackToken !== null && { buybackToken }),
-  };
+function setLimits(res: Response, limits: RateLimits): void {
+  for (const [name, { limit, remaining, resetMs }] of Object.entries(limits)) {
+    res.setHeader(`x-ratelimit-limit-${name}`, String(limit));
+    res.setHeader(`x-ratelimit-remaining-${name}`, String(remaining));
+    res.setHeader(`x-ratelimit-reset-${name}`, `${Math.ceil(resetMs / 1000)}s`);
+  }
 }
-
-const targetOf = (
-  { model, name, upstreams, outputCap, isCapDefault, inputBound }: AdmittedTarget,
-  fileParam: string | undefined,
-): CallTarget => ({
-  model: model.id,
-  ...(name !== undefined && { name }),
-  ...(upstreams && { upstreams: [...upstreams] }),
-  outputCap,
-  ...(isCapDefault && { isCapDefault }),
-  ...(fileParam !== undefined && { fileBound: { tokens: inputBound, param: fileParam } }),
-});
-
-const limitHeaders = (limits: RateLimits) =>
-  Object.fromEntries(
-    Object.entries(limits).flatMap(([name, { limit, remaining, resetMs }]) => [
-      [`x-ratelimit-limit-${name}`, String(limit)],
-      [`x-ratelimit-remaining-${name}`, String(remaining)],
-      [`x-ratelimit-reset-${name}`, `${Math.ceil(resetMs / 1000)}s`],
-    ]),
-  );

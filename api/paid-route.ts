@@ -97,4 +97,6 @@ export interface PaidRoute {
   readonly endsAtSyncTimeout?: true;
   /** A call without an API key may be paid for by x402. */
   readonly payable?: true;
+  /** Answers may be stored in the response cache. */
+  readonly cacheable?: true;
 }

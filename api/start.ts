@@ -14,18 +14,34 @@ import { serveMetrics } from "#platform/observability/metrics-server";
 import { createProbes } from "#platform/observability/probe";
 import { startTracing } from "#platform/observability/tracing";
 import { listen } from "#platform/process/listen";
-import { connectRedis, onReconnect, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
+import { createReceiverAddresses } from "#platform/receiver-addresses";
+import {
+  connectCacheRedis,
+  connectRedis,
+  onReconnect,
+  pingRedis,
+  reconnectTogether,
+  startRedis,
+} from "#platform/redis";
 import { createRefusals } from "#refusals";
+import { createCacheUsage, createResponseCache } from "#response-cache";
 import { createSessions } from "#sessions";
+import { createEventLogs } from "#stored-responses";
 import { startTraffic } from "#traffic";
-import { createServices, type ProcessDeps } from "../shared/process.ts";
+import { createServices, enqueueWhenDue, type ProcessDeps } from "../shared/process.ts";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import { createApp } from "./app.ts";
+import { createResponseReaders } from "./background/readers.ts";
+import { createBatchFeeder } from "./batches/index.ts";
+import { createUrlCheck } from "./check-webhook-url.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
-import { createCallObserver, createPaymentObserver, observe } from "./metrics.ts";
+import { createCacheObserver, createCallObserver, createPaymentObserver, observe, observeLines } from "./metrics.ts";
 import { apiSchemas } from "./migrations.ts";
 import { createDeliveries, createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
+import { createProviderKeyManaging } from "./provider-keys/index.ts";
+import { createCachedAnswers } from "./response-cache/index.ts";
+import { paidRouteAt } from "./routes/paid.ts";
 
 /** The dashboard's page, as `npm run build` creates it. */
 const pages = fileURLToPath(new URL("../dashboard/dist", import.meta.url));
@@ -57,6 +73,7 @@ export async function startApi(deps: ProcessDeps) {
     mongo,
     redis,
     money,
+    providerKeys: common.providerKeys,
     clock,
     log,
     defaults: {
@@ -74,6 +91,7 @@ export async function startApi(deps: ProcessDeps) {
   await Promise.all([redis, blocking, subscriber].map(startRedis));
 
   const queues = createQueues({ redis, observe: common.writes.jobs, log, chatShards: config.CHAT_SHARDS });
+  enqueueWhenDue({ webhooks: common.webhooks, queues, background });
   const registry = createWorkerRegistry({ redis, queues, catalog: common.catalog.hash, clock, log });
   const reader = createReplyReader({
     instance: newId("api"),
@@ -95,7 +113,9 @@ export async function startApi(deps: ProcessDeps) {
   const leases = money.createLeases({ registration, returnRequests });
 
   const refusals = createRefusals({ mongo, clock, log });
-  const services = { ...common, refusals, registry, queues, reader, keys, leases };
+  const cacheUsage = createCacheUsage({ mongo, clock, log });
+  const responseCache = createResponseCache({ redis: connectCacheRedis(config, log), files: common.files, clock });
+  const services = { ...common, refusals, cacheUsage, responseCache, registry, queues, reader, keys, leases };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
   const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
   const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
@@ -103,6 +123,13 @@ export async function startApi(deps: ProcessDeps) {
   const { instance } = reader;
   const deliveries = createDeliveries({ instance, money, callTimeoutMs: config.CALL_TIMEOUT_MS, clock, log });
   await atStart(() => deliveries.note());
+  const eventLogs = createEventLogs({ redis, clock, log });
+  const responseReaders = createResponseReaders({
+    ...common,
+    eventLogs,
+    memory: bodyBudget,
+    pingIntervalMs: config.PING_INTERVAL_MS,
+  });
   const openCalls = createOpenCalls({
     ...services,
     running,
@@ -112,9 +139,6 @@ export async function startApi(deps: ProcessDeps) {
     pingIntervalMs: config.PING_INTERVAL_MS,
     memory: bodyBudget,
   });
-  onReconnect(redis, () => openCalls.findLost());
-  // Redis can also lose data without a disconnect.
-  reader.onDataLoss(() => openCalls.findLost());
   const probes = createProbes(
     { clock, metrics },
     { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() },
@@ -129,12 +153,38 @@ export async function startApi(deps: ProcessDeps) {
     (isPool(pool) && (await queues.isPending(pool, requestId)));
   const state = { draining: false, endsAt: Number.POSITIVE_INFINITY, publicUrl: "" };
   const [delayMs, graceMs] = [config.DRAIN_DELAY * 1_000, config.DRAIN_GRACE * 1_000];
+  const limits = {
+    backlogLimit: config.BACKLOG_LIMIT,
+    random: Math.random,
+    nativeFormatsAnyModel: config.NATIVE_FORMATS_ANY_MODEL,
+    callTimeoutMs: config.CALL_TIMEOUT_MS,
+    byokFeeBps: config.BYOK_FEE_BPS,
+  };
+  const ending = () => clock.now() >= state.endsAt - lastAnswersMs;
+  const observeCacheUse = createCacheObserver(metrics, responseCache);
+  const cachedAnswers = createCachedAnswers({
+    ...services,
+    ...limits,
+    noteUse(use) {
+      cacheUsage.note(use);
+      observeCacheUse(use);
+    },
+    observeCall,
+    memory: bodyBudget,
+    background,
+    pingIntervalMs: config.PING_INTERVAL_MS,
+    ending,
+  });
   const app = createApp({
     ...services,
+    cachedAnswers,
     config,
+    providerKeyManaging: createProviderKeyManaging(services),
     sessions: createSessions({ mongo, clock }),
     pages,
     running,
+    eventLogs,
+    responseReaders,
     clusterStats,
     traffic,
     audit: createAudit({ mongo, clock, log }),
@@ -148,21 +198,45 @@ export async function startApi(deps: ProcessDeps) {
     observePayment: createPaymentObserver(metrics),
     bodyLimitBytes: config.BODY_LIMIT_BYTES,
     readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),
-    instance: reader.instance,
-    backlogLimit: config.BACKLOG_LIMIT,
-    random: Math.random,
-    nativeFormatsAnyModel: config.NATIVE_FORMATS_ANY_MODEL,
-    callTimeoutMs: config.CALL_TIMEOUT_MS,
+    ...limits,
+    instance,
+    asyncLimits: {
+      backlog: config.ASYNC_BACKLOG_LIMIT,
+      jobsPerAccount: config.ASYNC_JOBS_PER_ACCOUNT,
+      queueMs: config.ASYNC_MAX_QUEUE_SECONDS * 1_000,
+    },
     syncTimeoutMs: config.MEDIA_SYNC_TIMEOUT * 1_000,
     probes,
     draining: () => state.draining,
-    ending: () => clock.now() >= state.endsAt - lastAnswersMs,
+    ending,
     publicUrl: () => state.publicUrl,
+    checkWebhookUrl: createUrlCheck(createReceiverAddresses(config)),
   });
 
+  const feeder = createBatchFeeder({
+    ...services,
+    ...limits,
+    instance,
+    background,
+    routeOf: paidRouteAt,
+    publicUrl: () => state.publicUrl,
+    liveCalls: openCalls.count,
+    poolShare: config.BATCH_POOL_PERCENT / 100,
+    linesPerAccount: config.BATCH_CONCURRENCY_PER_ACCOUNT,
+  });
+  observeLines(metrics, feeder.inFlight);
+  const findLost = () => {
+    openCalls.findLost();
+    feeder.findLost();
+  };
+  onReconnect(redis, findLost);
+  // Redis can also lose data without a disconnect.
+  reader.onDataLoss(findLost);
   const { server, connections } = createListener(app, clock);
   const port = await listen(server, { variable: "PORT", port: config.PORT, host: config.HOST });
   state.publicUrl = config.PUBLIC_URL?.replace(/(?<!\/)\/+$/, "") ?? `http://127.0.0.1:${port}`;
+
+  feeder.start();
 
   return {
     port,
@@ -184,7 +258,7 @@ export async function startApi(deps: ProcessDeps) {
           state.endsAt = clock.now() + graceMs;
           // Each open connection may still carry one more call.
           const drained = connections.close(delayMs).then(() => openCalls.idle());
-          return atMost(clock, graceMs, drained);
+          return atMost(clock, graceMs, Promise.all([drained, feeder.stop()]));
         },
       },
       { name: "abort", run: () => openCalls.abort() },
@@ -201,11 +275,14 @@ export async function startApi(deps: ProcessDeps) {
         name: "close",
         run: async () => {
           registry.stop();
+          responseReaders.stop();
           await connections.end(lastBytesMs);
           await reader.stop();
           await queues.close();
           await traffic.stop();
           await refusals.stop();
+          await cacheUsage.stop();
+          cachedAnswers.stop();
           redis.disconnect();
           unfollow();
           subscriber.disconnect();

@@ -1,11 +1,14 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
+import type { DetachedCalls } from "#detached-calls";
 import { invalidValue, ServiceError } from "#errors";
+import { requestIdOfResponse } from "#formats";
 import { isSet, type JsonObject, object, text, writeJson } from "#json";
 import type { StoredResponses } from "#stored-responses";
 import type { JsonBody } from "./http/body.ts";
 
 export interface ResolveDeps {
   readonly responses: StoredResponses;
+  readonly detachedCalls: DetachedCalls;
   readonly bodyLimitBytes: number;
 }
 
@@ -32,7 +35,7 @@ const unknown = (param: string) =>
  * changed, and the result is undefined. `check` throws for errors in the rest of the request, before anything is read.
  */
 export async function resolveStored(
-  { responses, bodyLimitBytes }: ResolveDeps,
+  { responses, detachedCalls, bodyLimitBytes }: ResolveDeps,
   account: string,
   body: JsonBody,
   check: (value: object) => void,
@@ -52,7 +55,7 @@ export async function resolveStored(
   check({ ...request, input: sent });
 
   const reserve = (bytes: number) => body.reserve(bytes);
-  const before = isSet(previous) ? await historyOf(responses, account, text(previous), reserve) : [];
+  const before = isSet(previous) ? await historyOf({ responses, detachedCalls }, account, text(previous), reserve) : [];
   const items =
     ids.length > 0 ? await responses.findItems(account, new Set(ids.map(({ id }) => id)), reserve) : undefined;
   const missing = ids.find(({ id }) => !items?.has(id));
@@ -94,13 +97,17 @@ export async function resolveStored(
 }
 
 async function historyOf(
-  responses: ResolveDeps["responses"],
+  { responses, detachedCalls }: Pick<ResolveDeps, "responses" | "detachedCalls">,
   account: string,
   id: string,
   reserve: (bytes: number) => void,
 ): Promise<readonly unknown[]> {
   const found = await responses.find(account, id, reserve);
   if (!found) throw unknown(previousField);
+  // A response in the background is stored before its call has ended, and its id is known from the start.
+  const requestId = found.response["background"] === true ? requestIdOfResponse(id) : undefined;
+  const job = requestId === undefined ? undefined : await detachedCalls.find(account, requestId);
+  if (job && job.status !== "completed") throw unknown(previousField);
   const { output } = found.response;
   return [...found.input, ...(Array.isArray(output) ? (output as unknown[]) : [])];
 }

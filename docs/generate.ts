@@ -163,9 +163,9 @@ ${metrics()}
 
 - Every API instance sees all workers and queues: for \`inference_pool_...\` take the \`max\` over instances, not the sum.
 - The same holds for what is stored: \`inference_holds_...\`, \`inference_lease...\`, \`inference_ledger_...\`, \`inference_uploads\`,
-  \`inference_file_expiry_lag_seconds\`, \`inference_buyback_batches\`, \`inference_undecided_calls\`. A worker that serves the
-  \`maintenance\` pool counts it every 15 s, with bounds, and every API instance shows that. Without such a worker they are
-  absent after two minutes ([why](../adr/0015-cluster-stats.md)).
+  \`inference_file_expiry_lag_seconds\`, \`inference_buyback_batches\`, \`inference_undecided_calls\`,
+  \`inference_batch_oldest_seconds\`, \`inference_batch_stalled_seconds\`. A worker that serves the \`maintenance\` pool counts it every
+  15 s, with bounds, and every API instance shows that. Without such a worker they are absent after two minutes ([why](../adr/0015-cluster-stats.md)).
 - The ledger is checked from its checkpoints, 20,000 accounts every 30 s, over and over. A difference shows as soon as it is
   found and until a later pass over all accounts finds none. Which accounts: \`npm run admin -- ledger check\`, and the log.
 - \`inference_call_duration_seconds\` = \`inference_overhead_seconds\` + time at upstreams. If a call is slow, compare
@@ -178,7 +178,8 @@ ${metrics()}
 - Labels have values from fixed lists and the catalog only, else \`other\`, so callers cannot add series. The largest metric,
   \`inference_call_duration_seconds\`, has 15 series for each model at each endpoint that was used.
 - Node's own metrics (\`process_...\`, \`nodejs_...\`: processor time, memory, event loop delay, garbage collection) have the
-  names of the [Prometheus client](https://github.com/prometheus/client_js), so that the usual dashboards work.
+  names of the [Prometheus client](https://github.com/prometheus/client_js), so that the usual dashboards work. The event loop
+  delay is sampled every 50 ms and includes that interval.
 
 ## Alerts and dashboards
 

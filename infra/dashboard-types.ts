@@ -4,7 +4,7 @@ import { adminDocument, openApiDocument } from "../api/routes/openapi.ts";
 
 /** Formats and endpoints that no screen uses. */
 const unused =
-  /^\/(v1beta|v2)\/|^\/v1\/(messages|responses|completions|rerank|moderations|audio|images\/(edits|variations))/;
+  /^\/(v1beta|v2)\/|^\/v1\/(messages(?!\/batches)|responses|completions|rerank|moderations|audio|images\/(edits|variations))/;
 
 function calledByScreens(): OpenAPI3 {
   const document = openApiDocument("/dashboard/api") as OpenAPI3;

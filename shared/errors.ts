@@ -45,6 +45,9 @@ const providerKinds = {
 
 export const errorKinds = {
   invalid_value: kind(400, invalid, "a field, header, path or body is malformed or out of range"),
+  invalid_webhook_url: kind(400, invalid, "webhooks are not sent to the URL's scheme, port, host or address"),
+  provider_key_invalid: kind(400, invalid, "the provider does not accept the credential of a provider key"),
+  file_quota_exceeded: kind(400, invalid, "the account's files for batches would be more than it may store"),
   model_not_supported: kind(400, invalid, "the model exists, but not for this endpoint or feature"),
   ...providerKinds,
   invalid_api_key: kind(401, unauthenticated, "the API key is missing, unknown or revoked"),
@@ -63,6 +66,7 @@ export const errorKinds = {
   unknown_url: kind(404, missing, "no such route"),
   not_found: kind(404, missing, "no such account, key, request or other object of the account"),
   upload_not_found: kind(404, missing, "this account has no such upload"),
+  file_not_found: kind(404, missing, "this account has no such file for batches"),
   method_not_allowed: kind(405, missing, "the route exists, but not for this method"),
   request_timeout: kind(408, invalid, "the body took longer than 60 seconds to arrive"),
   conflict: kind(
@@ -70,21 +74,44 @@ export const errorKinds = {
     "conflict_error",
     "an idempotency key was reused with a different body, or a deduction or refund exceeds the available amount",
   ),
+  stream_not_resumable: kind(
+    409,
+    "conflict_error",
+    "the events of a response in the background are not kept: it was created without `stream`, they are over 8 MB, or Redis has lost them",
+  ),
   upload_expired: kind(410, missing, "the upload's 24 hours, or the time to complete it, have passed"),
   upload_deleted: kind(410, missing, "the upload was deleted"),
+  job_expired: kind(410, missing, "the 24 hours of the job's result have passed"),
   file_expired: kind(410, missing, "the generated file's 24 hours have passed"),
+  batch_file_expired: kind(410, missing, "the file for batches expired within the last 24 hours"),
   length_required: kind(411, invalid, "a raw upload has no Content-Length"),
   request_too_large: kind(413, invalid, "the body is over the limit"),
   unsupported_media_type: kind(415, invalid, "the body or file is not of an accepted type or encoding"),
   expectation_failed: kind(417, invalid, "`Expect` asks for something other than `100-continue`"),
+  byok_authentication_failed: kind(
+    424,
+    invalid,
+    "only the account's own provider keys may be used, and the provider does not accept them",
+  ),
+  byok_quota_exceeded: kind(
+    424,
+    invalid,
+    "only the account's own provider keys may be used, and the account at the provider has no credit left",
+  ),
   upgrade_required: kind(426, invalid, "a WebSocket was requested, but every route is plain HTTP"),
   rate_limit_exceeded: kind(
     429,
     "rate_limit_error",
     "a limit of the key, the limit of 2,000 open calls per account, or the number of tokens that the upstream accepts at once is reached",
   ),
+  byok_rate_limited: kind(
+    429,
+    "rate_limit_error",
+    "only the account's own provider keys may be used, and the provider limits their requests",
+  ),
   headers_too_large: kind(431, invalid, "the URL and the headers are over 16 KB"),
   internal_error: kind(500, failure, "an unexpected failure of the service"),
+  not_configured: kind(501, failure, "the operator has not set up what the feature needs"),
   upstream_error: kind(502, failure, "every upstream of the model failed"),
   no_capacity: kind(503, failure, "no worker, upstream or store can take the call right now, or its worker died"),
   generation_in_progress: kind(
@@ -135,9 +162,16 @@ export class ServiceError extends Error implements ErrorFields {
     }
   }
 
+  /** Without the details that the error does not have: MongoDB would store them as null. */
   fields(): ErrorFields {
     const { code, message, param, retryAfterSeconds, shouldRetry } = this;
-    return { code, message, param, retryAfterSeconds, shouldRetry };
+    return {
+      code,
+      message,
+      ...(param !== undefined && { param }),
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      ...(shouldRetry !== undefined && { shouldRetry }),
+    };
   }
 }
 
@@ -186,7 +220,56 @@ export const uploadExpired = (id: string, param?: string) =>
   make("upload_expired", `The upload '${id}' has expired.`, { param });
 export const uploadDeleted = (id: string, param?: string) =>
   make("upload_deleted", `The upload '${id}' was deleted.`, { param });
+/** `why` continues the sentence "The address ...". */
+export const invalidWebhookUrl = (param: string, why: string) =>
+  make("invalid_webhook_url", `${param}: the address ${why}.`, { param });
+export const jobExpired = () => make("job_expired", "This job's result has expired; results are stored for 24 hours.");
 export const fileExpired = () => make("file_expired", "This file has expired; files are stored for 24 hours.");
+export const fileQuotaExceeded = (limit: string) =>
+  make(
+    "file_quota_exceeded",
+    `An account may store ${limit} of files for batches. Delete some, or wait until they expire.`,
+  );
+export const fileNotFound = (id: string, param?: string) =>
+  make("file_not_found", `There is no file '${shorten(id)}'.`, { param });
+export const batchFileExpired = (id: string, param?: string) =>
+  make("batch_file_expired", `The file '${id}' has expired.`, { param });
+/** `message` is the provider's, without any part of the credential. */
+export const providerKeyInvalid = (message: string) =>
+  make("provider_key_invalid", `The provider does not accept the credential: ${message}`, { param: "credential" });
+
+/** How the errors of calls name a provider key. */
+interface OwnKey {
+  readonly upstream: string;
+  readonly label: string;
+}
+/** It is not a 401, because the caller's key for this service is valid. */
+export const byokAuthenticationFailed = ({ upstream, label }: OwnKey, cause?: unknown) =>
+  make(
+    "byok_authentication_failed",
+    `The provider '${upstream}' does not accept your key ${label}. Replace it, or check its permissions.`,
+    { shouldRetry: false },
+    cause,
+  );
+/** The key was deleted or disabled, or belongs to something else, after the call had been admitted with it. */
+export const byokKeyGone = (id: string) =>
+  make("byok_authentication_failed", `The provider key '${id}' was deleted or disabled. Nothing was charged.`, {
+    shouldRetry: false,
+  });
+export const byokQuotaExceeded = ({ upstream, label }: OwnKey, cause?: unknown) =>
+  make(
+    "byok_quota_exceeded",
+    `Your account with the provider '${upstream}', of the key ${label}, has no credit left.`,
+    { shouldRetry: false },
+    cause,
+  );
+export const byokRateLimited = ({ upstream, label }: OwnKey, retryAfterSeconds: number, cause?: unknown) =>
+  make(
+    "byok_rate_limited",
+    `The provider '${upstream}' limits the requests of your key ${label}.`,
+    { retryAfterSeconds },
+    cause,
+  );
 export const lengthRequired = () =>
   make("length_required", "A raw upload requires a Content-Length header.", { param: "content-length" });
 export const methodNotAllowed = (method: string, path: string) =>
@@ -194,8 +277,20 @@ export const methodNotAllowed = (method: string, path: string) =>
 export const requestTimeout = (message = "The body took longer than 60 seconds to arrive.") =>
   make("request_timeout", message);
 export const conflict = (message: string) => make("conflict", message, { shouldRetry: false });
+export const idempotencyKeyReused = () => conflict("This Idempotency-Key was used with another request.");
+/** Throws 400 for an `Idempotency-Key` that is too short or too long. */
+export function checkIdempotencyKey({ length }: string): void {
+  if (length < 1 || length > 255)
+    throw invalidValue("idempotency-key", "Idempotency-Key must have 1 to 255 characters.");
+}
+export const streamNotResumable = (why = "Its events are not kept.") =>
+  make("stream_not_resumable", `This stream cannot be read from here. ${why} Poll the response.`, {
+    shouldRetry: false,
+  });
 export const requestTooLarge = (limitBytes: number, param?: string) =>
   make("request_too_large", `${param ?? "The body"} is over the limit of ${limitBytes} bytes.`, { param });
+export const tooManyInline = (param: string, limit: number) =>
+  make("request_too_large", `${param}: has more than ${limit} items.`, { param });
 export const unsupportedMediaType = (message: string, param?: string) =>
   make("unsupported_media_type", message, { param });
 export const expectationFailed = () =>
@@ -213,6 +308,8 @@ export const tooManyTokens = () =>
     { retryAfterSeconds: 60, shouldRetry: false },
   );
 const internalError = (cause?: unknown) => make("internal_error", "The service failed unexpectedly.", {}, cause);
+/** `message` names the setting that is missing. */
+export const notConfigured = (message: string) => make("not_configured", message, { shouldRetry: false });
 export const upstreamError = (message: string, cause?: unknown) => make("upstream_error", message, {}, cause);
 export const noCapacity = (message: string, retryAfterSeconds = 5, cause?: unknown) =>
   make("no_capacity", message, { retryAfterSeconds }, cause);

@@ -1,4 +1,6 @@
+import type { BatchObserver } from "#batches";
 import { type Catalog, tokenKeys } from "#catalog";
+import type { JobObserver } from "#detached-calls";
 import type { MoneyObserver } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { ObserveWrite } from "#platform/concurrency/group-commit";
@@ -11,7 +13,7 @@ type Writes = Readonly<Record<(typeof groups)[number], ObserveWrite>>;
 export const modelLabel = (catalog: Catalog, model: string | null | undefined): string =>
   model != null && catalog.find(model) ? model : "other";
 
-/** Observers of writes and charges, for both the API and the workers. */
+/** Observers of writes, charges, jobs and batches, for both the API and the workers. */
 export function createProcessObservers(metrics: Metrics, catalog: Catalog, traffic: Pick<TrafficCounter, "charged">) {
   const observeSize = metrics.histogram("inference_group_size");
   const observeWrite = metrics.histogram("inference_group_write_seconds");
@@ -43,7 +45,36 @@ export function createProcessObservers(metrics: Metrics, catalog: Catalog, traff
     },
     late: (leases) => countLate?.({}, leases),
   };
-  return { writes, money };
+
+  const countSubmitted = metrics.process === "api" ? metrics.counter("inference_jobs_submitted_total") : undefined;
+  const countEnded = metrics.counter("inference_jobs_ended_total");
+  const jobs: JobObserver = {
+    submitted: (endpoint) => countSubmitted?.({ endpoint }),
+    ended: (status) => countEnded({ status }),
+  };
+
+  const countEndedBatch = metrics.counter("inference_batches_ended_total");
+  const ended: BatchObserver["ended"] = (status) => countEndedBatch({ status });
+  const unseen = () => undefined;
+  const batches: BatchObserver =
+    metrics.process === "api"
+      ? { ...feedingObserver(metrics), ended }
+      : { created: unseen, recorded: unseen, retried: unseen, ended };
+  return { writes, money, jobs, batches };
+}
+
+/** Only an API instance creates batches and records their lines. */
+function feedingObserver(metrics: Metrics): Omit<BatchObserver, "ended"> {
+  const countCreated = metrics.counter("inference_batches_created_total");
+  const countLines = metrics.counter("inference_batch_lines_total");
+  const countRetried = metrics.counter("inference_batch_lines_retried_total");
+  return {
+    created: (kind) => countCreated({ kind }),
+    recorded(counts) {
+      for (const [outcome, count] of Object.entries(counts)) if (count > 0) countLines({ outcome }, count);
+    },
+    retried: (lines) => countRetried({}, lines),
+  };
 }
 
 /** Reports the usage of the limits on large content. */

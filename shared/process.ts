@@ -1,11 +1,14 @@
 /** The dependencies that the API process and the worker processes have in common. */
+import { createBatches } from "#batches";
 import { CatalogError, loadCatalog } from "#catalog";
+import { createDetachedCalls } from "#detached-calls";
 import { createFiles } from "#files";
 import { createIdempotencyStore } from "#idempotency";
+import type { Queues } from "#jobs";
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
 import { type Clock, systemClock } from "#platform/clock";
-import { createBackground } from "#platform/concurrency/background";
+import { type Background, createBackground } from "#platform/concurrency/background";
 import { type Config, ConfigError, loadConfig, secretVariables } from "#platform/config";
 import { createProcessLogger, type Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo/connection";
@@ -13,8 +16,11 @@ import { checkSchema, MigrationError } from "#platform/mongo/migrations";
 import { createMetrics, type Metrics } from "#platform/observability/metrics";
 import { type Environment, withSecretFiles } from "#platform/process/secret-files";
 import type { Signals, Step } from "#platform/process/shutdown";
+import { createProviderKeys } from "#provider-keys";
+import { createSecrets } from "#secrets";
 import { createStoredResponses } from "#stored-responses";
 import { createTrafficCounter } from "#traffic";
+import { createWebhooks, type Webhooks } from "#webhooks";
 import { sharedSchemas } from "./migrations.ts";
 import { createProcessObservers } from "./process-metrics.ts";
 
@@ -53,14 +59,27 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
 export async function createServices({ config, clock, log, metrics }: ProcessDeps) {
   const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY, { localModels: config.LOCAL_MODELS });
   metrics.gauge("inference_catalog_info", () => [[{ hash: catalog.hash }, 1]]);
+  const secrets = createSecrets(config);
   const traffic = createTrafficCounter();
-  const { writes, money: observer } = createProcessObservers(metrics, catalog, traffic);
+  const { writes, money: observer, jobs, batches: batchObserver } = createProcessObservers(metrics, catalog, traffic);
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
   await checkSchema(mongo, sharedSchemas);
-  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, observer, clock, log });
+  const money = createMoney({
+    mongo,
+    buyback: buybackConfig(config).terms,
+    observer,
+    recoveryMs: 2 * config.API_TIMEOUT_MS,
+    clock,
+    log,
+  });
   const payments = createPayments({ config, mongo, money, clock, log });
   const files = createFiles({ config, mongo, money, clock, log });
-  const idempotency = createIdempotencyStore({ mongo, money, files, clock });
+  const webhooks = createWebhooks({ mongo, secrets, clock });
+  const providerKeys = createProviderKeys({ mongo, clock });
+  const detachedCalls = createDetachedCalls({ mongo, money, files, webhooks, observer: jobs, clock, log });
+  const claimMs = config.API_TIMEOUT_MS;
+  const batches = createBatches({ mongo, files, webhooks, claimMs, observer: batchObserver, clock, log });
+  const idempotency = createIdempotencyStore({ mongo, money, detachedCalls, clock });
   const responses = createStoredResponses({ mongo, files, clock, log });
   const background = createBackground({ log });
   /** Waits for work in progress. During an outage of MongoDB it may never end. */
@@ -73,11 +92,28 @@ export async function createServices({ config, clock, log, metrics }: ProcessDep
     money,
     payments,
     files,
+    detachedCalls,
+    batches,
     idempotency,
     responses,
+    secrets,
+    webhooks,
+    providerKeys,
     background,
     settled,
     clock,
     log,
   };
+}
+
+/** Receivers of webhooks that cannot be enqueued now are enqueued by maintenance. */
+export function enqueueWhenDue(deps: {
+  webhooks: Webhooks;
+  queues: Pick<Queues, "enqueueReceivers">;
+  background: Background;
+}): void {
+  const { webhooks, queues, background } = deps;
+  webhooks.whenDue((receivers) =>
+    background.run("webhooks could not be enqueued; maintenance will", queues.enqueueReceivers(receivers)),
+  );
 }

@@ -1,9 +1,15 @@
 import { type Job, Worker } from "bullmq";
+import { jobNeverBegan } from "#detached-calls";
 import { noCapacity } from "#errors";
 import {
+  backendOf,
+  callPools,
+  type DetachedCallJob,
+  detachedCallJob,
   isPool,
   type JobName,
   jobCatalog,
+  type PaidCall,
   type PaidJobName,
   type Pool,
   paidCall,
@@ -14,13 +20,17 @@ import {
 } from "#jobs";
 import { sleep } from "#platform/clock";
 import { oneAtATime } from "#platform/concurrency/one-at-a-time";
+import { retry } from "#platform/concurrency/retry";
 import { type Config, ConfigError } from "#platform/config";
+import { randomBase62 } from "#platform/ids";
 import type { RedisClient } from "#platform/redis";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
-import { endWithoutRunning, HandedOver } from "./run-call.ts";
+import { enqueueIfDue } from "./handlers/webhooks.ts";
+import { endWithdrawn, endWithoutRunning, HandedOver } from "./run-call.ts";
 import { beginDelivery } from "./tracing/call-trace.ts";
 
 const retryMs = 1_000;
+const startBackoff = { firstMs: 500, maxMs: 500 };
 
 interface TakenJob {
   readonly job: Job;
@@ -83,8 +93,11 @@ export function startPool(
   },
 ) {
   const { log, running, replies, clock } = deps;
+  const isOfCalls = (callPools as readonly Pool[]).includes(pool);
   const taken = new Set<TakenJob>();
   let slotsTaken = 0;
+  /** The running calls that are lines of batches. */
+  let lines = 0;
   let tokensMade = 0;
   let isStopped = false;
   const served = new Map<string, ServedQueue>();
@@ -94,7 +107,7 @@ export function startPool(
   let turn: Promise<void> = Promise.resolve();
 
   function openWorker(queue: string): Worker {
-    const worker = new Worker(queue, null, {
+    const options = {
       connection: redis,
       prefix: prefixOf(queue),
       lockDuration: lockMs,
@@ -102,7 +115,8 @@ export function startPool(
       // BullMQ's default fails a stalled job without calling the processor, and the caller gets no answer.
       maxStalledCount: 1_000_000,
       skipVersionCheck: true,
-    });
+    };
+    const worker = new Worker(queue, null, options, backendOf(queue, redis));
     worker.on("error", (error) => log.warn({ err: error.message, queue }, "error of a queue's worker"));
     void worker.startStalledCheckTimer();
     return worker;
@@ -115,35 +129,75 @@ export function startPool(
     if (address) await replies.late(address.replyTo, address.requestId, couldNotRun(error), { undecided: true });
   }
 
-  async function runCall({ job }: TakenJob, data: unknown, isShared: boolean): Promise<void> {
+  async function runCall(taken: TakenJob, data: unknown, isShared: boolean): Promise<void> {
+    const { data: stored } = detachedCallJob.safeParse(data);
+    if (stored) return runDetached(taken, stored.detachedCall);
     const { data: payload, error } = paidCall.safeParse(data);
     if (!payload) return refuse(data, error);
+    if (clock.now() > (payload.batch?.queuedUntil ?? Number.POSITIVE_INFINITY))
+      return endWithoutRunning(deps, payload, jobNeverBegan());
+    await run(taken, payload, taken.job.attemptsStarted, isShared);
+  }
+
+  /** Runs a stored call, unless an earlier delivery has begun to. */
+  async function runDetached(taken: TakenJob, { account, requestId }: DetachedCallJob["detachedCall"]): Promise<void> {
+    const delivery = randomBase62(12);
+    const started = await retry({ clock, backoff: startBackoff, signal: deps.ending }, () =>
+      deps.detachedCalls.start(account, requestId, delivery),
+    ).catch((error: unknown) => {
+      throw deps.ending.aborted ? new HandedOver("the call was not started") : error;
+    });
+    if (started.kind === "ended") return;
+    if (started.kind === "late") {
+      await endWithdrawn(deps, { account, requestId }, { fields: jobNeverBegan().fields(), status: "expired" });
+      return;
+    }
+    const { payload, kind } = started;
+    await run(taken, payload, kind === "started" ? 1 : Math.max(2, taken.job.attemptsStarted), false);
+  }
+
+  async function run({ job }: TakenJob, payload: PaidCall, count: number, isShared: boolean): Promise<void> {
     const { requestId } = payload;
     // The clocks of two machines may differ.
-    if (job.attemptsStarted === 1) observeWait(Math.max(0, clock.now() - payload.acceptedAt) / 1_000);
+    if (count === 1) observeWait(Math.max(0, clock.now() - payload.acceptedAt) / 1_000);
     const name = job.name as PaidJobName;
-    const delivered = { job: name, pool, payload, count: job.attemptsStarted, enqueuedAt: job.timestamp };
+    const delivered = { job: name, pool, payload, count, enqueuedAt: job.timestamp };
     const trace = beginDelivery(deps.tracing, { ...delivered, now: clock.now() });
+    if (payload.batch) lines++;
     try {
-      await handlers[name](deps, payload, { count: job.attemptsStarted, isShared, trace });
+      await handlers[name](deps, payload, { count, isShared, trace });
     } catch (error) {
       if (error instanceof HandedOver) throw error;
       // A handler that threw has captured no cost: the hold is still open, and the caller still waits.
       log.error({ err: error, pool, requestId, ...trace?.ids }, "a call could not be run");
       await endWithoutRunning(deps, payload, couldNotRun(error), trace);
     } finally {
+      if (payload.batch) lines--;
       trace?.call?.endAttempts({});
       trace?.span.end();
     }
   }
 
-  async function runScheduled({ job }: TakenJob): Promise<void> {
+  /** Runs a job that is neither a call nor a receiver of webhooks. */
+  async function runOther({ job }: TakenJob): Promise<void> {
     const name = job.name as JobName;
     if (!Object.hasOwn(jobCatalog, name)) throw new Error(`This version has no job '${name}'.`);
     // A scheduled job that takes longer than its interval runs only once at a time, so that it does not take all slots.
-    if ([...taken].some((other) => other.job !== job && other.job.name === name)) return;
+    const isScheduled = "everyMs" in jobCatalog[name];
+    if (isScheduled && [...taken].some((other) => other.job !== job && other.job.name === name)) return;
     const payload = jobCatalog[name].payload.parse(job.data);
     await (handlers[name] as Handler<JobName>)(deps, payload as never, { count: job.attemptsStarted, isShared: false });
+  }
+
+  /** Sends the due deliveries of a receiver of webhooks. */
+  async function runReceiver({ job, ended }: TakenJob): Promise<void> {
+    const receiver = jobCatalog["send-webhooks"].payload.parse(job.data);
+    await handlers["send-webhooks"](deps, receiver, { count: job.attemptsStarted, isShared: false });
+    // A delivery that was recorded since the last look could not be enqueued while this job existed.
+    deps.background.run(
+      "due webhooks could not be enqueued; maintenance will",
+      ended.promise.then(() => enqueueIfDue(deps, receiver)),
+    );
   }
 
   async function freeSlot(): Promise<void> {
@@ -152,7 +206,7 @@ export function startPool(
 
   /** Resolves once all calls of the job have begun. */
   async function begin(queue: ServedQueue, job: Job, token: string): Promise<void> {
-    const parts = pool === "maintenance" ? [job.data] : payloadsOf(job.data);
+    const parts = isOfCalls ? payloadsOf(job.data) : [job.data as unknown];
     const open = new Set(parts);
     queue.lastTakenAt = clock.now();
     const held: TakenJob = { job, worker: queue.worker, token, open, isLost: false, ended: Promise.withResolvers() };
@@ -163,7 +217,11 @@ export function startPool(
       // The next delivery ends the calls that have not begun.
       if (held.isLost) break;
       slotsTaken++;
-      const run = pool === "maintenance" ? runScheduled(held) : runCall(held, part, parts.length > 1);
+      const run = isOfCalls
+        ? runCall(held, part, parts.length > 1)
+        : job.name === "send-webhooks"
+          ? runReceiver(held)
+          : runOther(held);
       const ended = run.then(
         () => void open.delete(part),
         (error: unknown) => error,
@@ -217,8 +275,7 @@ export function startPool(
     queue.asking = worker.getNextJob(token, { block });
     const job = await queue.asking;
     if (job) await begin(queue, job, token);
-    // Makes BullMQ wait for its marker before the next fetch: the marker is set whenever a job is handed out, and polling an
-    // empty queue is expensive.
+    // Makes BullMQ wait for its marker before the next fetch: polling an empty queue is expensive.
     Object.assign(worker, { drained: true });
     return job !== undefined;
   }
@@ -289,7 +346,7 @@ export function startPool(
 
   return {
     pool,
-    load: () => ({ free: concurrency - slotsTaken, running: slotsTaken }),
+    load: () => ({ free: concurrency - slotsTaken, running: slotsTaken, lines }),
     /** Starts to take jobs from this queue as well. */
     serve,
     /** Unix milliseconds by queue: when it last took a job, or initially when it started. */

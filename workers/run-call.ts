@@ -1,12 +1,15 @@
 import type { Catalog } from "#catalog";
-import { noCapacity, type ServiceError } from "#errors";
+import type { StoredError } from "#detached-calls";
+import { noCapacity, ServiceError } from "#errors";
 import type { Files } from "#files";
+import { withoutRoutingFields } from "#formats";
 import type { PaidCall } from "#jobs";
-import type { JsonObject } from "#json";
-import { archivableMs, type Capture, capturableMs } from "#money";
+import { archivableMs, type Capture, type Captured, capturableMs } from "#money";
 import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
+import { rhythm } from "#platform/concurrency/rhythm";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
-import { failureOf, ledgerFields, priced, upstreamCostOf } from "./run-call/capture.ts";
+import { openBackgroundReply } from "./run-call/background-reply.ts";
+import { failureOf, ledgerFields, priced, savedOf, upstreamCostOf } from "./run-call/capture.ts";
 import {
   type CountedUsage,
   type Delivery,
@@ -15,7 +18,16 @@ import {
   type RunCallDeps,
   type Work,
 } from "./run-call/context.ts";
-import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
+import {
+  type Earlier,
+  endDetached,
+  findEarlier,
+  runsInBackground,
+  storeAnswer,
+  storeError,
+  storeEvents,
+  storesAnswer,
+} from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
 import type { DeliveryTrace } from "./tracing/call-trace.ts";
 import { type AttemptRecord, providerMs, type Target } from "./upstreams/index.ts";
@@ -37,7 +49,7 @@ export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: De
   const earlier = await findEarlier(deps, payload, delivery);
   if (!earlier) return endWithoutRunning(deps, payload, workerDied(), delivery.trace);
 
-  const call = begin(deps, payload);
+  const call = begin(deps, payload, earlier);
   try {
     if (delivery.isShared) await call.cancellationChecked;
     const ending = await runWork(deps, payload, { ...call, trace: delivery.trace }, earlier, work);
@@ -46,32 +58,65 @@ export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: De
     const capturing = payload.isFree ? undefined : delivery.trace?.call?.capturesCost();
     const captured = payload.isFree
       ? undefined
-      : await money.capture({ ...ending.capture, until: capturableUntil(payload) });
+      : await capture(deps, payload, { ...ending.capture, until: capturableUntil(payload) });
     capturing?.end();
     const costNanoUsd = captured?.entry.costNanoUsd ?? 0n;
     delivery.trace?.call?.endAttempts(usage);
     delivery.trace?.span.set({ "inference.status": status, "inference.cost_nanousd": Number(costNanoUsd) });
     const isStored = ending.isStored && captured?.entry.request?.status === "succeeded";
-    if (!captured || captured.won || isStored) await ending.notify(costNanoUsd);
-    else await notifyCaptured(deps, payload, costNanoUsd, endedElsewhere());
+    if (isAwaited(payload)) {
+      if (!captured || captured.won || isStored) await ending.notify(costNanoUsd);
+      else await notifyCaptured(deps, payload, costNanoUsd, endedElsewhere());
+    }
     if (captured && payload.lease === undefined)
       await money.settle({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd });
+    // Last, because no later delivery does anything for a job that has ended.
+    if (captured) await endDetached(deps, payload, captured.entry);
+    // The readers of a response in the background read its end from the job.
+    if (runsInBackground(payload)) await ending.notify(costNanoUsd);
+    await captured?.journaled;
   } finally {
     call.end();
   }
 }
 
-function begin({ running, cancellations, log }: RunCallDeps, payload: PaidCall) {
-  const { requestId, deadlineAt, replyTo } = payload;
+/** A call that took this long can wait for the beat, so that its capture is written with those of others. */
+const patientMs = 1_000;
+
+/**
+ * A JSON answer leaves before its capture is journaled, unless it is stored or the call has its own hold (docs/adr/0042). The
+ * caller of a stream has most of it by now.
+ */
+async function capture(
+  { money }: RunCallDeps,
+  payload: PaidCall,
+  call: Capture,
+): Promise<Captured & { readonly journaled?: Promise<void> }> {
+  if (payload.lease !== undefined && call.totalMs - (call.queueMs ?? 0) > patientMs) await rhythm.next();
+  const isEarly = payload.lease !== undefined && !payload.stream && !storesAnswer(payload);
+  return isEarly ? money.captureEarly(call) : money.capture(call);
+}
+
+function begin({ running, cancellations, clock, log }: RunCallDeps, payload: PaidCall, earlier: Earlier) {
+  const { requestId, replyTo, detached, batch } = payload;
+  // A job and a line of a batch may wait in the queue for most of their time.
+  const { runMs = Number.POSITIVE_INFINITY } = detached ?? batch ?? {};
+  const deadlineAt = Math.min(payload.deadlineAt, clock.now() + runMs);
   // Watch before checking, so that no cancellation between the two is lost.
-  const call = running.begin({ requestId, deadlineAt, replyTo: storesAnswer(payload) ? undefined : replyTo });
+  const call = running.begin({
+    requestId,
+    deadlineAt,
+    cancelAt: detached?.cancelAt,
+    replyTo: storesAnswer(payload) ? undefined : replyTo,
+  });
   const record: AttemptRecord = { attempts: [] };
   // A provider that has begun must be paid, so its work is finished. Before that, or if the call is free, stop.
   call.disconnected.addEventListener("abort", () => {
-    if (record.attempts.length === 0 || payload.held === "0") call.abort("disconnected");
+    const hasBegun = record.attempts.length > 0 || earlier.job !== undefined;
+    if (!hasBegun || payload.held === "0") call.abort("disconnected");
   });
   // There is rarely one: a waiting job is removed from the queue unless it also carries other calls.
-  const cancellationChecked = cancellations.notice(requestId).then(
+  const cancellationChecked = cancellations.notice(requestId, payload.acceptedAt).then(
     (notice) => (notice === "cancelled" ? call.abort("ended") : notice && call.disconnect()),
     (error: Error) => log.warn({ err: error.message, requestId }, "could not check whether the call was cancelled"),
   );
@@ -94,7 +139,7 @@ async function runWork(
   work: Work,
 ): Promise<Ending> {
   const { catalog, replies, clock } = deps;
-  const { requestId, account, replyTo, tier } = payload;
+  const { requestId, account, replyTo } = payload;
   const heldNanoUsd = BigInt(payload.held);
   const { signal, record, trace } = call;
   const log = deps.log.child({ requestId, ...trace?.ids });
@@ -103,7 +148,9 @@ async function runWork(
   };
   if (!storesAnswer(payload) && !(await replies.instanceResponds(replyTo))) onGone();
   if (clock.now() >= payload.deadlineAt) call.abort("deadline");
-  const reply = replies.open(replyTo, requestId, onGone);
+  const { reply, events } = runsInBackground(payload)
+    ? openBackgroundReply(deps, payload, earlier)
+    : { reply: replies.open(replyTo, requestId, onGone), events: undefined };
   call.replies(reply);
   const startedAt = clock.now();
   const fields = () =>
@@ -117,11 +164,11 @@ async function runWork(
     if (!model) throw noCapacity(`This worker does not know the model '${payload.model}'.`);
     const body = await bodyOf(deps.files, payload, signal);
     await nextTurnIfLarge(body.length);
-    const { models: _, provider: __, ...request } = JSON.parse(body) as JsonObject;
+    const request = withoutRoutingFields(JSON.parse(body));
     await nextTurnIfLarge(body.length);
     trace?.call?.asks(request);
     const chargeOf = (counted: CountedUsage) => {
-      const { costNanoUsd } = priced(catalog, tier, answering() ?? model, counted);
+      const { costNanoUsd } = priced(deps, payload, record, answering() ?? model, counted);
       return costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
     };
     const own = {
@@ -139,31 +186,49 @@ async function runWork(
     const context = { ...deps, ...call, ...own };
     const answered = await work(context);
     isResumable ||= answered.isResumable ?? false;
-    const { text, headers, usage, estimated } = answered;
+    const { text, headers, usage, estimated, responseStatus } = answered;
     // A count has no usage, and a continued provider job was observed only in part.
     if (Object.keys(usage).length > 0 && !earlier.job)
       deps.upstreams.noteSpeed(record, estimated ? undefined : completionTokens(usage));
     const answerer = answering() ?? model;
-    const charged = priced(catalog, tier, answerer, answered);
-    const known = { ...(payload.fallbacks && { model: answerer.id }), ...(headers && { headers }) };
+    const charged = priced(deps, payload, record, answerer, answered);
+    const known = {
+      ...(payload.fallbacks && { model: answerer.id }),
+      ...(responseStatus !== undefined && { responseStatus }),
+      ...(headers && { headers }),
+    };
+    await storeEvents(deps, payload, events, signal);
     return storeAnswer(deps, payload, { text, ...charged, ...known }, signal);
   }
 
   try {
     signal.throwIfAborted();
-    const { text, headers, ...charged } = earlier.answer ?? (await answer());
+    const { text, headers, responseStatus: _, ...charged } = earlier.answer ?? (await answer());
     if (headers) reply.announce(headers);
     const tokens = totalTokens(charged);
+    const captured = { ...fields(), status: "succeeded", ...charged } as const;
     return {
-      capture: { ...fields(), status: "succeeded", ...charged, ...upstreamCostOf(record, charged.usage) },
+      capture: {
+        ...captured,
+        ...upstreamCostOf(record, charged.usage),
+        ...savedOf(deps, payload, record, catalog.find(captured.model), charged.usage),
+      },
       isStored: storesAnswer(payload),
-      notify: (cost) => reply.final(text, { cost: String(cost), tokens, providerMs: providerMs(record, clock.now()) }),
+      // The text of a line is stored, and nobody waits for it.
+      notify: (cost) =>
+        reply.final(payload.batch ? "" : text, {
+          cost: String(cost),
+          tokens,
+          providerMs: providerMs(record, clock.now()),
+          ...(payload.format && completionTokens(charged.usage) === 0 && { isEmpty: true }),
+        }),
     };
   } catch (thrown) {
+    if (thrown instanceof HandedOver) throw thrown;
     const { cause, details } = thrown instanceof FailedWork ? thrown : new FailedWork(failureReason(signal, thrown));
     if ((isResumable || details.isResumable) && isHandedOver(signal))
       throw new HandedOver("the provider's job goes on");
-    const { status, error, answer } = failureOf(cause);
+    const { status, error, answer } = failureOf(cause, payload);
     markFailed(trace, answer);
     if (answer.code === "internal_error") log.error({ err: cause }, "a call failed with an unexpected error");
     else {
@@ -172,13 +237,24 @@ async function runWork(
       log.info({ code: answer.code, ...reasonToLog(answer), account, ...where }, "a call failed");
     }
     const { counted } = details;
+    await storeEvents(deps, payload, events, signal);
+    await storeError(deps, payload, { fields: answer.fields(), status }, details.output);
     const model = answering();
     const charged =
-      model && counted ? priced(catalog, tier, model, counted) : { usage: {}, estimated: false, costNanoUsd: 0n };
+      model && counted
+        ? priced(deps, payload, record, model, counted)
+        : { usage: {}, estimated: false, costNanoUsd: 0n };
     const closing = details.closing?.(answer);
     const outcome = { tokens: counted ? totalTokens(counted) : 0, ...(closing && { ending: closing }) };
     return {
-      capture: { ...fields(), status, error, ...charged, ...upstreamCostOf(record, charged.usage) },
+      capture: {
+        ...fields(),
+        status,
+        error,
+        ...charged,
+        ...upstreamCostOf(record, charged.usage),
+        ...savedOf(deps, payload, record, model, charged.usage),
+      },
       notify: (cost) =>
         reply.error(answer, { ...outcome, cost: String(cost), providerMs: providerMs(record, clock.now()) }),
     };
@@ -207,29 +283,58 @@ async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: Abort
   }
 }
 
+/** Ends a job that waits, at zero. Returns false if a delivery has started it. `reason` counts unless there is an earlier one. */
+export async function endWithdrawn(
+  deps: RunCallDeps,
+  { account, requestId }: Pick<PaidCall, "account" | "requestId">,
+  reason: StoredError,
+): Promise<boolean> {
+  const withdrawn = await deps.detachedCalls.withdraw(account, requestId, reason);
+  if (!withdrawn) return false;
+  const { payload, error } = withdrawn;
+  await endWithoutRunning(deps, payload, new ServiceError(error.fields), undefined, error.status);
+  return true;
+}
+
 /** Ends a call that is not run here, at zero or with the ledger entry that exists. */
 export async function endWithoutRunning(
   deps: RunCallDeps,
   payload: PaidCall,
   error: ServiceError,
   trace?: DeliveryTrace,
+  status: StoredError["status"] = "failed",
 ): Promise<void> {
-  const costNanoUsd = payload.isFree ? 0n : await releaseHold(deps, payload, error);
+  await storeError(deps, payload, { fields: error.fields(), status });
+  const costNanoUsd = payload.isFree ? 0n : await releaseHold(deps, payload, error, status);
   const answerLost = costNanoUsd > 0n;
   markFailed(trace, error);
   deps.log.warn(
     { requestId: payload.requestId, ...trace?.ids, answerLost, code: error.code },
     "a call was ended without running it",
   );
-  await notifyCaptured(deps, payload, costNanoUsd, error);
+  const { account, requestId } = payload;
+  if (payload.detached?.background?.keepsEvents) await deps.eventLogs.close({ account, requestId });
+  else if (isAwaited(payload)) await notifyCaptured(deps, payload, costNanoUsd, error);
 }
 
+/** No API instance waits for a job after it has been accepted, or for a line that a provider's batch has. */
+const isAwaited = ({ detached, batch }: PaidCall): boolean =>
+  batch?.upstream === undefined && (!detached || detached.isAwaited === true);
+
 /** Captures zero, unless the ledger already has an entry. Resolves with the cost of the entry that counts. */
-async function releaseHold({ money, clock }: RunCallDeps, payload: PaidCall, error: ServiceError): Promise<bigint> {
-  const now = clock.now();
+async function releaseHold(
+  deps: RunCallDeps,
+  payload: PaidCall,
+  { code }: ServiceError,
+  status: StoredError["status"],
+): Promise<bigint> {
+  const now = deps.clock.now();
   const fields = ledgerFields(payload, { attempts: [] }, { startedAt: now, endedAt: now });
   const call = { ...fields, until: capturableUntil(payload) };
-  return (await money.release(call, { status: "failed", error: error.code })).entry.costNanoUsd;
+  const reason = status === "cancelled" ? ({ status } as const) : ({ status: "failed", error: code } as const);
+  const { entry } = await deps.money.release(call, reason);
+  await endDetached(deps, payload, entry);
+  return entry.costNanoUsd;
 }
 
 /** A caller's mistake is not an error of the span. */

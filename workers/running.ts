@@ -10,6 +10,8 @@ interface BegunCall {
   readonly requestId: string;
   /** Unix milliseconds. */
   readonly deadlineAt: number;
+  /** Unix milliseconds at which the call is cancelled, as by its caller. */
+  readonly cancelAt?: number | undefined;
   /** If undefined, the call continues when the API instance is gone. */
   readonly replyTo?: string | undefined;
 }
@@ -17,7 +19,12 @@ interface BegunCall {
 /** The paid calls that run in this process, and everything that may end one early. */
 export function createRunning(deps: { cancellations: Cancellations; replies: Replies; clock: Clock; log: Logger }) {
   const { cancellations, replies, clock, log } = deps;
-  const calls = new Map<string, { readonly call: BegunCall; readonly abort: (cause: AbortCause) => void }>();
+  interface RunningCall {
+    readonly call: BegunCall;
+    readonly abort: (cause: AbortCause) => void;
+    readonly disconnect: () => void;
+  }
+  const calls = new Map<string, RunningCall>();
   let stop = () => {};
   let isStopping = false;
 
@@ -55,7 +62,7 @@ export function createRunning(deps: { cancellations: Cancellations; replies: Rep
             return reply?.resume();
         }
       });
-      calls.set(requestId, { call, abort });
+      calls.set(requestId, { call, abort, disconnect });
       // If Redis is unavailable, BullMQ may hand out a job long after it was paused.
       if (isStopping) abort("shutdown");
       return {
@@ -84,7 +91,11 @@ export function createRunning(deps: { cancellations: Cancellations; replies: Rep
     },
     start(): void {
       stop = clock.every(1_000, () => {
-        for (const { call, abort } of calls.values()) if (clock.now() >= call.deadlineAt) abort("deadline");
+        const now = clock.now();
+        for (const { call, abort, disconnect } of calls.values()) {
+          if (now >= call.deadlineAt) abort("deadline");
+          else if (call.cancelAt !== undefined && now >= call.cancelAt) disconnect();
+        }
         void abortOrphans();
       });
     },

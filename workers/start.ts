@@ -1,7 +1,8 @@
 import { withUpstreamKeys } from "#catalog";
 import { createClusterStats } from "#cluster-stats";
 import { createCancellations, createQueues, createReplies, type Pool, registerWorker } from "#jobs";
-import { createArchiveObjects } from "#money";
+import { createKeyStore } from "#key-records";
+import { createArchiveObjects, parseUsd } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { oneAtATime } from "#platform/concurrency/one-at-a-time";
@@ -10,16 +11,20 @@ import { type Health, serveMetrics } from "#platform/observability/metrics-serve
 import { createProbes } from "#platform/observability/probe";
 import { startTracing } from "#platform/observability/tracing";
 import type { Environment } from "#platform/process/secret-files";
+import { createUtilization } from "#platform/process/utilization";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
+import { createEventLogs } from "#stored-responses";
 import { startTraffic } from "#traffic";
-import { createServices, type ProcessDeps } from "../shared/process.ts";
+import { createServices, enqueueWhenDue, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
 import { createWorkerHealth, type WorkerHealth } from "./health.ts";
 import { createAttemptObserver, observe } from "./metrics.ts";
 import { poolsOf, startPool } from "./pool.ts";
+import { createProviderKeyChecker } from "./provider-keys/index.ts";
 import { createRunning } from "./running.ts";
 import { createUpstreams } from "./upstreams/index.ts";
+import { createWebhookSender } from "./webhooks/index.ts";
 
 /**
  * If Redis is unavailable, this worker's record expires by itself, and a job may be handed out after the shutdown has
@@ -35,6 +40,8 @@ const maxCaptureMs = 10_000;
 /** API instances may begin to use more shards. */
 const shardsMs = 1_000;
 const schedulesMs = 5_000;
+
+const receiversPerAttempt = 10;
 
 const starting: Health = { ok: false, body: { status: "not ready" } };
 
@@ -67,24 +74,46 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     observe: common.writes.frames,
     clock,
   });
+  const eventLogs = createEventLogs({ redis, clock, log });
   const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
   const counting = createCounting({ clock, log });
+  const upstreamEnv = withUpstreamKeys(env, common.catalog);
   const upstreams = createUpstreams({
     catalog: common.catalog,
-    env: withUpstreamKeys(env, common.catalog),
+    env: upstreamEnv,
+    providerKeys: common.providerKeys,
+    secrets: common.secrets,
     clock,
+    log,
     counting,
+    lineShare: config.BATCH_POOL_PERCENT / 100,
     observeAttempts: createAttemptObserver(metrics),
   });
   const countPayments = metrics.counter("inference_x402_payments_total");
   const countTopups = metrics.counter("inference_topups_total");
+  const countJobs = metrics.counter("inference_jobs_recovered_total");
+  const countProviderLines = metrics.counter("inference_provider_batch_lines_total");
   const memory = createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES);
   const ending = new AbortController();
+  enqueueWhenDue({ ...common, queues });
+  const webhookSender = createWebhookSender({
+    ...common,
+    sending: common.webhooks.sending,
+    config,
+    metrics,
+    ending: ending.signal,
+  });
   const handlerDeps = {
     ...common,
+    byokFeeBps: config.BYOK_FEE_BPS,
+    byokFreeNanoUsd: parseUsd(config.BYOK_FREE_USD_MONTH) ?? 0n,
+    keyStore: createKeyStore({ mongo, clock }),
+    webhookSender,
+    providerKeyChecker: createProviderKeyChecker({ ...common, env: upstreamEnv, counting }),
     upstreams,
     replies,
+    eventLogs,
     cancellations,
     running,
     counting,
@@ -97,7 +126,11 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     }),
     observePayments: (outcome: string, count: number) => countPayments({ outcome }, count),
     observeTopups: (outcome: string, count: number) => countTopups({ outcome }, count),
+    observeProviderLines: (upstream: string, outcome: string, lines: number) =>
+      countProviderLines({ upstream, outcome }, lines),
+    observeJobs: (outcome: string) => countJobs({ outcome }),
     executor,
+    providerPollMs: config.PROVIDER_BATCH_POLL_SECONDS * 1_000,
     ending: ending.signal,
     tracing,
   };
@@ -113,7 +146,9 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   }
   const observeWait = metrics.histogram("inference_queue_wait_seconds");
   const started = served.map((pool) => {
-    const concurrency = config[`WORKER_CONCURRENCY_${pool.toUpperCase() as Uppercase<Pool>}`];
+    const atOnce = config[`WORKER_CONCURRENCY_${pool.toUpperCase() as Uppercase<Pool>}`];
+    // A receiver of webhooks that waits for its turn needs no connection.
+    const concurrency = pool === "webhooks" ? receiversPerAttempt * atOnce : atOnce;
     return startPool(handlerDeps, {
       pool,
       queueNames: queues.namesOf(pool),
@@ -131,6 +166,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
   const keepScheduled = oneAtATime(log, "the scheduled jobs could not be checked", () => queues.keepScheduled());
   const stopScheduling = served.includes("maintenance") && clock.every(schedulesMs, () => void keepScheduled());
   const startedAt = clock.now();
+  const utilization = createUtilization();
   const registration = registerWorker({
     worker: newId("wrk"),
     redis,
@@ -140,6 +176,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       version: metrics.version,
       startedAt,
       pools: Object.fromEntries(started.map((each) => [each.pool, each.load()])),
+      utilization: utilization(),
       upstreams: upstreams.states(),
       catalog: common.catalog.hash,
       speeds: upstreams.speeds(),
@@ -185,7 +222,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
           if (stopScheduling) stopScheduling();
           watch.stop();
           await queues.close();
-          await Promise.all([upstreams.close(), counting.close(), executor?.close()]);
+          await Promise.all([upstreams.close(), webhookSender.close(), counting.close(), executor?.close()]);
           cancellations.stop();
           await atMost(clock, maxRedisMs, traffic.stop());
           redis.disconnect();

@@ -3,9 +3,10 @@ import { insufficientBalance, toServiceError } from "#errors";
 import type { FileSizes, Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import type { Caller, Keys, Slot } from "#keys";
-import { type CallHold, formatUsd, type Leased, type Leases, type Money } from "#money";
+import { type CallHold, feeOf, formatUsd, type Leased, type Leases, listWithin, type Money } from "#money";
 import type { Uses } from "#platform/uses";
 import type { PaidRoute } from "../paid-route.ts";
+import { type OwnKeysOwner, ownKeysFor, usesOnlyOwn } from "./own-keys.ts";
 import { findTargets, type Target, type TargetDeps } from "./targets.ts";
 
 export interface AdmissionDeps extends Uses<"clock" | "log">, TargetDeps {
@@ -13,6 +14,8 @@ export interface AdmissionDeps extends Uses<"clock" | "log">, TargetDeps {
   readonly money: Money;
   readonly leases: Leases;
   readonly files: Files;
+  /** The fee of calls with own provider keys, in basis points of the list price. */
+  readonly byokFeeBps: number;
   /** The id of this API instance. */
   readonly instance: string;
 }
@@ -24,8 +27,17 @@ interface AdmissionRequest {
   readonly route: PaidRoute;
   /** Unix milliseconds. */
   readonly deadlineAt: number;
+  /** The result of `check` for the same call and caller, if it is known. */
+  readonly checked?: Checked | undefined;
   /** The call shares a job with other calls of this instance, and its hold comes out of a lease of its account. */
   readonly isLeased: boolean;
+  /**
+   * The call is a line of a batch: it has the price of those, and its hold covers the maximum cost even if the caller set no
+   * cap. It is refused if the balance does not.
+   */
+  readonly isInBatch?: boolean;
+  /** The lease for a line that runs in a batch of its upstream. Undefined stands for the account's own leases. */
+  readonly leaseFor?: (target: Target) => Pick<Leases, "hold"> | undefined;
 }
 
 interface Held {
@@ -53,13 +65,19 @@ export interface Admitted extends Held {
 }
 
 interface BoundTarget extends Target {
+  /** The bound of what the call is charged: of its fee if only own provider keys may serve it. */
   readonly bound: Bound;
+  /** The bound of the call at the list price. */
+  readonly listNanoUsd: bigint;
 }
 
-interface Checked {
+export interface Checked {
   readonly targets: readonly [BoundTarget, ...BoundTarget[]];
   /** The maximum cost of the call at any of them. */
   readonly bound: Bound;
+  readonly inputEstimate: number;
+  /** The tokens that count against the key's limit until the call has ended: those of the output only if it has a cap. */
+  readonly tokens: number;
 }
 
 /** A refused caller waits this long for its hold to be released. */
@@ -67,40 +85,79 @@ const releaseMs = 2_000;
 /** A hold expires this long after its call's deadline; then the sweeper settles it. */
 const holdMarginMs = 120_000;
 
+/** The tokens of such a caller are taken together with what a hold takes from its budgets. */
+export const isBudgeted = ({ budget, sharedBudgets }: Caller): boolean => budget !== null || sharedBudgets.length > 0;
+
 /** Throws if the call cannot run now. Returns its models and its maximum cost. Takes nothing. */
 export async function check(
-  deps: Omit<AdmissionDeps, "keys" | "money">,
+  deps: Omit<AdmissionDeps, "money">,
   {
     call,
     caller,
     route,
-  }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier" | "models"> },
+  }: Pick<AdmissionRequest, "call" | "route"> & {
+    caller: Pick<Caller, "tier" | "models"> & OwnKeysOwner;
+  },
 ): Promise<Checked> {
-  const [first, ...rest] = findTargets(deps, route, call, caller);
+  const [first, ...rest] = findTargets(deps, route, call, caller, await ownKeysFor(deps, caller));
   const uploads: CheckedUploads =
     call.uploads.length > 0 ? await deps.files.uploads.check(caller.account, call.uploads) : new Map();
-  const boundAt = (target: Target): BoundTarget => ({
-    ...target,
-    bound: boundOf(deps, caller.tier, target, call, uploads),
-  });
+  const boundAt = (target: Target): BoundTarget => {
+    const list = boundOf(deps, caller.tier, target, call, uploads);
+    return { ...target, bound: chargedBound(deps, target, list), listNanoUsd: list.maxNanoUsd };
+  };
   const targets = [boundAt(first), ...rest.map(boundAt)] as const;
-  return { targets, bound: dearest(targets.map(({ bound }) => bound)) };
+  const bounds = targets.map(({ bound }) => bound);
+  const inputBound = Math.max(...bounds.map(({ inputTokens }) => inputTokens));
+  const inputEstimate = Math.min(inputBound, estimateTokens(call.textBytes));
+  const outputBound = Math.max(...bounds.map(({ outputCap }) => outputCap));
+  const outputTokens = call.size.outputCap === undefined ? 0 : outputBound * call.size.choices;
+  return { targets, bound: dearest(bounds), inputEstimate, tokens: inputEstimate + outputTokens };
+}
+
+/** The bound of what a call is charged at this target. */
+function chargedBound({ byokFeeBps }: Pick<AdmissionDeps, "byokFeeBps">, { upstreams }: Target, list: Bound): Bound {
+  if (!usesOnlyOwn(upstreams)) return list;
+  const { maxNanoUsd, minNanoUsd, inputNanoUsd, outputCap } = list;
+  return {
+    ...list,
+    maxNanoUsd: feeOf(maxNanoUsd, byokFeeBps),
+    minNanoUsd: feeOf(minNanoUsd, byokFeeBps),
+    inputNanoUsd: feeOf(inputNanoUsd, byokFeeBps),
+    capFor(grantedNanoUsd) {
+      const granted = listWithin(grantedNanoUsd, byokFeeBps);
+      return granted === undefined ? outputCap : list.capFor(granted);
+    },
+  };
+}
+
+/** The whole of what a line may cost at the dearest of its models. */
+function boundInBatch(
+  { catalog, byokFeeBps }: Pick<AdmissionDeps, "catalog" | "byokFeeBps">,
+  { targets, bound }: Checked,
+): Bound {
+  const costs = targets.map(({ model, upstreams, listNanoUsd }) => {
+    const inBatch = catalog.inBatch(model, listNanoUsd);
+    return usesOnlyOwn(upstreams) ? feeOf(inBatch, byokFeeBps) : inBatch;
+  });
+  const maxNanoUsd = costs.reduce((most, each) => (each > most ? each : most), 0n);
+  return { ...bound, maxNanoUsd, minNanoUsd: maxNanoUsd };
 }
 
 /** A call whose files have not been stored yet. */
 export interface CallWithFiles extends Pick<AdmissionRequest, "call" | "route"> {
-  readonly caller: Pick<Caller, "account" | "tier" | "models">;
+  readonly caller: Pick<Caller, "account" | "tier" | "models" | "keyId">;
   /** Sizes under the placeholder ids in the call's JSON. */
   readonly files: FileSizes;
 }
 
 /** Throws if the call could not be admitted even once its files are stored. Takes nothing. */
 export async function checkBeforeFiles(
-  deps: Omit<AdmissionDeps, "keys">,
+  deps: AdmissionDeps,
   { call, caller, route, files }: CallWithFiles,
 ): Promise<void> {
-  const [target] = findTargets(deps, route, call, caller);
-  const bound = boundOf(deps, caller.tier, target, call, files);
+  const [target] = findTargets(deps, route, call, caller, await ownKeysFor(deps, caller));
+  const bound = chargedBound(deps, target, boundOf(deps, caller.tier, target, call, files));
   // Compare with the balance instead of the available amount: a lease or a running call may return what it does not need.
   const balances = await deps.money.balances([caller.account]);
   const balanceNanoUsd = balances.get(caller.account) ?? 0n;
@@ -121,21 +178,16 @@ function dearest(bounds: readonly Bound[]): Bound {
 export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Promise<Admitted> {
   const { call, slot, route, requestId } = request;
   const { caller } = slot;
-  const checked = await check(deps, { call, route, caller });
+  const checked = request.checked ?? (await check(deps, { call, route, caller }));
   const { model } = checked.targets[0];
-  const bounds = checked.targets.map(({ bound }) => bound);
-  const { bound } = checked;
-  const inputBound = Math.max(...bounds.map(({ inputTokens }) => inputTokens));
-  const inputEstimate = Math.min(inputBound, estimateTokens(call.textBytes));
-  const outputBound = Math.max(...bounds.map(({ outputCap }) => outputCap));
-  const outputTokens = call.size.outputCap === undefined ? 0 : outputBound * call.size.choices;
-  const tokens = inputEstimate + outputTokens;
+  const bound = request.isInBatch ? boundInBatch(deps, checked) : checked.bound;
+  const tokens = checked.tokens - slot.takenTokens;
   const entry = { account: caller.account, key: caller.keyId, requestId, endpoint: route.endpoint, model: model.id };
 
-  const isBudgeted = caller.budget !== null || caller.sharedBudgets.length > 0;
   const expiresAt = request.deadlineAt + holdMarginMs;
   async function take(call: CallHold): Promise<Held> {
-    if (request.isLeased && !isBudgeted) return holdFromLease(deps.leases, call);
+    const [first] = checked.targets;
+    if (request.isLeased && !isBudgeted(caller)) return holdFromLease(request.leaseFor?.(first) ?? deps.leases, call);
     const { instance } = deps;
     const job = request.isLeased ? undefined : { ownJob: true as const };
     return { heldNanoUsd: await deps.money.holdForCall({ ...call, instance, ...job }) };
@@ -166,16 +218,16 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   }
 
   const free: Held = { heldNanoUsd: 0n };
-  const held = route.isFree ? free : await (isBudgeted ? holdThenTake() : holdAndTake());
+  const held = route.isFree ? free : await (isBudgeted(caller) ? holdThenTake() : holdAndTake());
   const admittedAt = ({ bound: own, ...target }: BoundTarget): AdmittedTarget => {
-    const outputCap = route.isFree ? 0 : own.capFor(held.heldNanoUsd);
+    const outputCap = route.isFree ? 0 : request.isInBatch ? own.outputCap : own.capFor(held.heldNanoUsd);
     const isCapDefault = call.size.outputCap === undefined && outputCap === own.outputCap;
     return { ...target, outputCap, isCapDefault, inputBound: own.inputTokens };
   };
   const [first, ...rest] = checked.targets;
   const targets = [admittedAt(first), ...rest.map(admittedAt)] as const;
   const maxTokens = Math.max(...targets.map((each) => each.inputBound + each.outputCap * call.size.choices));
-  return { ...held, targets, maxTokens, inputEstimate };
+  return { ...held, targets, maxTokens, inputEstimate: checked.inputEstimate };
 }
 
 type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;
@@ -202,7 +254,7 @@ function boundOf(
   return catalog.boundOfUnits(model, input, catalog.units(model, input, bytes), tier);
 }
 
-async function holdFromLease(leases: Leases, call: CallHold): Promise<Held> {
+async function holdFromLease(leases: Pick<Leases, "hold">, call: CallHold): Promise<Held> {
   const leased = await leases.hold(call);
   return { heldNanoUsd: leased.heldNanoUsd, leased };
 }

@@ -1,7 +1,7 @@
 import type { Catalog, Model, Task } from "#catalog";
 import { modelNotFound, modelNotSupported, noCapacity, type ServiceError } from "#errors";
 import type { Format, NamedModel, ParsedCall } from "#formats";
-import type { Pool, WorkerRegistry } from "#jobs";
+import { type CallUpstream, isOwnUpstream, type Pool, type WorkerRegistry } from "#jobs";
 import { maxTypos, typosBetween } from "../../shared/typos.ts";
 import type { PaidRoute } from "../paid-route.ts";
 
@@ -12,9 +12,17 @@ export interface ModelDeps {
   readonly nativeFormatsAnyModel: boolean;
 }
 
+/** The ids of the model's upstreams of which some worker has the key; all until a worker has been seen. */
+export const servedAt = (
+  registry: Pick<WorkerRegistry, "known" | "upstream">,
+  { upstreams }: Model,
+): readonly string[] => {
+  const ids = upstreams.map(({ upstream }) => upstream);
+  return [...new Set(ids)].filter((id) => !registry.known() || registry.upstream(id) !== "no key");
+};
+
 /** A model is listed while some worker has the key of one of its upstreams. All are listed until a worker has been seen. */
-export const isListed = (registry: WorkerRegistry, model: Model): boolean =>
-  !registry.known() || model.upstreams.some(({ upstream }) => registry.upstream(upstream) !== "no key");
+export const isListed = (registry: WorkerRegistry, model: Model): boolean => servedAt(registry, model).length > 0;
 
 /** Formats that are limited to the models of one provider and the local ones, which are the provider's test mode. */
 const providers: Partial<Record<Format, string>> = { messages: "anthropic", responses: "openai" };
@@ -103,13 +111,21 @@ const isAtEndpoint = ({ endpoint, format, serves }: PaidRoute, model: Model): bo
 const isInFormat = (deps: ModelDeps, { format, serves }: PaidRoute, model: Model): boolean =>
   serves !== undefined || format === undefined || isServedIn(deps, format, model);
 
-/** Finds the named model, or the first one of the endpoint if the name is empty. Throws 404 if it is not listed. */
-export function listedModel(deps: ModelDeps, route: PaidRoute, { name, param }: NamedModel): Model {
+/**
+ * Finds the named model, or the first one of the endpoint if the name is empty. Throws 404 if it is not listed; one that an own
+ * key of the caller serves need not be.
+ */
+export function listedModel(
+  deps: ModelDeps,
+  route: PaidRoute,
+  { name, param }: NamedModel,
+  hasOwnKey: (model: Model) => boolean,
+): Model {
   const model =
     name === ""
       ? deps.catalog.list().find((each) => isAtEndpoint(route, each) && isListed(deps.registry, each))
       : findModel(deps.catalog, route.format, name);
-  if (model && isListed(deps.registry, model)) return model;
+  if (model && (isListed(deps.registry, model) || hasOwnKey(model))) return model;
   throw noSuchModel(deps, name, (each) => isAtEndpoint(route, each) && isInFormat(deps, route, each), param);
 }
 
@@ -125,16 +141,19 @@ export function checkFit(deps: ModelDeps, route: PaidRoute, call: Pick<ParsedCal
       throw modelNotSupported(`The model '${model.id}' does not support '${feature}', which ${param} requires.`, param);
 }
 
-/** Throws 503 if nothing can take the call now. `upstreams` are those that may serve it, by default all of the model's. */
+/**
+ * Throws 503 if nothing can take the call now. `upstreams` are those that may serve it, by default all of the model's. What
+ * workers say about an upstream does not apply to a caller's own key for it.
+ */
 export function checkCapacity(
   { registry, backlogLimit }: { registry: WorkerRegistry; backlogLimit: number },
   pool: Pool,
   model: Model,
-  upstreams: readonly string[] = model.upstreams.map(({ upstream }) => upstream),
+  upstreams: readonly CallUpstream[] = model.upstreams.map(({ upstream }) => upstream),
 ): void {
   if (registry.serving(pool) === 0) throw noCapacity(`No worker serves the model '${model.id}' right now.`, 2);
   if (registry.backlog(pool) >= backlogLimit)
     throw noCapacity(`Too many calls wait for models like '${model.id}' right now.`, 5);
-  if (!upstreams.some((upstream) => registry.upstream(upstream) === "ready"))
+  if (!upstreams.some((upstream) => isOwnUpstream(upstream) || registry.upstream(upstream) === "ready"))
     throw noCapacity(`No upstream of the model '${model.id}' can take a call right now.`, 10);
 }

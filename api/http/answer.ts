@@ -81,6 +81,8 @@ function allowReads(): void {
 
 /** A write without progress for this long counts as a disconnect. */
 export const stalledMs = 30_000;
+/** The bytes of a connection that the kernel has accepted. */
+export const sentBytes = ({ socket }: Response) => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0);
 const sliceBytes = 64 * 1024;
 
 /** Like `answerJson`, for text in parts. Each part is written once the caller has read the previous one. */
@@ -89,10 +91,14 @@ export function answerParts(res: Response, parts: readonly string[]): void {
   jsonHeaders(res, length);
   // Node joins short text with the head of the answer: one write, and no copy.
   if (parts.length === 1 && length <= sliceBytes) return void res.end(parts[0]);
-  const slices = slicesOf(parts);
+  writeSlices(res, slicesOf(parts));
+}
+
+/** Writes the rest of an answer, each slice once the caller has read the previous one, and ends it. */
+export function writeSlices(res: Response, slices: Generator<Buffer>): void {
   const next = (): void => {
     // A `for...of` loop would end the generator on return.
-    for (let slice = slices.next(); !slice.done; slice = slices.next())
+    for (let slice = slices.next(); !slice.done && !res.closed; slice = slices.next())
       if (!res.write(slice.value)) return void res.once("drain", next);
     res.end();
   };
@@ -100,9 +106,9 @@ export function answerParts(res: Response, parts: readonly string[]): void {
 }
 
 /** Encodes one part at a time. */
-function* slicesOf(parts: readonly string[]): Generator<Buffer> {
+export function* slicesOf(parts: Iterable<string | Buffer>, encoding: BufferEncoding = "utf8"): Generator<Buffer> {
   for (const part of parts) {
-    const bytes = Buffer.from(part);
+    const bytes = typeof part === "string" ? Buffer.from(part, encoding) : part;
     for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
   }
 }

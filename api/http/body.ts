@@ -223,6 +223,10 @@ function createJsonBody(text: string, value: unknown, bytes: number, share: Byte
       scan.push(bytes);
       reserve(share, copies * size + scan.heapBytes);
     },
+    /** Drops the text, but keeps its memory for what is made of the value. */
+    dropText(): void {
+      content = content && { ...content, text: "" };
+    },
     /** Drops the text and the value, and returns their memory to the budget. Idempotent. */
     release(): void {
       content = undefined;

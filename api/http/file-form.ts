@@ -8,7 +8,6 @@ import { withSpool } from "#platform/spool";
 import { createForm, type FormFile, type FormRules, framingBytes, readForm } from "./form.ts";
 import { bytesOf, mediaTypeOf, noDisk } from "./upload-body.ts";
 
-/** Time from the start of reading a form to its last byte. */
 export const formTimeoutMs = 5 * 60_000;
 
 /** Longer than the signature of any file. */
@@ -28,10 +27,18 @@ interface FileForm {
   readonly files: readonly SpooledFile[];
 }
 
+interface FormReading {
+  readonly rules: FormRules;
+  readonly share: ByteShare;
+  readonly clock: Clock;
+  /** Time from the start of reading a form to its last byte. */
+  readonly timeoutMs?: number;
+}
+
 /** Passes a form with files to `use`. The files are on disk until it resolves. Throws 400, 408, 413, 415, 503. */
 export async function withFileForm<T>(
   req: Request,
-  { rules, share, clock }: { rules: FormRules; share: ByteShare; clock: Clock },
+  { rules, share, clock, timeoutMs = formTimeoutMs }: FormReading,
   use: (form: FileForm) => Promise<T>,
 ): Promise<T> {
   if (mediaTypeOf(req) !== "multipart/form-data" || !/^(identity)?$/i.test(req.headers["content-encoding"] ?? ""))
@@ -58,7 +65,7 @@ export async function withFileForm<T>(
         }
         spooled.push({ hash: hash.digest("base64url"), head, body: spool.read(start, written) });
       };
-      const files = await readForm(form, rules, inTime(bytesOf(req, clock), clock), take, clock);
+      const files = await readForm(form, rules, inTime(bytesOf(req, clock), clock, timeoutMs), take, clock);
       return use({ fields, files: spooled.map((file, index) => ({ ...file, ...(files[index] as FormFile) })) });
     });
   } finally {
@@ -66,9 +73,9 @@ export async function withFileForm<T>(
   }
 }
 
-/** Throws 408 if the whole body takes longer than `formTimeoutMs`. */
-async function* inTime(bytes: AsyncIterable<Buffer>, clock: Clock): AsyncGenerator<Buffer> {
-  const deadline = clock.now() + formTimeoutMs;
+/** Throws 408 if the whole body takes longer than `timeoutMs`. */
+async function* inTime(bytes: AsyncIterable<Buffer>, clock: Clock, timeoutMs: number): AsyncGenerator<Buffer> {
+  const deadline = clock.now() + timeoutMs;
   for await (const chunk of bytes) {
     if (clock.now() > deadline) throw requestTimeout("The form took too long to arrive.");
     yield chunk;

@@ -21,6 +21,8 @@ export interface FormFile {
   readonly field: string;
   /** The name that errors use: `image`, or `image[1]` in a list. */
   readonly param: string;
+  /** The file name that the caller gave, without folders. */
+  readonly name: string | undefined;
   readonly bytes: number;
 }
 
@@ -78,7 +80,7 @@ export async function readForm(
     return { field, max: maxOf(field) };
   };
 
-  form.on("file", (name, stream) => {
+  form.on("file", (name, stream, filename: string | undefined) => {
     // A malformed form emits errors after reading has stopped; without a listener one would end the process.
     stream.on("error", () => {});
     const { field, max } = placeOf(name);
@@ -89,7 +91,7 @@ export async function readForm(
     }
     const param = max > 1 && (index > 0 || name !== field) ? `${field}[${index}]` : field;
     stream.on("limit", () => stop(requestTooLarge(fileBytes, param)));
-    files.push({ field, param, stream });
+    files.push({ field, param, name: filename, stream });
     taken = taken.then(() => take(stream));
     taken.catch(stop);
   });

@@ -25,6 +25,9 @@ export const flag = z.codec(z.enum(["true", "false"]), z.boolean(), {
   encode: (value) => (value ? "true" : "false"),
 });
 
+/** A tag, a session or a user, as a filter. */
+export const label = z.string().min(1).max(256);
+
 export const mint = z.string().refine(isAddress, "expected a Solana token mint (32 bytes in base58)");
 
 /** The last second of the year 9999. */

@@ -38,6 +38,22 @@ export async function readPage<Item extends { readonly id: string }>(
   return { data, hasMore, next: hasMore ? data.at(-1)?.id : null };
 }
 
+/** A list in the shape of OpenAI's interface. */
+export const idListOf = <Item extends z.ZodType>(item: Item) =>
+  fields({
+    object: tag("list"),
+    data: z.array(item),
+    first_id: orNull(z.string()),
+    last_id: orNull(z.string()),
+    has_more: z.boolean(),
+  });
+
+/** Like `readPage`, for `idListOf`. */
+export async function idPage<Item extends { readonly id: string }>(...page: Parameters<typeof readPage<Item>>) {
+  const { data, hasMore } = await readPage(...page);
+  return { data, firstId: data[0]?.id, lastId: data.at(-1)?.id, hasMore };
+}
+
 /** A page of calls. It may have fewer than the limit even if more follow. */
 export const pageOfCalls = <Item>({ calls, next }: CallPage, shown: (call: CallPage["calls"][number]) => Item) => ({
   data: calls.map(shown),

@@ -1,4 +1,8 @@
+import type { Response } from "express";
 import { noCapacity, ServiceError } from "#errors";
+import type { Uses } from "#platform/uses";
+import { sentBytes } from "./answer.ts";
+import { localsOf } from "./headers.ts";
 
 export interface Range {
   /** Both ends are inclusive. */
@@ -41,4 +45,50 @@ export async function beginReading(...range: Parameters<typeof readStored>) {
 async function* prepend(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   yield first;
   yield* rest;
+}
+
+/**
+ * Readers who take nothing for this long are cut. It is longer than for calls, because a player with a full buffer, or a
+ * program that works at each line of a result, reads seldom.
+ */
+const stalledMs = 600_000;
+const checkMs = 60_000;
+
+/** Returns the function that ends the watch. */
+function cutWhenStalled({ res, clock }: Pick<Sending, "res" | "clock">): () => void {
+  let last = { bytes: 0, at: clock.now() };
+  return clock.every(checkMs, () => {
+    const bytes = sentBytes(res);
+    if (res.writableLength === 0 || bytes !== last.bytes) last = { bytes, at: clock.now() };
+    else if (clock.now() - last.at >= stalledMs) res.destroy();
+  });
+}
+
+interface Sending extends Uses<"clock" | "log"> {
+  readonly res: Response;
+  /** The id of the file, for the log. */
+  readonly file: string;
+  /** Throws 503 after the drain. Otherwise the drain waits until the returned function is called. */
+  readonly arrive: () => () => void;
+}
+
+/** Sends a file. The signal aborts when the caller disconnects or has read nothing for ten minutes, which is no failure. */
+export async function sendStored(sending: Sending, send: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const { res, file, arrive, log } = sending;
+  const disconnected = new AbortController();
+  res.once("close", () => disconnected.abort());
+  const leave = arrive();
+  const endWatch = cutWhenStalled(sending);
+  try {
+    await send(disconnected.signal);
+  } catch (error) {
+    if (disconnected.signal.aborted) return;
+    if (!res.headersSent) throw error;
+    // Cut the connection, so that no client takes the part for the whole file.
+    log.warn({ err: error, requestId: localsOf(res).requestId, file }, "a file could not be sent completely");
+    res.destroy();
+  } finally {
+    endWatch();
+    leave();
+  }
 }

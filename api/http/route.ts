@@ -1,5 +1,7 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { z } from "zod";
+import type { ZodOpenApiOperationObject } from "zod-openapi";
+import type { Scope } from "#key-records";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { type BodyOwner, createBodyReader } from "./body.ts";
@@ -44,7 +46,7 @@ interface Definition<
   readonly summary: string;
   readonly description?: string;
   /** The scope that a key must have. */
-  readonly scope?: "manage";
+  readonly scope?: Scope;
   readonly params?: Params;
   /** Unknown parameters are refused. A route that omits this ignores all parameters. */
   readonly query?: Query;
@@ -89,6 +91,8 @@ export interface Resource<Deps, Who> {
   readonly name: string;
   readonly description: string;
   readonly routes: readonly Route<Deps, Who>[];
+  /** Operations of routes that do not answer with JSON alone. */
+  readonly operations?: Readonly<Record<string, ZodOpenApiOperationObject>>;
 }
 
 interface Access<Deps, Who> {
@@ -109,8 +113,9 @@ interface Access<Deps, Who> {
 }
 
 const bodyLimitBytes = 100 * 1024;
-export const hasBody = ({ method }: Pick<Route<never, never>, "method">) => method === "post" || method === "patch";
-const isRead = (route: Pick<Route<never, never>, "method" | "requestBody">) => hasBody(route) && !route.requestBody;
+/** Returns true if the route has a body, which it or its handler reads. */
+export const readsBody = ({ body, requestBody }: Pick<Route<never, never>, "body" | "requestBody">): boolean =>
+  body !== undefined || requestBody !== undefined;
 
 /** Answers 405 for methods that a path has no route for. */
 export function routerOf<Deps, Who>(
@@ -135,7 +140,7 @@ export function routerOf<Deps, Who>(
     const status = Number(Object.keys(route.answers)[0]);
     return async (req, res) => {
       const who = (await authorize(req, res, route)) as Who;
-      if (isRead(route)) req.body = await bodyOf(req, res, who);
+      if (bodySchema && !route.requestBody) req.body = await bodyOf(req, res, who);
       const call = {
         who,
         params: req.params as Record<string, string>,

@@ -1,11 +1,10 @@
 import { budgetExceeded, noCapacity } from "#errors";
+import { type KeyStore, periodAt } from "#key-records";
 import { formatUsd, type Money } from "#money";
 import { sleep } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
 import type { Uses } from "#platform/uses";
-import { periodAt } from "./budget-period.ts";
 import type { BudgetState, createLimits, Quota, QuotaBudget } from "./limits.ts";
-import type { createKeyStore } from "./store.ts";
 
 /** Other instances wait this long for one that is counting, then count themselves. */
 const countLeaseMs = 5_000;
@@ -49,7 +48,7 @@ export function createBudgets(
   deps: Uses<"clock" | "log"> & {
     limits: ReturnType<typeof createLimits>;
     money: Pick<Money, "chargesOfKeys" | "costsOf">;
-    store: Pick<ReturnType<typeof createKeyStore>, "sharing">;
+    store: Pick<KeyStore, "sharing">;
   },
 ) {
   const { limits, money, store, clock, log } = deps;

@@ -1,5 +1,6 @@
 /**
- * API keys: authentication, rate limits and budgets. Owns the collection `keys` and the Redis keys `limits:*`.
+ * API keys: authentication, rate limits and budgets. Owns the Redis keys `limits:*`; the records of keys are in
+ * `shared/key-records`.
  *
  * A secret is `live_` and 40 random base62 characters (docs/api/inference.md, part 5), shown once and stored as a hash. Keys
  * are cached in memory until the value of `limits:epoch` changes. Every change to data in a `Caller` is written to MongoDB
@@ -7,31 +8,38 @@
  * call at most 500 ms late, so a revocation can be neither missed nor lost.
  *
  * Limits belong to a key (docs/api/inference.md, part 8). An x402 payment has the default limits, and a caller with neither
- * is counted by address. A call takes a slot before its body is read: requests and slots are checked before either is
- * counted. Its tokens are taken once their number is known. Each key has a separate rate and slots for uploads.
+ * is counted by address. A call takes a slot before its body is read, unless that is small and has come with the headers:
+ * requests and slots are checked before either is counted. Its tokens are taken once their number is known. Each key has a
+ * separate rate and slots for uploads.
  *
  * Throws `invalidApiKey`, `keyExpired`, `insufficientScope`, `accountFrozen`, `rateLimited`, `budgetExceeded`,
  * `beyondOwnKey`, `conflict`, `notFound`, `invalidValue`, and `noCapacity` while a required store is unavailable.
  */
 import { isIPv6 } from "node:net";
 import { invalidApiKey, noCapacity, rateLimited } from "#errors";
+import {
+  type Budget,
+  createKeyStore,
+  defaultKeyCache,
+  type KeyBudget,
+  type KeyRecord,
+  type Limits,
+  periodAt,
+  secretHash,
+} from "#key-records";
 import type { Money } from "#money";
 import type { ObserveWrite } from "#platform/concurrency/group-commit";
 import type { Uses } from "#platform/uses";
-import { type Budget, type KeyBudget, periodAt } from "./budget-period.ts";
+import type { ProviderKey, ProviderKeys } from "#provider-keys";
 import { createBudgets } from "./budgets.ts";
 import { anyEpoch, createEpoch } from "./epoch.ts";
-import { createLimits, type Limits, type Quota } from "./limits.ts";
+import { createLimits, type Quota } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
 import { createManaging } from "./managing.ts";
 import { assertNotExpired, type Caller, createSlots } from "./slots.ts";
-import { createKeyStore, type KeyRecord, secretHash } from "./store.ts";
 
-export { budgetPeriods } from "./budget-period.ts";
-export type { Limits, RateLimits } from "./limits.ts";
-export { allowsModel } from "./managing.ts";
+export type { RateLimits } from "./limits.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
-export { keysSchema, scopes } from "./store.ts";
 
 /** The first half of an IPv6 address, because one host may have the whole second half. IPv4 addresses stay whole. */
 export function addressNetwork(address: string): string {
@@ -63,9 +71,13 @@ const budgetsAtOnce = 20;
 /** Longer than a sign-in takes. */
 const signInMs = 10_000;
 
+/** Callers poll jobs, so their requests have a limit of their own, this many times that of the account's interface. */
+const jobRequestsFactor = 10;
+
 export function createKeys(
   deps: Uses<"mongo" | "redis" | "clock" | "log"> & {
     money: Pick<Money, "account" | "chargesOfKeys" | "costsOf">;
+    providerKeys: Pick<ProviderKeys, "listFor">;
     defaults: Limits;
     /** Limits of one key. */
     uploads: { readonly perMinute: number; readonly concurrent: number };
@@ -84,6 +96,7 @@ export function createKeys(
   const limits = createLimits(deps.redis, clock, deps.observeLimits);
   const budgets = createBudgets({ limits, money, store, clock, log });
   const lookUp = createLookups<CachedKey>({ clock, epoch });
+  const lookUpProviderKeys = createLookups<readonly ProviderKey[]>({ clock, epoch });
 
   async function read(by: { hash: string } | { _id: string }, currentEpoch: string): Promise<CachedKey | undefined> {
     try {
@@ -103,6 +116,8 @@ export function createKeys(
         budget: key.budget,
         sharedBudgets: shared.map(({ keyId, budget }) => ({ ...budget, keyId, account: key.account })),
         models: key.models,
+        promptCache: key.promptCache,
+        cache: key.cache,
         expiresAt: key.expiresAt,
         epoch: currentEpoch,
       };
@@ -201,6 +216,8 @@ export function createKeys(
       budget: null,
       sharedBudgets: [],
       models: null,
+      promptCache: "off",
+      cache: defaultKeyCache,
       expiresAt: null,
       epoch: anyEpoch,
     }),
@@ -216,6 +233,12 @@ export function createKeys(
     async countAccountRequest({ keyId }: Caller, requestId: string): Promise<void> {
       const name = `{${keyId}}:account`;
       await count(name, accountRequestsPerMinute, requestId, (limit) => `Too many requests, limit ${limit} a minute.`);
+    },
+
+    /** Like `countAccountRequest`, for the requests of jobs, which callers poll: ten times as many. */
+    async countJobRequest({ keyId }: Caller, requestId: string): Promise<void> {
+      const limit = jobRequestsFactor * accountRequestsPerMinute;
+      await count(`{${keyId}}:jobs`, limit, requestId, () => `Too many requests, limit ${limit} a minute.`);
     },
 
     /**
@@ -257,6 +280,22 @@ export function createKeys(
     },
 
     get: (account: string, id: string): Promise<KeyRecord> => store.get(account, id),
+    /** Those of these ids that are keys of the account. */
+    existing: (account: string, ids: readonly string[]): Promise<string[]> => store.existing(account, ids),
+
+    /**
+     * The account's own provider keys that are not disabled, in the order in which they are tried. Cached like keys, also if
+     * there are none: for a call whose slot was taken, changes count at once. Throws 503.
+     */
+    async providerKeysOf({ account, keyId }: Pick<Caller, "account" | "keyId">): Promise<readonly ProviderKey[]> {
+      // The account of an x402 payment has none.
+      if (keyId === account) return [];
+      const read = () =>
+        deps.providerKeys.listFor(account).catch((error: unknown) => {
+          throw noCapacity("The provider keys cannot be read right now.", 1, error);
+        });
+      return (await lookUpProviderKeys(account, read)) ?? [];
+    },
 
     /** The spending of the key in the current period of its budget, and the end of the period. Null if it has no budget. */
     budgetOf: (caller: Caller): Promise<SpentBudget | null> => spentOf(caller),

@@ -1,14 +1,14 @@
 /**
  * Arguments: the limits; for a key with a budget also its `limit`, its period, the start of the period and the maximum age
  * of its counters in ms; then the operations. Each operation has its kind, the id of its call and two values: `enter` the
- * time to live, `take` the tokens and the maximum cost of the call, `free` the corrections to requests and tokens, `end` the
- * cost. Each operation has its own answer.
+ * time to live and the tokens, `take` the tokens and the maximum cost of the call, `free` the corrections to requests and
+ * tokens, `end` the cost. Each operation has its own answer.
  *
  * Buckets hold what is used, not what remains. So nothing is used of a missing bucket, a changed limit applies at once, and
  * the bucket may expire once nothing is used. The time is that of the Redis server.
  *
- * enter: all limits of a call are checked before any is counted. Tokens are counted later, but a bucket in debt refuses.
- * Slots of calls past their deadline are free.
+ * enter: all limits of a call are checked before any is counted. Its tokens are counted too if there are as many, otherwise
+ * later; but a bucket in debt refuses. Slots of calls past their deadline are free.
  * free: a slot is freed once, because only its removal applies the correction. Usage beyond the tokens taken may put the
  * bucket in debt, by its capacity at most.
  *
@@ -46,7 +46,7 @@ local answers, changed = {}, false
 for i = operations, #ARGV, 4 do
   local kind, id, first, second = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local verdict, wait
-  local inFlight = 0
+  local inFlight, takenTokens = 0, 0
   if kind == 'enter' then
     if not taken then
       redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
@@ -65,6 +65,10 @@ for i = operations, #ARGV, 4 do
         if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
         requests = requests + 1
         taken = taken + 1
+        if tokens + tonumber(second) <= tokensPerMinute then
+          takenTokens = tonumber(second)
+          tokens = tokens + takenTokens
+        end
         changed = true
       end
     end
@@ -144,9 +148,9 @@ for i = operations, #ARGV, 4 do
     tokens = math.min(2 * tokensPerMinute, math.max(0, tokens + tonumber(second)))
     changed = true
   end
-  local answer = verdict and {verdict, tostring(wait), tostring(requests), tostring(tokens), inFlight} or false
+  local answer = verdict and {verdict, tostring(wait), tostring(requests), tostring(tokens), inFlight, takenTokens} or false
   if answer and budget then
-    answer[6], answer[7] = string.format('%.0f', spent), string.format('%.0f', open)
+    answer[7], answer[8] = string.format('%.0f', spent), string.format('%.0f', open)
   end
   answers[(i - operations) / 4 + 1] = answer
 end

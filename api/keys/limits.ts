@@ -1,14 +1,9 @@
-import { createHash } from "node:crypto";
+import { type KeyBudget, type Limits, periodAt } from "#key-records";
 import type { Clock } from "#platform/clock";
 import { groupCommit, type ObserveWrite } from "#platform/concurrency/group-commit";
 import { onReconnect, type RedisClient } from "#platform/redis";
-import { type KeyBudget, periodAt } from "./budget-period.ts";
+import { createScriptRunner } from "#platform/redis-scripts";
 import { source } from "./limits-script.ts";
-
-export const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
-
-/** Limits of one API key: two token buckets that refill continuously, and the calls in flight. */
-export type Limits = Readonly<Record<(typeof limitNames)[number], number>>;
 
 /** State of the two buckets, for the `x-ratelimit-*` headers. */
 export type RateLimits = Readonly<Record<"requests" | "tokens", Bucket>>;
@@ -56,10 +51,10 @@ export interface LimitCheck {
   readonly waitMs: number;
   /** Set by `enter`: the calls of the quota that were already in flight, in all instances. */
   readonly inFlight: number;
+  /** Set by `enter`: all tokens of the call, or none. */
+  readonly takenTokens: number;
   readonly rateLimits: RateLimits;
 }
-
-const sha1 = createHash("sha1").update(source).digest("hex");
 
 /** No call runs longer. */
 const longestCallMs = 3_600_000;
@@ -90,6 +85,7 @@ type Verdict = readonly [
 const budgetKey = ({ keyId }: QuotaBudget): string => `limits:{${keyId}}:budget`;
 
 export function createLimits(redis: RedisClient, clock: Clock, observe?: ObserveWrite) {
+  const runScript = createScriptRunner(redis);
   let connectedAt = performance.now();
   onReconnect(redis, () => {
     connectedAt = performance.now();
@@ -111,26 +107,23 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
         const ageMs = setMs > 0 ? Math.min(connectedMs, setMs) : connectedMs;
         operations.unshift(String(limitNanoUsd), period, periodAt(period, clock.now()).from, ageMs);
       }
-      const args = [...keys, requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];
-      const answer = await redis.evalsha(sha1, keys.length, ...args).catch((error: Error) => {
-        if (!error.message.startsWith("NOSCRIPT")) throw error;
-        return redis.eval(source, keys.length, ...args);
-      });
-      return answer as (Verdict | null)[];
+      const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];
+      return (await runScript(source, keys, args)) as (Verdict | null)[];
     },
   });
   let made = 0;
-  const run = ({ quota }: Pick<Call, "quota">, ...operation: Operation) => {
+  const run = ({ quota, mayWaitMs }: Pick<Call, "quota"> & { mayWaitMs?: number }, ...operation: Operation) => {
     const { name, requestsPerMinute, tokensPerMinute, concurrentRequests, budget } = quota;
     const limits = `${name} ${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests}`;
     const key = budget ? `${limits} ${budget.limitNanoUsd} ${budget.period}` : limits;
-    return commit(key, String(made++), { quota, operation });
+    return commit(key, String(made++), { quota, operation }, mayWaitMs);
   };
 
   return {
-    /** Counts a request and takes a slot, which expires after `ttlMs`. */
-    async enter(call: Call & { ttlMs: number }): Promise<LimitCheck> {
-      return toCheck(call.quota, (await run(call, "enter", call.requestId, call.ttlMs, 0)) as Verdict);
+    /** Counts a request, and its `tokens` if there are as many, and takes a slot, which expires after `ttlMs`. */
+    async enter(call: Call & { ttlMs: number; tokens?: number }): Promise<LimitCheck> {
+      const { requestId, ttlMs, tokens = 0 } = call;
+      return toCheck(call.quota, (await run(call, "enter", requestId, ttlMs, tokens)) as Verdict);
     },
 
     /** Counts the tokens of a call that has a slot, and its maximum cost. */
@@ -170,20 +163,23 @@ export function createLimits(redis: RedisClient, clock: Clock, observe?: Observe
       return fields.filter((field) => field.startsWith("o:")).map((field) => field.slice(2));
     },
 
-    /** Frees the slot and corrects what is used, up or down, if the call still has its slot. */
-    async free(call: Call & { requests: number; tokens: number }): Promise<void> {
+    /**
+     * Frees the slot and corrects what is used, up or down, if the call still has its slot. Within `mayWaitMs` it shares the
+     * script of other operations.
+     */
+    async free(call: Call & { requests: number; tokens: number; mayWaitMs?: number }): Promise<void> {
       await run(call, "free", call.requestId, call.requests, call.tokens);
     },
   };
 }
 
 function toState([verdict, ...numbers]: Verdict): BudgetState {
-  const [spent = 0, open = 0] = numbers.slice(4);
+  const [spent = 0, open = 0] = numbers.slice(5);
   return { isCounted: verdict === "taken", spentNanoUsd: BigInt(spent), openNanoUsd: BigInt(open) };
 }
 
 function toCheck(quota: Quota, [verdict, ...numbers]: Verdict): LimitCheck {
-  const [waitMs = 0, requests = 0, tokens = 0, inFlight = 0] = numbers.map(Number);
+  const [waitMs = 0, requests = 0, tokens = 0, inFlight = 0, takenTokens = 0] = numbers.map(Number);
   const bucket = (limit: number, used: number): Bucket => ({
     limit,
     remaining: Math.max(0, Math.floor(limit - used)),
@@ -193,6 +189,7 @@ function toCheck(quota: Quota, [verdict, ...numbers]: Verdict): LimitCheck {
     ...(verdict !== "taken" && verdict !== "counting" && { reached: verdict }),
     waitMs,
     inFlight,
+    takenTokens,
     rateLimits: { requests: bucket(quota.requestsPerMinute, requests), tokens: bucket(quota.tokensPerMinute, tokens) },
   };
 }

@@ -1,10 +1,18 @@
 import { beyondOwnKey, conflict, invalidValue, notFound } from "#errors";
+import {
+  allowsModel,
+  type Budget,
+  budgetPeriods,
+  type KeyPatch,
+  type KeyRecord,
+  type KeyStore,
+  type Limits,
+  limitNames,
+  periodAt,
+} from "#key-records";
 import type { Money } from "#money";
 import type { Uses } from "#platform/uses";
-import { type Budget, budgetPeriods, periodAt } from "./budget-period.ts";
-import { type Limits, limitNames } from "./limits.ts";
 import type { Caller } from "./slots.ts";
-import type { createKeyStore, KeyPatch, KeyRecord } from "./store.ts";
 
 /** Limits the keys of an account that are not revoked. */
 const maxKeys = 1_000;
@@ -18,10 +26,6 @@ const limitParams = {
   tokensPerMinute: "limits.tokens_per_minute",
   concurrentRequests: "limits.concurrent_requests",
 } as const satisfies Record<keyof Limits, string>;
-
-/** Returns true if the list has this model, or its `provider/*`. Null stands for all models. */
-export const allowsModel = (models: readonly string[] | null, id: string): boolean =>
-  models === null || models.includes(id) || models.includes(`${id.slice(0, id.indexOf("/"))}/*`);
 
 /** A longer period with the same limit is a smaller budget. */
 const isWithin = (given: Budget | null, own: Budget): boolean =>
@@ -80,7 +84,7 @@ function withOwnBounds({ limits: own, ...caller }: Caller, defaults: Limits, giv
 /** Creating, changing and revoking keys. `by` is the key that asks, for its own account; operators omit it. */
 export function createManaging(
   deps: Uses<"clock"> & {
-    store: ReturnType<typeof createKeyStore>;
+    store: KeyStore;
     money: Pick<Money, "account">;
     defaults: Limits;
     epochChanged: () => Promise<void>;

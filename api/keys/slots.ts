@@ -8,15 +8,14 @@ import {
   rateLimited,
   ServiceError,
 } from "#errors";
+import type { KeyBudget, KeyCache, Limits, PromptCache, Scope } from "#key-records";
 import type { Clock } from "#platform/clock";
 import { onReconnect } from "#platform/redis";
 import type { Uses } from "#platform/uses";
-import type { KeyBudget } from "./budget-period.ts";
 import { budgetedQuotas, type createBudgets, hasBudget, sharedQuotas } from "./budgets.ts";
 import { anyEpoch, type Epoch } from "./epoch.ts";
-import type { createLimits, LimitCheck, Limits, Quota, QuotaBudget, RateLimits } from "./limits.ts";
+import type { createLimits, LimitCheck, Quota, QuotaBudget, RateLimits } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
-import type { Scope } from "./store.ts";
 
 /** The owner of a key, or the account of a payment. */
 export interface Caller {
@@ -32,6 +31,8 @@ export interface Caller {
   readonly sharedBudgets: readonly QuotaBudget[];
   /** Ids of models, and `provider/*`. Null stands for all. */
   readonly models: readonly string[] | null;
+  readonly promptCache: PromptCache;
+  readonly cache: KeyCache;
   readonly expiresAt: Date | null;
   /** The value of `limits:epoch` at the lookup; `any` for callers that never change. */
   readonly epoch: string;
@@ -46,7 +47,7 @@ export interface Slot {
   /** The key's other requests that were in flight when this one came, in all instances. */
   readonly inFlight: number;
   rateLimits: RateLimits;
-  /** The tokens that `takeTokens` has counted so far. */
+  /** The tokens that have been counted so far. */
   takenTokens: number;
   /** The call is, or may be, open in the key's budget. */
   isBudgeted?: boolean;
@@ -56,7 +57,12 @@ interface SlotRequest {
   readonly requestId: string;
   /** The slot expires after this time. */
   readonly ttlMs: number;
+  /** The tokens of the call if they are known. They are taken too if there are as many. */
+  readonly tokens?: number;
 }
+
+/** The time within which a release joins the script of the key's next request. */
+const releaseWaitMs = 25;
 
 interface Released {
   readonly usedTokens?: number;
@@ -108,7 +114,7 @@ export function createSlots(
   async function enter(quota: Quota, request: SlotRequest, expectedEpoch: string): Promise<LimitCheck | undefined> {
     const isSent = redis.status === "ready";
     const { requestId } = request;
-    const uncount = () => limits.free({ quota, requestId, requests: -1, tokens: 0 });
+    const uncount = (tokens = 0) => limits.free({ quota, requestId, requests: -1, tokens: -tokens });
     try {
       // Both run together, and need not be in one hash slot. The epoch is read after the caller was looked up.
       const [check, current] = await Promise.all([
@@ -116,7 +122,7 @@ export function createSlots(
         expectedEpoch === anyEpoch ? anyEpoch : epoch.current(),
       ]);
       if (current === expectedEpoch) return check;
-      if (!check.reached) await pending.run(uncount);
+      if (!check.reached) await pending.run(() => uncount(check.takenTokens));
       return undefined;
     } catch (error) {
       // A script that was sent may have counted the request even if its answer was lost.
@@ -137,6 +143,7 @@ export function createSlots(
       throw insufficientScope("inference");
     assertNotExpired(caller, clock);
     const quota = kind.quotaOf(caller);
+    const { requestId } = request;
     const check = lacksScope ? undefined : await enter(quota, request, expectedEpoch);
     if (!check) {
       const refreshed = await refresh(caller.keyId);
@@ -144,15 +151,14 @@ export function createSlots(
       // The caller was read after the script had answered, so any later change comes after this call.
       return take(kind, refreshed, request, anyEpoch);
     }
-    const { requestId } = request;
+    const { inFlight, rateLimits, takenTokens } = check;
     if (caller.frozen) {
       // The request stays counted, so that the limits hold for frozen accounts too.
-      if (!check.reached) await pending.run(() => limits.free({ quota, requestId, requests: 0, tokens: 0 }));
+      if (!check.reached) await pending.run(() => limits.free({ quota, requestId, requests: 0, tokens: -takenTokens }));
       throw accountFrozen();
     }
     if (check.reached) throw limitReached(caller, check, reachedText(quota, check, kind));
-    const { inFlight, rateLimits } = check;
-    return { caller, requestId, quota, inFlight, rateLimits, takenTokens: 0 };
+    return { caller, requestId, quota, inFlight, rateLimits, takenTokens };
   }
 
   /** Never rejects: while Redis is unavailable, the write is retried. */
@@ -212,16 +218,22 @@ export function createSlots(
      * reason other than the caller's is not counted either. The cost replaces what the call took from the key's budgets; an
      * unknown cost is found in the ledger later. Never rejects: while Redis is unavailable, the write is retried.
      */
-    release(
-      { requestId, quota, takenTokens, isBudgeted }: Slot,
-      { usedTokens = 0, refusedBy, costNanoUsd }: Released = {},
-    ): Promise<void> {
+    release(slot: Slot, { usedTokens = 0, refusedBy, costNanoUsd }: Released = {}): Promise<void> {
+      const { requestId, quota, takenTokens, isBudgeted } = slot;
       if (isBudgeted && costNanoUsd !== undefined) void endTake(quota, requestId, costNanoUsd);
       const requests = refusedBy && !staysCounted(refusedBy) ? -1 : 0;
-      return pending.run(() => limits.free({ quota, requestId, requests, tokens: usedTokens - takenTokens }));
+      const tokens = usedTokens - takenTokens;
+      const isHurried = refusedBy !== undefined || !isFarFromLimits(slot);
+      return pending.run(() =>
+        limits.free({ quota, requestId, requests, tokens, ...(!isHurried && { mayWaitMs: releaseWaitMs }) }),
+      );
     },
   };
 }
+
+/** Another request of the key is unlikely to need what this one frees. */
+const isFarFromLimits = ({ quota, inFlight, rateLimits: { tokens } }: Slot): boolean =>
+  inFlight < quota.concurrentRequests / 2 && tokens.remaining > tokens.limit / 2;
 
 /** Throws 401. A cached key may have expired since it was read. */
 export function assertNotExpired({ expiresAt }: Pick<Caller, "expiresAt">, clock: Clock): void {

@@ -67,15 +67,18 @@ export function createCallRegistry(
       call.state = { kind: "ended" };
       call.unsubscribe();
       call.unsent.close();
+      call.recording?.end();
       const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
       calls.delete(requestId);
       if (!isCut) deliveries.end(requestId, call.costNanoUsd);
       countCall(call, -1);
       const costNanoUsd = workContinues ? undefined : call.costNanoUsd;
-      const usedTokens = Math.min(call.usedTokens, call.maxTokens);
+      // Those of a job stay counted, although its slot ends before it.
+      const usedTokens =
+        call.detached && workContinues ? call.slot.takenTokens : Math.min(call.usedTokens, call.maxTokens);
       background("the slot of a key could not be released", call, keys.release(call.slot, { usedTokens, costNanoUsd }));
-      if (call.queuedJob) registry.ended(poolOf(call));
-      if (call.queuedJob && !isTextPool(poolOf(call)) && !workContinues)
+      if (call.queuedJob && !call.detached) registry.ended(poolOf(call));
+      if (call.queuedJob && !call.detached && !isTextPool(poolOf(call)) && !workContinues)
         background("the end of a running call could not be recorded", call, running.end(call.payload));
       if (call.bodyStored && !workContinues)
         background("a stored body could not be deleted", call, files.deleteBody(requestId));

@@ -12,8 +12,8 @@ const marginMs = 120_000;
 
 /**
  * Records which JSON answers this instance has not delivered, so that a call whose answer dies with it is refunded. An
- * answer is delivered once the kernel has all of it. Calls with an `Idempotency-Key` and payments are not recorded: their
- * answers are stored.
+ * answer is delivered once the kernel has all of it. Calls with an `Idempotency-Key`, jobs and payments are not recorded:
+ * their answers are stored.
  */
 export function createDeliveries(
   deps: Uses<"clock" | "log"> & { instance: string; money: Money; callTimeoutMs: number },
@@ -44,8 +44,9 @@ export function createDeliveries(
     /** Must be called before the instance takes calls. */
     note,
     /** Numbers a call before its job is added. Returns undefined if its cost does not depend on the delivery. */
-    begin({ requestId, account, stream, idempotencyKeyId, held }: Omit<PaidCall, "body">): number | undefined {
-      if (stream || idempotencyKeyId !== undefined || held === "0") return undefined;
+    begin(call: Omit<PaidCall, "body">): number | undefined {
+      const { requestId, account, stream, idempotencyKeyId, detached, held } = call;
+      if (stream || idempotencyKeyId !== undefined || detached || held === "0") return undefined;
       accounts.set(requestId, account);
       return next++;
     },

@@ -4,6 +4,8 @@
  *
  * An error is answered only once a cost of zero has been captured, or the captured cost has been refunded.
  */
+
+import type { JobView, NewJob } from "#detached-calls";
 import {
   type ErrorFields,
   generationInProgress,
@@ -17,9 +19,9 @@ import type { ReleaseReason } from "#money";
 import { sleep } from "#platform/clock";
 import { createCallRegistry, shuttingDown } from "./call-registry.ts";
 import {
-  hasIdempotencyKey,
   isDetached,
   isFinished,
+  isStored,
   lastFrameAt,
   type OpenCall,
   type OpenCallDeps,
@@ -43,9 +45,11 @@ const jobLost = () => noCapacity("The queue lost this call; nothing was charged.
 const frameLost = () => noCapacity("A part of the response was lost; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
+export { shuttingDown } from "./call-registry.ts";
 export { createDeliveries } from "./deliveries.ts";
-export type { EndedCall } from "./open-call.ts";
+export { type EndedCall, type Recording, type WrittenAnswer, writtenAnswer } from "./open-call.ts";
 export { createRunningCalls, type RunningCalls } from "./running-calls.ts";
+export { checkProgress, endEvents, writeError, writeEvents, writePing } from "./write-answer.ts";
 
 export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, deliveries, money, files, clock, log } = deps;
@@ -73,11 +77,14 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.leased?.end(call.costNanoUsd);
     }
     if (outcome?.headers && !call.res.headersSent) call.res.set(outcome.headers);
+    if (outcome?.headers) call.recording?.announce(outcome.headers);
     switch (frame.kind) {
       case "chunk":
+        if (call.payload.stream) call.recording?.append(data);
         return call.payload.stream ? writeEvents(call, data, clock.now()) : void call.parts.push(data);
       case "final":
         call.usedTokens = outcome?.tokens ?? 0;
+        call.recording?.complete([...call.parts, data], outcome);
         return finish(call, { status: 200 }, () => {
           if (call.write) background("a response could not be written", call, writeOrRefund(call, frame));
           else writeFinal(call, frame, clock.now());
@@ -111,7 +118,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     } catch (thrown) {
       const error = toServiceError(thrown);
       const { account, requestId } = call.payload;
-      if (!hasIdempotencyKey(call)) await money.refund(account, requestId);
+      if (!isStored(call)) await money.refund(account, requestId);
       if (call.state.kind === "answered") call.state = { ...call.state, status: error.status, code: error.code };
       call.res.removeHeader("x-xm-cost-usd");
       if (call.res.headersSent) call.res.destroy();
@@ -119,16 +126,21 @@ export function createOpenCalls(deps: OpenCallDeps) {
     }
   }
 
-  const finishWithError = (call: OpenCall, error: ServiceError, ending?: string) =>
+  function finishWithError(call: OpenCall, error: ServiceError, ending?: string): void {
+    call.recording?.end();
     finish(call, { status: error.status, code: error.code }, () => writeError(call, error, ending));
+  }
 
   /** Ignores all further frames, so that a refunded answer is not delivered as well. */
   async function refundAndFinish(call: OpenCall, error: ServiceError): Promise<void> {
     call.unsubscribe();
+    // The charge of a stored answer stands: the caller can fetch it, or repeat the call.
+    if (call.storedJob) return accept(call, call.storedJob);
+    if (isStored(call)) return finishWithError(call, generationInProgress());
     const { account, requestId, stream } = call.payload;
     // A caller who disconnected from a stream has received a part of it, and pays for that.
     const isDelivered = stream && isDetached(call);
-    if (!isDelivered && !hasIdempotencyKey(call)) await money.refund(account, requestId);
+    if (!isDelivered) await money.refund(account, requestId);
     finishWithError(call, error);
   }
 
@@ -163,9 +175,10 @@ export function createOpenCalls(deps: OpenCallDeps) {
       return 0n;
     }
     const { account, requestId, keyId: key, endpoint, model, held, lease, acceptedAt } = payload;
+    const { sessionId, user, tags } = payload;
     const totalMs = clock.now() - acceptedAt;
     const hold = { account, requestId, key, endpoint, model, heldNanoUsd: BigInt(held), lease, totalMs, signal };
-    const { entry } = await money.release(hold, reason);
+    const { entry } = await money.release({ ...hold, sessionId, user, tags }, reason);
     call.costNanoUsd = entry.costNanoUsd;
     leased?.end(call.costNanoUsd);
     return call.costNanoUsd;
@@ -177,6 +190,13 @@ export function createOpenCalls(deps: OpenCallDeps) {
   async function handleDisconnect(call: OpenCall): Promise<void> {
     if (call.state.kind === "queued") call.state = { kind: "disconnected" };
     try {
+      if (await call.recording?.isAwaited()) {
+        // The next tick looks again.
+        if (call.state.kind === "disconnected") call.state = { kind: "queued" };
+        return;
+      }
+      // The answer may have gaps from here on.
+      call.recording?.end();
       const job = await call.queuedJob;
       // A worker that has the job, or takes it later for other calls of its group, captures the cost of this call.
       if (!job || !(await queues.remove(job))) return await notifyWorkers("disconnected", call);
@@ -194,13 +214,24 @@ export function createOpenCalls(deps: OpenCallDeps) {
     const { state, res } = call;
     if (state.kind === "answered")
       return res.writableFinished ? open.end(call, state.status, { code: state.code }) : open.end(call, 499);
-    if (state.kind !== "ended" && call.queuedJob && !hasIdempotencyKey(call))
+    if (state.kind !== "ended" && call.queuedJob && !isStored(call))
       background("a disconnect could not be handled", call, handleDisconnect(call));
   }
 
-  /** Answers an error while the work continues. The result can be fetched later. */
+  /**
+   * Answers an error while the work continues, and waits for its end. The result can be fetched later. The caller of a job
+   * gets the job, and nothing waits.
+   */
   function postpone(call: OpenCall, error: ServiceError): void {
+    if (call.storedJob) return accept(call, call.storedJob);
     if (!isDetached(call)) writeError(call, error);
+  }
+
+  /** Answers that the call runs. From here on only the job's document knows of it. */
+  function accept(call: OpenCall, job: JobView): void {
+    const isHere = !isDetached(call);
+    if (isHere) call.accept?.(job);
+    open.end(call, isHere ? call.res.statusCode : 202, { workContinues: true });
   }
 
   /**
@@ -215,7 +246,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       if (state.kind === "answered") continue;
       if (now > lastFrameAt(call))
         background("a call could not be ended at its deadline", call, fail(call, outOfTime()));
-      else if (hasIdempotencyKey(call)) {
+      else if (isStored(call)) {
         if (call.queuedJob && call.answerBy !== undefined && now >= call.answerBy)
           postpone(call, generationInProgress());
       } else if (isDetached(call)) {
@@ -224,9 +255,26 @@ export function createOpenCalls(deps: OpenCallDeps) {
     }
   }
 
+  /** Stores a job, then enqueues it. From the first of the two on it runs, even if this process dies. */
+  async function submitJob(call: OpenCall, job: NewJob, inFlight: number): Promise<void> {
+    try {
+      call.storedJob = await deps.detachedCalls.create(job);
+    } catch (cause) {
+      return fail(call, noCapacity("The job could not be stored; nothing was charged.", 1, cause));
+    }
+    call.state = { kind: "queued" };
+    call.queuedJob = queues.enqueueDetached(call.job, job.payload, inFlight);
+    registry.addedDetached(poolOf(call));
+    const { requestId } = call.payload;
+    await call.queuedJob.catch((error: Error) =>
+      log.warn({ err: error.message, requestId }, "a job could not be enqueued; maintenance will"),
+    );
+    if (call.state.kind === "queued" && clock.now() >= (call.answerBy ?? 0)) accept(call, call.storedJob);
+  }
+
   /** Fails the calls whose jobs are gone, once the frames that their workers had written are read. */
   async function failLostCalls(): Promise<void> {
-    const queued = open.values().filter((call) => call.queuedJob && !isFinished(call));
+    const queued = open.values().filter((call) => call.queuedJob && !call.detached && !isFinished(call));
     const byJob = Map.groupBy(queued, ({ queuedJob }) => queuedJob);
     const lostByJob = await Promise.all(
       [...byJob].map(async ([queuedJob, calls]) => {
@@ -256,6 +304,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       const replyNumber = deliveries.begin(payload);
       call.unsubscribe = reader.expect(payload.requestId, (frame) => onFrame(call, frame));
       // A lost message is repeated, or the pause ends by itself.
+      call.isFollowed = () => call.recording?.isFollowed() ?? false;
       call.pace = (pace) => void reader.pace(payload.requestId, pace).catch(() => {});
       call.res.on("close", () => onClose(call));
       try {
@@ -269,21 +318,20 @@ export function createOpenCalls(deps: OpenCallDeps) {
       }
       // A deadline or a shutdown has failed the call meanwhile.
       if (call.state.kind !== "preparing") return files.deleteBody(payload.requestId);
-      if (isDetached(call) && !hasIdempotencyKey(call)) {
+      if (isDetached(call) && !isStored(call)) {
         await releaseHold(call, { status: "cancelled" });
         return open.end(call, 499);
       }
+      const whole = {
+        ...payload,
+        ...(replyNumber !== undefined && { replyNumber }),
+        body: call.bodyStored ? { stored: true as const, bytes: body.bytes } : { json: body.text },
+      };
+      // Calls in flight: those of the account in this instance, or those of the key in all instances.
+      const inFlight = Math.max(open.others(call), call.slot.inFlight);
+      if (call.detached) return submitJob(call, { ...call.detached, job: call.job, payload: whole }, inFlight);
       call.state = { kind: "queued" };
-      call.queuedJob = queues.enqueue(
-        call.job,
-        {
-          ...payload,
-          ...(replyNumber !== undefined && { replyNumber }),
-          body: call.bodyStored ? { stored: true, bytes: body.bytes } : { json: body.text },
-        },
-        // Calls in flight: those of the account in this instance, or those of the key in all instances.
-        Math.max(open.others(call), call.slot.inFlight),
-      );
+      call.queuedJob = queues.enqueue(call.job, whole, inFlight);
       registry.added(poolOf(call));
       if (!isTextPool(poolOf(call)))
         background("a running call could not be recorded", call, deps.running.begin(call.job, payload));
@@ -309,7 +357,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       const ending = open.values().map(async (call) => {
         const error = shuttingDown();
         if (call.state.kind === "answered") return open.end(call, 499, { isCut: true });
-        if (hasIdempotencyKey(call) && call.queuedJob) {
+        if (isStored(call) && call.queuedJob) {
           postpone(call, error);
           return open.end(call, error.status, { code: error.code, workContinues: true });
         }

@@ -1,9 +1,11 @@
 import type { Response } from "express";
+import type { DetachedCalls, JobView, NewJob } from "#detached-calls";
 import type { Files } from "#files";
 import type { Codec } from "#formats";
 import {
   type Frame,
   jobCatalog,
+  type Outcome,
   type Pace,
   type PaidCall,
   type PaidJobName,
@@ -46,6 +48,7 @@ export interface OpenCallDeps extends Uses<"clock" | "log"> {
   readonly money: Money;
   readonly keys: Keys;
   readonly files: Files;
+  readonly detachedCalls: DetachedCalls;
   readonly background: Background;
   readonly pingIntervalMs: number;
   /** Budget for the stream data that callers have not read yet. */
@@ -63,8 +66,15 @@ export interface Submission {
   readonly leased?: Leased;
   /** Upper limit of the tokens counted for the call, whatever the provider reports. */
   readonly maxTokens: number;
-  /** Unix milliseconds. A caller with an `Idempotency-Key` is answered 503 at this time, and can fetch the result later. */
+  /**
+   * Unix milliseconds. A caller with an `Idempotency-Key` is answered 503 at this time, and can fetch the result later; the
+   * caller of a job is answered 202.
+   */
   readonly answerBy?: number;
+  /** Set for a job: what is stored with it. */
+  readonly detached?: Omit<NewJob, "job" | "payload">;
+  /** Answers 202 with the job, or 200 with a response in the background. */
+  readonly accept?: (job: JobView) => void;
   /**
    * A model that may answer bills reasoning that its stream does not show, so the worker reads on after the deadline for the
    * usage.
@@ -80,6 +90,24 @@ export interface Submission {
   readonly trace?: CallTrace;
   /** Deletes the files that the job read. */
   readonly cleanUp?: () => Promise<void>;
+  /** Set if the answer goes to the response cache. */
+  readonly recording?: Recording;
+}
+
+/** Takes what a call answers, for requests that want the same answer. */
+export interface Recording {
+  /** The headers that came with the first frame. */
+  announce(headers: Readonly<Record<string, string>>): void;
+  /** Whole events of a stream. */
+  append(events: string): void;
+  /** The end of the answer: of a stream its last events, else the parts of the whole text. */
+  complete(parts: readonly string[], outcome: Outcome | undefined): void;
+  /** Called when the call has ended, however it did. */
+  end(): void;
+  /** True if others waited for the answer a second ago. */
+  isFollowed(): boolean;
+  /** Resolves to true if others wait for the answer, so that the work must go on without the caller. */
+  isAwaited(): Promise<boolean>;
 }
 
 type CallState =
@@ -95,21 +123,21 @@ type CallState =
   | { readonly kind: "answered"; readonly status: number; readonly code?: string | undefined }
   | { readonly kind: "ended" };
 
-/** One paid call from its admission to its last byte. */
-export const openCall = (submission: Submission, memory: ByteBudget, now: number) => ({
-  ...submission,
+/** An answer while it is written to its caller. */
+export const writtenAnswer = (
+  target: Pick<Submission, "codec" | "res" | "isBinary">,
+  memory: ByteBudget,
+  account: string,
+  now: number,
+) => ({
+  ...target,
   /** Memory for bytes that the caller has not read yet. */
-  unsent: memory.share(submission.payload.account),
+  unsent: memory.share(account),
   /** The worker was asked to wait until the caller has caught up. */
   isPaused: false,
   pace: (() => {}) as (pace: Pace) => void,
-  state: { kind: "preparing" } as CallState,
-  unsubscribe: () => {},
-  /** The attempt whose frames are being delivered. */
-  attempt: undefined as string | undefined,
-  nextSeq: 0,
-  /** Pieces of a JSON answer that came in several frames. */
-  parts: [] as string[],
+  /** Others get the answer too, so it does not wait for this caller. */
+  isFollowed: () => false,
   /** A stream has carried something other than pings. */
   hasContent: false,
   /** Events of a stream that go to the socket together, at the end of the tick. */
@@ -119,7 +147,24 @@ export const openCall = (submission: Submission, memory: ByteBudget, now: number
   firstEventAt: undefined as number | undefined,
   /** The number of bytes that the caller has received, and the time since which it has received no more. */
   sent: { bytes: 0, at: now },
+});
+
+export type WrittenAnswer = ReturnType<typeof writtenAnswer>;
+
+/** One paid call from its admission to its last byte. */
+export const openCall = (submission: Submission, memory: ByteBudget, now: number) => ({
+  ...submission,
+  ...writtenAnswer(submission, memory, submission.payload.account, now),
+  state: { kind: "preparing" } as CallState,
+  unsubscribe: () => {},
+  /** The attempt whose frames are being delivered. */
+  attempt: undefined as string | undefined,
+  nextSeq: 0,
+  /** Pieces of a JSON answer that came in several frames. */
+  parts: [] as string[],
   bodyStored: false,
+  /** The job as it was stored. Maintenance enqueues it if this process does not. */
+  storedJob: undefined as JobView | undefined,
   /** The job that carries the call. Once this is set, the registry counts the call, and a worker may have it. */
   queuedJob: undefined as Promise<QueuedJob> | undefined,
   usedTokens: 0,
@@ -132,11 +177,12 @@ export type OpenCall = ReturnType<typeof openCall>;
 
 export const poolOf = ({ job }: OpenCall): Pool => jobCatalog[job].pool;
 
-/** The answer is stored under an `Idempotency-Key`: a disconnect ends nothing, and the cost stands. */
-export const hasIdempotencyKey = ({ payload }: OpenCall): boolean => payload.idempotencyKeyId !== undefined;
+/** The answer is stored, under an `Idempotency-Key` or as a job: a disconnect ends nothing, and the cost stands. */
+export const isStored = ({ payload }: OpenCall): boolean =>
+  payload.idempotencyKeyId !== undefined || payload.detached !== undefined;
 
 /** No caller waits for the answer: the caller disconnected, or was answered that the result can be fetched later. */
-export const isDetached = ({ res }: OpenCall): boolean => res.closed || res.writableEnded;
+export const isDetached = ({ res }: Pick<OpenCall, "res">): boolean => res.closed || res.writableEnded;
 
 /** Nothing that comes now changes how the call ends. */
 export const isFinished = ({ state }: OpenCall): boolean => state.kind === "answered" || state.kind === "ended";
@@ -158,7 +204,7 @@ export function lastFrameAt({ payload, hidesReasoning, hasContent }: OpenCall): 
  */
 export function startOrContinueAttempt(call: OpenCall, { attempt, seq }: Frame): boolean {
   if (attempt === undefined || attempt === call.attempt) return true;
-  if (call.attempt !== undefined && !(hasIdempotencyKey(call) && seq === 0)) return false;
+  if (call.attempt !== undefined && !(isStored(call) && seq === 0)) return false;
   call.attempt = attempt;
   call.nextSeq = 0;
   call.parts = [];

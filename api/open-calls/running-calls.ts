@@ -53,7 +53,7 @@ export function createRunningCalls({ redis, queues, clock }: Uses<"redis" | "clo
         .slice(0, maxShown);
       const now = clock.now();
       const placed = await Promise.all(
-        noted.map(async (call) => ({ call, place: await queues.placeOf(call.pool as Pool, call.id) })),
+        noted.map(async (call) => ({ call, place: await queues.placeOf(call.pool as Pool, account, call.id) })),
       );
       const ended = placed.flatMap(({ call, place }) => (place === undefined ? [call.id] : []));
       if (ended.length > 0) await redis.hdel(nameOf(account), ...ended);

@@ -2,13 +2,22 @@ import { once } from "node:events";
 import { z } from "zod";
 import { fileExpired, invalidValue } from "#errors";
 import { detect, unsupportedFile } from "#files";
-import { audioCodec, audioType, speechCall, speechRequest, transcriptionCall, transcriptionRequest } from "#formats";
+import {
+  audioCodec,
+  audioJson,
+  audioType,
+  speechCall,
+  speechRequest,
+  transcriptionCall,
+  transcriptionRequest,
+} from "#formats";
 import { type JsonObject, list, object, text } from "#json";
+import { asksForJob } from "../async-call.ts";
 import { answerJson } from "../http/answer.ts";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
 import { refTo } from "../http/openapi/formats/index.ts";
-import { storedCallHeaders } from "../http/openapi/headers.ts";
+import { cachedCallHeaders, storedCallHeaders } from "../http/openapi/headers.ts";
 import { binary, json } from "../http/openapi/operation.ts";
 import { beginReading } from "../http/read-stored.ts";
 import {
@@ -52,6 +61,7 @@ export const audio = {
         ...audioJob,
         serves: ({ task }) => task === "speech",
         readBody: readSpeechCall,
+        cacheable: true,
         answer: writeSpeech,
       },
       {
@@ -62,7 +72,7 @@ export const audio = {
           "200": {
             description:
               "The audio while it is generated or, with `stream_format: sse`, its events. With an `Idempotency-Key`, the whole file at once",
-            headers: storedCallHeaders,
+            headers: cachedCallHeaders,
             content: { ...file, "text/event-stream": { schema: refTo("SpeechEvent") } },
           },
         },
@@ -105,8 +115,11 @@ export const audio = {
 async function readSpeechCall({ readBody }: RouteBodyDeps, { req, res, caller }: RouteRequest) {
   const body = await readBody(req, res, caller);
   try {
-    const isStored = req.get("idempotency-key") !== undefined;
-    return jobBody(speechCall(body.value, isStored), { release: () => body.release() });
+    const isJob = asksForJob(req);
+    const call = speechCall(body.value, isJob || req.get("idempotency-key") !== undefined);
+    if (isJob && call["stream"])
+      throw invalidValue("stream_format", "stream_format: an asynchronous call has no stream.");
+    return jobBody(call, { release: () => body.release() });
   } catch (error) {
     body.release();
     throw error;
@@ -134,9 +147,10 @@ async function readRecording(deps: RouteBodyDeps, request: RouteRequest, own: Js
 }
 
 function writeTranscript({ res, text: answer, format }: RouteAnswer): void {
-  const output = object(object(JSON.parse(answer))["output"]);
-  if (format === "json" || format === "verbose_json") return answerJson(res.status(200), JSON.stringify(output));
-  const transcript = text(output["text"]);
+  const stored = object(JSON.parse(answer));
+  const json = audioJson(stored, format);
+  if (json) return answerJson(res.status(200), JSON.stringify(json));
+  const transcript = text(object(stored["output"])["text"]);
   const bytes = Buffer.from(transcript.endsWith("\n") ? transcript : `${transcript}\n`);
   res.status(200).set({ "content-type": "text/plain; charset=utf-8", "content-length": String(bytes.length) });
   res.end(bytes);

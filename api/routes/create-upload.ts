@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
-import { conflict, noCapacity } from "#errors";
+import { idempotencyKeyReused, noCapacity } from "#errors";
 import type { Files, Upload } from "#files";
 import type { Caller } from "#keys";
 import type { Money } from "#money";
@@ -10,7 +10,7 @@ import { type JsonBody, sendContinue } from "../http/body.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse } from "../http/input.ts";
 import { hashed, type UploadBody, uploadBody } from "../http/upload-body.ts";
-import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "../idempotency.ts";
+import { type Claimed, claimKey, type IdempotencyDeps, isSettled, markReplayed, releaseKey } from "../idempotency.ts";
 import { newUpload } from "./upload-object.ts";
 
 export interface CreateDeps extends IdempotencyDeps {
@@ -98,7 +98,7 @@ async function once(
 
   const { requestId, arrivedAt } = localsOf(res);
   const claim = { account: caller.account, key, hash, requestId, instance: deps.instance };
-  const claimed = await claimKey(deps, claim, { answerBy: arrivedAt + deps.syncTimeoutMs, res });
+  const claimed = await claimKey(deps, claim, { answerBy: arrivedAt + deps.syncTimeoutMs, res }, isSettled);
   if (claimed.kind === "answered") return findEarlier(deps, call, claimed, digest);
   let created: Created;
   try {
@@ -113,8 +113,6 @@ async function once(
   return created.upload;
 }
 
-const otherRequest = () => conflict("This Idempotency-Key was used with another request.");
-
 /** The current state of the upload that an earlier request created from the same file. */
 async function findEarlier(
   { files }: CreateDeps,
@@ -122,8 +120,8 @@ async function findEarlier(
   { requestId, hash, answer }: Extract<Claimed, { kind: "answered" }>,
   digest: Digest | undefined,
 ): Promise<Upload> {
-  if (!("upload" in answer)) throw otherRequest();
-  if (digest && (await digest()).hash !== hash) throw otherRequest();
+  if (!("upload" in answer)) throw idempotencyKeyReused();
+  if (digest && (await digest()).hash !== hash) throw idempotencyKeyReused();
   const upload =
     (await files.uploads.findByRequest(account, requestId)) ?? (await files.uploads.find(account, answer.upload));
   markReplayed(res, upload.requestId);
@@ -140,7 +138,7 @@ async function recover(
   const upload = await files.uploads.findByRequest(caller.account, before);
   if (!upload || (upload.status !== "active" && !upload.multipart)) return undefined;
   const file = await digest?.();
-  if (file && file.bytes !== upload.bytes) throw otherRequest();
+  if (file && file.bytes !== upload.bytes) throw idempotencyKeyReused();
   markReplayed(res, upload.requestId);
   return { upload, hash: file?.hash };
 }
@@ -178,7 +176,7 @@ async function storeAnswer(
     return !ending();
   };
   try {
-    await retry({ clock, backoff, retryIf }, () => idempotency.store(id, requestId, { upload: upload.id }, hash));
+    await retry({ clock, backoff, retryIf }, () => idempotency.storeUpload(id, requestId, upload.id, hash));
   } catch (error) {
     throw noCapacity("The Idempotency-Key cannot be stored right now; repeat the request.", 1, error);
   }

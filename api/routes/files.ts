@@ -5,10 +5,9 @@ import { fileExpired, notFound } from "#errors";
 import { type Files, fileLifetimeMs, type GeneratedFile } from "#files";
 import type { Uses } from "#platform/uses";
 import { methodNotAllowed } from "../http/errors.ts";
-import { localsOf } from "../http/headers.ts";
 import { requestId } from "../http/openapi/headers.ts";
 import { binary, type Content, operation, pathId } from "../http/openapi/operation.ts";
-import { beginReading, type Open, type Range } from "../http/read-stored.ts";
+import { beginReading, type Open, type Range, sendStored } from "../http/read-stored.ts";
 import type { OpenCalls } from "../open-calls/index.ts";
 
 interface FileDeps extends Uses<"clock" | "log"> {
@@ -60,23 +59,12 @@ const serve =
   ({ files, openCalls, clock, log }: FileDeps): RequestHandler<{ id: string }> =>
   async (req, res) => {
     const { id } = req.params;
-    const disconnected = new AbortController();
-    res.once("close", () => disconnected.abort());
-    const leave = openCalls.arrive();
-    try {
+    await sendStored({ res, file: id, arrive: () => openCalls.arrive(), clock, log }, async (signal) => {
       const file = fileId.test(id) ? await files.generated.find(id) : undefined;
       if (!file) throw notFound("file");
       if (file === "expired") throw fileExpired();
-      await send(req, res, file, clock.now(), (range) => files.generated.open(id, range, disconnected.signal));
-    } catch (error) {
-      if (disconnected.signal.aborted) return;
-      if (!res.headersSent) throw error;
-      // Cut the connection, so that no client takes the part for the whole file.
-      log.warn({ err: error, requestId: localsOf(res).requestId, file: id }, "a file could not be sent completely");
-      res.destroy();
-    } finally {
-      leave();
-    }
+      await send(req, res, file, clock.now(), (range) => files.generated.open(id, range, signal));
+    });
   };
 
 async function send(req: Request<{ id: string }>, res: Response, file: GeneratedFile, now: number, open: Open) {

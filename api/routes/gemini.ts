@@ -42,23 +42,34 @@ function routeOf({ model, verb }: GeminiPath, isSse: boolean): PaidRoute | undef
   const common = { endpoint, model, format: "gemini" } as const;
   switch (verb) {
     case "generateContent":
-      return { ...common, job: "chat", codec: geminiCodec(model, false, false) };
+      return { ...common, job: "chat", codec: geminiCodec(model, false, false), cacheable: true };
     case "streamGenerateContent":
       return {
         ...common,
         job: "chat",
         codec: geminiCodec(model, true, isSse),
+        cacheable: true,
         ...(!isSse && { framing: "array" as const }),
       };
     case "countTokens":
       return { ...common, job: "count", codec: geminiCountCodec(model), isFree: true };
     case "embedContent":
     case "batchEmbedContents":
-      return { ...common, job: "embeddings", codec: geminiEmbedCodec(model, verb), serves: isForEmbeddings };
+      return {
+        ...common,
+        job: "embeddings",
+        codec: geminiEmbedCodec(model, verb),
+        serves: isForEmbeddings,
+        cacheable: true,
+      };
     default:
       return undefined;
   }
 }
+
+/** The route of a call's endpoint, without its model. */
+export const geminiRouteAt = (endpoint: string): PaidRoute | undefined =>
+  routeOf({ model: "", verb: endpoint.slice(endpoint.lastIndexOf(":") + 1) }, false);
 
 const onlyPost = methodNotAllowed("POST");
 
@@ -86,7 +97,7 @@ export const gemini = {
   routes: [],
   operations: {
     "POST /v1beta/models/{model}:generateContent": callOperation(
-      {},
+      { cacheable: true },
       {
         ...native,
         operationId: "generateContent",
@@ -97,7 +108,7 @@ export const gemini = {
       },
     ),
     "POST /v1beta/models/{model}:streamGenerateContent": callOperation(
-      { stores: false },
+      { stores: false, cacheable: true },
       {
         ...native,
         operationId: "streamGenerateContent",
@@ -120,7 +131,7 @@ export const gemini = {
       },
     ),
     "POST /v1beta/models/{model}:embedContent": callOperation(
-      {},
+      { cacheable: true },
       {
         ...native,
         operationId: "embedContent",
@@ -131,7 +142,7 @@ export const gemini = {
       },
     ),
     "POST /v1beta/models/{model}:batchEmbedContents": callOperation(
-      {},
+      { cacheable: true },
       {
         ...native,
         operationId: "batchEmbedContents",

@@ -1,5 +1,5 @@
 import { Router } from "express";
-import { pools, type WorkerRegistry } from "#jobs";
+import { callPools, type WorkerRegistry } from "#jobs";
 import type { Probe } from "#platform/observability/probe";
 
 interface Deps {
@@ -7,8 +7,6 @@ interface Deps {
   readonly registry: WorkerRegistry;
   readonly draining: () => boolean;
 }
-
-const callPools = pools.filter((pool) => pool !== "maintenance");
 
 /**
  * `/healthz` answers while the process runs. `/readyz` answers 200 if it can take calls, otherwise 503 with what is missing.

@@ -23,7 +23,7 @@ import { type JsonObject, object } from "#json";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
 import { refTo } from "../http/openapi/formats/index.ts";
-import { ignoredParams, storedConvertedHeaders } from "../http/openapi/headers.ts";
+import { cached, ignoredParams, storedConvertedHeaders } from "../http/openapi/headers.ts";
 import { binary, json } from "../http/openapi/operation.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
 import { bodyWithFiles, type RouteBody, type RouteBodyDeps, type RouteRequest } from "../paid-route.ts";
@@ -76,12 +76,12 @@ export const images = {
   description: "Images in OpenAI's format, with a key or, if the service accepts it, paid by x402",
   routes: [
     paid(
-      { endpoint: "/v1/images/generations", ...imageJob, payable: true },
+      { endpoint: "/v1/images/generations", ...imageJob, payable: true, cacheable: true },
       {
         operationId: "createImage",
         summary: "Generate images from a prompt, priced per image",
         body: imageRequest,
-        ok: ["The images", imageResponse, payableHeaders.extend(ignoredParams)],
+        ok: ["The images", imageResponse, payableHeaders.extend({ ...ignoredParams, ...cached })],
       },
     ),
     paid(

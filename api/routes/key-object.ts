@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { budgetPeriods, type ListedKey, scopes } from "#keys";
+import { budgetPeriods, defaultKeyCache, maxCacheTtlSeconds, promptCaches, scopes } from "#key-records";
+import type { ListedKey } from "#keys";
 import {
   fields,
   inputFields,
@@ -28,11 +29,22 @@ const budgetLimit = positiveUsd.refine(
   `must be at most ${maxBudgetUsd}`,
 );
 const period = z.enum(budgetPeriods);
+const cacheTtl = z.int().min(1).max(maxCacheTtlSeconds);
+const cache = inputFields({
+  enabled: z.boolean().default(defaultKeyCache.enabled),
+  ttl_seconds: cacheTtl.default(defaultKeyCache.ttlSeconds),
+  locked: z.boolean().default(defaultKeyCache.locked),
+}).refine(({ enabled, locked }) => !(enabled && locked), {
+  path: ["locked"],
+  message: "must be false if the cache is enabled",
+});
 const rights = {
   name: name.nullable().optional(),
   scopes: z.array(z.enum(scopes)).min(1).max(scopes.length).optional(),
   budget: inputFields({ limit_usd: budgetLimit, period }).nullable().optional(),
   models: z.array(modelName).min(1).max(100).nullable().optional(),
+  prompt_cache: z.enum(promptCaches).optional(),
+  cache: cache.optional(),
   expires_at: secondsAsDate(z.int().positive().max(1e11)).nullable().optional(),
 };
 const limitsOf = <Limit extends z.ZodType>(limit: Limit) => ({
@@ -73,6 +85,14 @@ export const keyFields = {
     .array(z.string())
     .describe("Other keys whose budgets its calls also count against: the keys that created it and had a budget"),
   models: z.array(z.string()).nullable().describe("Ids of models, or `provider/*`; null: all models"),
+  prompt_cache: z
+    .enum(promptCaches)
+    .describe("`auto` adds cache marks to its calls to models that need them, where they pay off"),
+  cache: fields({
+    enabled: z.boolean().describe("Whether calls without `x-xm-cache` use the response cache"),
+    ttl_seconds: cacheTtl.describe("How long the answers of calls without `x-xm-cache-ttl` are stored"),
+    locked: z.boolean().describe("`x-xm-cache` cannot switch it on"),
+  }).describe("The default of its calls for the response cache"),
   expires_at: unixSeconds.nullable(),
   created_at: unixSeconds,
   last_used_at: unixSeconds.nullable(),

@@ -8,7 +8,8 @@ import { countHeaders, messagesRequestId, storedRoutedHeaders } from "../http/op
 import { type CallDeps, paidRoute } from "../paid-call.ts";
 import { paid } from "./paid-operation.ts";
 
-const native = {
+/** The common part of operations in this format. */
+export const native = {
   security: [{ anthropicKey: [] }, { bearer: [] }],
   errorFormat: "messages" as const,
   params: {
@@ -23,7 +24,14 @@ const native = {
 };
 
 const create = paid(
-  { endpoint: "/v1/messages", job: "chat", codec: messagesCodec, format: "messages", passed: messagesHeaders },
+  {
+    endpoint: "/v1/messages",
+    job: "chat",
+    codec: messagesCodec,
+    format: "messages",
+    passed: messagesHeaders,
+    cacheable: true,
+  },
   {
     ...native,
     operationId: "createMessage",

@@ -45,6 +45,25 @@ const modelObject = fields({
       "unix seconds from which the provider considers the model deprecated, possibly in the future; it is still served",
     ),
   x_elite_discount_bps: z.int(),
+  x_batch_discount_bps: z.int().describe("discount of calls in batches, on what the account otherwise pays"),
+  x_provider_batch_discount_bps: z
+    .int()
+    .nullable()
+    .describe(
+      "discount of calls in batches that the model's provider runs as batches of its own; null if it runs none",
+    ),
+  x_upstreams: z
+    .array(
+      z.object({
+        id: z.string().describe("a name for `provider.order`, `only` and `ignore`"),
+        region: z.string().nullable(),
+        data_residency: z
+          .string()
+          .nullable()
+          .describe("where requests are processed, such as `eu`; null: not promised"),
+      }),
+    )
+    .describe("those that serve the model now, in the order in which they are tried"),
   x_pricing: z.record(z.string(), price),
   x_input_schema: z
     .record(z.string(), z.unknown())
@@ -58,13 +77,21 @@ export const sentModelList = z
   .object({ object: z.literal("list"), data: z.array(sentModel) })
   .meta({ id: "ModelList" });
 
-export function chatModel(catalog: Catalog, model: Model): object {
-  const { maxOutputTokens, eliteDiscountBps, inputSchema } = model;
+/** `served` are the ids of the model's upstreams that some worker serves. */
+export function chatModel(catalog: Catalog, model: Model, served: readonly string[]): object {
+  const { maxOutputTokens, eliteDiscountBps, batchDiscountBps, inputSchema } = model;
+  const discounts = model.upstreams.flatMap(({ batchDiscountBps: own }) => own ?? []);
   const shown: Answer<z.output<typeof modelObject>> = {
     ...model,
     features: [...model.features],
     maxOutputTokens: maxOutputTokens > 0 ? maxOutputTokens : undefined,
     xEliteDiscountBps: eliteDiscountBps,
+    xBatchDiscountBps: batchDiscountBps,
+    xProviderBatchDiscountBps: discounts.length > 0 ? Math.max(batchDiscountBps, ...discounts) : null,
+    xUpstreams: served.map((id) => {
+      const { region = null, dataResidency = null } = catalog.upstreams.get(id) ?? {};
+      return { id, region, data_residency: dataResidency };
+    }),
     xPricing: model.pricing,
     xInputSchema: inputSchema,
   };

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Model } from "#catalog";
 import { invalidValue } from "#errors";
 import type { Uses } from "#platform/uses";
-import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "../admission/model.ts";
+import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel, servedAt } from "../admission/model.ts";
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse, wholeNumber } from "../http/input.ts";
@@ -76,14 +76,23 @@ const formatHeaders: RequestHandler = (req, res, next) => {
 
 function chatModels(deps: ModelDeps): ModelList {
   const { catalog, registry } = deps;
-  // Rendered once, because the list is long and anyone may ask for it.
-  const rendered = catalog.list().map((model) => ({ model, json: JSON.stringify(chatModel(catalog, model)) }));
+  const shown = (model: Model) => chatModel(catalog, model, servedAt(registry, model));
+  // Rendered again only if its upstreams have changed, because the list is long and anyone may ask for it.
+  const rendered = new Map<Model, { readonly served: string; readonly json: string }>();
+  const jsonOf = (model: Model): string => {
+    const served = servedAt(registry, model).join();
+    const known = rendered.get(model);
+    if (known?.served === served) return known.json;
+    const json = JSON.stringify(shown(model));
+    rendered.set(model, { served, json });
+    return json;
+  };
   return {
     list() {
-      const listed = rendered.filter(({ model }) => isListed(registry, model));
-      return `{"object":"list","data":[${listed.map(({ json }) => json).join()}]}`;
+      const listed = catalog.list().filter((model) => isListed(registry, model));
+      return `{"object":"list","data":[${listed.map(jsonOf).join()}]}`;
     },
-    get: (id) => chatModel(catalog, listedOr404(deps, id, catalog.find(id))),
+    get: (id) => shown(listedOr404(deps, id, catalog.find(id))),
   };
 }
 

@@ -3,11 +3,21 @@ import { formatSchemas } from "../http/openapi/formats/index.ts";
 import { type Group, pathsOf } from "../http/openapi/operation.ts";
 import { accountGroups } from "./account/index.ts";
 import { adminGroups } from "./admin/index.ts";
+import { batchFileGroup } from "./batch-files.ts";
+import { messageBatchGroup } from "./message-batches.ts";
 import { modelGroup } from "./models.ts";
 import { paidGroups } from "./paid.ts";
 import { uploadGroup } from "./uploads.ts";
+import { eventWebhooks } from "./webhook-events.ts";
 
-const groups: readonly Group[] = [...paidGroups, uploadGroup, modelGroup, ...accountGroups];
+const groups: readonly Group[] = [
+  ...paidGroups,
+  messageBatchGroup,
+  uploadGroup,
+  batchFileGroup,
+  modelGroup,
+  ...accountGroups,
+];
 
 const description = `Text, image, video, audio and embedding models behind one address and one key, paid from a prepaid balance. If the service accepts x402, images and media can also be called without a key and paid per call.
 
@@ -27,6 +37,7 @@ const documentOf = (
   serverUrl: string,
   shown: readonly Group[],
   components: NonNullable<Parameters<typeof createDocument>[0]["components"]>,
+  webhooks?: NonNullable<Parameters<typeof createDocument>[0]["webhooks"]>,
 ) =>
   createDocument({
     openapi: "3.1.0",
@@ -36,33 +47,40 @@ const documentOf = (
     security: [{ bearer: [] }],
     components,
     paths: pathsOf(shown),
+    ...(webhooks && { webhooks }),
   });
 
 export const openApiDocument = (serverUrl: string) =>
-  documentOf({ title: "Inference service", description }, serverUrl, groups, {
-    schemas: formatSchemas,
-    securitySchemes: {
-      bearer: { type: "http", scheme: "bearer", description: "An API key of the account, `live_...`" },
-      anthropicKey: {
-        type: "apiKey",
-        in: "header",
-        name: "x-api-key",
-        description: "The same key, as Anthropic's clients send it",
-      },
-      geminiKey: {
-        type: "apiKey",
-        in: "header",
-        name: "x-goog-api-key",
-        description: "The same key, as Google's clients send it",
-      },
-      geminiQueryKey: {
-        type: "apiKey",
-        in: "query",
-        name: "key",
-        description: "The same key in the query string, which proxies may log; prefer a header",
+  documentOf(
+    { title: "Inference service", description },
+    serverUrl,
+    groups,
+    {
+      schemas: formatSchemas,
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "An API key of the account, `live_...`" },
+        anthropicKey: {
+          type: "apiKey",
+          in: "header",
+          name: "x-api-key",
+          description: "The same key, as Anthropic's clients send it",
+        },
+        geminiKey: {
+          type: "apiKey",
+          in: "header",
+          name: "x-goog-api-key",
+          description: "The same key, as Google's clients send it",
+        },
+        geminiQueryKey: {
+          type: "apiKey",
+          in: "query",
+          name: "key",
+          description: "The same key in the query string, which proxies may log; prefer a header",
+        },
       },
     },
-  });
+    eventWebhooks,
+  );
 
 const adminDescription = `For operators: accounts, keys, balances, and the state of the service.
 

@@ -1,10 +1,17 @@
 import { z } from "zod";
 import type { ZodOpenApiOperationObject } from "zod-openapi";
+import { sessionHeader } from "#formats";
+import { cacheMarksHeader } from "../admission/cache-marks.ts";
+import { wireOf } from "../http/fields.ts";
 import { errorBody, errorHeaders, meaningsOf } from "../http/openapi/errors.ts";
 import { examples, refTo } from "../http/openapi/formats/index.ts";
-import { idempotencyKey, storedCallHeaders } from "../http/openapi/headers.ts";
+import { acceptedHeaders, idempotencyKey, storedCallHeaders } from "../http/openapi/headers.ts";
 import { type Details, json, operation } from "../http/openapi/operation.ts";
+import { tagsField } from "../http/tags.ts";
 import type { PaidRoute } from "../paid-route.ts";
+import { cacheHeaders } from "../response-cache/asked.ts";
+import { jobObject } from "./job-object.ts";
+import { jobCallbacks } from "./webhook-events.ts";
 
 /** A paid route with its operation in the OpenAPI document. */
 export interface DescribedRoute extends PaidRoute {
@@ -21,18 +28,27 @@ export const paid = (route: PaidRoute, call: Call): DescribedRoute => ({
   operation: callOperation(route, call),
 });
 
-const paidErrors = [400, 401, 402, 403, 404, 408, 410, 413, 415, 429, 500, 502, 503, 504];
+const paidErrors = [400, 401, 402, 403, 404, 408, 410, 413, 415, 424, 429, 500, 502, 503, 504];
 
 const examplesByOperation: Readonly<Record<string, Details["examples"]>> = examples;
 
 /** `stores`: the answers are stored for an `Idempotency-Key`. */
 export function callOperation(
-  { payable, isFree, stores = !isFree }: Pick<PaidRoute, "payable" | "isFree"> & { readonly stores?: boolean },
+  {
+    payable,
+    isFree,
+    cacheable,
+    stores = !isFree,
+  }: Pick<PaidRoute, "payable" | "isFree" | "cacheable"> & { readonly stores?: boolean },
   { operationId, summary, params, responses, ...details }: Call,
 ): ZodOpenApiOperationObject {
   const header = {
     ...params?.header?.shape,
-    ...(stores && idempotencyKey.shape),
+    ...sessionHeader.shape,
+    ...cacheMarksHeader,
+    ...(cacheable && cacheHeaders),
+    ...(!isFree && tagsField),
+    ...(stores && { ...idempotencyKey.shape, ...(!isFree && asyncHeaders) }),
     ...(payable && { "PAYMENT-SIGNATURE": paymentSignature }),
   };
   const given = examplesByOperation[operationId];
@@ -45,9 +61,45 @@ export function callOperation(
     ...((params || Object.keys(header).length > 0) && {
       params: { ...params, ...(Object.keys(header).length > 0 && { header: z.object(header) }) },
     }),
-    responses: { ...responses, ...(payable && { "402": paymentRequired }) },
+    ...(stores && !isFree && { callbacks: jobCallbacks }),
+    responses: { ...responses, ...(!isFree && { "202": accepted }), ...(payable && { "402": paymentRequired }) },
   });
 }
+
+const asyncHeaders = {
+  Prefer: z
+    .string()
+    .optional()
+    .meta({ example: "respond-async, wait=20" })
+    .describe(
+      "`respond-async`: 202 with a job. `respond-async, wait=20`: waits for the answer for up to 20 seconds (1 to 60) first. The query `async=1` is the same as `respond-async`",
+    ),
+  "x-xm-metadata": z
+    .string()
+    .max(8_192)
+    .optional()
+    .meta({ example: '{"order":"17"}' })
+    .describe("With `Prefer: respond-async`: a JSON object of at most 16 texts, shown in the job"),
+  "x-xm-webhook": z
+    .string()
+    .optional()
+    .meta({ example: "https://example.com/hook" })
+    .describe(
+      "With `Prefer: respond-async`: a URL, or the id of a webhook endpoint, that receives the event of the job's end",
+    ),
+  "x-xm-cancel-after": z
+    .string()
+    .optional()
+    .meta({ example: "90" })
+    .describe("With `Prefer: respond-async`: seconds (1 to 86400) after which the job ends"),
+};
+
+/** The answer to `Prefer: respond-async`. */
+const accepted = {
+  description: "With `Prefer: respond-async`: the job",
+  headers: acceptedHeaders,
+  content: json(wireOf(jobObject)),
+};
 
 const paymentSignature = z
   .string()

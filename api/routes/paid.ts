@@ -14,12 +14,12 @@ import {
   rerankRequest,
 } from "#formats";
 import { refTo, requestOf } from "../http/openapi/formats/index.ts";
-import { answeringModel, routedHeaders, storedCallHeaders, storedRoutedHeaders } from "../http/openapi/headers.ts";
+import { answeringModel, cachedCallHeaders, routedHeaders, storedRoutedHeaders } from "../http/openapi/headers.ts";
 import type { Group } from "../http/openapi/operation.ts";
 import type { PaidRoute } from "../paid-route.ts";
 import { audio } from "./audio.ts";
 import { fileOperations } from "./files.ts";
-import { gemini } from "./gemini.ts";
+import { gemini, geminiRouteAt } from "./gemini.ts";
 import { images } from "./images.ts";
 import { messages } from "./messages.ts";
 import { type DescribedRoute, paid, payableHeaders } from "./paid-operation.ts";
@@ -30,7 +30,7 @@ const chat = {
   description: "Text in OpenAI's chat-completions format, with every chat model",
   routes: [
     paid(
-      { endpoint: "/v1/chat/completions", job: "chat", codec: chatCodec, format: "chat" },
+      { endpoint: "/v1/chat/completions", job: "chat", codec: chatCodec, format: "chat", cacheable: true },
       {
         operationId: "createChatCompletion",
         summary: "Create a chat completion, as JSON or as a stream",
@@ -44,7 +44,14 @@ const chat = {
       },
     ),
     paid(
-      { endpoint: "/v1/completions", job: "chat", codec: completionsCodec, format: "chat", framing: "completions" },
+      {
+        endpoint: "/v1/completions",
+        job: "chat",
+        codec: completionsCodec,
+        format: "chat",
+        framing: "completions",
+        cacheable: true,
+      },
       {
         operationId: "createCompletion",
         summary:
@@ -66,12 +73,18 @@ const embeddings = {
   description: "Embeddings of texts in OpenAI's format",
   routes: [
     paid(
-      { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec, jsonLimits: embeddingsJsonLimits },
+      {
+        endpoint: "/v1/embeddings",
+        job: "embeddings",
+        codec: embeddingsCodec,
+        jsonLimits: embeddingsJsonLimits,
+        cacheable: true,
+      },
       {
         operationId: "createEmbeddings",
         summary: "Create embeddings of one text or of up to 256 texts",
         body: embeddingsRequest,
-        ok: ["The embeddings", refTo("EmbeddingsResponse"), storedCallHeaders.extend(answeringModel)],
+        ok: ["The embeddings", refTo("EmbeddingsResponse"), cachedCallHeaders.extend(answeringModel)],
       },
     ),
   ],
@@ -82,7 +95,7 @@ const moderations = {
   description: "Detection of harmful texts and images, in OpenAI's format; free",
   routes: [
     paid(
-      { endpoint: "/v1/moderations", job: "moderation", codec: moderationsCodec, isFree: true },
+      { endpoint: "/v1/moderations", job: "moderation", codec: moderationsCodec, isFree: true, cacheable: true },
       {
         operationId: "createModeration",
         summary: "Classify harmful texts or images by category; free",
@@ -102,7 +115,7 @@ const rerank = {
   description: "Ranking of documents by their relevance to a query, in Cohere's and Jina's format",
   routes: [
     paid(
-      { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec },
+      { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec, cacheable: true },
       {
         ...rerankOperation,
         operationId: "rerank",
@@ -110,7 +123,13 @@ const rerank = {
       },
     ),
     paid(
-      { endpoint: "/v2/rerank", job: "rerank", codec: rerankCodec, serves: ({ task }) => task === "rerank" },
+      {
+        endpoint: "/v2/rerank",
+        job: "rerank",
+        codec: rerankCodec,
+        serves: ({ task }) => task === "rerank",
+        cacheable: true,
+      },
       {
         ...rerankOperation,
         operationId: "rerankV2",
@@ -173,6 +192,12 @@ export const paidGroups: readonly Group[] = groups.map(({ name, description, rou
     ...operations,
   },
 }));
+
+/** The paid route of a call's endpoint. */
+export function paidRouteAt(endpoint: string): PaidRoute | undefined {
+  if (endpoint.startsWith("/v1beta/")) return geminiRouteAt(endpoint);
+  return groups.flatMap(({ routes }): readonly PaidRoute[] => routes).find((each) => each.endpoint === endpoint);
+}
 
 /** The paid routes that have one path and accept only POST. Messages and Gemini have their own routers. */
 export const paidRoutes: readonly PaidRoute[] = groups

@@ -1,22 +1,29 @@
-import { type Request, type RequestHandler, Router } from "express";
+import { type Request, type RequestHandler, type Response, Router } from "express";
 import { z } from "zod";
-import { invalidValue, noCapacity, notFound } from "#errors";
-import { inputTokensCodec, responsesCodec, responsesRequest } from "#formats";
+import { isEnded } from "#detached-calls";
+import { conflict, invalidValue, noCapacity, notFound } from "#errors";
+import { inputTokensCodec, requestIdOfResponse, responsesCodec, responsesRequest } from "#formats";
 import { type JsonObject, text } from "#json";
-import type { Caller, Keys } from "#keys";
+import type { Keys } from "#keys";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { StoredResponses } from "#stored-responses";
 import { authenticate } from "../admission/authenticate.ts";
-import { methodNotAllowed, noSuchRoute } from "../http/errors.ts";
-import { parse, wholeNumber } from "../http/input.ts";
+import type { ResponseReaders } from "../background/readers.ts";
+import { type BackgroundView, endedResponse, isBackground, statusText } from "../background/response-text.ts";
+import { answerParts } from "../http/answer.ts";
+import { databaseUnavailable, methodNotAllowed, noSuchRoute } from "../http/errors.ts";
+import { localsOf } from "../http/headers.ts";
+import { flag, parse, wholeNumber } from "../http/input.ts";
 import { refTo, requestOf } from "../http/openapi/formats/index.ts";
 import { countHeaders, storedRoutedHeaders } from "../http/openapi/headers.ts";
 import { operation, pathId } from "../http/openapi/operation.ts";
+import { cancelJob, deleteJob, isExpired, type JobActionDeps, waitForEnd } from "./job-actions.ts";
 import { paid } from "./paid-operation.ts";
 
-interface ResponseDeps {
+interface ResponseDeps extends JobActionDeps {
   readonly keys: Keys;
   readonly responses: StoredResponses;
+  readonly responseReaders: ResponseReaders;
   readonly bodyBudget: ByteBudget;
 }
 
@@ -24,6 +31,30 @@ interface ResponseDeps {
 const responseCopies = 4;
 
 const noSuchResponse = () => notFound("response");
+const runs = () => conflict("The response has not ended.");
+
+/** Seconds between two polls of a response that runs. */
+const pollSeconds = 2;
+/** How long a cancellation waits for the worker. */
+const cancelMs = 5_000;
+
+const maxEventNumber = 2n ** 63n - 1n;
+/** A number of 64 bits. Those that JavaScript cannot tell apart are after every event. */
+const eventNumber = z
+  .string()
+  .regex(/^\d{1,19}$/, "must be a whole number of 64 bits")
+  .refine((text) => !/^\d{1,19}$/.test(text) || BigInt(text) <= maxEventNumber, "must be a whole number of 64 bits")
+  .transform((text) => Math.min(Number(text), Number.MAX_SAFE_INTEGER))
+  .optional();
+
+/** OpenAI's query. `include` and `include_obfuscation` change nothing: everything that is stored is shown. */
+const responseQuery = z.looseObject({
+  stream: flag.optional().describe("true streams a response in the background that was created with `stream: true`"),
+  starting_after: eventNumber.describe(
+    "With `stream=true`: the `sequence_number` of the last event that the caller has",
+  ),
+  include_obfuscation: flag.optional(),
+});
 
 /** OpenAI's query for the list of input items. `include` changes nothing: everything that is stored is shown. */
 const itemsQuery = z.looseObject({
@@ -41,7 +72,14 @@ export const responses = {
     "Text in OpenAI's Responses format, with OpenAI's models only, unless the operator enables it for all. Responses are stored for the account for 24 hours unless `store` is false",
   routes: [
     paid(
-      { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses", refersToStored: true },
+      {
+        endpoint: "/v1/responses",
+        job: "chat",
+        codec: responsesCodec,
+        format: "responses",
+        refersToStored: true,
+        cacheable: true,
+      },
       {
         operationId: "createResponse",
         summary: "Create a response, as JSON or as a stream",
@@ -72,10 +110,22 @@ export const responses = {
     ),
   ],
   operations: {
-    "GET /v1/responses/{id}": operation("getResponse", "Get a stored response of the account", {
+    "GET /v1/responses/{id}": operation(
+      "getResponse",
+      "Get a response of the account, or the stream of one in the background",
+      {
+        params: { ...ofResponse, query: responseQuery },
+        okOrEvents: ["The response, or its events after `starting_after`", refTo("ResponsesAnswer")],
+        event: refTo("ResponsesEvent"),
+        errors: [400, 401, 404, 409, 429, 500, 503],
+      },
+    ),
+    "POST /v1/responses/{id}/cancel": operation("cancelResponse", "Cancel a response that runs in the background", {
+      description:
+        "A response that waits costs nothing, one that runs is charged for what there is, which is kept, and one that has ended stays as it is.",
       params: ofResponse,
       ok: ["The response", refTo("ResponsesAnswer")],
-      errors: [400, 401, 404, 500, 503],
+      errors: [400, 401, 404, 429, 500, 503],
     }),
     "DELETE /v1/responses/{id}": operation("deleteResponse", "Delete a stored response immediately", {
       params: ofResponse,
@@ -83,7 +133,7 @@ export const responses = {
         "The response was deleted",
         z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) }),
       ],
-      errors: [401, 404, 500, 503],
+      errors: [401, 404, 409, 429, 500, 503],
     }),
     "GET /v1/responses/{id}/input_items": operation(
       "listInputItems",
@@ -91,60 +141,133 @@ export const responses = {
       {
         params: { ...ofResponse, query: itemsQuery },
         ok: ["A page of items", refTo("InputItemList")],
-        errors: [400, 401, 404, 500, 503],
+        errors: [400, 401, 404, 409, 429, 500, 503],
       },
     ),
   },
 };
 
-/** The stored responses of an account, mounted at `/v1/responses`. */
-export function responsesRoutes({ keys, responses: stored, bodyBudget }: ResponseDeps): Router {
-  type Handle = (req: Request<{ id: string }>, caller: Caller, memory: ByteShare) => Promise<object>;
+/** The responses of an account, stored or in the background, mounted at `/v1/responses`. */
+export function responsesRoutes(deps: ResponseDeps): Router {
+  const { keys, responses: stored, responseReaders, detachedCalls, bodyBudget, clock } = deps;
+
+  interface Call {
+    readonly req: Request<{ id: string }>;
+    readonly res: Response;
+    readonly id: string;
+    readonly account: string;
+    /** Reserves memory for a response. */
+    readonly reserve: (textBytes: number) => void;
+    /** Set if the response runs or ran in the background. */
+    readonly view: BackgroundView | undefined;
+  }
+
+  /** `handle` resolves to the JSON to answer, unless it has answered. */
   const handler =
-    (handle: Handle): RequestHandler<{ id: string }> =>
+    (handle: (call: Call) => Promise<object | undefined>): RequestHandler<{ id: string }> =>
     async (req, res) => {
       let memory: ByteShare | undefined;
       res.once("close", () => memory?.close());
       const caller = await authenticate(keys, req);
       if (res.closed) return;
-      memory = bodyBudget.share(caller.account);
-      res.json(await handle(req, caller, memory));
+      const { account } = caller;
+      const { id } = req.params;
+      const share = bodyBudget.share(account);
+      memory = share;
+      const reserve = (textBytes: number) => {
+        if (!share.take(responseCopies * textBytes))
+          throw noCapacity("Too many large responses are being read right now.", 2);
+      };
+      const requestId = requestIdOfResponse(id);
+      // Callers poll these.
+      if (requestId !== undefined) await keys.countJobRequest(caller, localsOf(res).requestId);
+      const view = requestId === undefined ? undefined : await findView(account, requestId);
+      const answer = await handle({ req, res, id, account, reserve, view });
+      if (answer) res.json(answer);
     };
-  async function find({ account }: Caller, id: string, memory: ByteShare) {
-    const found = await stored.find(account, id, (textBytes) => {
-      if (!memory.take(responseCopies * textBytes))
-        throw noCapacity("Too many large responses are being read right now.", 2);
-    });
+
+  async function findView(account: string, requestId: string): Promise<BackgroundView | undefined> {
+    const view = await detachedCalls.find(account, requestId);
+    if (!isBackground(view)) return undefined;
+    if (isExpired(view, clock.now())) throw noSuchResponse();
+    return view;
+  }
+
+  async function find({ account, id, reserve }: Call) {
+    const found = await stored.find(account, id, reserve);
     if (!found) throw noSuchResponse();
     return found;
+  }
+
+  async function show({ res, account, reserve }: Call, view: BackgroundView): Promise<undefined> {
+    if (!isEnded(view)) {
+      res.set("retry-after", String(pollSeconds));
+      answerParts(res.status(200), [statusText(view)]);
+      return undefined;
+    }
+    const ended = await endedResponse(deps, account, view, reserve);
+    if (!ended) throw noSuchResponse();
+    answerParts(res.status(200).set(ended.headers), [ended.json]);
+    return undefined;
   }
 
   const router = Router();
   router.get(
     "/:id",
-    handler(async ({ params, query }, caller, memory) => {
-      if (query["stream"] === "true") throw invalidValue("stream", "stream: a stored response is read as JSON only.");
-      return (await find(caller, params.id, memory)).response;
+    handler(async (call) => {
+      const { req, res, account, view } = call;
+      const { stream, starting_after: after = -1 } = parse(responseQuery, req.query);
+      const isStream = stream === true && req.method !== "HEAD";
+      if (!view && stream) {
+        await find(call);
+        throw invalidValue("stream", "stream: only a response in the background can be streamed again.");
+      }
+      if (!view) return (await find(call)).response;
+      if (!isStream) return show(call, view);
+      await responseReaders.read(res, { account, view, after });
+      return undefined;
     }),
   );
   router.delete(
     "/:id",
-    handler(async ({ params: { id } }, { account }) => {
-      if (!(await stored.delete(account, id))) throw noSuchResponse();
+    handler(async ({ id, account, view }) => {
+      if (view) await deleteJob(deps, account, view);
+      else if (!(await stored.delete(account, id))) throw noSuchResponse();
       return { id, object: "response", deleted: true };
     }),
   );
+  router.post(
+    "/:id/cancel",
+    handler(async (call) => {
+      const { account, view } = call;
+      if (!view) {
+        await find(call);
+        throw invalidValue("id", "id: only a response that was created with background: true can be cancelled.");
+      }
+      await cancelJob(deps, account, view);
+      const findAgain = async () => {
+        const again = await findView(account, view.requestId);
+        if (!again) throw noSuchResponse();
+        return again;
+      };
+      return show(call, await waitForEnd(deps, findAgain, cancelMs));
+    }),
+  );
+  router.all("/:id/cancel", methodNotAllowed("POST"));
   // In OpenAI's API a POST below `/v1/responses` is an unknown route, not a method that a response lacks.
   router.post("/:id", noSuchRoute);
   router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
   router.get(
     "/:id/input_items",
-    handler(async ({ params: { id }, query }, caller, memory) => {
-      const page = parse(itemsQuery, query);
-      return pageOf(namedItems(id, (await find(caller, id, memory)).input), page);
+    handler(async (call) => {
+      const { req, id, view } = call;
+      const page = parse(itemsQuery, req.query);
+      if (view && !isEnded(view)) throw runs();
+      return pageOf(namedItems(id, (await find(call)).input), page);
     }),
   );
   router.all("/:id/input_items", methodNotAllowed("GET", "HEAD"));
+  router.use(databaseUnavailable);
   return router;
 }
 

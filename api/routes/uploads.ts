@@ -1,16 +1,14 @@
-import type { Request, Response, Router } from "express";
+import type { Request, Router } from "express";
 import { z } from "zod";
-import { type ServiceError, toServiceError } from "#errors";
 import type { Upload } from "#files";
-import type { Caller, Keys, Slot } from "#keys";
+import type { Caller, Slot } from "#keys";
 import { formatUsd } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
-import { authenticate } from "../admission/authenticate.ts";
+import { arriveAndAuthenticate, type UploadSlotDeps, withUploadSlot } from "../admission/upload-slot.ts";
 import { createBodyReader, type JsonBody } from "../http/body.ts";
-import { localsOf } from "../http/headers.ts";
 import { parse, wholeNumber } from "../http/input.ts";
 import { groupOf } from "../http/openapi/describe.ts";
-import { idempotencyKey, storedUploadHeaders, uploadHeaders } from "../http/openapi/headers.ts";
+import { costHeaders, idempotencyKey, storedUploadHeaders } from "../http/openapi/headers.ts";
 import { binary, json } from "../http/openapi/operation.ts";
 import { listOf, pageQuery } from "../http/page.ts";
 import { type RouteCall, routeOf, routerOf } from "../http/route.ts";
@@ -18,54 +16,29 @@ import { mediaTypeOf } from "../http/upload-body.ts";
 import { type CreateDeps, receiveUpload, startUpload, type UploadCall } from "./create-upload.ts";
 import { completion, newUpload, shownUpload, uploadObject } from "./upload-object.ts";
 
-interface UploadDeps extends CreateDeps {
-  readonly keys: Keys;
+interface UploadDeps extends CreateDeps, UploadSlotDeps {
   readonly bodyBudget: ByteBudget;
   readonly publicUrl: () => string;
-  /** Throws 503 after the drain. Otherwise the drain waits until the returned function is called. */
-  readonly arrive: () => () => void;
 }
 
 const jsonLimitBytes = 16 * 1024;
-/** Longer than receiving or completing an upload takes. The slot expires after this time. */
-const slotMs = 30 * 60_000;
 /** The default page holds all uploads of a day, except for the busiest accounts. */
 const maxListed = 1_000;
 
-/** Writes one log line for each upload, as for each call. */
-const logWhenClosed = ({ clock, log }: UploadDeps, req: Request, res: Response, { account, keyId }: Caller) =>
-  res.once("close", () => {
-    const { requestId, arrivedAt } = localsOf(res);
-    const endpoint = req.baseUrl + req.path;
-    const [status, disconnected] = [res.statusCode, !res.writableFinished];
-    const totalMs = clock.now() - arrivedAt;
-    log.info({ requestId, account, key: keyId, endpoint, status, disconnected, totalMs }, "upload");
-  });
-
 /** Takes a slot of the key's upload limits before the body is read. */
-async function withSlot(
+const withSlot = (
   deps: UploadDeps,
-  { who: caller, req, res }: Pick<RouteCall<Caller>, "who" | "req" | "res">,
+  call: Pick<RouteCall<Caller>, "who" | "req" | "res">,
   { showsCost }: { readonly showsCost: boolean },
   work: (slot: Slot) => Promise<Upload>,
-) {
-  logWhenClosed(deps, req, res, caller);
-  const { requestId } = localsOf(res);
-  const slot = await deps.keys.takeUploadSlot(caller, { requestId, ttlMs: slotMs });
-  let refusedBy: ServiceError | undefined;
-  try {
+) =>
+  withUploadSlot(deps, call, async (slot) => {
     const upload = await work(slot);
     // The cost replaces the hold in the key's budget. A pending upload may still be charged.
     if (upload.status === "active") await deps.keys.endBudgeted(slot, upload.requestId, upload.costNanoUsd);
-    if (showsCost) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
+    if (showsCost) call.res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
     return shownUpload(upload, deps.publicUrl());
-  } catch (error) {
-    refusedBy = toServiceError(error);
-    throw error;
-  } finally {
-    await deps.keys.release(slot, { refusedBy });
-  }
-}
+  });
 
 async function withJson<T>(
   { bodyBudget: budget, clock }: UploadDeps,
@@ -169,7 +142,7 @@ const uploads = {
       requestBody: { required: false, content: json(completion) },
       answers: { 200: "The upload" },
       answer: uploadObject,
-      answerHeaders: uploadHeaders,
+      answerHeaders: costHeaders,
       errors: [403, 410, 429],
       handle: (deps, { who, params: { id }, req, res }) =>
         withSlot(deps, { who, req, res }, { showsCost: true }, async ({ caller }) => {
@@ -188,10 +161,5 @@ export const uploadRoutes = (deps: UploadDeps): Router =>
   routerOf(uploads.routes, deps, {
     ...deps,
     payerOf: (caller) => caller,
-    authorize(req, res) {
-      const leave = deps.arrive();
-      if (res.closed) leave();
-      else res.once("close", leave);
-      return authenticate(deps.keys, req);
-    },
+    authorize: arriveAndAuthenticate(deps),
   });

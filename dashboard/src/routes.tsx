@@ -1,5 +1,6 @@
 import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { texts } from "./lib/search.ts";
+import { usageParams } from "./lib/usage.ts";
 import { loaded } from "./loaded.ts";
 import { operatorRoutes } from "./operator/routes.tsx";
 import { Failed, Loading, rootRoute } from "./root.tsx";
@@ -36,10 +37,20 @@ const keys = createRoute({
   ),
 });
 
+const usage = createRoute({
+  getParentRoute,
+  path: "/usage",
+  validateSearch: texts(...usageParams),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/usage/usage.tsx")),
+    "Usage",
+  ),
+});
+
 const requests = createRoute({
   getParentRoute,
   path: "/requests",
-  validateSearch: texts("status", "model", "key", "from", "to", "after"),
+  validateSearch: texts("status", "model", "key", "tag", "session_id", "user", "provider_key", "from", "to", "after"),
   component: lazyRouteComponent(
     loaded(() => import("./screens/requests/requests.tsx")),
     "Requests",
@@ -52,6 +63,71 @@ const requestDetail = createRoute({
   component: lazyRouteComponent(
     loaded(() => import("./screens/requests/request-detail.tsx")),
     "RequestDetail",
+  ),
+});
+
+const jobs = createRoute({
+  getParentRoute,
+  path: "/jobs",
+  validateSearch: texts("status", "endpoint"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/jobs/jobs.tsx")),
+    "Jobs",
+  ),
+});
+
+const jobDetail = createRoute({
+  getParentRoute,
+  path: "/jobs/$id",
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/jobs/job-detail.tsx")),
+    "JobDetail",
+  ),
+});
+
+const batches = createRoute({
+  getParentRoute,
+  path: "/batches",
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/batches/batches.tsx")),
+    "Batches",
+  ),
+});
+
+const batchDetail = createRoute({
+  getParentRoute,
+  path: "/batches/$id",
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/batches/batch-detail.tsx")),
+    "BatchDetail",
+  ),
+});
+
+const webhooks = createRoute({
+  getParentRoute,
+  path: "/webhooks",
+  validateSearch: texts("endpoint", "type", "status"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/webhooks/webhooks.tsx")),
+    "Webhooks",
+  ),
+});
+
+const webhookDelivery = createRoute({
+  getParentRoute,
+  path: "/webhooks/$id",
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/webhooks/delivery-detail.tsx")),
+    "DeliveryDetail",
+  ),
+});
+
+const providerKeys = createRoute({
+  getParentRoute,
+  path: "/provider-keys",
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/provider-keys/provider-keys.tsx")),
+    "ProviderKeys",
   ),
 });
 
@@ -108,9 +184,17 @@ export const router = createRouter({
   routeTree: rootRoute.addChildren([
     overview,
     signIn,
+    usage,
     keys,
     requests,
     requestDetail,
+    jobs,
+    jobDetail,
+    batches,
+    batchDetail,
+    webhooks,
+    webhookDelivery,
+    providerKeys,
     playground,
     models,
     files,

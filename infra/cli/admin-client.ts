@@ -47,13 +47,11 @@ function readDemo(dataDir: string): { baseUrl?: string; adminToken?: string } | 
 
 export type AdminClient = ReturnType<typeof createAdminClient>;
 
-const timeoutMs = 30_000;
-
 /**
  * Client of the admin API. The input becomes the query of GET and DELETE requests, and the body of others; undefined
  * fields are not sent. Throws CommandError with the service's own message.
  */
-export function createAdminClient({ url, token }: Target) {
+export function createAdminClient({ url, token }: Target, timeoutMs = 30_000) {
   return async (method: "GET" | "POST" | "PATCH" | "DELETE", path: string, input: object = {}): Promise<Item> => {
     const hasBody = method === "POST" || method === "PATCH";
     const given = Object.entries(input).filter(([, value]) => value !== undefined);

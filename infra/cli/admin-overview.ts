@@ -29,11 +29,13 @@ const trafficLines = (traffic: NonNullable<Overview["traffic"]>) =>
 
 const poolLines = (pools: NonNullable<Overview["pools"]>) =>
   aligned([
-    ["POOL", "WORKERS", "RUNNING", "FREE", "WAITING", "OLDEST"],
-    ...pools.map(({ pool, workers, running, free, waiting, oldest_wait_seconds: oldest }) => [
+    ["POOL", "WORKERS", "RUNNING", "FREE", "WAITING", "OLDEST", "JOBS WAITING", "OLDEST JOB"],
+    ...pools.map(({ pool, workers, running, free, waiting, jobs_waiting: jobs, ...oldest }) => [
       pool,
       ...[workers, running, free, waiting].map(String),
-      waiting > 0 ? `${oldest.toFixed(1)} s` : "-",
+      waiting > 0 ? `${oldest.oldest_wait_seconds.toFixed(1)} s` : "-",
+      String(jobs),
+      jobs > 0 ? `${oldest.oldest_job_wait_seconds.toFixed(1)} s` : "-",
     ]),
   ]);
 

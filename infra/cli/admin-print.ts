@@ -111,7 +111,8 @@ const counts = (all: Counts) =>
 /** Formats a cell: times in UTC, the items of a list, and the counts of an object with their names. */
 function format(field: string, value: unknown): string {
   if (value === null || value === undefined || value === "") return "-";
-  if (/_(at|until)$/.test(field)) return new Date(Number(value) * 1000).toISOString().replace("T", " ").slice(0, 19);
+  if (/_(at|until|since)$/.test(field))
+    return new Date(Number(value) * 1000).toISOString().replace("T", " ").slice(0, 19);
   if (Array.isArray(value)) return value.join(" ") || "-";
   if (typeof value === "object") return counts(value as Counts) || "-";
   const text = `${value as string | number | boolean}`;
@@ -179,6 +180,19 @@ const upstream: View = {
   derive: ({ models }) => ({ models: (models as readonly string[]).length }),
 };
 
+const providerKey: View = {
+  columns: ["id", "provider", "label", "name", "mode", "state", "checked_at", "last_used_at", "created_at"],
+  derive: ({ disabled, status }) => ({ state: disabled ? "disabled" : status }),
+};
+
+const openBatch: View = {
+  columns: ["id", "account", "endpoint", "model", "state", "lines", "ended", "cost_usd", "created_at", "progress_at"],
+  derive: ({ status, paused, counts: ended }) => ({
+    state: paused === null ? status : `${status as string}, paused: ${paused as string}`,
+    ended: Object.values(ended as Readonly<Record<string, number>>).reduce((sum, each) => sum + each, 0),
+  }),
+};
+
 /** Formats each response as text for people. */
 export const show = {
   account: card({ ...account, columns: [...account.columns, "buyback_token"] }),
@@ -201,6 +215,23 @@ export const show = {
   records: table(record),
   workers: table(worker),
   upstreams: table(upstream),
+  jobQueues: table({
+    columns: [
+      "pool",
+      "account",
+      "waiting",
+      "oldest_waiting_at:OLDEST WAITING SINCE (UTC)",
+      "running",
+      "oldest_running_at:OLDEST RUNNING SINCE (UTC)",
+    ],
+  }),
+  openBatch: card(openBatch),
+  openBatches: table(openBatch),
+  providerKeys: table(providerKey),
+  secrets: card({ columns: ["key", "remaining:UNDER OTHER KEYS"] }),
+  failingWebhooks: table({
+    columns: ["id", "account", "origin", "failing_since", "failures", "last_success_at", "disabled_reason:DISABLED"],
+  }),
   holds: table({
     columns: ["id", "object:KIND", "account", "amount_usd", "held_at", "expires_at"],
   }),

@@ -4,6 +4,7 @@ import { systemClock } from "#platform/clock";
 import { type Config, ConfigError, environment, loadConfig, secretVariables } from "#platform/config";
 import { createProcessLogger } from "#platform/logger";
 import { type Environment, fileVariable, withSecretFiles } from "#platform/process/secret-files";
+import { createSecrets } from "#secrets";
 import { maxTypos, typosBetween } from "../../shared/typos.ts";
 import { createCounting } from "../../workers/counting/index.ts";
 import { createExecutor } from "../../workers/executors/index.ts";
@@ -72,6 +73,7 @@ export async function checkConfig(env: Environment, asked: readonly ProcessName[
   const variables = catalog ? upstreamVariables(catalog) : [];
 
   await attempt(() => void buybackConfig(config));
+  await attempt(() => void createSecrets(config));
   const x402 = await attempt(() => solanaConfig(config));
   if (asked.includes("api") && x402) await attempt(() => settlerOf(x402));
   let upstreams: ConfigReport["upstreams"] = [];

@@ -1,10 +1,14 @@
 import { Command, Option } from "commander";
+import { newPrivateKey, publicKeyOf } from "#secrets";
 import { aligned } from "./admin-print.ts";
 import { type ConfigReport, checkConfig, type ProcessName, processes } from "./config-check.ts";
 
-/** `npm run config -- check`: checks this environment as a start would, without starting anything. */
+/**
+ * `npm run config -- check`: checks this environment as a start would, without starting anything. `npm run config -- keys`:
+ * makes a pair of keys for secrets of customers.
+ */
 const program = new Command("config")
-  .description("Checks the environment variables of the service.")
+  .description("Checks the environment variables of the service, and makes keys for it.")
   .helpCommand(false)
   .showHelpAfterError("Use --help to see the usage.");
 
@@ -34,6 +38,14 @@ program
     if (report.ok) return;
     process.exitCode = 1;
     if (!options.json) process.stderr.write(`\nThe configuration is not valid.\n  ${report.faults.join("\n  ")}\n`);
+  });
+
+program
+  .command("keys")
+  .description("prints a new pair of SECRETS_PUBLIC_KEY, for the API, and SECRETS_PRIVATE_KEYS, for the workers")
+  .action(async () => {
+    const privateKey = await newPrivateKey();
+    process.stdout.write(`SECRETS_PUBLIC_KEY=${publicKeyOf(privateKey)}\nSECRETS_PRIVATE_KEYS=${privateKey}\n`);
   });
 
 await program.parseAsync();

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { createAdminClient } from "./admin-client.ts";
-import { type Demo, demoShape } from "./demo.ts";
+import { type Demo, readDemo } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
 
 /**
@@ -61,14 +61,6 @@ const mix: Readonly<Record<Kind, number>> = {
 const order = (Object.entries(mix) as [Kind, number][]).flatMap(([kind, times]) =>
   Array.from({ length: times }, () => kind),
 );
-
-async function readDemo(dataDir: string): Promise<Demo> {
-  try {
-    return demoShape.parse(JSON.parse(await readFile(join(dataDir, "demo.json"), "utf8")));
-  } catch (cause) {
-    throw new Error("No demo is running here. Start one with npm start.", { cause });
-  }
-}
 
 const storedKeys = z.array(z.string()).length(keyNames.length);
 const withKey = z.object({ key: z.string() });

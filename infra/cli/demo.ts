@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { newPrivateKey } from "#secrets";
 import { type DemoPayments, demoPayments } from "../embedded/solana/server.ts";
 import { type AdminClient, CommandError, createAdminClient } from "./admin-client.ts";
 
@@ -18,6 +19,15 @@ export const demoShape = z.object({
 });
 export type Demo = Readonly<z.infer<typeof demoShape>>;
 
+/** Throws if no demo was started with this data directory. */
+export async function readDemo(dataDir: string): Promise<Demo> {
+  try {
+    return demoShape.parse(JSON.parse(await readFile(join(dataDir, "demo.json"), "utf8")));
+  } catch (cause) {
+    throw new Error("No demo is running here. Start one with npm start.", { cause });
+  }
+}
+
 const balanceUsd = "100.00";
 const limits = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrent_requests: 2_000 };
 
@@ -27,15 +37,21 @@ const storedDemo = demoShape.pick({ apiKey: true, accountId: true });
 const withId = z.object({ id: z.string() });
 const withKey = z.object({ key: z.string() });
 
-/** Creates the token at the first start and returns the stored one afterwards. */
-export async function storedAdminToken(dataDir: string): Promise<string> {
-  const file = join(dataDir, "admin-token");
+/** Creates the secret at the first start and returns the stored one afterwards. */
+async function storedSecret(file: string, create: () => string | Promise<string>): Promise<string> {
   const stored = await readText(file);
   if (stored) return stored;
-  const token = randomBytes(32).toString("base64url");
-  await writePrivate(file, token);
-  return token;
+  const secret = await create();
+  await writePrivate(file, secret);
+  return secret;
 }
+
+export const storedAdminToken = (dataDir: string): Promise<string> =>
+  storedSecret(join(dataDir, "admin-token"), () => randomBytes(32).toString("base64url"));
+
+/** The private key for secrets of customers. */
+export const storedPrivateKey = (dataDir: string): Promise<string> =>
+  storedSecret(join(dataDir, "secrets-key"), newPrivateKey);
 
 /**
  * Creates the demo account with its balance and key, or reuses the ones of an earlier start. The API listens at

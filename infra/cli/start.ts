@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { sleep, systemClock } from "#platform/clock";
 import { loadConfig, secretVariables } from "#platform/config";
 import { type Environment, withSecretFiles } from "#platform/process/secret-files";
+import { publicKeyOf } from "#secrets";
 import {
   createProgram,
   expectOk,
@@ -18,7 +19,7 @@ import {
 } from "../embedded/index.ts";
 import { startSolana } from "../embedded/solana/server.ts";
 import { buildDashboard } from "./build-dashboard.ts";
-import { ensureDemo, storedAdminToken } from "./demo.ts";
+import { ensureDemo, storedAdminToken, storedPrivateKey } from "./demo.ts";
 import { issueSignInCodes } from "./sign-in-codes.ts";
 import { readStartConfig } from "./start-config.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
@@ -45,6 +46,7 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   const dataDir = resolve(DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const adminToken = config.ADMIN_TOKEN ?? (await storedAdminToken(dataDir));
+  const privateKeys = config.SECRETS_PRIVATE_KEYS ?? (await storedPrivateKey(dataDir));
   const [stores, solana, dashboard] = await Promise.allSettled([
     startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit }),
     hasOwnPayments(env) ? undefined : startSolana(join(dataDir, "solana")),
@@ -66,7 +68,11 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
     ...chain?.server.env,
     PORT: String(port),
     ADMIN_TOKEN: adminToken,
+    SECRETS_PUBLIC_KEY: config.SECRETS_PUBLIC_KEY ?? publicKeyOf(privateKeys.slice(0, 44)),
+    SECRETS_PRIVATE_KEYS: privateKeys,
     LOCAL_MODELS: env["LOCAL_MODELS"] || "true",
+    // Receivers of webhooks that are being developed run on this machine.
+    WEBHOOK_ALLOWED_NETWORKS: config.WEBHOOK_ALLOWED_NETWORKS ?? (config.WEBHOOK_PROXY_URL ? "" : "127.0.0.0/8"),
   };
   const metricsHost = config.METRICS_HOST;
   const metrics: Record<string, string> = {};
@@ -78,7 +84,8 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
       name,
       command: process.execPath,
       args: [...nodeArgs, join(root, file)],
-      env: { ...processEnv, METRICS_PORT: String(metricsPort) },
+      // The API seals secrets of customers, and must not be able to open them.
+      env: { ...processEnv, ...(key === "api" && { SECRETS_PRIVATE_KEYS: "" }), METRICS_PORT: String(metricsPort) },
       output: terminal.line,
       stopTimeoutMs: (config.DRAIN_DELAY + config.DRAIN_GRACE) * 1_000 + settleMs,
       isReady,

@@ -75,6 +75,14 @@ const demoCommands = ({ x402 }: Demo, dataDir: string): string => {
   Fill the dashboard with 300 calls:
 
   ${run} demo:traffic
+
+  Make an image and a film as jobs, and follow them by polling and by webhooks:
+
+  ${run} demo:async
+
+  Run 2,000 calls as a batch:
+
+  ${run} demo:batch
 ${x402 ? onChain : ""}`;
 };
 

@@ -4,16 +4,29 @@ import { join } from "node:path";
 import { openFolder, type Server, type ServerOptions, startServer } from "./server.ts";
 
 /** Starts Redis or Valkey with an append-only file. The queues need `noeviction`. */
-export async function startRedis(options: ServerOptions): Promise<Server> {
-  const folder = await openFolder(options.dataDir);
+export const startRedis = (options: ServerOptions): Promise<Server> =>
+  startRedisServer("Redis", "REDIS_URL", ["--appendonly", "yes", "--maxmemory-policy", "noeviction"], options);
+
+const evicting = ["--maxmemory", "256mb", "--maxmemory-policy", "allkeys-lru"];
+
+/** Starts the Redis of the response cache, which writes nothing to disk. */
+export const startCacheRedis = (options: ServerOptions): Promise<Server> =>
+  startRedisServer("Cache", "CACHE_REDIS_URL", ["--appendonly", "no", ...evicting], options);
+
+async function startRedisServer(
+  name: string,
+  variable: string,
+  storage: readonly string[],
+  { binary, dataDir, args = [] }: ServerOptions,
+): Promise<Server> {
+  const folder = await openFolder(dataDir);
   const { data, port } = folder;
   const listen = ["--bind", "127.0.0.1", "--port", String(port), "--dir", data];
-  const storage = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
   return startServer(folder, {
-    name: "Redis",
-    command: options.binary,
-    args: [...listen, ...storage, ...(options.args ?? [])],
-    env: { REDIS_URL: `redis://127.0.0.1:${port}` },
+    name,
+    command: binary,
+    args: [...listen, "--save", "", ...storage, ...args],
+    env: { [variable]: `redis://127.0.0.1:${port}` },
     isReady: () => pingRedisServer(port),
   });
 }

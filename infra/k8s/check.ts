@@ -78,8 +78,10 @@ const render = (args: readonly string[]) =>
 /** Examples of the variables that a Secret holds. */
 const secretValues: Readonly<Record<string, string>> = {
   REDIS_URL: "redis://redis:6379",
+  CACHE_REDIS_URL: "redis://cache:6379",
   MONGODB_URI: "mongodb://mongo/inference",
   OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20x",
+  SECRETS_PRIVATE_KEYS: `${"A".repeat(43)}=`,
   SOLANA_RPC_URL: "https://rpc.example.com",
 };
 

@@ -12,8 +12,9 @@ const named = (names: readonly (string | undefined)[]) => [...new Set(names.filt
 
 /** Variables that only a Secret may hold and that not every process reads. */
 const ofSome = {
-  api: ["ADMIN_TOKEN", "ADMIN_TOKENS", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"],
+  api: ["ADMIN_TOKEN", "ADMIN_TOKENS", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN", "CACHE_REDIS_URL"],
   workers: named(upstreams.map(({ apiKeyEnv }) => apiKeyEnv)),
+  customers: ["SECRETS_PRIVATE_KEYS"],
   maintenance: ["BUYBACK_WALLET_KEY", "JUPITER_API_KEY"],
 } as const;
 const inAll = secretVariables.filter((name) => !Object.values<readonly string[]>(ofSome).flat().includes(name));
@@ -30,7 +31,10 @@ const numbers: Readonly<Record<string, Schema>> = {
 const variables = Object.entries(environment.shape);
 const required = variables.filter(([, schema]) => !schema.safeParse(undefined).success).map(([name]) => name);
 const requiredOf = (names: readonly string[]) => names.filter((name) => required.includes(name));
-const inConfig = [...variables.map(([name]) => name), ...named(upstreams.map(({ baseUrlEnv }) => baseUrlEnv))].filter(
+const ofAddresses = named(
+  upstreams.flatMap(({ baseUrlEnv, addressEnv }) => [baseUrlEnv, ...Object.values(addressEnv)]),
+);
+const inConfig = [...variables.map(([name]) => name), ...ofAddresses].filter(
   (name) => !ofTemplates.test(name) && !Object.values(secrets).flat().includes(name),
 );
 
@@ -93,6 +97,7 @@ export const valuesSchema: Schema = {
     extraEnv: list,
     catalog: object({ configMap: text, file: text, overlay: text }),
     podAnnotations: map,
+    podLabels: map,
     nodeSelector: map,
     tolerations: list,
     topologyKeys: { ...list, items: someText },

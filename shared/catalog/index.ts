@@ -46,6 +46,8 @@ export type { Model, Upstream } from "./model.ts";
 export { noQuirks, type Quirks } from "./quirks.ts";
 export { type CatalogEntries, readCatalog } from "./read-catalog.ts";
 export {
+  type AddressPart,
+  type AddressParts,
   type Bound,
   CatalogError,
   inputKeys,
@@ -56,8 +58,10 @@ export {
   type Task,
   type Tier,
   tokenKeys,
+  tokensOf,
   type Usage,
 } from "./types.ts";
+export { cloudParts, filledAddress, regionPattern } from "./upstream-schema.ts";
 
 export type Catalog = ReturnType<typeof catalogOf>;
 
@@ -125,6 +129,12 @@ function catalogOf(entries: CatalogEntries, localModels: boolean) {
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
     /** The maximum cost of a call to a model without an input schema. Throws TypeError for other models. */
     bound: boundOfTokens,
+    /**
+     * Returns the cost in a batch of a call that would otherwise cost this amount. Rounds up. `providerBps`: the discount of a
+     * provider's own batch, in which it runs; it applies if it is larger than the model's.
+     */
+    inBatch: ({ batchDiscountBps }: Pick<Model, "batchDiscountBps">, nanoUsd: bigint, providerBps = 0): bigint =>
+      (nanoUsd * BigInt(10_000 - Math.max(batchDiscountBps, providerBps)) + 9_999n) / 10_000n,
     // The next four are for models with an input schema and throw TypeError for others.
     checkInput,
     ignoredInput,
@@ -154,15 +164,26 @@ interface UpstreamVariable {
 
 export function upstreamVariables(catalog: Pick<Catalog, "upstreams">): readonly UpstreamVariable[] {
   const variables = new Map<string, UpstreamVariable>();
-  const add = (variable: UpstreamVariable) => variables.set(variable.name, variable);
-  for (const { id, baseUrl, baseUrlEnv, apiKeyEnv } of catalog.upstreams.values()) {
+  const users = (variable: (upstream: ReturnType<typeof upstreamOf>) => string | undefined, name: string): string => {
+    const ids = [...catalog.upstreams.values()].filter((each) => variable(each) === name).map(({ id }) => `'${id}'`);
+    return `upstream${ids.length > 1 ? "s" : ""} ${ids.join(" and ")}`;
+  };
+  for (const { baseUrl, baseUrlEnv, apiKeyEnv, addressEnv } of catalog.upstreams.values()) {
+    for (const part of ["resource", "project"] as const) {
+      const name = addressEnv[part];
+      if (name === undefined) continue;
+      const description = `The ${part} in the address of the ${users((each) => each.addressEnv[part], name)}`;
+      variables.set(name, { name, description, secret: false });
+    }
     if (apiKeyEnv !== undefined) {
-      const description = `API key of the upstream '${id}'; without it, its models are not listed`;
-      add({ name: apiKeyEnv, description, secret: true });
+      const secret = apiKeyEnv.endsWith("_CREDENTIALS") ? "Credential" : "API key";
+      const description = `${secret} of the ${users((each) => each.apiKeyEnv, apiKeyEnv)}; without it, its models are not listed`;
+      variables.set(apiKeyEnv, { name: apiKeyEnv, description, secret: true });
     }
     if (baseUrlEnv !== undefined) {
       const initial = baseUrl === undefined ? "" : `; default: ${baseUrl}`;
-      add({ name: baseUrlEnv, description: `Address of the upstream '${id}'${initial}`, secret: false });
+      const description = `Address of the ${users((each) => each.baseUrlEnv, baseUrlEnv)}${initial}`;
+      variables.set(baseUrlEnv, { name: baseUrlEnv, description, secret: false });
     }
   }
   return [...variables.values()];

@@ -1,7 +1,7 @@
 import type { Feature } from "#formats";
 import { inputModalities, outputModalities, reasoningOf, supportedParameters } from "./capabilities.ts";
 import { inputCheck } from "./input.ts";
-import { priceBook, pricesOf, pricingOf, upstreamCostOf } from "./prices.ts";
+import { onceReadSaves, priceBook, pricesOf, pricingOf, upstreamCostOf } from "./prices.ts";
 import { noQuirks } from "./quirks.ts";
 import { endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 
@@ -20,6 +20,7 @@ export function modelOf(
     ...entry.tiers.map((tier) => ({ aboveInputTokens: tier.above_input_tokens, pricing: tier.pricing })),
   ];
   const variants = entry.variants.map(({ when, pricing }) => ({ when, prices: pricesOf(pricing, eliteDiscountBps) }));
+  const prices = priceBook(bands, eliteDiscountBps);
   const features: ReadonlySet<Feature> = new Set(entry.features);
   return {
     /** `provider/model`, slash included. */
@@ -36,6 +37,7 @@ export function modelOf(
     maxOutputTokens: entry.max_output_tokens ?? 0,
     outputCapField: entry.output_cap_field ?? "max_tokens",
     hiddenReasoning: entry.hidden_reasoning ?? false,
+    batchDiscountBps: entry.batch_discount_bps,
     reasoning: reasoningOf(entry),
     inputModalities: inputModalities(entry),
     outputModalities: outputModalities(entry),
@@ -51,6 +53,9 @@ export function modelOf(
       audioSecond: media_tokens.audio_second,
     },
     automaticCacheWrites: entry.automatic_cache_writes ?? false,
+    minCachedTokens: entry.min_cached_tokens ?? 1_024,
+    /** One read of a cached prefix saves more than writing it costs, at every length of a prompt. */
+    cacheWritePaysOff: prices.standard.every(({ prices: each }) => onceReadSaves(each)),
     /** The provider's own names for the model, which callers of the native formats use. */
     aliases: entry.aliases,
     /** Unix seconds. */
@@ -58,15 +63,16 @@ export function modelOf(
     /** Unix seconds, possibly in the future. Deprecated models are still served. */
     deprecatedAt: entry.deprecated_at === undefined ? null : Date.parse(entry.deprecated_at) / 1000,
     /** Upstreams are tried in this order. */
-    upstreams: entry.upstreams.map(({ cost, ...served }) => ({
+    upstreams: entry.upstreams.map(({ cost, batch_discount_bps: batchDiscountBps, ...served }) => ({
       ...served,
+      ...(batchDiscountBps !== undefined && { batchDiscountBps }),
       ...(cost && { cost: upstreamCostOf(cost) }),
     })),
     ...(task && { task }),
     defaultResponseFormat: entry.default_response_format ?? "url",
     defaultEditFormat: entry.default_edit_format ?? entry.default_response_format ?? "url",
     /** Private to this module, like the next field. */
-    prices: priceBook(bands, eliteDiscountBps),
+    prices,
     ...(input_schema && {
       inputSchema: input_schema,
       media: { schema: input_schema, check: inputCheck(input_schema), units, variants },
@@ -92,6 +98,11 @@ export function upstreamOf(id: string, entry: UpstreamEntry) {
     baseUrlEnv: entry.base_url_env,
     /** The variable that holds the upstream's key. Undefined if the upstream needs no key. */
     apiKeyEnv: entry.key_env,
+    /** The variables with the parts of a cloud's address that are the operator's own. */
+    addressEnv: entry.address_env,
+    region: entry.region,
+    /** A short name in lower case, such as `eu`. Undefined if the operator does not promise one. */
+    dataResidency: entry.data_residency,
     /** The formats that it supports natively. Calls in other formats are converted to the first. */
     formats: entry.formats,
     storesAnswers: entry.stores_answers,

@@ -122,6 +122,10 @@ export const toNanoUsd = (amount: bigint): bigint => (amount + perNanoUsd / 2n) 
 /** Returns the largest amount that does not round to more than `nanoUsd`. */
 export const maxAmountFor = (nanoUsd: bigint): bigint => nanoUsd * perNanoUsd + perNanoUsd / 2n - 1n;
 
+/** Compares the price of a write over that of uncached input with what one read saves. */
+export const onceReadSaves = ({ input = 0n, cached_input = input, cache_write = input }: Prices): boolean =>
+  cache_write - input < input - cached_input;
+
 export const pricesOf = (pricing: ListPrices, eliteDiscountBps: number): Readonly<Record<Tier, Prices>> => ({
   standard: amountsOf(pricing, 0),
   elite: amountsOf(pricing, eliteDiscountBps),

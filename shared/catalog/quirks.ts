@@ -54,6 +54,11 @@ export const quirks = z.strictObject({
    * reasoning.
    */
   thinking_switch: z.boolean().default(false),
+  /** A dated version of Azure's API, whose paths name the deployment. Without it, paths are those of the v1 API. */
+  api_version: z
+    .string()
+    .regex(/^\d{4}-\d{2}-\d{2}(-preview)?$/, "must be a version of Azure's API, such as '2024-10-21'")
+    .optional(),
 });
 
 export type Quirks = z.infer<typeof quirks>;

@@ -139,6 +139,8 @@ const modelEntry = z.strictObject({
     .default({}),
   /** The provider writes prompts to a cache without being asked, and bills that as `cache_write`. */
   automatic_cache_writes: z.boolean().optional(),
+  /** The provider caches no shorter prefix of a prompt. The default is 1,024. */
+  min_cached_tokens: z.int().positive().optional(),
   pricing,
   /** The last tier whose length the prompt exceeds prices the whole prompt. */
   tiers: z.array(z.strictObject({ above_input_tokens: tokens, pricing })).default([]),
@@ -146,6 +148,8 @@ const modelEntry = z.strictObject({
   free: z.array(z.enum(priceKeys)).refine(unique, "names a key twice").default([]),
   ...mediaFields(pricing),
   elite_discount_bps: discount.optional(),
+  /** The discount of calls in batches, on what an account otherwise pays. */
+  batch_discount_bps: discount.default(0),
   aliases: z
     .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]*$/, "must be a bare name, without a slash"))
     .default([]),

@@ -12,8 +12,21 @@ export const pieceKeys = ["image", "input_image", "second", "character", "minute
 export const priceKeys = [...inputKeys, ...outputKeys, ...pieceKeys] as const;
 export type PriceKey = (typeof priceKeys)[number];
 
-/** Counts by price key. `input` is uncached input. Counts are whole numbers except seconds and minutes (6 decimals). */
-export type Usage = Readonly<Partial<Record<PriceKey, number>>>;
+/**
+ * Counts by price key. `input` is uncached input. Counts are whole numbers except seconds and minutes (6 decimals).
+ * `reasoning` has no price of its own: it is the part of `output` that the provider reports as reasoning, if any.
+ */
+export type Usage = Readonly<Partial<Record<PriceKey | "reasoning", number>>>;
+
+const sumOf = (usage: Usage, keys: readonly PriceKey[]) => keys.reduce((sum, key) => sum + (usage[key] ?? 0), 0);
+
+/** The tokens of a usage as they are shown: cached ones are a part of the input. */
+export const tokensOf = (usage: Usage) => ({
+  inputTokens: sumOf(usage, inputKeys),
+  outputTokens: sumOf(usage, outputKeys),
+  cachedTokens: usage.cached_input ?? 0,
+  reasoningTokens: usage.reasoning ?? 0,
+});
 
 export const modelTypes = ["text", "image", "video", "audio", "embeddings", "other"] as const;
 export type ModelType = (typeof modelTypes)[number];
@@ -55,7 +68,22 @@ export type Parameter = (typeof parameters)[number];
 export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof efforts)[number];
 
-export const providers = ["openai", "anthropic", "gemini", "replicate", "fal", "local"] as const;
+export const providers = [
+  "openai",
+  "anthropic",
+  "gemini",
+  "azure",
+  "bedrock",
+  "vertex",
+  "replicate",
+  "fal",
+  "local",
+] as const;
+export type ProviderName = (typeof providers)[number];
+
+/** A part of a cloud's address: the resource of an Azure account, a region, the project of a Google account. */
+export type AddressPart = "resource" | "region" | "project";
+export type AddressParts = Readonly<Partial<Record<AddressPart, string | undefined>>>;
 
 /** Units of 10^-10 nano-USD per token, image and so on. Keys without their own price have that of their fallback. */
 export type Prices = Readonly<Partial<Record<PriceKey, bigint>>>;

@@ -4,10 +4,13 @@ import { dayMs } from "#platform/clock";
 import { hasFallback, type ListPrices } from "./prices.ts";
 import { quirks } from "./quirks.ts";
 import {
+  type AddressPart,
+  type AddressParts,
   type Complain,
   isJsonTask,
   type JsonTask,
   type ModelType,
+  type ProviderName,
   parameters,
   priceKeys,
   providers,
@@ -20,19 +23,52 @@ const servedBy = {
   openai: ["text", "embeddings", ...media],
   anthropic: ["text"],
   gemini: ["text", "embeddings", "image", "video", "audio"],
+  azure: ["text", "embeddings", "image", "audio"],
+  bedrock: ["text"],
+  vertex: ["text", "embeddings", "image"],
   replicate: media,
   fal: media,
   local: ["text", "embeddings", ...media],
-} as const satisfies Record<(typeof providers)[number], readonly ModelType[]>;
+} as const satisfies Record<ProviderName, readonly ModelType[]>;
 
 /** The providers that serve tasks with their own endpoint. */
-const taskServers: Readonly<Record<JsonTask, readonly (typeof providers)[number][]>> = {
+const taskServers: Readonly<Record<JsonTask, readonly ProviderName[]>> = {
   moderation: ["openai", "local"],
   rerank: ["openai", "local"],
 };
 
-/** OpenAI-compatible servers differ in their formats; every other provider has a fixed set. */
-const openaiFormats: readonly Format[] = ["chat", "responses"];
+/** The models whose calls a provider takes in batches of its own. */
+const batchTypes: Readonly<Partial<Record<ProviderName, readonly ModelType[]>>> = {
+  openai: ["text", "embeddings"],
+  anthropic: ["text"],
+};
+
+/**
+ * The formats of which an upstream's entry chooses: OpenAI-compatible servers differ in theirs, and clouds serve the models
+ * of several vendors. Every other provider has a fixed set.
+ */
+const formatsOf: Readonly<Partial<Record<ProviderName, readonly Format[]>>> = {
+  openai: ["chat", "responses"],
+  azure: ["chat", "responses", "messages"],
+  bedrock: ["chat", "responses", "messages"],
+  vertex: ["gemini", "messages", "chat"],
+};
+
+/** The parts of a cloud's address that differ between its customers. */
+export const cloudParts: Readonly<Partial<Record<ProviderName, readonly AddressPart[]>>> = {
+  azure: ["resource"],
+  bedrock: ["region"],
+  vertex: ["project", "region"],
+};
+
+/** The address with its parts in place. A part without a value becomes `x`. */
+export const filledAddress = (address: string, parts: AddressParts): string =>
+  address.replace(/\{(resource|region|project)\}/g, (_, part: AddressPart) => parts[part] ?? "x");
+
+/** Names of places in the clouds, such as `eu-central-1`, `europe-west4` or `global`. */
+export const regionPattern = /^[a-z]{2,16}(-[a-z]{2,12}){0,3}-?\d{0,2}$/;
+/** Residences of data, which each region has: `us`, `eu`, or `global` where a request may be processed anywhere. */
+const residency = z.string().regex(/^[a-z]{2,16}$/, "must be lower-case letters, such as 'eu'");
 
 const formatList = z
   .array(z.enum(formats))
@@ -45,24 +81,37 @@ const defaultFormats: Format[] = ["chat"];
 const keyVariable = z
   .string()
   .regex(
-    /^([A-Z][A-Z0-9_]*_API_(KEY|TOKEN)|FAL_KEY)$/,
-    "must be the name of a variable that ends in _API_KEY or _API_TOKEN, or FAL_KEY",
+    /^([A-Z][A-Z0-9_]*_(API_KEY|API_TOKEN|CREDENTIALS)|FAL_KEY)$/,
+    "must be the name of a variable that ends in _API_KEY, _API_TOKEN or _CREDENTIALS, or FAL_KEY",
   );
 const addressVariable = z
   .string()
   .regex(/^[A-Z][A-Z0-9_]*_BASE_URL$/, "must be the name of a variable that ends in _BASE_URL");
+const partVariable = z
+  .string()
+  .regex(/^[A-Z][A-Z0-9_]*_(RESOURCE|PROJECT)$/, "must be the name of a variable that ends in _RESOURCE or _PROJECT");
 const milliseconds = z.int().positive().max(dayMs);
 
 export const upstreamEntry = z.strictObject({
   provider: z.enum(providers),
   /** The formats of an `openai` upstream's server. Calls in other formats are converted to the first. */
   formats: formatList.default(() => defaultFormats),
+  /** That of a cloud may contain `{resource}`, `{region}` and `{project}`. */
   base_url: z
-    .url({ protocol: /^https?$/ })
-    .regex(/^[^?#@]*[^/?#@]$/, "must be an address without credentials, query or slash at its end")
+    .string()
+    .regex(/^https?:[^?#@]*[^/?#@]$/, "must be an address without credentials, query or slash at its end")
+    .refine((text) => {
+      const filled = filledAddress(text, {});
+      return URL.canParse(filled) && !/[{}]/.test(filled);
+    }, "must be an address")
     .optional(),
   base_url_env: addressVariable.optional(),
   key_env: keyVariable.optional(),
+  /** The variables with the parts of a cloud's address that are the operator's own. */
+  address_env: z.strictObject({ resource: partVariable.optional(), project: partVariable.optional() }).default({}),
+  /** Where the upstream processes requests. In clouds it is a part of the address. */
+  region: z.string().regex(regionPattern, "must be the name of a region").optional(),
+  data_residency: residency.optional(),
   /** The provider stores chat responses by default, so `store: false` is always sent. */
   stores_answers: z.boolean().default(false),
   quirks: quirks.optional(),
@@ -79,19 +128,37 @@ export type UpstreamEntry = z.infer<typeof upstreamEntry>;
 
 export function checkUpstream(entry: UpstreamEntry, complain: Complain) {
   const { provider } = entry;
-  const named = entry.base_url !== undefined || entry.base_url_env !== undefined;
-  if (provider === "local" && (named || entry.key_env !== undefined))
+  const hasAddress = entry.base_url !== undefined || entry.base_url_env !== undefined;
+  if (provider === "local" && (hasAddress || entry.key_env !== undefined))
     complain(["provider"], "'local' runs inside the worker: it has no address and no key");
-  if (provider !== "local" && !named) complain(["base_url"], "is missing, and base_url_env too");
-  if (provider !== "openai" && entry.formats !== defaultFormats)
-    complain(["formats"], `are for the provider 'openai' only: those of '${provider}' are fixed`);
-  if (provider !== "openai" && entry.quirks !== undefined) complain(["quirks"], "are for the provider 'openai' only");
-  for (const format of entry.formats)
-    if (provider === "openai" && !openaiFormats.includes(format))
+  if (provider !== "local" && !hasAddress) complain(["base_url"], "is missing, and base_url_env too");
+  const spoken = formatsOf[provider];
+  if (spoken === undefined && entry.formats !== defaultFormats)
+    complain(["formats"], `those of the provider '${provider}' are fixed`);
+  const parts = cloudParts[provider] ?? [];
+  const named = [...(entry.base_url ?? "").matchAll(/\{(\w+)\}/g)].map(([, part]) => part);
+  if (named.some((part) => !parts.some((each) => each === part)))
+    complain(
+      ["base_url"],
+      `may contain ${parts.map((part) => `{${part}}`).join(" and ") || "no part"} for the provider '${provider}'`,
+    );
+  if (parts.includes("region") && entry.region === undefined) complain(["region"], "is missing");
+  if (entry.region === "global" && (entry.data_residency ?? "global") !== "global")
+    complain(["data_residency"], "cannot be promised for the region 'global', which processes requests anywhere");
+  for (const part of ["resource", "project"] as const)
+    if (parts.includes(part) !== (entry.address_env[part] !== undefined))
       complain(
-        ["formats"],
-        `'${format}' is not supported by the provider 'openai', only ${openaiFormats.join(" and ")}`,
+        ["address_env", part],
+        parts.includes(part) ? "is missing" : `is not a part of addresses of '${provider}'`,
       );
+  if (provider !== "azure" && entry.quirks?.api_version !== undefined)
+    complain(["quirks", "api_version"], `does not fit the provider '${provider}'`);
+  if (provider === "azure" && entry.formats.includes("messages") && entry.formats.length > 1)
+    complain(["formats"], "'messages' has an address of its own at 'azure': it needs an upstream of its own");
+  if (spoken === undefined && entry.quirks !== undefined) complain(["quirks"], `do not fit the provider '${provider}'`);
+  for (const format of entry.formats)
+    if (spoken && !spoken.includes(format))
+      complain(["formats"], `'${format}' is not supported by the provider '${provider}', only ${spoken.join(" and ")}`);
   for (const field of ["first_byte_timeout_ms", "silence_timeout_ms"] as const)
     if (entry[field] > entry.total_timeout_ms) complain([field], "is longer than total_timeout_ms");
 }
@@ -110,12 +177,16 @@ export const servingEntry = <Pricing extends z.ZodType>(pricing: Pricing) =>
     weight: z.int().positive().max(1_000_000).optional(),
     /** The operator's cost, by the price keys of the model. */
     cost: pricing.optional(),
+    /** Set if lines of batches may run in the provider's own batches: the discount that they have there. */
+    batch_discount_bps: z.int().min(0).max(9_999).optional(),
   });
 
 interface Served {
   readonly upstream: string;
+  readonly model: string;
   readonly formats?: readonly Format[] | undefined;
   readonly cost?: ListPrices | undefined;
+  readonly batch_discount_bps?: number | undefined;
 }
 
 /** Checks that usage in every unit that the model bills has a cost. */
@@ -134,7 +205,11 @@ export function checkServing(
   upstream: UpstreamEntry,
   complain: Complain,
 ) {
-  const { provider } = upstream;
+  const { provider, data_residency: residence } = upstream;
+  // An ARN ends with the name of the profile.
+  const isGlobal = provider === "bedrock" && /(^|\/)global\./.test(served.model);
+  if (isGlobal && residence !== undefined && residence !== "global")
+    complain(["model"], `is processed anywhere, but '${served.upstream}' promises the data residency '${residence}'`);
   if (isJsonTask(task) && !taskServers[task].includes(provider))
     complain(["upstream"], `'${served.upstream}' serves no model with the task '${task}'`);
   const types: readonly ModelType[] = servedBy[provider];
@@ -143,10 +218,11 @@ export function checkServing(
       ["upstream"],
       `'${served.upstream}' serves no model of type '${type}': '${provider}' has ${types.join(", ")}`,
     );
+  if (served.batch_discount_bps !== undefined && !batchTypes[provider]?.includes(type))
+    complain(["batch_discount_bps"], `'${provider}' has no batches for models of type '${type}'`);
   if (served.formats === undefined) return;
   if (type !== "text") return complain(["formats"], `do not fit a model of type '${type}'`);
-  if (provider !== "openai")
-    return complain(["formats"], `are for the provider 'openai' only: those of '${provider}' are fixed`);
+  if (formatsOf[provider] === undefined) return complain(["formats"], `those of the provider '${provider}' are fixed`);
   for (const format of served.formats)
     if (!upstream.formats.includes(format))
       complain(

@@ -25,7 +25,11 @@ const shapes = {
     uploads: z.record(z.string(), z.number()),
     dueSince: z.number().optional(),
     buybacks: z.record(z.string(), z.number()),
+    /** When the oldest batch of each open status was created, and since when one has recorded no line. */
+    batches: z.object({ oldestAt: z.record(z.string(), z.number()), stalledSince: z.number().optional() }).optional(),
   }),
+  /** Since when the most overdue webhook is due. */
+  webhooks: z.object({ at: z.number(), dueSince: z.number().optional() }),
   /** The last complete check of the ledger, and the one in progress, which continues after the account `after`. */
   check: z.object({
     complete: found.extend({ at: z.number() }).optional(),
@@ -38,6 +42,7 @@ export type ClusterCheck = z.infer<typeof shapes.check>;
 interface StatsValues {
   readonly counts?: ClusterCounts | undefined;
   readonly check?: ClusterCheck | undefined;
+  readonly webhooks?: z.infer<typeof shapes.webhooks> | undefined;
 }
 
 export type ClusterStats = ReturnType<typeof createClusterStats>;
@@ -50,7 +55,11 @@ export function createClusterStats({ redis, clock }: Uses<"redis" | "clock">) {
     // Another version of the worker may have written it.
     const parse = <T>(shape: z.ZodType<T>, text: string | undefined): T | undefined =>
       text === undefined ? undefined : shape.safeParse(JSON.parse(text)).data;
-    return { counts: parse(shapes.counts, stored["counts"]), check: parse(shapes.check, stored["check"]) };
+    return {
+      counts: parse(shapes.counts, stored["counts"]),
+      check: parse(shapes.check, stored["check"]),
+      webhooks: parse(shapes.webhooks, stored["webhooks"]),
+    };
   }
 
   return {

@@ -10,11 +10,15 @@ import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import type { Uses } from "#platform/uses";
 import { fileLifetimeMs } from "./records.ts";
 
-const prefixes = ["bodies/", "answers/"] as const;
+const prefixes = ["bodies/", "answers/", "cached/"] as const;
 const bodyKey = (requestId: string) => `bodies/${requestId}`;
 const answerKey = (requestId: string) => `answers/${requestId}`;
+const cachedKey = (name: string) => `cached/${name}`;
 
-/** Request bodies too large for a job, and stored responses too large for a MongoDB document. */
+/**
+ * Request bodies too large for a job, stored responses too large for a MongoDB document, and cached answers too large for
+ * Redis.
+ */
 export function createBodies(deps: Uses<"clock"> & { s3: S3Client; bucket: string }) {
   const { s3, bucket, clock } = deps;
 
@@ -33,8 +37,8 @@ export function createBodies(deps: Uses<"clock"> & { s3: S3Client; bucket: strin
     await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key }));
   }
 
-  async function expire(prefix: string): Promise<number> {
-    const oldest = clock.now() - fileLifetimeMs;
+  /** Deletes the objects under a prefix that are older than this time. Returns their number. */
+  async function removeAll(prefix: string, oldest: number): Promise<number> {
     let removed = 0;
     let token: string | undefined;
     do {
@@ -63,10 +67,15 @@ export function createBodies(deps: Uses<"clock"> & { s3: S3Client; bucket: strin
     putAnswer: (requestId: string, bytes: Uint8Array) => put(answerKey(requestId), bytes),
     getAnswer: (requestId: string) => get(answerKey(requestId)),
     deleteAnswer: (requestId: string) => remove(answerKey(requestId)),
-    /** Deletes bodies and responses older than 24 hours. Returns the number deleted. */
+    putCached: (name: string, bytes: Uint8Array) => put(cachedKey(name), bytes),
+    getCached: (name: string) => get(cachedKey(name)),
+    /** Deletes all whose names begin like this. */
+    deleteCached: (prefix: string) => removeAll(cachedKey(prefix), Number.POSITIVE_INFINITY),
+    /** Deletes bodies and answers older than 24 hours. Returns the number deleted. */
     async expireBodies(): Promise<number> {
+      const oldest = clock.now() - fileLifetimeMs;
       let removed = 0;
-      for (const prefix of prefixes) removed += await expire(prefix);
+      for (const prefix of prefixes) removed += await removeAll(prefix, oldest);
       return removed;
     },
     async ping(): Promise<void> {

@@ -10,16 +10,20 @@ import {
 import type { Uses } from "#platform/uses";
 import { isErrorNamed } from "./transfer.ts";
 
-/** Expiry deletes everything sooner; this rule removes leftovers. */
-const days = 2;
 const ruleName = "inference-service";
 
-const lifecycleRules: readonly LifecycleRule[] = ["uploads/", "files/", "bodies/", "answers/"].map((prefix) => ({
+/**
+ * Days after which a rule removes leftovers; expiry deletes everything sooner. The output of a batch is written for up to a
+ * day before the 30 days of its file begin.
+ */
+const daysOf = { "uploads/": 2, "files/": 2, "bodies/": 2, "answers/": 2, "batch/": 35 };
+
+const lifecycleRules: readonly LifecycleRule[] = Object.entries(daysOf).map(([prefix, days]) => ({
   ID: `${ruleName}-${prefix.slice(0, -1)}`,
   Status: "Enabled",
   Filter: { Prefix: prefix },
   Expiration: { Days: days },
-  AbortIncompleteMultipartUpload: { DaysAfterInitiation: days },
+  AbortIncompleteMultipartUpload: { DaysAfterInitiation: 2 },
 }));
 
 /** Browsers send parts, and the usual libraries need their ETag to complete an upload. */

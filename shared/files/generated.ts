@@ -4,7 +4,7 @@ import { newFileId } from "#platform/ids";
 import { type DocumentOf, findPage, openCollection, type Page, scatter } from "#platform/mongo/collection";
 import { type Spool, withSpool } from "#platform/spool";
 import type { Uses } from "#platform/uses";
-import { createExpiry } from "./expiry.ts";
+import { createExpiry, oneObject } from "./expiry.ts";
 import { detect, headBytes } from "./media-types.ts";
 import { expiryGraceMs, fileLifetimeMs, fromMongo, objectFields } from "./records.ts";
 import type { Storage } from "./storage.ts";
@@ -21,12 +21,14 @@ const jobFields = {
   /** The request id. */
   _id: { type: String, required: true },
   upstream: { type: String, required: true },
+  /** The id of the account's provider key with which it runs, if it is not the operator's. */
+  key: { type: String },
   /** The provider's id of the job. */
   job: { type: String, required: true },
   expiresAt: { type: Date, required: true },
 } as const;
 type StoredJob = DocumentOf<typeof jobFields>;
-export type ProviderJob = Pick<StoredJob, "upstream" | "job">;
+export type ProviderJob = Pick<StoredJob, "upstream" | "job"> & { readonly key?: string | undefined };
 
 interface NewFile {
   readonly account: string;
@@ -38,6 +40,8 @@ interface NewFile {
 
 /** Longer than storing one file takes: a record that is still pending afterwards belongs to a crashed process. */
 const storeTimeoutMs = 2 * 3_600_000;
+/** The clocks of two machines may differ by this much. */
+const clockSkewMs = 60_000;
 const fileKey = (id: string) => `files/${id}`;
 
 /**
@@ -48,7 +52,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
   const { mongo, storage, clock, log } = deps;
   const files = openCollection<StoredFile>(mongo, "files", fileFields);
   const jobs = openCollection<StoredJob>(mongo, "generations", jobFields);
-  const expiry = createExpiry({ ...deps, collection: files.collection, keyOf: fileKey });
+  const expiry = createExpiry({ ...deps, collection: files.collection, keysOf: oneObject(fileKey) });
 
   /** Set `recheck` if storage may still create the objects, so that expiry checks again later. */
   async function remove(ids: readonly string[], recheck: boolean): Promise<void> {
@@ -115,6 +119,14 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
     },
     /** Never rejects: files that cannot be removed now will expire. */
     delete: (ids: readonly string[]) => remove(ids, false),
+    /** Deletes the files of a call that made them between these times, give or take a minute. */
+    async deleteOf(account: string, requestId: string, { from, to }: { from: Date; to: Date }): Promise<void> {
+      const createdAt = { $gte: new Date(from.getTime() - clockSkewMs), $lte: new Date(to.getTime() + clockSkewMs) };
+      const filter = { account, createdAt, requestId, status: "active" as const };
+      const found = files.collection.find(filter, { projection: { _id: 1 }, ...scatter("files of an account") });
+      const ids = (await fromMongo(found.toArray())).map(({ _id }) => _id);
+      if (ids.length > 0) await remove(ids, false);
+    },
     /** Returns undefined if there never was such a file. */
     async find(id: string) {
       const found = await fromMongo(files.model.findOne({ _id: id, announced: true }).lean<StoredFile>().exec());
@@ -150,14 +162,21 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
       return opened.body;
     },
     /** Stores the provider job of a call for 24 hours, so that the next delivery continues it. */
-    async storeProviderJob(requestId: string, { upstream, job }: ProviderJob) {
-      const $set = { upstream, job, expiresAt: new Date(clock.now() + fileLifetimeMs) };
+    async storeProviderJob(requestId: string, { upstream, key, job }: ProviderJob) {
+      const $set = {
+        upstream,
+        ...(key !== undefined && { key }),
+        job,
+        expiresAt: new Date(clock.now() + fileLifetimeMs),
+      };
       await fromMongo(jobs.model.updateOne({ _id: requestId }, { $set }, { upsert: true }).exec());
     },
     async findProviderJob(requestId: string): Promise<ProviderJob | undefined> {
       const current = { _id: requestId, expiresAt: { $gt: new Date(clock.now()) } };
       const found = await fromMongo(jobs.model.findOne(current).lean<StoredJob>().exec());
-      return found ? { upstream: found.upstream, job: found.job } : undefined;
+      if (!found) return undefined;
+      const { upstream, key, job } = found;
+      return { upstream, job, ...(key != null && { key }) };
     },
   };
 

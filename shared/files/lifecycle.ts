@@ -4,7 +4,7 @@ import type { Background } from "#platform/concurrency/background";
 import { retry } from "#platform/concurrency/retry";
 import { unlessAborted } from "#platform/concurrency/unless-aborted";
 import type { Uses } from "#platform/uses";
-import { createExpiry } from "./expiry.ts";
+import { createExpiry, oneObject } from "./expiry.ts";
 import type { MediaType } from "./media-types.ts";
 import { fileLifetimeMs, type Records, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
 import type { Storage } from "./storage.ts";
@@ -46,7 +46,12 @@ export function createLifecycle(
   },
 ) {
   const { records, money, price, storage, background, clock, log } = deps;
-  const expiry = createExpiry({ ...deps, collection: records.objects, keyOf: uploadKey, release: releaseEnded });
+  const expiry = createExpiry({
+    ...deps,
+    collection: records.objects,
+    keysOf: oneObject(uploadKey),
+    release: releaseEnded,
+  });
 
   const callOf = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
     kind: "storage" as const,

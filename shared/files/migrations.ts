@@ -6,7 +6,7 @@ const pendingSlot = { status: "pending", "multipart.slot": { $exists: true } };
 
 export const filesSchema = {
   module: "files",
-  shardKeys: { files: "_id", generations: "_id" },
+  shardKeys: { files: "_id", generations: "_id", batchFiles: "account", batchFileUsage: "_id" },
   unsharded: { uploads: "found by id alone, and unique by account and request: bounded by the upload limits of keys" },
   scatter: {
     expiry: "scheduled: files that are due, by a sparse index",
@@ -34,6 +34,17 @@ export const filesSchema = {
         collection: "files",
         indexes: [{ key: { account: 1, createdAt: -1, _id: -1 }, partialFilterExpression: { status: "active" } }],
       },
+    ]),
+    createCollections("batchFiles and batchFileUsage", [
+      {
+        collection: "batchFiles",
+        indexes: [
+          { key: { account: 1, createdAt: -1, _id: -1 } },
+          { key: { account: 1, expiresAt: 1, status: 1, bytes: 1 } },
+          { key: { dueAt: 1 }, sparse: true },
+        ],
+      },
+      { collection: "batchFileUsage", indexes: [] },
     ]),
   ],
 } satisfies ModuleSchema;

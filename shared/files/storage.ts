@@ -5,6 +5,7 @@ import {
   DeleteObjectsCommand,
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandInput,
+  ListObjectsV2Command,
   ListPartsCommand,
   type MultipartUpload,
   PutObjectCommand,
@@ -89,6 +90,15 @@ export function createStorage(
     async head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined> {
       const opened = await open(key, { start: 0, end: bytes - 1 });
       return opened && { size: opened.size, head: Buffer.concat(await Array.fromAsync(opened.body)) };
+    },
+    /** Yields the keys that begin with a prefix, page by page. */
+    async *list(Prefix: string): AsyncGenerator<readonly string[]> {
+      let ContinuationToken: string | undefined;
+      do {
+        const page = await fromStorage(commands.send(new ListObjectsV2Command({ Bucket, Prefix, ContinuationToken })));
+        yield (page.Contents ?? []).flatMap(({ Key }) => (Key === undefined ? [] : [Key]));
+        ContinuationToken = page.NextContinuationToken;
+      } while (ContinuationToken !== undefined);
     },
     /** Never rejects. Returns the keys of objects that may still exist. */
     async remove(keys: readonly string[]): Promise<ReadonlySet<string>> {

@@ -4,7 +4,7 @@ import { type JsonObject, object, omitNullish } from "#json";
 import { refuse, validate } from "./errors.ts";
 import { type FormFields, ofForm } from "./form-fields.ts";
 import { mediaCodec } from "./images.ts";
-import { providerField } from "./routing-fields.ts";
+import { fieldsOfOneModel } from "./routing-fields.ts";
 import type { Codec } from "./types.ts";
 import { checkShape } from "./uploads.ts";
 
@@ -22,7 +22,7 @@ export const speechRequest = z
       .enum(["audio", "sse"])
       .nullish()
       .describe("`audio` (default): the bytes; `sse`: events with the audio in base64"),
-    ...providerField,
+    ...fieldsOfOneModel,
   })
   .meta({ id: "SpeechRequest" });
 
@@ -73,6 +73,13 @@ const unsignedTypes: ReadonlyMap<unknown, string> = new Map([
 /** `detected` is the type by the first bytes, if they have a signature. */
 export const audioType = (detected: string | undefined, format: unknown): string =>
   detected ?? unsignedTypes.get(format) ?? "application/octet-stream";
+
+/**
+ * The JSON that an audio route answers for the stored answer of its job. Undefined if it answers audio or text. `format` is
+ * the one that the caller asked for.
+ */
+export const audioJson = (answer: JsonObject, format: string | undefined): JsonObject | undefined =>
+  format === "json" || format === "verbose_json" ? object(answer["output"]) : undefined;
 
 const transcriptFormats = ["json", "text", "srt", "verbose_json", "vtt"] as const;
 

@@ -3,7 +3,7 @@ import { invalidValue } from "#errors";
 import { type JsonObject, object, omitNullish } from "#json";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
-import { providerField } from "./routing-fields.ts";
+import { fieldsOfOneModel } from "./routing-fields.ts";
 import type { Codec, ModelInput, ParsedCall, UploadRef } from "./types.ts";
 import { findUploads } from "./uploads.ts";
 
@@ -32,7 +32,7 @@ export const imageRequest = z
         "Default: `url`; for OpenAI's GPT image models and for edits with `local/image` it is `b64_json`, as in OpenAI's own API",
       ),
     buyback_token: buybackToken,
-    ...providerField,
+    ...fieldsOfOneModel,
   })
   .meta({ id: "ImageRequest" });
 
@@ -50,7 +50,7 @@ export const mediaRequest = z
       .record(z.string(), z.unknown())
       .describe("The model's own parameters, as described by its `x_input_schema`"),
     buyback_token: buybackToken,
-    ...providerField,
+    ...fieldsOfOneModel,
   })
   .meta({ id: "MediaRequest" });
 

@@ -9,6 +9,7 @@
 
 export {
   audioCodec,
+  audioJson,
   audioType,
   type SpeechStream,
   speechCall,
@@ -16,11 +17,13 @@ export {
   transcriptionCall,
   transcriptionRequest,
 } from "./audio.ts";
+export { fromTemplate, partsFrom, toTemplate } from "./cached-answer.ts";
 export { chatCodec, chatMedia, chatRequest, searchFields } from "./chat/codec.ts";
 export { completionsCodec, completionsRequest, completionsToChat } from "./completions.ts";
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
-export { invalidFrom, needText, refuse } from "./errors.ts";
+export { invalidFrom, needText, refuse, validate } from "./errors.ts";
 export { dimensionsOf } from "./file-header.ts";
+export { ofForm } from "./form-fields.ts";
 export { countedRequest, geminiCodec, geminiCountCodec } from "./gemini/codec.ts";
 export {
   batchEmbedContentsRequest,
@@ -54,7 +57,7 @@ export {
   mediaInput,
   mediaRequest,
 } from "./images.ts";
-export { estimateTokens, outputBytes, ownDetails } from "./measure.ts";
+export { estimatedBytesPerToken, estimateTokens, outputBytes, ownDetails } from "./measure.ts";
 export { uploadOf } from "./media-source.ts";
 export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";
 export { countTokensCodec, messagesCodec, messagesHeaders } from "./messages/codec.ts";
@@ -62,12 +65,22 @@ export { messagesMedia } from "./messages/measure.ts";
 export { countTokensRequest, messagesRequest } from "./messages/request.ts";
 export { moderationOf, moderationRequest, moderationsCodec } from "./moderations.ts";
 export { rerankCodec, rerankOf, rerankRequest, rerankSize } from "./rerank.ts";
+export {
+  countEvents,
+  firstEvents,
+  firstWorkerEvent,
+  lastEvent,
+  requestIdOfResponse,
+  responseIdOf,
+  skipEvents,
+} from "./responses/background.ts";
 export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./responses/codec.ts";
 export { responsesMedia } from "./responses/measure.ts";
+export { newResponse, responseError } from "./responses/new-response.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export { isToolsItem, omittedTools, toolLists, webSearch } from "./responses/tools.ts";
-export { parseRouted } from "./routing.ts";
-export { modelOrModels, type ProviderPreferences } from "./routing-fields.ts";
+export { parseRouted, withSessionHeader } from "./routing.ts";
+export { modelOrModels, type ProviderPreferences, sessionHeader, withoutRoutingFields } from "./routing-fields.ts";
 export {
   createJsonScan,
   embeddingsJsonLimits,

@@ -1,4 +1,5 @@
 import type { ServiceError } from "#errors";
+import type { JsonObject } from "#json";
 import type { ProviderPreferences } from "./routing-fields.ts";
 
 export const formats = ["chat", "messages", "responses", "gemini"] as const;
@@ -86,7 +87,19 @@ export interface ParsedCall {
   /** The models of a request with a list, in order, with `model` first. */
   readonly models?: readonly NamedModel[];
   readonly preferences?: ProviderPreferences;
+  /** The caller's id of the conversation (`session_id`, `x-session-id`), at most 256 characters. */
+  readonly sessionId?: string;
+  /** Identifies the conversation without a `sessionId`, in up to 49,152 characters. Only text formats have it. */
+  readonly conversation?: () => string;
+  /** Workers add cache marks, where they pay off. `size` covers what they write. */
+  readonly cacheMarks?: "auto";
+  /** The caller's id of its user, at most 256 characters. */
+  readonly user?: string;
+  /** The caller's tags (`x-xm-tags`), by which usage can be summed. */
+  readonly tags?: readonly string[];
   readonly stream: boolean;
+  /** The caller does not wait for the response (docs/api/background.md). */
+  readonly background?: true;
   readonly size: CallSize;
   /** UTF-8 bytes of the text without its JSON framing, for estimating tokens. */
   readonly textBytes: number;
@@ -107,6 +120,8 @@ export interface ParsedCall {
 export interface Codec {
   /** Throws `invalidValue` naming the first field at fault. `bodyBytes` is the length of the body as received. */
   parse(body: unknown, bodyBytes: number): ParsedCall;
+  /** The caller's id of its user, unchecked. Defaults to the field `user`. */
+  readonly userOf?: (body: JsonObject) => unknown;
   error(error: ServiceError, requestId: string): string;
   /** The events that end a stream with an error. `begun` is true if something other than pings was written before. */
   streamError(error: ServiceError, requestId: string, begun: boolean): string;

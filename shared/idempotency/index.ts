@@ -14,12 +14,10 @@
  * large response cannot be stored.
  */
 import type { mongo as driver } from "mongoose";
-import type { Usage } from "#catalog";
-import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
-import type { Files } from "#files";
+import { type DetachedCalls, isEnded, type PackedAnswer, type StoredAnswer } from "#detached-calls";
+import { checkIdempotencyKey, idempotencyKeyReused, ServiceError } from "#errors";
 import type { Money } from "#money";
 import { dayMs } from "#platform/clock";
-import { compress, decompress } from "#platform/compression";
 import { retry } from "#platform/concurrency/retry";
 import { hashedId } from "#platform/ids";
 import { type DocumentOf, openCollection } from "#platform/mongo/collection";
@@ -52,34 +50,18 @@ export interface Owner {
 export type Claim =
   /** `before`: the request that held the key previously. A call is captured; an upload may not have ended. */
   | { readonly kind: "new"; readonly id: string; readonly before?: string }
-  | { readonly kind: "running" }
+  /** `isJob`: the request is a job, which its account can read. */
+  | { readonly kind: "running"; readonly requestId: string; readonly isJob: boolean }
   | { readonly kind: "answered"; readonly requestId: string; readonly hash: string; readonly answer: Answer };
 
-export interface StoredCall {
-  readonly text: string;
-  readonly usage: Usage;
-  readonly estimated: boolean;
-  readonly costNanoUsd: bigint;
-  /** The model that served the call, if there was a choice. */
-  readonly model?: string;
-  /** Headers of the first response, such as `x-ignored-params`. */
-  readonly headers?: Headers;
-}
-type Headers = Readonly<Record<string, string>>;
-export type StoredOutcome = StoredCall | { readonly upload: string };
-export type Answer = Pick<StoredCall, "text" | "costNanoUsd" | "headers"> | { readonly upload: string };
+export type Answer = Pick<StoredAnswer, "text" | "costNanoUsd" | "headers"> | { readonly upload: string };
 
-/** Larger compressed responses go to object storage. */
-const maxInlineBytes = 1024 * 1024;
 const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 const releaseTimeoutMs = 600_000;
 
-/** The cost if the call succeeded. A `dead` request is not captured, and no live process is known that could end it. */
-type State = { readonly costNanoUsd: bigint } | "running" | "free" | "dead" | "changed";
-const isFree = (state: State) => state === "free" || state === "dead";
-
-/** The compressed text is missing if it is in object storage. */
-type StoredAnswer = Partial<Omit<StoredCall, "text"> & { readonly upload: string; readonly zstd: Buffer }>;
+/** A `dead` request is not captured, and no live process is known that could end it. */
+type State = { readonly answer: Answer } | { readonly isJob: boolean } | "free" | "dead" | "changed";
+const isFree = (state: State): state is "free" | "dead" => state === "free" || state === "dead";
 
 const definition = {
   /** A hash of the account and the key. */
@@ -89,10 +71,11 @@ const definition = {
   instance: { type: String, required: true },
   pool: { type: String },
   hash: { type: String },
+  /** The answer of an upload. Those of calls are detached calls, except those that version 1.0.0 stored here. */
   answer: { type: Object },
   expiresAt: { type: Date, required: true },
 } as const;
-type Stored = DocumentOf<typeof definition, { answer?: StoredAnswer }>;
+type Stored = DocumentOf<typeof definition, { answer?: { readonly upload: string } | PackedAnswer }>;
 
 export const idempotencySchema = {
   module: "idempotency",
@@ -107,10 +90,10 @@ export const idempotencySchema = {
 export function createIdempotencyStore(
   deps: Uses<"mongo" | "clock"> & {
     money: Pick<Money, "entry" | "endUncaptured">;
-    files: Pick<Files, "putAnswer" | "getAnswer">;
+    detachedCalls: Pick<DetachedCalls, "answer" | "find" | "unpack">;
   },
 ) {
-  const { mongo, money, files, clock } = deps;
+  const { mongo, money, detachedCalls, clock } = deps;
   const { collection } = openCollection<Stored>(mongo, "idempotency", definition);
 
   const newClaim = ({ account, requestId, instance, pool, hash }: ClaimRequest) => ({
@@ -156,23 +139,24 @@ export function createIdempotencyStore(
   const isExpired = ({ expiresAt }: Stored) => expiresAt.getTime() <= clock.now();
   const find = (filter: Pick<Stored, "_id"> & Partial<Pick<Stored, "requestId">>) =>
     collection.findOne(filter, { promoteBuffers: true });
-  const textOf = async ({ requestId, answer }: Stored) =>
-    decompress(answer?.zstd ?? (await files.getAnswer(requestId)));
 
   async function stateOf({ account, requestId, instance, pool, answer }: Stored, isAlive: IsAlive): Promise<State> {
-    if (answer?.upload !== undefined) return { costNanoUsd: 0n };
+    if (answer && "upload" in answer) return { answer };
     const entry = await money.entry(account, requestId);
     if (!entry) {
-      if (await isAlive({ requestId, instance, pool })) return "running";
+      const job = await detachedCalls.find(account, requestId);
+      const isJob = job !== undefined && !isEnded(job);
+      if (isJob || (await isAlive({ requestId, instance, pool }))) return { isJob };
       // The request may have ended between the two reads.
       return (await money.entry(account, requestId)) ? "changed" : "dead";
     }
-    return answer && entry.request?.status === "succeeded" ? { costNanoUsd: entry.costNanoUsd } : "free";
-  }
-
-  async function answerOf(stored: Stored, costNanoUsd: bigint): Promise<Answer> {
-    const { upload, headers } = stored.answer ?? {};
-    return upload === undefined ? { text: await textOf(stored), costNanoUsd, ...(headers && { headers }) } : { upload };
+    if (entry.request?.status !== "succeeded") return "free";
+    const stored = answer
+      ? await detachedCalls.unpack(requestId, answer)
+      : await detachedCalls.answer(account, requestId);
+    if (!stored) return "free";
+    const { text, headers } = stored;
+    return { answer: { text, costNanoUsd: entry.costNanoUsd, ...(headers && { headers }) } };
   }
 
   async function claim(id: string, request: ClaimRequest, isAlive: IsAlive): Promise<Claim> {
@@ -195,21 +179,10 @@ export function createIdempotencyStore(
         continue;
       }
       const { requestId, hash } = stored;
-      if (request.hash !== undefined && hash !== undefined && hash !== request.hash)
-        throw conflict("This Idempotency-Key was used with another request.");
-      if (state === "running") return { kind: "running" };
-      return { kind: "answered", requestId, hash: hash ?? "", answer: await answerOf(stored, state.costNanoUsd) };
+      if (request.hash !== undefined && hash !== undefined && hash !== request.hash) throw idempotencyKeyReused();
+      if ("isJob" in state) return { kind: "running", requestId, ...state };
+      return { kind: "answered", requestId, hash: hash ?? "", answer: state.answer };
     }
-  }
-
-  /** Prepares a response for its document; the text of a large one goes to object storage. */
-  async function storeText(requestId: string, { text, ...rest }: StoredCall): Promise<StoredAnswer> {
-    const zstd = await compress(text);
-    if (zstd.length <= maxInlineBytes) return { ...rest, zstd };
-    await files.putAnswer(requestId, zstd).catch((error: unknown) => {
-      throw noCapacity("Storage for large responses is unavailable; nothing was charged.", 5, error);
-    });
-    return rest;
   }
 
   /** Releases the key of a request that ended before its call was captured. */
@@ -226,8 +199,7 @@ export function createIdempotencyStore(
   return {
     async claim(request: ClaimRequest, isAlive: IsAlive): Promise<Claim> {
       const { account, key, requestId } = request;
-      if (key.length < 1 || key.length > 255)
-        throw invalidValue("idempotency-key", "Idempotency-Key must have 1 to 255 characters.");
+      checkIdempotencyKey(key);
       const id = hashedId(account, key);
       try {
         return await claim(id, request, isAlive);
@@ -244,24 +216,16 @@ export function createIdempotencyStore(
     },
 
     /**
-     * Returns false if another response is already stored, or if another request now holds the key. `hash` is set if
-     * the claim did not know it.
+     * Stores the id of an upload. Returns false if another one is already stored, or if another request now holds the key.
+     * `hash` is set if the claim did not know it.
      */
-    async store(id: string, requestId: string, outcome: StoredOutcome, hash?: string): Promise<boolean> {
-      const answer = "upload" in outcome ? outcome : await storeText(requestId, outcome);
+    async storeUpload(id: string, requestId: string, upload: string, hash?: string): Promise<boolean> {
+      const answer = { upload };
       const change = { $set: { answer, ...(hash !== undefined && { hash }) } };
-      // Matches no response, or this same one from a write that was not confirmed.
+      // Matches no answer, or this same one from a write that was not confirmed.
       const open = { _id: id, requestId, answer: { $in: [null, answer] } } as driver.Filter<Stored>;
       const { matchedCount } = await collection.updateOne(open, change);
       return matchedCount === 1;
-    },
-
-    async stored(id: string, requestId: string): Promise<StoredCall | undefined> {
-      const stored = await find({ _id: id, requestId });
-      if (!stored?.answer?.usage) return undefined;
-      const { usage, estimated = false, costNanoUsd = 0n, model, headers } = stored.answer;
-      const known = { ...(model !== undefined && { model }), ...(headers && { headers }) };
-      return { text: await textOf(stored), usage, estimated, costNanoUsd, ...known };
     },
 
     release,

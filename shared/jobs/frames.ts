@@ -25,6 +25,8 @@ export interface Outcome {
   readonly cost?: string;
   /** Tokens that count against the key's limit. */
   readonly tokens?: number;
+  /** The model wrote nothing. Set for text formats. */
+  readonly isEmpty?: true;
   /** The total time of attempts at upstreams. */
   readonly providerMs?: number;
   /** The call was charged, but its response was lost with its worker, so the API refunds it. */

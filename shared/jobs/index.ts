@@ -6,14 +6,21 @@
  * A queue only delivers: jobs may be lost, duplicated or delayed without harm to money or results. Frames reach an API
  * instance through one Redis stream; a gap in their numbers ends the call with an error.
  */
+export { backendOf } from "./call-backend.ts";
 export { type Cancellations, createCancellations } from "./cancellations.ts";
 export {
   type CallTarget,
+  type CallUpstream,
+  callPools,
+  type DetachedCallJob,
+  detachedCallJob,
+  isOwnUpstream,
   isPool,
   isTextPool,
   type JobName,
   type JobPayload,
   jobCatalog,
+  type OwnUpstream,
   type PaidCall,
   type PaidJobName,
   type Pool,

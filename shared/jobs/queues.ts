@@ -2,7 +2,17 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import { Queue } from "bullmq";
 import type { ObserveWrite } from "#platform/concurrency/group-commit";
 import type { Uses } from "#platform/uses";
-import { isTextPool, jobCatalog, type PaidCall, type PaidJobName, type Pool, textPools } from "./catalog.ts";
+import { backendOf } from "./call-backend.ts";
+import {
+  type DetachedCallJob,
+  isTextPool,
+  type JobPayload,
+  jobCatalog,
+  type PaidCall,
+  type PaidJobName,
+  type Pool,
+  textPools,
+} from "./catalog.ts";
 import { createShards, prefixOf, shardOf, sharedKey } from "./shards.ts";
 
 const maxGroupCalls = 16;
@@ -10,7 +20,12 @@ const maxGroupBytes = 256 * 1024;
 /** Numbers of the caller's other calls in flight at which each further priority class begins. */
 const priorityClasses = [1, 4, 16, 64];
 
-const priorityOf = (inFlight: number) => 1 + priorityClasses.filter((from) => inFlight >= from).length;
+/**
+ * BullMQ's priority: lower numbers go first. In each class jobs of detached calls follow the others, and have even numbers,
+ * so that both can be counted by themselves.
+ */
+const priorityOf = (inFlight: number, isDetached = false) =>
+  1 + 2 * priorityClasses.filter((from) => inFlight >= from).length + (isDetached ? 1 : 0);
 
 /** The queue job that carries a call. */
 export interface QueuedJob {
@@ -28,9 +43,18 @@ interface CallGroup {
 }
 
 /** All BullMQ priorities in use. */
-const priorities = Array.from({ length: priorityClasses.length + 1 }, (_, i) => i + 1);
+const priorities = Array.from({ length: 2 * (priorityClasses.length + 1) }, (_, i) => i + 1);
+const isOfDetached = (priority: number) => priority % 2 === 0;
+/** Lines of batches follow everything else. */
+const linePriority = priorities.length + 1;
+const priorityRanges = {
+  all: priorities,
+  calls: priorities.filter((priority) => !isOfDetached(priority)),
+  detached: priorities.filter(isOfDetached),
+} as const;
 /** BullMQ's scores are the priority times this, plus a counter. */
 const priorityStep = 2 ** 32;
+const scoresOf = (priority: number) => [priority * priorityStep, (priority + 1) * priorityStep - 1] as const;
 /** The id of a scheduled job's run, with the time at which it was due. */
 const scheduledRun = /^repeat:.*:(\d+)$/;
 
@@ -55,7 +79,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
   function queueOf(name: string): Queue {
     let queue = opened.get(name);
     if (queue) return queue;
-    queue = new Queue(name, {
+    const options = {
       connection: redis,
       prefix: prefixOf(name),
       skipWaitingForReady: true,
@@ -67,13 +91,20 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
         removeOnComplete: true,
         removeOnFail: { age: 3_600, count: 200 },
       },
-    });
+    };
+    queue = new Queue(name, options, backendOf(name, redis));
     queue.on("error", (error) => log.warn({ err: error.message, queue: name }, "error of a queue"));
     opened.set(name, queue);
     return queue;
   }
 
   const queuesOf = (pool: Pool) => shards.namesOf(pool).map(queueOf);
+  /** The priorities to look at. Most queues are empty most of the time, which one command tells. */
+  const classesIn = async (queue: Queue, of: keyof typeof priorityRanges) =>
+    (await redis.zcard(queue.toKey("prioritized"))) > 0 ? priorityRanges[of] : [];
+  const idsOf = (queue: Queue, priority: number) =>
+    redis.zrangebyscore(queue.toKey("prioritized"), ...scoresOf(priority));
+  const queueFor = (pool: Pool, account: string) => (pool === "chat" ? shardOf(account, chatShards) : pool);
 
   /** Registers the scheduled jobs. Every worker may do so. */
   async function schedule(): Promise<void> {
@@ -132,15 +163,14 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
   }
 
   /** Returns the unix milliseconds since which a queue's oldest waiting job has waited. Undefined if none waits. */
-  async function oldestIn(name: string): Promise<number | undefined> {
+  async function oldestIn(name: string, of: keyof typeof priorityRanges = "all"): Promise<number | undefined> {
     const queue = queueOf(name);
     const key = queue.toKey("prioritized");
     // Jobs of one priority are in order of arrival. Jobs without a priority, the scheduled ones, are in a list.
     const heads = await Promise.all([
-      redis.lindex(queue.toKey("wait"), -1),
-      ...priorities.map(async (priority) => {
-        const [from, to] = [priority * priorityStep, (priority + 1) * priorityStep - 1];
-        const [id] = await redis.zrangebyscore(key, from, to, "LIMIT", 0, 1);
+      of === "detached" ? undefined : redis.lindex(queue.toKey("wait"), -1),
+      ...priorityRanges[of].map(async (priority) => {
+        const [id] = await redis.zrangebyscore(key, ...scoresOf(priority), "LIMIT", 0, 1);
         return id;
       }),
     ]);
@@ -165,7 +195,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       const { requestId, replyTo, body, idempotencyKeyId } = payload;
       const priority = priorityOf(inFlight);
       const { pool } = jobCatalog[name];
-      const queue = pool === "chat" ? shardOf(payload.account, chatShards) : pool;
+      const queue = queueFor(pool, payload.account);
       // Other processes find these by the request's id.
       if (!isTextPool(pool) || idempotencyKeyId !== undefined)
         return add(name, queue, { id: requestId, calls: 1 }, payload, priority);
@@ -173,20 +203,62 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
         ? joinGroup(name, queue, payload, Buffer.byteLength(body.json), priority)
         : addGroup(name, queue, [payload], replyTo, priority);
     },
+    /** Enqueues a call that is stored in MongoDB. Adds nothing if its job is in the queue already. */
+    enqueueDetached(name: PaidJobName, call: DetachedCallJob["detachedCall"], inFlight: number): Promise<QueuedJob> {
+      const queue = queueFor(jobCatalog[name].pool, call.account);
+      const data: DetachedCallJob = { v: 1, detachedCall: call };
+      return add(name, queue, { id: call.requestId, calls: 1 }, data, priorityOf(inFlight, true));
+    },
+    /** Enqueues a line of a batch, behind all calls of others. */
+    enqueueLine(name: PaidJobName, payload: PaidCall): Promise<QueuedJob> {
+      const { requestId, body, account } = payload;
+      const { pool } = jobCatalog[name];
+      const queue = queueFor(pool, account);
+      if (!isTextPool(pool)) return add(name, queue, { id: requestId, calls: 1 }, payload, linePriority);
+      return "json" in body
+        ? joinGroup(name, queue, payload, Buffer.byteLength(body.json), linePriority)
+        : addGroup(name, queue, [payload], payload.replyTo, linePriority);
+    },
+    /** Adds nothing for a receiver of webhooks whose job is in the queue, or running, already. */
+    async enqueueReceivers(receivers: readonly Omit<JobPayload<"send-webhooks">, "v">[]): Promise<void> {
+      // A failed job would keep its id, and no other could be added.
+      const jobs = receivers.map(({ account, receiver }) => ({
+        name: "send-webhooks",
+        data: { v: 1, account, receiver } satisfies JobPayload<"send-webhooks">,
+        opts: { jobId: receiver, removeOnFail: true },
+      }));
+      if (jobs.length > 0) await queueOf(jobCatalog["send-webhooks"].pool).addBulk(jobs);
+    },
+    /** Enqueues the check of a credential. */
+    async enqueueCheck(account: string, check: string): Promise<void> {
+      const name = "check-provider-key";
+      const data: JobPayload<typeof name> = { v: 1, account, check };
+      await queueOf(jobCatalog[name].pool).add(name, data, { jobId: check, removeOnFail: true });
+    },
+    /** Adds nothing if that job is in the queue, or running, already. */
+    async enqueueRewrap(): Promise<void> {
+      const name = "rewrap-secrets";
+      await queueOf(jobCatalog[name].pool).add(name, { v: 1 }, { jobId: name, removeOnFail: true });
+    },
     /**
      * Returns true if no worker has the job or will get it; the job may also have just ended. Returns false if a worker
      * has the job, or if it also carries other calls.
      */
     remove: async ({ queue, id, calls }: Omit<QueuedJob, "pool">): Promise<boolean> =>
       calls === 1 && (await queueOf(queue).remove(id)) === 1,
+    /** Returns true if no worker has the job of a detached call or will get it. */
+    removeDetached: async (
+      name: PaidJobName,
+      { account, requestId }: DetachedCallJob["detachedCall"],
+    ): Promise<boolean> => (await queueOf(queueFor(jobCatalog[name].pool, account)).remove(requestId)) === 1,
     /** Returns true if a worker has the job or may still get it. */
     async isPending(pool: Pool, id: string): Promise<boolean> {
       const states = await Promise.all(queuesOf(pool).map((queue) => queue.getJobState(id)));
       return states.some((state) => state !== "completed" && state !== "failed" && state !== "unknown");
     },
     /** Returns the position of a call's job among the waiting jobs, counting from 1, or undefined if it has ended. */
-    async placeOf(pool: Pool, id: string): Promise<number | "running" | undefined> {
-      const queue = queueOf(pool);
+    async placeOf(pool: Pool, account: string, id: string): Promise<number | "running" | undefined> {
+      const queue = queueOf(queueFor(pool, account));
       const before = await redis.zrank(queue.toKey("prioritized"), id);
       if (before !== null) return before + 1;
       const state = await queue.getJobState(id);
@@ -195,21 +267,34 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
     },
     /** Returns true if a text pool has a job with calls of this API instance that have no `Idempotency-Key`. */
     async hasJobsOf(instance: string): Promise<boolean> {
-      const ids = await Promise.all(
-        textPools
-          .flatMap(queuesOf)
-          .map((queue) => queue.getRanges(["wait", "prioritized", "delayed", "active"], 0, -1)),
-      );
-      return ids.flat().some((id) => id.startsWith(`${instance}-`));
+      // Jobs of detached calls may be many, and none of them is an instance's.
+      const ids = textPools.flatMap(queuesOf).flatMap((queue) => {
+        const others = queue.getRanges(["wait", "delayed", "active"], 0, -1);
+        return [others, ...[...priorityRanges.calls, linePriority].map((priority) => idsOf(queue, priority))];
+      });
+      return (await Promise.all(ids)).flat().some((id) => id.startsWith(`${instance}-`));
     },
-    /** Counts the waiting calls. */
+    /** Counts the waiting calls whose callers wait. */
     async backlog(pool: Pool): Promise<number> {
-      const ids = await Promise.all(queuesOf(pool).map((queue) => queue.getRanges(["wait", "prioritized"], 0, -1)));
-      return ids.flat().reduce((calls, id) => calls + callsOf(id), 0);
+      const waiting = queuesOf(pool).map(async (queue) => {
+        const others = redis.lrange(queue.toKey("wait"), 0, -1);
+        const [ids, classes] = await Promise.all([others, classesIn(queue, "calls")]);
+        return [ids, ...(await Promise.all(classes.map((priority) => idsOf(queue, priority))))].flat();
+      });
+      return (await Promise.all(waiting)).flat().reduce((calls, id) => calls + callsOf(id), 0);
+    },
+    /** Counts the waiting jobs of detached calls. */
+    async detachedBacklog(pool: Pool): Promise<number> {
+      const counts = queuesOf(pool).map(async (queue) => {
+        const key = queue.toKey("prioritized");
+        const classes = await classesIn(queue, "detached");
+        return Promise.all(classes.map((priority) => redis.zcount(key, ...scoresOf(priority))));
+      });
+      return (await Promise.all(counts)).flat().reduce((sum, count) => sum + count, 0);
     },
     /** Returns the unix milliseconds since which the pool's oldest waiting job has waited. Undefined if none waits. */
-    async oldestWaiting(pool: Pool): Promise<number | undefined> {
-      const times = await Promise.all(shards.namesOf(pool).map(oldestIn));
+    async oldestWaiting(pool: Pool, of: "calls" | "detached" = "calls"): Promise<number | undefined> {
+      const times = await Promise.all(shards.namesOf(pool).map((name) => oldestIn(name, of)));
       return earliest(times.filter((time) => time !== undefined));
     },
     oldestIn,

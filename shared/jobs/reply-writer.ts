@@ -1,6 +1,7 @@
 import type { ServiceError } from "#errors";
 import type { ObserveWrite } from "#platform/concurrency/group-commit";
 import { retry } from "#platform/concurrency/retry";
+import { rhythm } from "#platform/concurrency/rhythm";
 import { randomBase62 } from "#platform/ids";
 import { onReconnect } from "#platform/redis";
 import type { Uses } from "#platform/uses";
@@ -18,10 +19,6 @@ import {
   toField,
 } from "./frames.ts";
 
-const batchMs = 25;
-/** Above this number of streams with text at once, frames carry more text, which halves the cost per chunk. */
-const manyStreams = 32;
-const manyBatchMs = 50;
 /** A call with more text that Redis has not confirmed waits before it writes more. */
 const maxUnsentUnits = 4 * limitUnits;
 /** After an outage of Redis, an instance has this long to recreate its reply key before it counts as dead. */
@@ -70,28 +67,6 @@ export function createReplies(
   }
 
   const send = createFrameBatches(add, deps.observe);
-
-  /**
-   * Callbacks that send the pending text of each call. They share one timer, so that their frames are written together.
-   */
-  const waiting = new Set<() => void>();
-  let lastCount = 0;
-  let stopTimer: (() => void) | undefined;
-
-  function sendSoon(sendText: () => void): void {
-    waiting.add(sendText);
-    stopTimer ??= clock.after(lastCount < manyStreams ? batchMs : manyBatchMs, () => {
-      lastCount = waiting.size;
-      for (const each of waiting) each();
-    });
-  }
-
-  function stopWaiting(sendText: () => void): void {
-    waiting.delete(sendText);
-    if (waiting.size > 0) return;
-    stopTimer?.();
-    stopTimer = undefined;
-  }
 
   /**
    * Returns true if the API instance has renewed its reply stream within `withinMs`, as of the last second. After an
@@ -183,7 +158,7 @@ export function createReplies(
       }
 
       function sendText(): void {
-        stopWaiting(sendText);
+        rhythm.cancel(sendText);
         if (!unsentText) return;
         const text = unsentText;
         unsentText = "";
@@ -205,15 +180,15 @@ export function createReplies(
 
       return {
         /**
-         * Writes complete events of a stream. The first is sent immediately, later ones wait for a batch. `mark` is the
-         * amount written so far in a unit of the caller's choice. Resolves when more may be written.
+         * Writes complete events of a stream. The first is sent immediately, later ones with those of others at the beat.
+         * `mark` is the amount written so far in a unit of the caller's choice. Resolves when more may be written.
          */
         async write(text: string, mark: number): Promise<void> {
           firstWriteAt ??= clock.now();
           unsentText += text;
           unsentMark = mark;
-          if (seq === 0 || unsentText.length > limitUnits) sendText();
-          else sendSoon(sendText);
+          if (seq === 0 || unsentText.length > limitUnits || rhythm.isOnBeat()) sendText();
+          else rhythm.soon(sendText);
           if (failure || pendingUnits > maxUnsentUnits) await allSent();
         },
         /** Writes no frames until `resume`, or for `pauseMs`. */
@@ -236,7 +211,7 @@ export function createReplies(
           return allSent();
         },
         final(text: string, outcome: Outcome): Promise<boolean> {
-          stopWaiting(sendText);
+          rhythm.cancel(sendText);
           // Pending text is sent with the final frame, which saves a frame.
           sendParts("final", unsentText + text, outcome);
           unsentText = "";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import type { Uses } from "#platform/uses";
-import { type Pool, pools } from "./catalog.ts";
+import { callPools, type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
 import { mergeSpeeds, type Speed, speedKey, speeds } from "./speeds.ts";
 
@@ -14,7 +14,10 @@ const workerRecord = z.object({
   version: z.string().optional(),
   /** Unix milliseconds. */
   startedAt: z.number().optional(),
-  pools: z.record(z.string(), z.object({ free: z.int(), running: z.int() })),
+  // `lines`: those running calls that are lines of batches. Older workers lack this field and the next.
+  pools: z.record(z.string(), z.object({ free: z.int(), running: z.int(), lines: z.int().optional() })),
+  /** The part of the last second for which the event loop was active. */
+  utilization: z.number().optional(),
   upstreams: z.record(z.string(), upstreamState),
   /** The hash of the worker's catalog. Older workers lack this field. */
   catalog: z.string().default("unknown"),
@@ -64,7 +67,7 @@ export function createWorkerRegistry({
   clock,
   log,
 }: Uses<"redis" | "clock" | "log"> & {
-  queues: Pick<Queues, "backlog" | "announceShards">;
+  queues: Pick<Queues, "backlog" | "detachedBacklog" | "announceShards">;
   /** The hash of this API instance's catalog. */
   catalog: string;
 }) {
@@ -73,7 +76,7 @@ export function createWorkerRegistry({
   let readAt = Number.NEGATIVE_INFINITY;
   let upstreams = new Map<string, UpstreamState>();
   let measured: ReadonlyMap<string, Speed> = new Map();
-  const backlogs = new Map<Pool, { waiting: number; free: number; added: number }>();
+  const backlogs = new Map<Pool, { waiting: number; free: number; added: number; detached: number }>();
   let stop = () => {};
 
   async function readWorkers(): Promise<KnownWorker[]> {
@@ -121,12 +124,15 @@ export function createWorkerRegistry({
 
   const read = oneAtATime(log, "the worker registry could not be read", async () => {
     const [records] = await Promise.all([readWorkers(), queues.announceShards()]);
-    const counts = await Promise.all(pools.map((pool) => queues.backlog(pool)));
+    const [counts, detached] = await Promise.all([
+      Promise.all(pools.map((pool) => queues.backlog(pool))),
+      Promise.all(pools.map((pool) => queues.detachedBacklog(pool))),
+    ]);
     // Workers and backlogs are updated together: without known free slots every call would count as backlog.
     show(records);
     for (const [i, pool] of pools.entries()) {
       const free = workers.reduce((sum, worker) => sum + (worker.pools[pool]?.free ?? 0), 0);
-      backlogs.set(pool, { waiting: counts[i] ?? 0, free, added: 0 });
+      backlogs.set(pool, { waiting: counts[i] ?? 0, free, added: 0, detached: detached[i] ?? 0 });
     }
     readAt = clock.now();
   });
@@ -149,6 +155,12 @@ export function createWorkerRegistry({
       const { waiting, free, added } = backlogs.get(pool) ?? { waiting: 0, free: 0, added: 0 };
       return waiting + Math.max(0, added - free);
     },
+    /** Counts waiting jobs of detached calls: those last read, plus those added here since. */
+    detachedBacklog: (pool: Pool): number => backlogs.get(pool)?.detached ?? 0,
+    addedDetached(pool: Pool): void {
+      const backlog = backlogs.get(pool);
+      if (backlog) backlog.detached += 1;
+    },
     /** Returns all live workers for an operator, or undefined if they were last read too long ago. */
     workers: () => (clock.now() - readAt > recordSeconds * 1_000 ? undefined : workers),
     /** Returns the workers of each pool for metrics, or undefined if they were last read too long ago. */
@@ -158,8 +170,20 @@ export function createWorkerRegistry({
         const loads = workers.flatMap((worker) => worker.pools[pool] ?? []);
         const running = loads.reduce((sum, load) => sum + load.running, 0);
         const free = loads.reduce((sum, load) => sum + load.free, 0);
-        return { pool, workers: loads.length, running, free, waiting: backlogs.get(pool)?.waiting ?? 0 };
+        const { waiting = 0, detached: jobsWaiting = 0 } = backlogs.get(pool) ?? {};
+        return { pool, workers: loads.length, running, free, waiting, jobsWaiting };
       });
+    },
+    /**
+     * How busy the processes are that serve the pool: the calls that they run, in any pool, without lines of batches, and the
+     * mean part of the last second for which their event loops were active.
+     */
+    pressure(pool: Pool): { readonly calls: number; readonly utilization: number } {
+      const serving = workers.filter((worker) => worker.pools[pool] !== undefined);
+      const loads = serving.flatMap((worker) => callPools.flatMap((each) => worker.pools[each] ?? []));
+      const calls = loads.reduce((sum, { running, lines = 0 }) => sum + running - lines, 0);
+      const active = serving.reduce((sum, { utilization = 0 }) => sum + utilization, 0);
+      return { calls, utilization: active / Math.max(1, serving.length) };
     },
     /** This instance's catalog, the number of workers by catalog, and whether any of them differs. */
     catalog: () => ({ hash: catalog, workers: workersByCatalog, differs: differs(workersByCatalog) }),

@@ -46,6 +46,8 @@ const definition = {
   alertBelow: { type: BigInt },
   /** The time since which `available` has been below the threshold. */
   alertSince: { type: Date },
+  /** The `alertSince` whose event is recorded. */
+  alertRecorded: { type: Date },
   createdAt: { type: Date, required: true },
 } as const;
 /** The filter of the sweeper's index, which contains only accounts with open holds. */

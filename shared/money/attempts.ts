@@ -11,6 +11,8 @@ export interface Attempt {
   readonly upstream: string | undefined;
   /** Set if it differs from the entry's model. */
   readonly model?: string | undefined;
+  /** The id of the account's provider key with which it was made. Unset for the operator's. */
+  readonly key?: string | undefined;
   /** Milliseconds since the call was accepted. */
   readonly startedMs: number | undefined;
   readonly durationMs: number | undefined;
@@ -24,6 +26,7 @@ interface StoredAttempt {
   /** Upstream and model, if they differ from the entry's. Null if unknown. */
   readonly u?: string | null | undefined;
   readonly m?: string | undefined;
+  readonly k?: string | undefined;
   readonly s?: number | undefined;
   readonly d?: number | undefined;
   /** Omitted for a successful attempt. */
@@ -40,9 +43,10 @@ interface Entry {
 }
 
 export const storedAttempts = (attempts: readonly Attempt[], entry: Entry): StoredAttempts =>
-  attempts.map(({ upstream, model, startedMs, durationMs, outcome, status, code }) => ({
+  attempts.map(({ upstream, model, key, startedMs, durationMs, outcome, status, code }) => ({
     u: upstream === entry.upstream ? undefined : upstream,
     m: model === entry.model ? undefined : model,
+    k: key,
     s: startedMs,
     d: durationMs,
     o: outcome === "succeeded" ? undefined : outcome,
@@ -52,9 +56,10 @@ export const storedAttempts = (attempts: readonly Attempt[], entry: Entry): Stor
 
 export function attemptsOf(stored: StoredAttempts, entry: Entry): readonly Attempt[] {
   const upstream = entry.upstream ?? undefined;
-  return stored.map(({ u = upstream, m, s, d, o = "succeeded", h, c }) => ({
+  return stored.map(({ u = upstream, m, k, s, d, o = "succeeded", h, c }) => ({
     upstream: u ?? undefined,
     ...(m !== undefined && { model: m }),
+    ...(k !== undefined && { key: k }),
     startedMs: s,
     durationMs: d,
     outcome: o,

@@ -6,6 +6,8 @@ import type { MoneyDeps } from "./deps.ts";
 export const withAlert = { alertBelow: { $exists: true } };
 export const alertIndex = { alertBelow: 1 } as const;
 
+const alertsPerRun = 500;
+
 /**
  * Balance alerts. An account whose `available` is below its threshold gets `alertSince` once, and loses it when a later
  * check finds the balance at or above the threshold. Any number of processes may check at once. A balance that falls and
@@ -16,12 +18,29 @@ export function createBalanceAlerts({ accounts, clock }: MoneyDeps) {
   const now = () => new Date(clock.now());
   const options = { hint: alertIndex, ...scatter("balance alerts") } as const;
 
-  async function watchBalances(): Promise<void> {
+  /** Alerts that have begun, and whose event has not been recorded. */
+  async function openAlerts(): Promise<Account[]> {
+    const isOpen = { $expr: { $ne: ["$alertSince", "$alertRecorded"] } };
+    const filter = { ...withAlert, alertSince: { $exists: true }, ...isOpen } as object;
+    const found = collection.find(filter, { ...options, projection: { holds: 0 }, limit: alertsPerRun });
+    return (await found.toArray()).map(toAccount);
+  }
+
+  /** `onBegun` records the event of an alert. It is called again if it fails, or if the process dies before that is noted. */
+  async function watchBalances(onBegun: (account: Account) => Promise<void>): Promise<void> {
     const isBelow = { $lt: ["$available", "$alertBelow"] };
     const begins = { ...withAlert, alertSince: { $exists: false }, $expr: isBelow };
-    const ends = { ...withAlert, alertSince: { $exists: true }, $expr: { $not: [isBelow] } };
     await collection.updateMany(begins as object, { $set: { alertSince: now() } }, options);
-    await collection.updateMany(ends as object, { $unset: { alertSince: "" } }, options);
+    for (const account of await openAlerts()) {
+      await onBegun(account);
+      const { id, alertSince } = account;
+      // Changes nothing if the alert has ended or begun again since.
+      if (alertSince) await collection.updateOne({ _id: id, alertSince }, { $set: { alertRecorded: alertSince } });
+    }
+    // An alert whose event is not recorded does not end, so that the event is not lost.
+    const isOver = { $and: [{ $not: [isBelow] }, { $eq: ["$alertSince", "$alertRecorded"] }] };
+    const ends = { ...withAlert, alertSince: { $exists: true }, $expr: isOver };
+    await collection.updateMany(ends as object, { $unset: { alertSince: "", alertRecorded: "" } }, options);
   }
 
   /** Null removes the threshold, undefined changes nothing. An ongoing alert keeps its start time. */
@@ -29,7 +48,7 @@ export function createBalanceAlerts({ accounts, clock }: MoneyDeps) {
     const isBelow = { $lt: ["$available", belowNanoUsd] };
     const since = { $cond: [isBelow, { $ifNull: ["$alertSince", now()] }, "$$REMOVE"] };
     const set = { $set: { alertBelow: belowNanoUsd, alertSince: since } };
-    const change = belowNanoUsd === null ? { $unset: ["alertBelow", "alertSince"] } : set;
+    const change = belowNanoUsd === null ? { $unset: ["alertBelow", "alertSince", "alertRecorded"] } : set;
     const update = belowNanoUsd === undefined ? [{ $set: { _id: "$_id" } }] : [change];
     const returned = { returnDocument: "after", projection: { holds: 0 } } as const;
     const stored = await collection.findOneAndUpdate({ _id: id }, update, returned);

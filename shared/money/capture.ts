@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { mongo } from "mongoose";
 import { groupCommit } from "#platform/concurrency/group-commit";
 import { retry } from "#platform/concurrency/retry";
@@ -8,6 +9,7 @@ import { accrualOf, type BuybackTerms } from "./accruals.ts";
 import { storedAttempts } from "./attempts.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { assertRequestId, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
+import type { CountTags } from "./usage/month-tags.ts";
 import { assertAmount } from "./usd.ts";
 
 /** The end of a call and its final cost. */
@@ -55,7 +57,20 @@ export interface Captured {
   readonly entry: LedgerEntry;
 }
 
+/** A capture that a crash may still lose. */
+export interface EarlyCapture extends Captured {
+  /**
+   * Resolves when no crash can lose the capture, or when another one counts. Rejects when it is too late to capture the
+   * call, which is then free.
+   */
+  readonly journaled: Promise<void>;
+}
+
 const groupLimit = 500;
+/** An insert takes most of a short call's time. */
+const pacing = { many: 10, spacingMs: 4, writers: 2 };
+/** One write to the journal serves all entries of this time. Nobody waits for it. */
+const journalMs = 20;
 /** A typical entry has half a kilobyte. 500 of the largest stay far below MongoDB's 48 MB per message. */
 const entryLimitBytes = 16 * 1024;
 const backoff = { firstMs: 20, maxMs: 1_000 };
@@ -73,9 +88,11 @@ const storedAnswerId = (answerId: string | undefined, requestId: string): string
 function mayBeTooLarge(call: AnyCapture): boolean {
   const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage, attempts, answerId } =
     call;
+  const { sessionId, user, tags = [] } = call;
   let characters = 0;
   for (const text of [account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, answerId])
     characters += text?.length ?? 0;
+  for (const text of [sessionId, user, ...tags]) characters += text?.length ?? 0;
   for (const unit of Object.keys(usage)) characters += unit.length + 16;
   for (const { upstream: tried, model: other, code } of attempts)
     characters += (tried?.length ?? 0) + (other?.length ?? 0) + (code?.length ?? 0) + 64;
@@ -83,8 +100,8 @@ function mayBeTooLarge(call: AnyCapture): boolean {
 }
 
 /** Captures: the first insert into the ledger under a request id wins. */
-export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undefined }) {
-  const { ledger, buyback, observer, clock, log } = deps;
+export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undefined; countTags: CountTags }) {
+  const { ledger, buyback, countTags, observer, clock, log } = deps;
 
   /** Returns for each entry the one that counts, or why there is none yet. */
   async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
@@ -104,8 +121,7 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
 
   const commit = groupCommit<StoredEntry, StoredEntry>({
     limit: groupLimit,
-    // An insert waits for the journal, which takes most of a short call's time.
-    pacing: { many: 10, spacingMs: 4, writers: 2 },
+    pacing,
     observe: observer?.writes.ledger,
     write: (_, group) =>
       insertGroup(group).catch((error: unknown) => {
@@ -114,6 +130,35 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
       }),
   });
 
+  /** An entry that the primary has, and the primary's term. */
+  interface Early {
+    readonly entry: StoredEntry;
+    readonly term: string | undefined;
+  }
+
+  const commitEarly = groupCommit<StoredEntry, Early>({
+    limit: groupLimit,
+    pacing,
+    observe: observer?.writes.ledger,
+    async write(_, group) {
+      const { refusals, term } = await ledger.insertInMemory(group);
+      return group.map((entry, at) => {
+        const refusal = refusals.get(at);
+        return refusal ? new Error(`${entry._id} is not inserted: ${refusal.code} ${refusal.errmsg}`) : { entry, term };
+      });
+    },
+  });
+
+  /** Resolves like `ledger.journal`. Whatever was inserted before it was asked for is journaled by then. */
+  let nextJournal: Promise<string | undefined> | undefined;
+  function journal(): Promise<string | undefined> {
+    nextJournal ??= pause(journalMs).then(() => {
+      nextJournal = undefined;
+      return ledger.journal();
+    });
+    return nextJournal;
+  }
+
   /** Throws for values that can never form an entry. */
   function encode(call: AnyCapture): StoredEntry {
     const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd, lease, reply } = call;
@@ -121,9 +166,10 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
     assertAmount(heldNanoUsd, "heldNanoUsd");
     assertAmount(costNanoUsd, "costNanoUsd");
     const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
-    const { key, endpoint, streamed, finishReason, model, upstream, attempts, status, error, usage, estimated } = call;
+    const { key, endpoint, streamed, finishReason, model, batch, upstream, attempts } = call;
+    const { status, error, usage, estimated, sessionId, user, tags } = call;
     const answerId = storedAnswerId(call.answerId, requestId);
-    const { queueMs, firstTokenMs, totalMs, upstreamCostNanoUsd } = call;
+    const { queueMs, firstTokenMs, totalMs, upstreamCostNanoUsd, byok, savedNanoUsd } = call;
     if (upstreamCostNanoUsd !== undefined) assertAmount(upstreamCostNanoUsd, "upstreamCostNanoUsd");
     const entry: StoredEntry = {
       _id: requestId,
@@ -142,6 +188,10 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
         streamed,
         finishReason,
         model,
+        batch,
+        sessionId,
+        user,
+        tags,
         upstream,
         attempts: storedAttempts(attempts, { upstream, model }),
         status,
@@ -153,6 +203,8 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
         totalMs,
         shortfall: costNanoUsd - chargedNanoUsd,
         upstreamCost: upstreamCostNanoUsd,
+        byok: byok && { key: byok.key, list: byok.listNanoUsd },
+        saved: savedNanoUsd,
         // `ignoreUndefined` omits undefined fields.
       } as NonNullable<StoredEntry["request"]>,
     };
@@ -163,36 +215,76 @@ export function createCapture(deps: MoneyDeps & { buyback?: BuybackTerms | undef
     return entry;
   }
 
-  /**
-   * Returns the insert of a capture. Retries repeat the same insert except for its time, because the sums of a past
-   * hour depend on entries that arrive soon after their own time.
-   */
-  function insertOf(call: AnyCapture): () => Promise<Captured> {
-    const inserted = encode(call);
-    return async () => {
-      const entry = await commit("all accounts", inserted._id, { ...inserted, createdAt: new Date(clock.now()) });
-      const won = entry.decider === inserted.decider;
-      const shortfallNanoUsd = inserted.request?.shortfall ?? 0n;
-      if (won) observer?.captured(call, { chargedNanoUsd: -inserted.amount, shortfallNanoUsd });
-      if (won && shortfallNanoUsd > 0n) {
-        const { account, requestId, model } = call;
-        log.error({ account, requestId, model, shortfallNanoUsd }, "a call cost more than was held");
-      }
-      return { won, entry: toEntry(entry) };
-    };
+  /** The entry as it is inserted now: the sums of a past hour depend on entries that arrive soon after their own time. */
+  async function dated(encoded: StoredEntry, { account, tags }: AnyCapture): Promise<StoredEntry> {
+    const createdAt = new Date(clock.now());
+    const named = tags && (await countTags(account, createdAt, tags));
+    const countedTags = named && named !== tags ? { countedTags: [...named] } : {};
+    return { ...encoded, createdAt, ...countedTags };
   }
 
-  /** Retries until the call is captured, by this or an earlier capture. Rejects with the reason of `signal`. */
-  async function capture(call: AnyCapture): Promise<Captured> {
-    const insertOnce = insertOf(call);
+  /** Inserts the entry, and returns the one that counts. */
+  const insertOnce = async (encoded: StoredEntry, call: AnyCapture): Promise<StoredEntry> =>
+    commit("all accounts", encoded._id, await dated(encoded, call));
+
+  const insertEarly = async (encoded: StoredEntry, call: AnyCapture): Promise<Early> =>
+    commitEarly("all accounts", encoded._id, await dated(encoded, call));
+
+  /** Retries until an entry of the call counts. Rejects with the reason of `signal`. */
+  function insert(encoded: StoredEntry, call: AnyCapture): Promise<StoredEntry> {
     const { signal, until = Number.POSITIVE_INFINITY } = call;
     const isInTime = () => clock.now() < until;
     return retry({ clock, signal, backoff, retryIf: isInTime }, async () => {
       if (!isInTime()) throw new Error(`it is too late to capture ${call.requestId}`);
-      return unlessAborted(signal, insertOnce);
+      return unlessAborted(signal, () => insertOnce(encoded, call));
     });
   }
-  const captureOnce = async (call: AnyCapture): Promise<Captured> => insertOf(call)();
 
-  return { capture, captureOnce };
+  function toCaptured(encoded: StoredEntry, entry: StoredEntry, call: AnyCapture): Captured {
+    const won = entry.decider === encoded.decider;
+    const shortfallNanoUsd = encoded.request?.shortfall ?? 0n;
+    if (won) observer?.captured(call, { chargedNanoUsd: -encoded.amount, shortfallNanoUsd });
+    if (won && shortfallNanoUsd > 0n) {
+      const { account, requestId, model } = call;
+      log.error({ account, requestId, model, shortfallNanoUsd }, "a call cost more than was held");
+    }
+    return { won, entry: toEntry(entry) };
+  }
+
+  async function capture(call: AnyCapture): Promise<Captured> {
+    const encoded = encode(call);
+    return toCaptured(encoded, await insert(encoded, call), call);
+  }
+
+  async function captureOnce(call: AnyCapture): Promise<Captured> {
+    const encoded = encode(call);
+    return toCaptured(encoded, await insertOnce(encoded, call), call);
+  }
+
+  /**
+   * Resolves when the primary has the entry, without waiting for its journal, which takes most of a short call's time. If
+   * the primary then loses it, it is inserted again, so that it is lost only if this process dies as well
+   * (docs/adr/0042).
+   */
+  async function captureEarly(call: AnyCapture): Promise<EarlyCapture> {
+    const encoded = encode(call);
+    const { until = Number.POSITIVE_INFINITY } = call;
+    const early = clock.now() < until ? await insertEarly(encoded, call).catch(() => undefined) : undefined;
+    if (!early) return { ...toCaptured(encoded, await insert(encoded, call), call), journaled: Promise.resolve() };
+    const { entry, term } = early;
+    const journaled = keep(encoded, term, call);
+    // The caller may fail before it waits.
+    journaled.catch(() => undefined);
+    return { ...toCaptured(encoded, entry, call), journaled };
+  }
+
+  /** Resolves when the entry is journaled. It is inserted again unless the primary of that term has kept it. */
+  async function keep(encoded: StoredEntry, term: string | undefined, call: AnyCapture): Promise<void> {
+    if (term !== undefined && (await journal().catch(() => undefined)) === term) return;
+    const { decider, account, _id: requestId } = await insert(encoded, call);
+    if (decider !== encoded.decider)
+      log.error({ account, requestId }, "a call was answered, and ended elsewhere before its cost was journaled");
+  }
+
+  return { capture, captureOnce, captureEarly };
 }

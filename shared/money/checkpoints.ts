@@ -1,8 +1,9 @@
 import type { ClientSession, mongo as driver } from "mongoose";
-import { longRunning, scatter } from "#platform/mongo/collection";
+import { randomBase62 } from "#platform/ids";
+import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
 import { createAccountSums, type Range, type Sums } from "./account-sums.ts";
 import type { MoneyDeps } from "./deps.ts";
-import { accountIndex, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
+import { accountIndex, byId, type EntryKey, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
 
 /** The entries to sum, and an index that begins with the account. */
 interface Source {
@@ -13,24 +14,40 @@ interface Source {
 const everyEntry: Source = { filter: {}, hint: accountIndex };
 const sinceCheckpoint: Source = { filter: uncounted as object as driver.Filter<StoredEntry>, hint: uncountedIndex };
 
-/** A transaction takes about 30 ms. */
+/** The entries that are in checkpoints and may not be marked yet. There is one document. */
+const definition = {
+  _id: { type: String, required: true },
+  /** Random for each batch. */
+  batch: { type: String, required: true },
+  entries: { type: [{ _id: String, account: String }], required: true },
+} as const;
+type StoredBatch = DocumentOf<typeof definition, { entries: readonly EntryKey[] }>;
+const only = "only";
+
 const batchSize = 1_000;
-/** A run takes about 10 s. The next one does the rest. */
+/** A run takes about 20 s. The next one does the rest. */
 const maxBatches = 300;
 
 export type Checkpoints = ReturnType<typeof createCheckpoints>;
 
 /**
- * The collection `checkpoints`: the sum of each account's entries that are marked `checkpointed`.
- * One transaction marks entries and adds them, so that in any snapshot each entry is counted once (docs/adr/0003). If
- * two processes count the same entry, the transaction of one is aborted.
+ * The collection `checkpoints`: the sum of each account's entries that are marked `checkpointed` or in the batch of
+ * `checkpointBatches`, so that in any snapshot each entry is counted once (docs/adr/0003).
+ *
+ * One transaction adds a batch of entries and names them as the batch. They are marked afterwards, because a transaction that
+ * updates many documents of a collection with many indexes costs MongoDB 6 ten times as much. Processes end each other's
+ * batches; the transaction of one is aborted if two begin one.
  */
 export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
   const stored = createAccountSums(mongo, "checkpoints");
+  const { collection: batches } = openCollection<StoredBatch>(mongo, "checkpointBatches", definition);
 
-  async function countSome(session: ClientSession): Promise<number> {
+  /** Adds up entries that no checkpoint counts, or returns the batch that has not ended. */
+  async function beginBatch(session: ClientSession): Promise<Pick<StoredBatch, "batch" | "entries"> | undefined> {
+    const begun = await batches.findOne({ _id: only }, { session });
+    if (begun && begun.entries.length > 0) return begun;
     const { filter, hint } = sinceCheckpoint;
-    const entries = await ledger.collection
+    const found = await ledger.collection
       .find(filter, {
         session,
         hint,
@@ -40,28 +57,30 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
         ...scatter("checkpoint"),
       })
       .toArray();
-    if (entries.length === 0) return 0;
-    const ids = entries.map(({ _id }) => _id);
-    const mark = { $set: { checkpointed: true } };
+    if (found.length === 0) return undefined;
+    await stored.addEntries(found, session);
+    const entries = found.map(({ _id, account }) => ({ _id, account }));
+    const batch = randomBase62(12);
+    await batches.updateOne({ _id: only }, { $set: { batch, entries } }, { session, upsert: true });
+    return { batch, entries };
+  }
+
+  async function endBatch({ batch, entries }: Pick<StoredBatch, "batch" | "entries">): Promise<void> {
     const account = { $in: [...new Set(entries.map((entry) => entry.account))] };
-    const these = { ...filter, account, _id: { $in: ids } };
-    const { modifiedCount } = await ledger.collection.updateMany(these, mark, {
-      session,
-      hint: { _id: 1 },
-      ...longRunning,
-    });
-    if (modifiedCount !== ids.length) throw new Error(`only ${modifiedCount} of ${ids.length} entries could be marked`);
-    await stored.addEntries(entries, session);
-    return entries.length;
+    const these = { ...sinceCheckpoint.filter, account, _id: { $in: entries.map(({ _id }) => _id) } };
+    await ledger.collection.updateMany(these, { $set: { checkpointed: true } }, { hint: byId, ...longRunning });
+    await batches.updateOne({ _id: only, batch }, { $set: { entries: [] } });
   }
 
   /** Returns the number of counted entries. Safe in any number of concurrent processes. */
   async function checkpoint(signal?: AbortSignal): Promise<number> {
     let counted = 0;
-    for (let batches = 0; batches < maxBatches && !signal?.aborted; batches++) {
-      const some = await mongo.inTransaction(countSome);
-      counted += some;
-      if (some < batchSize) break;
+    for (let count = 0; count < maxBatches && !signal?.aborted; count++) {
+      const begun = await mongo.inTransaction(beginBatch);
+      if (!begun) break;
+      await endBatch(begun);
+      counted += begun.entries.length;
+      if (begun.entries.length < batchSize) break;
     }
     return counted;
   }
@@ -79,7 +98,10 @@ export function createCheckpoints({ mongo, ledger }: MoneyDeps) {
   }
 
   async function sumCheckpoints(range: Range, session: ClientSession): Promise<Sums> {
-    const sums = await sumEntries(sinceCheckpoint, range, session);
+    const { entries = [] } = (await batches.findOne({ _id: only }, { session })) ?? {};
+    const { filter, hint } = sinceCheckpoint;
+    const outside = entries.length > 0 ? { ...filter, _id: { $nin: entries.map(({ _id }) => _id) } } : filter;
+    const sums = await sumEntries({ filter: outside, hint }, range, session);
     await stored.addTo(sums, range, session);
     return sums;
   }

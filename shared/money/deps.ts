@@ -21,4 +21,10 @@ export interface MoneyDeps extends Uses<"mongo" | "clock" | "log"> {
   readonly accounts: Accounts;
   readonly ledger: Ledger;
   readonly observer?: MoneyObserver | undefined;
+  /**
+   * No call without a capture is ended before MongoDB has been up for this long. By then every living process has noticed,
+   * which takes it three seconds, and has repeated the write that it waited with: four seconds until the last attempt has
+   * timed out, a second between attempts, and two more to connect.
+   */
+  readonly recoveryMs: number;
 }

@@ -13,9 +13,12 @@ import {
   modelIndex,
   type RequestRecord,
   type StoredEntry,
+  sessionIndex,
   statusIndex,
+  tagIndex,
   timeIndex,
   toEntry,
+  userIndex,
 } from "./ledger.ts";
 
 export interface CallQuery extends Page {
@@ -29,6 +32,12 @@ export interface CallQuery extends Page {
   /** The code of the error in the response. */
   readonly code?: string | undefined;
   readonly upstream?: string | undefined;
+  /** Each of the next four requires an account. */
+  readonly sessionId?: string | undefined;
+  readonly user?: string | undefined;
+  readonly tag?: string | undefined;
+  /** The id of the account's provider key with which the call ran. */
+  readonly providerKey?: string | undefined;
   /** The time at which the call ended: `from` is inclusive, `to` exclusive. */
   readonly from?: Date | undefined;
   readonly to?: Date | undefined;
@@ -48,13 +57,16 @@ const newestFirst = { createdAt: -1, _id: -1 } as const;
 const isCall = { $in: ["usage", "storage"] };
 
 /** Chooses the index that leaves the fewest calls to compare. Unsuccessful calls are rare. */
-function indexFor({ account, key, status, model, code }: CallQuery) {
+function indexFor({ account, key, status, model, code, sessionId, user, tag }: CallQuery) {
   const unsuccessful = status === undefined || status === "succeeded" ? undefined : status;
   if (account === undefined) {
     if (code !== undefined) return { hint: errorIndex, filter: { "request.error": code } };
     if (unsuccessful) return { hint: anyStatusIndex, filter: { "request.status": unsuccessful } };
     return { hint: timeIndex, filter: {} };
   }
+  if (sessionId !== undefined) return { hint: sessionIndex, filter: { account, "request.sessionId": sessionId } };
+  if (user !== undefined) return { hint: userIndex, filter: { account, "request.user": user } };
+  if (tag !== undefined) return { hint: tagIndex, filter: { account, "request.tags": tag } };
   if (key !== undefined) return { hint: keyIndex, filter: { account, "request.key": key } };
   if (unsuccessful) return { hint: statusIndex, filter: { account, "request.status": unsuccessful } };
   if (model !== undefined) return { hint: modelIndex, filter: { account, "request.model": model } };
@@ -66,11 +78,12 @@ const notOlderThan = ({ _id, createdAt }: Pick<StoredEntry, "_id" | "createdAt">
   $or: [{ createdAt: { $gt: createdAt } }, { _id: { $gte: _id } }],
 });
 
-/** Every filter has its own index. If several are given, the others are compared within a bounded window. */
+/** The most selective filter may have its own index. The others are compared within a bounded window. */
 export const createFindCalls =
   ({ ledger: { collection } }: MoneyDeps) =>
   async (query: CallQuery): Promise<CallPage> => {
     const { account, key, status, model, endpoint, code, upstream, from, to, limit, after } = query;
+    const { sessionId, user, tag, providerKey } = query;
     const ofAll = account === undefined ? scatter("operator") : {};
     const position = { createdAt: 1 } as const;
 
@@ -90,7 +103,18 @@ export const createFindCalls =
       ...(from || to ? [{ createdAt: time }] : []),
       ...(last ? [olderThan(last._id, last.createdAt)] : []),
     ];
-    const given = { key, status, model, endpoint, upstream, error: code };
+    const given = {
+      key,
+      status,
+      model,
+      endpoint,
+      upstream,
+      error: code,
+      sessionId,
+      user,
+      tags: tag,
+      "byok.key": providerKey,
+    };
     const compared = Object.entries(given).filter(([, value]) => value !== undefined);
     const options = { hint, sort: newestFirst, ...ofAll } as const;
     // Read first: entries inserted between the two reads are newer, and affect neither this end nor what follows it.

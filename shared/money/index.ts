@@ -1,7 +1,8 @@
 /**
  * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger`, `checkpoints`,
- * `sweptLeases`, `apiInstances`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`,
- * `usageHourStates`, `usageDays`, `usageDayStates` and `keyMonths`, and the prefix `ledger/` of object storage.
+ * `checkpointBatches`, `sweptLeases`, `apiInstances`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`,
+ * `usageHourStates`, `usageDays`, `usageDayStates`, `usageTags`, `usageTagHours`, `usageTagDays` and `keyMonths`, and the
+ * prefix `ledger/` of object storage.
  *
  * A paid call is **held**, **captured** (the first insert into the ledger wins) and **settled** (docs/adr/0005). A text
  * call draws its hold from a **lease** (docs/adr/0012). `charge` captures and settles. A process may die between any two
@@ -36,6 +37,7 @@ import { createHold } from "./holds.ts";
 import { createLeaseClosing } from "./leases/closing.ts";
 import type { Registration } from "./leases/lease.ts";
 import { createLeases } from "./leases/leases.ts";
+import { createLongLeases } from "./leases/long-leases.ts";
 import type { ReturnRequests } from "./leases/return-requests.ts";
 import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
@@ -46,7 +48,10 @@ import { createSettle } from "./settle.ts";
 import { createSweep } from "./sweep.ts";
 import { createUndelivered } from "./undelivered.ts";
 import { createUsageDays } from "./usage/days.ts";
+import { createFeeCredits } from "./usage/fee-credits.ts";
 import { createKeyUsage } from "./usage/key-usage.ts";
+import { createMonthTags } from "./usage/month-tags.ts";
+import { withPrevious } from "./usage/previous.ts";
 
 export type { Account } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
@@ -62,8 +67,10 @@ export type { CallHold, Hold } from "./holds.ts";
 export { capturableMs } from "./leases/closing.ts";
 export type { Leased, Registration } from "./leases/lease.ts";
 export type { Leases } from "./leases/leases.ts";
+export { longLeaseOf } from "./leases/long-leases.ts";
 export { createReturnRequests, type ReturnRequests } from "./leases/return-requests.ts";
 export {
+  type ByokRecord,
   type EntryKind,
   entryKinds,
   type LedgerEntry,
@@ -72,9 +79,13 @@ export {
 } from "./ledger.ts";
 export { moneySchema } from "./migrations.ts";
 export type { Movement, Payout } from "./movements.ts";
+export { feeOf, listWithin } from "./own-key-fee.ts";
 export { isPaymentAccount, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
-export { dayOf, daysLater } from "./usage/dates.ts";
-export { type UsageGroup, type UsageRow, usageGroups } from "./usage/views.ts";
+export { dayOf, daysLater, firstShownHour, hourDays, hourOf, hoursLater } from "./usage/dates.ts";
+export { maxLedgerCalls, maxLedgerDays } from "./usage/ledger-usage.ts";
+export { maxMonthTags } from "./usage/month-tags.ts";
+export { type ComparedRow, previousPeriod } from "./usage/previous.ts";
+export { type UsageGroup, type UsageRow, type UsageSums, usageGroups } from "./usage/views.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
 export type Money = ReturnType<typeof createMoney>;
@@ -91,26 +102,30 @@ interface ArchiveSettings {
 export function createMoney({
   buyback,
   observer,
+  recoveryMs = 60_000,
   ...platform
 }: Uses<"mongo" | "clock" | "log"> & {
   /** Nothing accrues if this is undefined. */
   buyback?: BuybackTerms | undefined;
   observer?: MoneyObserver | undefined;
+  /** The time after a recovery of MongoDB before calls of lost processes are ended. Must exceed 10 seconds. */
+  recoveryMs?: number | undefined;
 }) {
   const background = createBackground(platform);
   const accounts = createAccounts(platform);
   const ledger = createLedger(platform);
-  const deps: MoneyDeps = { ...platform, accounts, ledger, observer };
+  const deps: MoneyDeps = { ...platform, accounts, ledger, observer, recoveryMs };
   const checkpoints = createCheckpoints(deps);
   const usageDays = createUsageDays(deps);
-  const { capture, captureOnce } = createCapture({ ...deps, buyback });
+  const countTags = createMonthTags(platform);
+  const { capture, captureOnce, captureEarly } = createCapture({ ...deps, buyback, countTags });
   const { settle, settleOnce } = createSettle(deps);
   const parts = createArchiveParts(platform);
   /** The sum of each account's entries that are in the archive and no longer in the ledger. */
   const archivedSums = createAccountSums(platform.mongo, "archivedSums");
   const restored = createRestoredEntries({ ...platform, parts });
   const { closeLease, closeOwnLease, settleLateCosts, findSwept } = createLeaseClosing(deps);
-  const movements = createMovements(deps);
+  const { record, ...movements } = createMovements({ ...deps, countTags });
 
   /** Captures the cost, then settles the entry that counts. */
   async function charge(call: Capture): Promise<Captured> {
@@ -128,6 +143,7 @@ export function createMoney({
   return {
     ...createHold({ ...deps, release, background }),
     capture,
+    captureEarly,
     settle,
     charge,
     release,
@@ -148,12 +164,18 @@ export function createMoney({
     findCalls: createFindCalls(deps),
     ...createSweep({ ...deps, settleOnce, captureOnce, closeLease }),
     settleLateCosts,
+    ...createLongLeases(deps),
+    closeLease: (account: string, lease: string) => closeLease(account, lease),
     findAnswer: createFindAnswer(deps),
     ...createBalanceAlerts(deps),
     /** Computes the usage of the last days. Used by workers. */
     sumUsage: usageDays.sumUsage,
-    /** Usage by day, at most a minute old. */
+    /** Credits the fees of calls with own provider keys, up to an allowance of a month. Used by workers. */
+    creditFees: createFeeCredits(deps, { record }, usageDays.collections),
+    /** Usage by day or hour, at most a minute old. Throws 400 if there are too many rows for the times that were asked for. */
     usage: usageDays.usage,
+    /** The same beside that of the period before. */
+    usageWithPrevious: withPrevious(usageDays.usage),
     usageOfKey: usageDays.totals.usageOfKey,
     /** The holds of an API instance's text calls. */
     createLeases: (instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) =>

@@ -29,6 +29,12 @@ const request = {
   /** The reason why the model stopped, in the terms of the chat format. */
   finishReason: { type: String },
   model: { type: String },
+  /** The id of the batch whose line the call is. */
+  batch: { type: String },
+  /** The caller's id of the conversation, the caller's id of its user, and the caller's tags. */
+  sessionId: { type: String },
+  user: { type: String },
+  tags: { type: [String], default: undefined },
   upstream: { type: String },
   /** Typed as `StoredAttempts`. */
   attempts: { type: Schema.Types.Mixed, required: true },
@@ -45,6 +51,10 @@ const request = {
   shortfall: { type: BigInt, required: true },
   /** The operator's cost of the upstream that served the call, if the catalog contains it. */
   upstreamCost: { type: BigInt },
+  /** Set if the call last ran with a provider key of the account: its id, and what the call would have cost otherwise. */
+  byok: { type: { key: { type: String, required: true }, list: { type: BigInt, required: true } }, _id: false },
+  /** The amount that the prompt cache took off the cost, at the prices of the time; negative if its writes cost more than its reads saved. */
+  saved: { type: BigInt },
 } as const;
 const accrual = {
   token: { type: String, required: true },
@@ -69,9 +79,11 @@ export const entryDefinition = {
   reply: { type: { instance: { type: String, required: true }, number: { type: Number, required: true } }, _id: false },
   reason: { type: String },
   transaction: { type: String },
+  /** The names under which the tags of the call are summed. Missing if they are the tags themselves. */
+  countedTags: { type: [String], default: undefined },
   buyback: { type: accrual, _id: false },
   request: { type: request, _id: false },
-  /** Set once the account's checkpoint counts this entry. */
+  /** Set after the account's checkpoint has counted this entry. */
   checkpointed: { type: Boolean },
 } as const;
 export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
@@ -82,6 +94,14 @@ export const keyIndex = { account: 1, "request.key": 1, createdAt: -1, _id: -1, 
 export const ofKeys = { "request.key": { $exists: true } };
 export const modelIndex = { account: 1, "request.model": 1, createdAt: -1, _id: -1 } as const;
 export const ofModels = { "request.model": { $exists: true } };
+export const sessionIndex = { account: 1, "request.sessionId": 1, createdAt: -1, _id: -1 } as const;
+export const withSession = { "request.sessionId": { $exists: true } };
+export const userIndex = { account: 1, "request.user": 1, createdAt: -1, _id: -1 } as const;
+export const withUser = { "request.user": { $exists: true } };
+export const tagIndex = { account: 1, "request.tags": 1, createdAt: -1, _id: -1 } as const;
+export const withTags = { "request.tags": { $exists: true } };
+/** The calls with tags of all accounts, for their usage of an hour. */
+export const taggedIndex = { createdAt: -1 } as const;
 export const withAnswerId = { "request.answerId": { $exists: true } };
 export const answerIndex = { account: 1, "request.answerId": 1 } as const;
 /** Unsuccessful calls are rare. */
@@ -101,16 +121,30 @@ export const archivable = { kind: { $in: ["usage", "storage"] }, checkpointed: t
 export const archiveIndex = { createdAt: 1 } as const;
 
 export type StoredEntry = DocumentOf<typeof entryDefinition>;
-type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "attempts" | "usage" | "shortfall" | "upstreamCost">;
+type StoredRequest = Omit<
+  NonNullable<StoredEntry["request"]>,
+  "attempts" | "usage" | "tags" | "shortfall" | "upstreamCost" | "byok" | "saved"
+>;
 /** Optional fields are missing in the database, never null. */
 type Absent<Value> = null extends Value ? Exclude<Value, null> | undefined : Value;
 
 export type RequestRecord = { readonly [Name in keyof StoredRequest]: Absent<StoredRequest[Name]> } & {
   readonly attempts: readonly Attempt[];
   readonly usage: Usage;
+  readonly tags?: readonly string[] | undefined;
   readonly shortfallNanoUsd: bigint;
   readonly upstreamCostNanoUsd?: bigint | undefined;
+  /** Set if the call ran with a provider key of the account. The charge is its fee. */
+  readonly byok?: ByokRecord | undefined;
+  readonly savedNanoUsd?: bigint | undefined;
 };
+
+export interface ByokRecord {
+  /** The id of the provider key. */
+  readonly key: string;
+  /** The cost of the call with the operator's key. */
+  readonly listNanoUsd: bigint;
+}
 
 /** One captured movement. Immutable, except for the batch of its accrual and the mark of a checkpoint. */
 export type LedgerEntry = ReturnType<typeof toEntry>;
@@ -144,6 +178,8 @@ function toRecord({
   attempts,
   shortfall,
   upstreamCost,
+  byok,
+  saved,
   ...record
 }: NonNullable<StoredEntry["request"]>): RequestRecord {
   return {
@@ -151,6 +187,8 @@ function toRecord({
     attempts: attemptsOf(attempts as StoredAttempts, record),
     shortfallNanoUsd: shortfall,
     ...(upstreamCost != null && { upstreamCostNanoUsd: upstreamCost }),
+    ...(byok && { byok: { key: byok.key, listNanoUsd: byok.list } }),
+    ...(saved != null && { savedNanoUsd: saved }),
   };
 }
 
@@ -160,10 +198,16 @@ interface Refusal {
   readonly errmsg?: string;
 }
 
-interface InsertAnswer {
+interface WriteAnswer {
   readonly writeErrors?: readonly Refusal[];
   readonly writeConcernError?: { readonly errmsg: string };
+  /** Identifies the term of the primary. Missing in an answer of `mongos`. */
+  readonly electionId?: { toHexString(): string };
 }
+
+const journaled = { w: "majority", j: true } as const;
+/** The primary has the write in memory. */
+const inMemory = { w: 1, j: false } as const;
 
 /** An entry's id, and the account that determines its shard. */
 export type EntryKey = Pick<StoredEntry, "_id" | "account">;
@@ -177,21 +221,41 @@ export type Ledger = ReturnType<typeof createLedger>;
 export function createLedger({ mongo }: Uses<"mongo">) {
   const { model, collection } = openCollection<StoredEntry>(mongo, "ledger", entryDefinition);
 
+  /** Uses a command, because the driver's `insertMany` iterates over each entry three times. */
+  async function write(command: object): Promise<{ refusals: ReadonlyMap<number, Refusal>; term: string | undefined }> {
+    const answer = await mongo.db.command(command, { ignoreUndefined: true });
+    const { writeErrors = [], writeConcernError, electionId } = answer as WriteAnswer;
+    if (writeConcernError) throw new Error(`the write concern failed: ${writeConcernError.errmsg}`);
+    return {
+      refusals: new Map(writeErrors.map((refusal) => [refusal.index, refusal])),
+      term: electionId?.toHexString(),
+    };
+  }
+
+  const insertOf = (entries: readonly StoredEntry[], writeConcern: typeof journaled | typeof inMemory) =>
+    write({ insert: collection.collectionName, documents: entries, ordered: false, writeConcern });
+
   /**
    * Inserts as many entries as possible, and returns the refusals by index. Throws when the outcome of every entry is
-   * unknown. Uses a command, because the driver's `insertMany` iterates over each entry three times.
+   * unknown.
    */
-  async function insert(entries: readonly StoredEntry[]): Promise<ReadonlyMap<number, Refusal>> {
-    const command = {
-      insert: collection.collectionName,
-      documents: entries,
-      ordered: false,
-      writeConcern: { w: "majority", j: true },
-    };
-    const answer = await mongo.db.command(command, { ignoreUndefined: true });
-    const { writeErrors = [], writeConcernError } = answer as InsertAnswer;
-    if (writeConcernError) throw new Error(`the write concern failed: ${writeConcernError.errmsg}`);
-    return new Map(writeErrors.map((refusal) => [refusal.index, refusal]));
+  const insert = async (entries: readonly StoredEntry[]) => (await insertOf(entries, journaled)).refusals;
+
+  /**
+   * Like `insert`, but does not wait for the journal: a crash of the primary may lose the entries until `journal` has
+   * resolved to the same term.
+   */
+  const insertInMemory = (entries: readonly StoredEntry[]) => insertOf(entries, inMemory);
+
+  /**
+   * Resolves once a majority has journaled everything that the primary has written so far, to the primary's term. An update
+   * that matches nothing waits for the last write of the server. Behind `mongos` that is the server of the account, and its
+   * term is not reported: resolves to undefined.
+   */
+  async function journal(account = ""): Promise<string | undefined> {
+    const nothing = { q: { _id: "", account }, u: { $set: { checkpointed: true } }, hint: byId };
+    const command = { update: collection.collectionName, updates: [nothing], writeConcern: journaled };
+    return (await write(command)).term;
   }
 
   /** Matches ids of one or several accounts. Only the shards of these accounts are queried. */
@@ -244,6 +308,8 @@ export function createLedger({ mongo }: Uses<"mongo">) {
     model,
     collection,
     insert,
+    insertInMemory,
+    journal,
     readCommitted,
     readIn,
     readLatest,

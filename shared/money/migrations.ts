@@ -16,16 +16,25 @@ import {
   modelIndex,
   ofKeys,
   ofModels,
+  sessionIndex,
   statusIndex,
+  taggedIndex,
+  tagIndex,
   timeIndex,
   uncounted,
   uncountedIndex,
   unsuccessful,
+  userIndex,
   withAnswerId,
   withError,
+  withSession,
+  withTags,
+  withUser,
 } from "./ledger.ts";
 import { spentIndex, unusedIndex, withoutUnused, withUnused } from "./payment-accounts.ts";
-import { hourIndex, refunds } from "./usage/hours.ts";
+import { refunds } from "./usage/entries.ts";
+import { accountHourIndex, hourIndex, tagHourIndex } from "./usage/hours.ts";
+import { tagsLifetimeSeconds } from "./usage/month-tags.ts";
 
 const attempts = "$request.attempts";
 /**
@@ -55,16 +64,20 @@ export const moneySchema = {
     archivedSums: "_id",
     usageDays: "account",
     usageHours: "account",
+    usageTagDays: "account",
+    usageTagHours: "account",
+    usageTags: "account",
     keyMonths: "account",
   },
   unsharded: {
+    checkpointBatches: "one document",
     sweptLeases: "only the leases of instances that died within two days",
     archives: "a document for each file of the archive",
     apiInstances: "a document for each API instance",
     restores: "a document for each month that is restored",
     restoredEntries: "for an investigation, then removed",
     usageDayStates: "a document for each day",
-    usageHourStates: "a document for each hour of three days",
+    usageHourStates: "a document for each hour of two weeks",
   },
   scatter: {
     operator: "an operator's search: by a request id alone, or all accounts",
@@ -152,6 +165,32 @@ export const moneySchema = {
       },
       { collection: "usageHours", indexes: [{ key: hourIndex }] },
       { collection: "usageHourStates", indexes: [] },
+    ]),
+    createCollections("an index of the hours of an account's keys", [
+      { collection: "usageHours", indexes: [{ key: accountHourIndex }] },
+    ]),
+    createCollections("usage by tag, and the indexes of tags, sessions and users", [
+      {
+        collection: "ledger",
+        indexes: [
+          { key: sessionIndex, partialFilterExpression: withSession },
+          { key: userIndex, partialFilterExpression: withUser },
+          { key: tagIndex, partialFilterExpression: withTags },
+          { key: taggedIndex, partialFilterExpression: withTags },
+        ],
+      },
+      { collection: "usageTagHours", indexes: [{ key: accountHourIndex }, { key: tagHourIndex }] },
+      {
+        collection: "usageTagDays",
+        indexes: [{ key: { account: 1, day: 1 } }, { key: { account: 1, tag: 1, day: 1 } }],
+      },
+      {
+        collection: "usageTags",
+        indexes: [{ key: { createdAt: 1 }, expireAfterSeconds: tagsLifetimeSeconds }, { key: { account: 1 } }],
+      },
+    ]),
+    createCollections("the batch of entries that checkpoints count", [
+      { collection: "checkpointBatches", indexes: [] },
     ]),
   ],
 } satisfies ModuleSchema;

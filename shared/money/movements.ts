@@ -6,6 +6,7 @@ import type { Account, Accounts } from "./accounts.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { type EntryKind, type LedgerEntry, refundOf, type StoredEntry, toEntry } from "./ledger.ts";
 import { isPaymentAccount, paymentAccount } from "./payment-accounts.ts";
+import type { CountTags } from "./usage/month-tags.ts";
 import { maxInt64 } from "./usd.ts";
 
 /** A credit, adjustment, refund or payout. */
@@ -49,7 +50,7 @@ export interface Payout {
   readonly reason?: string | undefined;
 }
 
-type NewMovement = Omit<StoredEntry, "createdAt" | "decider">;
+type NewMovement = Omit<StoredEntry, "createdAt" | "decider"> & Partial<Pick<StoredEntry, "createdAt">>;
 
 type NewAccount = ReturnType<Accounts["opened"]>;
 
@@ -59,15 +60,15 @@ const backoff = { firstMs: 20, maxMs: 1_000 };
 const refundable: ReadonlySet<EntryKind> = new Set(["usage", "storage"]);
 
 /** Movements that are rare. Each is one transaction of an account and an entry. */
-export function createMovements(deps: MoneyDeps) {
-  const { mongo, accounts, ledger, clock, log } = deps;
+export function createMovements(deps: MoneyDeps & { countTags: CountTags }) {
+  const { mongo, accounts, ledger, countTags, clock, log } = deps;
 
   /**
    * The entry's id in the ledger shows whether the transaction took effect, so a lost response to a commit cannot cause
    * a second movement.
    */
   async function record(movement: NewMovement, opened?: NewAccount): Promise<Movement> {
-    const entry = { ...movement, createdAt: new Date(clock.now()), decider: randomBase62(12) };
+    const entry = { createdAt: new Date(clock.now()), ...movement, decider: randomBase62(12) };
     try {
       await transact(entry, opened);
       return { entry: toEntry(entry), created: true };
@@ -125,11 +126,17 @@ export function createMovements(deps: MoneyDeps) {
     retry({ clock, backoff, retryIf: (error) => mayRefund(error, { account, requestId }) }, async () => {
       const call = (await ledger.readCommitted([{ _id: requestId, account }])).get(requestId);
       if (!call || !refundable.has(call.kind) || call.account !== account) throw notFound("request");
+      const createdAt = new Date(clock.now());
+      // It counts in its own month, in which other tags may have come first.
+      const tags = call.countedTags ?? call.request?.tags;
+      const countedTags = tags && [...(await countTags(account, createdAt, tags))];
       const { entry } = await record({
         _id: refundOf(requestId),
         kind: "refund",
         account,
         amount: -call.amount,
+        createdAt,
+        ...(countedTags && { countedTags }),
         // Its accrual is also reversed, even if a batch has claimed it.
         ...(call.buyback && { buyback: { token: call.buyback.token, nanoUsd: -call.buyback.nanoUsd, batch: null } }),
       });
@@ -192,6 +199,8 @@ export function createMovements(deps: MoneyDeps) {
   }
 
   return {
+    /** Records a movement of another part of this module. */
+    record,
     credit,
     refund,
     /** Returns the calls whose cost was refunded. */

@@ -1,6 +1,6 @@
 import { inBatches, longRunning, scatter } from "#platform/mongo/collection";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
-import { type AnyCapture, type Captured, zeroCapture } from "./capture.ts";
+import { type AnyCapture, type Captured, type ReleaseReason, zeroCapture } from "./capture.ts";
 import type { MoneyDeps } from "./deps.ts";
 import { unavailable } from "./holds.ts";
 import { instanceOf, isLease, type LeaseClosing } from "./leases/closing.ts";
@@ -9,11 +9,10 @@ import type { Settlement } from "./settle.ts";
 
 /** Afterwards a hold is released even if it is still pending. */
 const maxOverdueMs = 3_600_000;
-const recoveryMs = 60_000;
 const batchSize = 100;
 
 /** Returns true if MongoDB has been up for so long that processes which waited for it have written their captures. */
-export function hasRecovered({ mongo, clock }: Pick<MoneyDeps, "mongo" | "clock">): boolean {
+export function hasRecovered({ mongo, clock, recoveryMs }: Pick<MoneyDeps, "mongo" | "clock" | "recoveryMs">): boolean {
   const upSince = mongo.upSince();
   return upSince !== undefined && clock.now() - upSince > recoveryMs;
 }
@@ -27,6 +26,11 @@ export interface OpenHold {
   readonly account: string;
   readonly requestId: string;
   readonly hold: StoredHold;
+}
+
+/** What is known of a call that is ended, in addition to its hold, and why it ends. */
+export interface KnownEnd extends Partial<ReleaseReason> {
+  readonly call?: Pick<AnyCapture, "key" | "endpoint" | "model">;
 }
 
 /** Ends holds that have expired. Safe in any number of concurrent processes. The next sweep retries what failed. */
@@ -56,18 +60,19 @@ export function createSweep(
   const mayClose = async ({ requestId, hold: { callsEndAt, heldAt } }: OpenHold, isServing: IsServing) =>
     (callsEndAt != null && callsEndAt.getTime() <= clock.now()) || !(await isServing(instanceOf(requestId), heldAt));
 
-  function captureZero({ account, requestId, hold }: OpenHold): Promise<Captured> {
+  function captureZero({ account, requestId, hold }: OpenHold, { call, ...reason }: KnownEnd = {}): Promise<Captured> {
     const totalMs = clock.now() - hold.heldAt.getTime();
-    const call = { account, requestId, heldNanoUsd: hold.amount, totalMs };
-    return captureOnce(zeroCapture(call, { status: "failed", error: "no_capacity" }));
+    const ended = { ...call, account, requestId, heldNanoUsd: hold.amount, totalMs };
+    const { status = "failed", error = status === "failed" ? "no_capacity" : undefined } = reason;
+    return captureOnce(zeroCapture(ended, { status, error }));
   }
 
   const settleCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
     settleOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
 
-  /** Settles at zero a call of which only the hold is known, unless it is captured. Returns the entry that counts. */
-  async function releaseHold(open: OpenHold): Promise<LedgerEntry> {
-    const { entry } = await captureZero(open);
+  /** Settles a call at zero by its hold, unless it is captured. Returns the entry that counts. */
+  async function releaseHold(open: OpenHold, known?: KnownEnd): Promise<LedgerEntry> {
+    const { entry } = await captureZero(open, known);
     await settleCost(open, entry.costNanoUsd);
     return entry;
   }
@@ -77,15 +82,15 @@ export function createSweep(
    * regardless of what its processes still do. The sweeper ends a hold that is made later. Throws 503 while MongoDB is
    * unavailable.
    */
-  async function endUncaptured(account: string, requestId: string): Promise<LedgerEntry> {
+  async function endUncaptured(account: string, requestId: string, known?: KnownEnd): Promise<LedgerEntry> {
     assertRequestId(requestId);
     const projection = { [`holds.${requestId}`]: 1 } as const;
     const stored = await accounts.collection.findOne({ _id: account }, { projection }).catch(unavailable);
     const hold = stored?.holds?.[requestId];
-    if (hold) return releaseHold({ account, requestId, hold }).catch(unavailable);
+    if (hold) return releaseHold({ account, requestId, hold }, known).catch(unavailable);
     const now = new Date(clock.now());
     const none = { amount: 0n, heldAt: now, expiresAt: now };
-    return (await captureZero({ account, requestId, hold: none }).catch(unavailable)).entry;
+    return (await captureZero({ account, requestId, hold: none }, known).catch(unavailable)).entry;
   }
 
   /** Releases all holds of an account that has no running call. Throws 503 while MongoDB is unavailable. */
@@ -101,7 +106,7 @@ export function createSweep(
 
   /**
    * Ends expired holds: settles captured costs, and settles at zero the calls that are not pending (or an hour
-   * overdue), except in the first minute after MongoDB has recovered. Closes the leases of dead instances, and any
+   * overdue), except until MongoDB has been up for `recoveryMs`. Closes the leases of dead instances, and any
    * other lease at its end. Resolves to the number of ended holds, including leases (`settled`), and of captured calls
    * (`captured`).
    */
@@ -126,7 +131,8 @@ export function createSweep(
     async function end(open: OpenHold, existing: StoredEntry | undefined): Promise<void> {
       const { account, requestId, hold } = open;
       if (isLease(requestId)) {
-        if ((await mayClose(open, isServing)) && (await closeLease(account, requestId, hold.expiresAt))) settled += 1;
+        if ((await mayClose(open, isServing)) && (await closeLease(account, requestId, { sweptAt: hold.expiresAt })))
+          settled += 1;
         return;
       }
       if (!existing && !(await mayRelease(open, isPending, isServing))) return;

@@ -32,7 +32,8 @@ export const atMost = (clock: Clock, ms: number, work: Promise<unknown>): Promis
 /** Resolves to the result of the work, or to undefined if it rejects or takes longer than `ms`. */
 export const resultWithin = <T>(clock: Clock, ms: number, work: () => T | Promise<T>): Promise<T | undefined> =>
   new Promise((resolve) => {
-    const cancel = clock.after(ms, () => resolve(undefined));
+    // After a pause of this process, a result that has arrived meanwhile is read first.
+    const cancel = clock.after(ms, () => setImmediate(resolve, undefined));
     Promise.resolve()
       .then(work)
       .then(resolve, () => resolve(undefined))

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "./clock.ts";
+import { rhythm } from "./concurrency/rhythm.ts";
 
 export interface HttpRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
@@ -10,6 +11,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Buffer | readonly Buffer[];
   readonly signal: AbortSignal;
+  /** After the first part of the answer, parts that arrive between two beats of the process are delivered as one. */
+  readonly isGathered?: boolean;
 }
 
 export interface HttpAnswer {
@@ -39,6 +42,7 @@ const isNetworkError = ({ code = "" }: NodeJS.ErrnoException) =>
 export const connectTimeoutMs = 5_000;
 const maxBufferedBytes = 256 * 1024;
 const maxDroppedBytes = 64 * 1024;
+const maxGatheredBytes = 64 * 1024;
 const dropTimeoutMs = 1_000;
 
 /**
@@ -60,9 +64,9 @@ export function createHttpClient(deps: { origin: string; connections: number; cl
      * Resolves once status and headers have arrived. Rejects with the signal's reason, `NotConnected`, or undici's
      * error.
      */
-    send: ({ signal, body, ...request }: HttpRequest): Promise<HttpAnswer> => {
+    send: ({ signal, body, isGathered, ...request }: HttpRequest): Promise<HttpAnswer> => {
       const sent = Array.isArray(body) ? Readable.from(body) : ((body ?? null) as string | Buffer | null);
-      return dispatch(pool, { ...request, body: sent }, signal, deps.clock);
+      return dispatch(pool, { ...request, body: sent }, signal, deps.clock, isGathered);
     },
     /** Aborts all requests. */
     close: () => pool.destroy(),
@@ -75,15 +79,17 @@ export const dispatch = (
   request: Dispatcher.DispatchOptions,
   signal: AbortSignal,
   clock: Clock,
+  isGathered = false,
 ): Promise<HttpAnswer> =>
   new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
-    dispatcher.dispatch(request, createHandler(signal, clock, resolve, reject));
+    dispatcher.dispatch(request, createHandler(signal, clock, isGathered, resolve, reject));
   });
 
 function createHandler(
   signal: AbortSignal,
   clock: Clock,
+  isGathered: boolean,
   resolve: (answer: HttpAnswer) => void,
   reject: (reason: unknown) => void,
 ): Dispatcher.DispatchHandler {
@@ -106,7 +112,7 @@ function createHandler(
     },
     onResponseStart(controller, status, headers) {
       if (status < 200) return;
-      body = createResponseBody(controller, signal, clock);
+      body = createResponseBody(controller, signal, clock, isGathered);
       resolve({ status, headers, body: body.reader });
     },
     onResponseData: (_, bytes) => body?.push(bytes),
@@ -115,33 +121,56 @@ function createHandler(
   };
 }
 
-function createResponseBody(connection: Dispatcher.DispatchController, signal: AbortSignal, clock: Clock) {
+function createResponseBody(
+  connection: Dispatcher.DispatchController,
+  signal: AbortSignal,
+  clock: Clock,
+  isGathered: boolean,
+) {
   const parts: Buffer[] = [];
   let waitingBytes = 0;
+  let hasDelivered = false;
   let ended = false;
   let failure: unknown;
   let dropping: { remainingBytes: number; stopTimer: () => void } | undefined;
   let reader: { resolve(step: IteratorResult<Buffer>): void; reject(reason: unknown): void } | undefined;
   const close = () => connection.abort(new Error("the rest of the response is not needed"));
 
+  function deliver(): void {
+    if (!reader || parts.length === 0) return;
+    const value = isGathered && parts.length > 1 ? Buffer.concat(parts.splice(0)) : (parts.shift() as Buffer);
+    const waiting = reader;
+    reader = undefined;
+    hasDelivered = true;
+    waitingBytes -= value.length;
+    waiting.resolve({ done: false, value });
+    // The next bytes may arrive before this returns.
+    if (connection.paused && waitingBytes <= maxBufferedBytes / 2) connection.resume();
+  }
+
+  function deliverSoon(): void {
+    if (!isGathered || !hasDelivered || ended || waitingBytes > maxGatheredBytes || rhythm.isOnBeat()) deliver();
+    else rhythm.soon(deliver);
+  }
+
   return {
     push(bytes: Buffer): void {
       if (dropping) {
         dropping.remainingBytes -= bytes.length;
         if (dropping.remainingBytes < 0) close();
-      } else if (reader) {
-        reader.resolve({ done: false, value: bytes });
-        reader = undefined;
-      } else {
-        parts.push(bytes);
-        waitingBytes += bytes.length;
-        if (waitingBytes > maxBufferedBytes) connection.pause();
+        return;
       }
+      parts.push(bytes);
+      waitingBytes += bytes.length;
+      if (reader) deliverSoon();
+      else if (waitingBytes > maxBufferedBytes) connection.pause();
     },
     end(reason: unknown): void {
       ended = true;
       failure = reason;
       dropping?.stopTimer();
+      rhythm.cancel(deliver);
+      if (!signal.aborted) deliver();
       if (reason === undefined) reader?.resolve({ done: true, value: undefined });
       else reader?.reject(reason);
       reader = undefined;
@@ -152,16 +181,11 @@ function createResponseBody(connection: Dispatcher.DispatchController, signal: A
       },
       next() {
         if (signal.aborted) return Promise.reject(signal.reason as Error);
-        const part = parts.shift();
-        if (part) {
-          waitingBytes -= part.length;
-          if (connection.paused && waitingBytes <= maxBufferedBytes / 2) connection.resume();
-          return Promise.resolve({ done: false, value: part });
-        }
-        if (failure !== undefined && !dropping) return Promise.reject(failure as Error);
-        if (ended || dropping) return Promise.resolve({ done: true, value: undefined });
+        if (parts.length === 0 && failure !== undefined && !dropping) return Promise.reject(failure as Error);
+        if (parts.length === 0 && (ended || dropping)) return Promise.resolve({ done: true, value: undefined });
         return new Promise<IteratorResult<Buffer>>((resolve, reject) => {
           reader = { resolve, reject };
+          if (parts.length > 0) deliverSoon();
         });
       },
       return() {

@@ -14,6 +14,9 @@ export type RedisMode = "fail-fast" | "waiting" | "blocking" | "subscribing";
 /** One server, the primary that sentinels name, or a cluster. Keys of one command or script share a hash tag. */
 export type RedisClient = Redis | Cluster;
 
+/** Overrides whether the commands of a turn of the event loop share a write. */
+type Batching = Pick<RedisOptions, "enableAutoPipelining">;
+
 export type RedisConfig = Pick<Config, keyof Config & `REDIS_${string}`>;
 
 /**
@@ -89,8 +92,8 @@ function endWhenSilent(redis: Redis): void {
  * connections, and a connection whose first, lazy `connect()` fails would never take a job although ioredis connects it
  * later.
  */
-export function connectRedis(config: RedisConfig, mode: RedisMode, log: Logger): RedisClient {
-  const redis = open(config, mode);
+export function connectRedis(config: RedisConfig, mode: RedisMode, log: Logger, more: Batching = {}): RedisClient {
+  const redis = open(config, mode, more);
   const prepare = (connection: Redis) => {
     // Several commands that are refused together each add listeners when they end the connection.
     connection.on("connect", () => connection.stream.setMaxListeners(0));
@@ -104,9 +107,20 @@ export function connectRedis(config: RedisConfig, mode: RedisMode, log: Logger):
   return redis;
 }
 
-function open(config: RedisConfig, mode: RedisMode): RedisClient {
+/**
+ * Connects to the server of the response cache in the mode `fail-fast`; returns undefined if none is configured. Do not
+ * wait for it with `startRedis`: while it is down, its commands fail, and ioredis reconnects in the background.
+ */
+export function connectCacheRedis(config: Config, log: Logger): RedisClient | undefined {
+  if (config.CACHE_REDIS_URL === undefined) return undefined;
+  const address = { REDIS_URL: config.CACHE_REDIS_URL, REDIS_SENTINEL_NAME: "", REDIS_TLS: false, REDIS_DATABASE: 0 };
+  // The lookups of a turn of the event loop share one write.
+  return connectRedis(address, "fail-fast", log.child({ redis: "cache" }), { enableAutoPipelining: true });
+}
+
+function open(config: RedisConfig, mode: RedisMode, more: Batching): RedisClient {
   const { REDIS_URL, REDIS_SENTINELS, REDIS_CLUSTER_NODES } = config;
-  const options = { ...piping(mode), ...connectionOptions(config, mode), retryStrategy: retryDelayMs };
+  const options = { ...piping(mode), ...connectionOptions(config, mode), retryStrategy: retryDelayMs, ...more };
   if (REDIS_CLUSTER_NODES !== undefined) {
     const nodes = nodesOf(REDIS_CLUSTER_NODES);
     return mode === "subscribing" ? subscribeAtAny(nodes, options) : new Cluster(nodes, clusterOptions(config, mode));

@@ -1,6 +1,7 @@
 /**
  * Responses of the Responses format, stored for their account for 24 hours, so that a later request can refer to them
- * or to their items (docs/guides/formats.md, "Stored responses"). Owns the collection `responses`.
+ * or to their items (docs/guides/formats.md, "Stored responses"). Owns the collection `responses`. Also the events of
+ * responses that run in the background (`createEventLogs`, docs/api/background.md): owns the Redis prefix `events:`.
  *
  * A document contains the whole resolved input of its request in addition to the response: a conversation continues
  * from its last response alone, and any earlier one may be deleted. Responses are looked up only together with the
@@ -17,6 +18,14 @@ import { type DocumentOf, openCollection } from "#platform/mongo/collection";
 import { createCollections } from "#platform/mongo/migration-steps";
 import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
+
+export {
+  createEventLogs,
+  type EventLogEntry,
+  type EventLogName,
+  type EventLogs,
+  type EventLogWriter,
+} from "./event-log.ts";
 
 export interface StoredResponse {
   readonly input: readonly JsonObject[];
@@ -111,13 +120,20 @@ function createQuota(deps: Uses<"clock"> & { quota: Quota; count: (account: stri
     return used;
   }
 
-  /** Counts one response of this size, if it fits. */
-  return async (account: string, bytes: number): Promise<boolean> => {
+  async function fits(account: string, bytes: number): Promise<false | { responses: number; bytes: number }> {
     const total = await usedBy(account).total;
-    if (total.responses >= quota.responses || total.bytes + bytes > quota.bytes) return false;
-    total.responses++;
-    total.bytes += bytes;
-    return true;
+    return total.responses < quota.responses && total.bytes + bytes <= quota.bytes && total;
+  }
+  return {
+    fits: async (account: string): Promise<boolean> => (await fits(account, 1)) !== false,
+    /** Counts one response of this size, if it fits. */
+    async take(account: string, bytes: number): Promise<boolean> {
+      const total = await fits(account, bytes);
+      if (!total) return false;
+      total.responses++;
+      total.bytes += bytes;
+      return true;
+    },
   };
 }
 
@@ -136,7 +152,7 @@ export function createStoredResponses(
     const [found] = await collection.aggregate([{ $match: { account, ...living() } }, { $group: totals }]).toArray();
     return { responses: Number(found?.["responses"] ?? 0), bytes: Number(found?.["bytes"] ?? 0) };
   }
-  const fitsQuota = createQuota({ quota, clock, count });
+  const ofAccount = createQuota({ quota, clock, count });
 
   /** Groups writes, because every default call of the format stores its response. */
   const write = groupCommit<Stored, true>({
@@ -208,7 +224,7 @@ export function createStoredResponses(
     if (textBytes > maxTextBytes) return false;
     const zstd = await compress(json);
     const bytes = zstd.length;
-    if (!(await fitsQuota(account, bytes))) return false;
+    if (!(await ofAccount.take(account, bytes))) return false;
     const isInline = bytes <= maxInlineBytes;
     if (!isInline) await files.putAnswer(objectName(requestId), zstd);
     const createdAt = new Date(clock.now());
@@ -231,6 +247,8 @@ export function createStoredResponses(
 
   return {
     put,
+    /** Returns false if the account stores as much as it may. */
+    hasRoom: (account: string): Promise<boolean> => ofAccount.fits(account).catch(unavailable),
     find,
     findItems,
     /** Returns false if there is none. */

@@ -3,13 +3,15 @@ import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entr
 import type { Gateway, Round } from "./measure.ts";
 import { kindOf } from "./scenarios.ts";
 import type { Service } from "./service.ts";
-import { median } from "./table.ts";
+import { median, whole } from "./table.ts";
 import type { Target } from "./workload.ts";
 
 export const spreadAccounts = 1_000;
 /** Concurrent admin requests while accounts are opened. */
 const openedAtOnce = 20;
 const dayMs = 86_400_000;
+/** The entries of the shorter history. */
+const shortHistory = 10_000;
 const reads = 5;
 
 /** Durations of an operator's requests, in ms. */
@@ -21,7 +23,7 @@ export interface ReadTimes {
 }
 
 export interface AccountResults {
-  /** A new account against one with a long history. */
+  /** A new account against one with a short and one with a long history. */
   readonly history: readonly Round[];
   /** One account against a thousand. */
   readonly spread: readonly Round[];
@@ -39,10 +41,17 @@ async function openMany(service: Service): Promise<readonly [Target, ...Target[]
   return targets as [Target, ...Target[]];
 }
 
-/** A month of an account's past calls, with a credit that paid for them, all counted by its checkpoint. */
+/** A month of an account's past calls, with a credit that paid for them, all counted by its checkpoint and in final days. */
 async function insertHistory({ stores }: Service, account: string, calls: number): Promise<void> {
-  const startAt = Date.now() - 30 * dayMs;
-  const movement = (index: number) => ({ account, createdAt: new Date(startAt + (index / calls) * 29 * dayMs) });
+  const [startAt, endAt] = [Date.now() - 31 * dayMs, Date.now() - 2 * dayMs];
+  const movement = (index: number) => ({
+    account,
+    createdAt: new Date(startAt + (index / calls) * (endAt - startAt)),
+  });
+  // The days are final, so the job that sums usage does not read the history during the rounds.
+  const days = stores.mongo.collection<{ _id: string }>("usageDayStates");
+  const final = { version: 1, closed: true, closedAt: new Date() };
+  await days.updateOne({ _id: new Date(endAt).toISOString().slice(0, 10) }, { $set: final }, { upsert: true });
   const ledger = stores.mongo.collection<{ _id: string }>("ledger");
   // The entries sum to zero, so neither the balance nor the checkpoint changes.
   await insertAll(ledger, 1, () => ({ ...storedCredit(movement(0), costOfStored(calls)), checkpointed: true }));
@@ -66,8 +75,8 @@ async function timeReads({ admin }: Service, account: string): Promise<Omit<Read
   };
 }
 
-/** One account against a thousand, and a new account against one with a long history, under the same load. */
-export async function measureAccounts(bench: Bench): Promise<AccountResults> {
+/** One account against a thousand, and a new account against two with histories, under the same load. */
+export async function measureAccounts(bench: Bench, longHistory: number): Promise<AccountResults> {
   const { scenarios, service, quick, run, say } = bench;
   if (!service) return noAccounts;
   const gateway = (name: string, targets: readonly [Target, ...Target[]]): Gateway => ({
@@ -83,26 +92,22 @@ export async function measureAccounts(bench: Bench): Promise<AccountResults> {
     return rounds;
   };
 
-  const [fresh, aged] = [await service.openAccount(), await service.openAccount()];
-  const before = await timeReads(service, fresh.id);
-  const entries = quick ? 100_000 : 1_000_000;
-  say(`Inserting ${entries} ledger entries`);
-  await insertHistory(service, aged.id, entries);
-  const after = await timeReads(service, aged.id);
-  const oldName = `${entries.toLocaleString("en-US")} entries`;
-  const old = gateway(oldName, [aged.target]);
-  const history = await compare("new or old account", [gateway("new account", [fresh.target]), old]);
-
   const many = gateway("1,000 accounts", await openMany(service));
   // A key's first call reads it from MongoDB.
   await run(scenarios.warmUp(false, 5), [many]);
   const spread = await compare("one or many accounts", [gateway("one account", [service.target]), many]);
-  return {
-    history,
-    spread,
-    reads: [
-      { title: "new account", ...before },
-      { title: oldName, ...after },
-    ],
-  };
+
+  const fresh = await service.openAccount();
+  const ages = [gateway("new account", [fresh.target])];
+  const readTimes: ReadTimes[] = [{ title: "new account", ...(await timeReads(service, fresh.id)) }];
+  for (const entries of [shortHistory, longHistory]) {
+    const { id, target } = await service.openAccount();
+    const title = `${whole(entries)} entries`;
+    say(`Inserting ${title} into the ledger`);
+    await insertHistory(service, id, entries);
+    ages.push(gateway(title, [target]));
+    readTimes.push({ title, ...(await timeReads(service, id)) });
+  }
+  const history = await compare("new or old account", ages);
+  return { history, spread, reads: readTimes };
 }

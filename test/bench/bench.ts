@@ -1,6 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Gateway, measureScenario, medianRate, type Round, type Scenario } from "./measure.ts";
+import type { MockState } from "./mock.ts";
 import { startPortkey } from "./portkey.ts";
 import { freeOrigin, type Measured, measured, startNode } from "./processes.ts";
 import { createScenarios, type Scenarios } from "./scenarios.ts";
@@ -36,6 +37,8 @@ export interface Bench {
   readonly checks: readonly MoneyCheck[];
   /** Runs a scenario's rounds, then checks the money. */
   readonly run: (scenario: Scenario, gateways: readonly Gateway[]) => Promise<Round[]>;
+  /** All processes that run now. */
+  readonly processes: () => readonly Measured[];
   readonly say: (text: string) => void;
 }
 
@@ -84,6 +87,9 @@ export async function runBench(
   }
   await rm(dataDir, { recursive: true, force: true });
 }
+
+export const mockState = async (mockOrigin: string): Promise<MockState> =>
+  (await (await fetch(mockOrigin)).json()) as MockState;
 
 export const theService = ({ service }: Bench): Service => {
   if (!service) throw new Error("This needs the service among the gateways.");
@@ -134,7 +140,6 @@ async function startBench(options: BenchOptions): Promise<Bench> {
   }
 
   const common = [measured("generator", process), measured("mock", mock)];
-  /** All processes that run now. */
   const processes = (): Measured[] => [
     ...common,
     ...gateways.flatMap((gateway) => (gateway.stores ? [] : gateway.processes)),
@@ -163,5 +168,5 @@ async function startBench(options: BenchOptions): Promise<Bench> {
     await checkMoney(scenario.title, rounds);
     return rounds;
   }
-  return { scenarios, quick, gateways, service, mockOrigin: mockAt.origin, checks, run, say };
+  return { scenarios, quick, gateways, service, mockOrigin: mockAt.origin, checks, run, processes, say };
 }

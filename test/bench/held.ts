@@ -4,7 +4,7 @@ import { Agent, type ClientRequest, request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { newRequestId } from "#platform/ids";
-import type { Bench } from "./bench.ts";
+import { type Bench, mockState } from "./bench.ts";
 import { insertAll } from "./ledger-entries.ts";
 import { type Measured, residentBytes } from "./processes.ts";
 import type { Service } from "./service.ts";
@@ -72,13 +72,13 @@ export async function measureOpenStreams(
       calls.push(call);
       if (calls.length % 100 === 0) await wait(pollMs);
     }
-    for (let open = 0; open < wanted; await wait(pollMs)) open = Number(await (await fetch(mockOrigin)).text());
+    for (let open = 0; open < wanted; await wait(pollMs)) open = (await mockState(mockOrigin)).open;
     const reading = await read(service, wanted);
     readings.push(reading);
     say(JSON.stringify(reading));
   }
   for (const call of calls) call.destroy();
-  for (let open = 1; open > 0; await wait(pollMs)) open = Number(await (await fetch(mockOrigin)).text());
+  for (let open = 1; open > 0; await wait(pollMs)) open = (await mockState(mockOrigin)).open;
   await fetch(mockOrigin, { method: "PUT", body: JSON.stringify({ delayMs: 0, paced: false }) });
   return readings;
 }

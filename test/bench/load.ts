@@ -23,7 +23,8 @@ export interface Address {
 export interface Load {
   /** The addresses, used in turn. */
   readonly targets: readonly Address[];
-  readonly body: string;
+  /** The body of every call, or a function that makes each call's own. */
+  readonly body: string | (() => string);
   /** The end of a complete response. */
   readonly end: string;
   readonly pace: Pace;
@@ -65,7 +66,8 @@ function quantiles(samples: readonly number[]): Quantiles {
 }
 
 export async function runLoad(load: Load): Promise<Outcome> {
-  const { targets, pace, timeoutMs, durationMs } = load;
+  const { targets, body, pace, timeoutMs, durationMs } = load;
+  const bodyOf = typeof body === "string" ? () => body : body;
   const options = {
     connections: pace.kind === "closed" ? pace.connections : mostOpenConnections,
     pipelining: 1,
@@ -75,7 +77,7 @@ export async function runLoad(load: Load): Promise<Outcome> {
   const pools = new Map([...new Set(targets.map(({ origin }) => origin))].map((at) => [at, new Pool(at, options)]));
   const addressed = targets.map(({ origin, path, headers }) => ({
     pool: pools.get(origin) as Pool,
-    options: { method: "POST", path, headers, body: load.body } as const,
+    options: { method: "POST", path, headers } as const,
   }));
   const destroy = () => Promise.all([...pools.values()].map((pool) => pool.destroy()));
   const latencies: number[] = [];
@@ -98,31 +100,34 @@ export async function runLoad(load: Load): Promise<Outcome> {
       let status = 0;
       let firstByteAt = 0;
       let tail = "";
-      to.pool.dispatch(to.options, {
-        onRequestStart() {},
-        onResponseStart(_controller, statusCode) {
-          status = statusCode;
+      to.pool.dispatch(
+        { ...to.options, body: bodyOf() },
+        {
+          onRequestStart() {},
+          onResponseStart(_controller, statusCode) {
+            status = statusCode;
+          },
+          onResponseData(_controller, data) {
+            if (firstByteAt === 0) firstByteAt = performance.now();
+            if (status !== 200) tail += data.toString();
+            else tail = (data.length < endBytes ? tail : "") + data.toString("latin1", data.length - endBytes);
+          },
+          onResponseEnd() {
+            const endedAt = performance.now();
+            if (status !== 200) fail(`status ${status}`, tail);
+            else if (!tail.trimEnd().endsWith(load.end)) fail("incomplete", tail);
+            else {
+              latencies.push(endedAt - startAt);
+              firstBytes.push(firstByteAt - startAt);
+            }
+            resolve();
+          },
+          onResponseError(_controller, error) {
+            fail("code" in error ? String(error.code) : error.name, error.message);
+            resolve();
+          },
         },
-        onResponseData(_controller, data) {
-          if (firstByteAt === 0) firstByteAt = performance.now();
-          if (status !== 200) tail += data.toString();
-          else tail = (data.length < endBytes ? tail : "") + data.toString("latin1", data.length - endBytes);
-        },
-        onResponseEnd() {
-          const endedAt = performance.now();
-          if (status !== 200) fail(`status ${status}`, tail);
-          else if (!tail.trimEnd().endsWith(load.end)) fail("incomplete", tail);
-          else {
-            latencies.push(endedAt - startAt);
-            firstBytes.push(firstByteAt - startAt);
-          }
-          resolve();
-        },
-        onResponseError(_controller, error) {
-          fail("code" in error ? String(error.code) : error.name, error.message);
-          resolve();
-        },
-      });
+      );
     });
   };
 

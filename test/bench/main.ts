@@ -2,7 +2,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { measureAccounts, noAccounts } from "./accounts.ts";
-import { type Bench, processOf, runBench, theService } from "./bench.ts";
+import { type Bench, processOf, runBench, serviceGateway, theService } from "./bench.ts";
+import { cacheGateways, measureCache, renderCache } from "./cache.ts";
 import { renderChart } from "./chart.ts";
 import { measureExhaustion, payable, renderExhaustion } from "./exhaustion.ts";
 import { measureFormats, renderFormats, writeFormatsCatalog } from "./formats.ts";
@@ -11,24 +12,30 @@ import { describeMachine } from "./machine.ts";
 import { measureRound } from "./measure.ts";
 import { measureScaling, measureSpeed, measureStreams, warmUp } from "./parts.ts";
 import { portkeyVersion } from "./portkey.ts";
-import { profileWhile, summarize } from "./profile.ts";
+import { profileWhile, summarize, systemCallsWhile } from "./profile.ts";
 import { type Results, renderReport } from "./report.ts";
 import { kindOf } from "./scenarios.ts";
 import { expectSettled, type Service } from "./service.ts";
+import { cpuTable, storesTable } from "./tables.ts";
 import { measureUploads, renderUploads } from "./uploads.ts";
 
 /**
  * npm run bench -- [--quick] [--parts speed,streams,scaling,accounts] [--gateways direct,portkey,service] [--connections 50]
- * npm run bench -- --uploads | --formats | --held | --exhaustion | --profile
+ *   [--history 10000000]
+ * npm run bench -- --uploads | --formats | --held | --cache | --exhaustion | --profile [--cache | --evenly 500]
  *
  * Measures the service alongside Portkey's gateway and direct calls, and writes docs/benchmarks/results.md and its
  * chart; about 25 minutes.
  * `--quick`: few short rounds, printed only. `--parts`: these parts, printed only. `--connections`: this one load, printed only.
+ * `--history`: the ledger entries of the account with the longest history, by default a million, printed only.
  * `--uploads`: ten large uploads at once into the service, written to docs/benchmarks/uploads.md.
  * `--formats`: streams of every caller's format to every provider's, written to docs/benchmarks/conversion.md.
  * `--held`: the resources of open streams, ledger entries and processes, written to docs/benchmarks/held.md.
+ * `--cache`: hits and misses of the response cache beside calls without it, written to docs/benchmarks/response-cache.md.
  * `--exhaustion`: callers who try to exhaust the service's memory, and the effect on others; printed.
- * `--profile`: the service alone, with a CPU profile of API and worker; at 50 connections, or as `--connections` says.
+ * `--profile`: the service alone, with a CPU profile of API and worker; at 50 connections, or as `--connections` says, or of
+ * this many realistic streams that begin `--evenly`. With `--cache`, of hits. Where `strace` is installed, also the system
+ * calls of a call.
  * Everything started here ends with this process, even when it is killed.
  */
 const { values: options } = parseArgs({
@@ -38,19 +45,26 @@ const { values: options } = parseArgs({
     uploads: { type: "boolean", default: false },
     formats: { type: "boolean", default: false },
     held: { type: "boolean", default: false },
+    cache: { type: "boolean", default: false },
     exhaustion: { type: "boolean", default: false },
     parts: { type: "string" },
     gateways: { type: "string" },
     connections: { type: "string" },
+    history: { type: "string" },
+    evenly: { type: "string" },
   },
 });
 const all = ["speed", "streams", "scaling", "accounts"];
 const parts = new Set(options.parts?.split(",") ?? (options.connections === undefined ? all : ["speed"]));
 for (const part of parts) if (!all.includes(part)) throw new Error(`--parts: ${part} is none of ${all.join(", ")}`);
-const serviceOnly = options.profile || options.uploads || options.formats || options.held || options.exhaustion;
-const wanted = new Set((options.gateways ?? (serviceOnly ? "service" : "direct,portkey,service")).split(","));
+/** Measures the service alone. */
+const chosen = Object.entries({ profile, uploads, formats, held, cache, exhaustion }).find(
+  ([name]) => options[name as "profile"],
+);
+const wanted = new Set((options.gateways ?? (chosen ? "service" : "direct,portkey,service")).split(","));
 const isWhole =
-  !options.quick && [options.parts, options.gateways, options.connections].every((each) => each === undefined);
+  !options.quick &&
+  [options.parts, options.gateways, options.connections, options.history].every((each) => each === undefined);
 const command = ["npm run bench", ...(process.argv.length > 2 ? ["--", ...process.argv.slice(2)] : [])].join(" ");
 const root = join(import.meta.dirname, "../..");
 const benchmarks = join(root, "docs/benchmarks");
@@ -65,13 +79,14 @@ async function compare(bench: Bench): Promise<void> {
   const startedAt = performance.now();
   await warmUp(bench);
   const connections = options.connections === undefined ? undefined : Number(options.connections);
+  const longHistory = Number(options.history ?? (options.quick ? 100_000 : 1_000_000));
   const results: Results = {
     command,
     machine: [...machineOf(bench.service), ...(wanted.has("portkey") ? [`@portkey-ai/gateway ${portkeyVersion}`] : [])],
     speed: parts.has("speed") ? await measureSpeed(bench, connections) : [],
     streams: parts.has("streams") ? await measureStreams(bench) : [],
     scaling: parts.has("scaling") ? await measureScaling(bench) : [],
-    accounts: parts.has("accounts") ? await measureAccounts(bench) : noAccounts,
+    accounts: parts.has("accounts") ? await measureAccounts(bench, longHistory) : noAccounts,
     checks: bench.checks,
     minutes: (performance.now() - startedAt) / 60_000,
   };
@@ -114,6 +129,11 @@ async function held(bench: Bench): Promise<void> {
   await publish("held.md", renderHeld({ readings, ledger, connections, command, machine: machineOf(service) }));
 }
 
+async function cache(bench: Bench): Promise<void> {
+  const results = await measureCache(bench);
+  await publish("response-cache.md", renderCache(results, command, machineOf(bench.service)));
+}
+
 /** Memory of API and worker, and the latency of other callers. */
 async function exhaustion(bench: Bench): Promise<void> {
   const service = theService(bench);
@@ -125,23 +145,28 @@ async function exhaustion(bench: Bench): Promise<void> {
 
 /** The processor time of API and worker by function. */
 async function profile(bench: Bench): Promise<void> {
-  const { inspectors } = theService(bench);
-  const { gateways, scenarios } = bench;
-  const gateway = gateways.find(({ name }) => name === "service");
-  if (!gateway) throw new Error("--profile needs the service among the gateways");
+  const { scenarios } = bench;
+  const service = theService(bench);
+  const { inspectors } = service;
+  const gateway = options.cache ? cacheGateways(service).hit : serviceGateway(service);
   const folder = join(root, ".data/bench-profiles");
   await mkdir(folder, { recursive: true });
-  for (const stream of [false, true]) {
-    const scenario = {
-      ...scenarios.closed(stream, Number(options.connections ?? 50)),
-      durationMs: options.quick ? 5_000 : 15_000,
-    };
-    await measureRound(scenarios.warmUp(stream), gateway, gateway.processes);
+  const { evenly } = options;
+  for (const stream of evenly === undefined ? [false, true] : [true]) {
+    const load = evenly
+      ? scenarios.paced({ connections: Number(evenly), begun: "evenly" })
+      : scenarios.closed(stream, Number(options.connections ?? 50));
+    const scenario = { ...load, durationMs: options.quick ? 5_000 : 15_000 };
+    await bench.run(scenarios.warmUp(stream), [gateway]);
+    const [plain] = await bench.run({ ...scenario, rounds: 1 }, [gateway]);
+    if (plain) say(`\n${cpuTable([plain], "portkey")}\n\n${storesTable([plain])}`);
+    for (const { name, pid } of gateway.processes.filter(({ name }) => name === "api" || name === "worker"))
+      say(await systemCallsWhile(name, pid, measureRound(scenario, gateway, gateway.processes)));
     const round = measureRound(scenario, gateway, gateway.processes);
     const profiles = await Promise.all(inspectors.map(({ port }) => profileWhile(port, round)));
     const { outcome } = await round;
     for (const [index, each] of profiles.entries()) {
-      const name = `${inspectors[index]?.name}-${kindOf(stream).toLowerCase()}`;
+      const name = `${inspectors[index]?.name}-${kindOf(stream).toLowerCase()}${options.cache ? "-hits" : ""}`;
       const file = join(folder, `${name}.cpuprofile`);
       await writeFile(file, JSON.stringify(each));
       say(`\n## ${name}: ${outcome.perSecond.toFixed(0)} calls/s under the profiler\n\n${summarize(each)}\n${file}`);
@@ -149,9 +174,6 @@ async function profile(bench: Bench): Promise<void> {
   }
 }
 
-const chosen = Object.entries({ uploads, formats, held, exhaustion, profile }).find(
-  ([name]) => options[name as "profile"],
-);
 await runBench("bench", chosen ? chosen[1] : compare, {
   wanted,
   quick: options.quick,

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { type Outcome, type Pace, runLoad } from "./load.ts";
 import type { Behavior } from "./mock.ts";
-import { cpuMs, type Measured, machineCpuMs, residentBytes } from "./processes.ts";
+import { cpuMs, type Measured, machineCpuMs, residentBytes, wakeUps } from "./processes.ts";
 import type { Counters, Stores } from "./stores.ts";
 import { median, sum } from "./table.ts";
 import { requestBody, type Target } from "./workload.ts";
@@ -13,6 +13,8 @@ export interface Gateway {
   readonly targets: readonly [Target, ...Target[]];
   readonly processes: readonly Measured[];
   readonly stores?: Stores;
+  /** Changes the body of each call. */
+  readonly change?: (body: string) => string;
 }
 
 export interface Scenario {
@@ -32,6 +34,8 @@ export interface Round {
   readonly seconds: number;
   /** Processor time during the round, by process name; processes with the same name are added up. */
   readonly cpuMs: Readonly<Record<string, number>>;
+  /** The threads of a process that went on after waiting, by process name. */
+  readonly wakeUps: Readonly<Record<string, number>>;
   /** The average number of cores used by other programs during the round. */
   readonly othersCores: number;
   readonly residentBytes: Readonly<Record<string, number>>;
@@ -81,21 +85,25 @@ export async function measureRound(
   processes: readonly Measured[],
 ): Promise<Round> {
   const { stream, pace, durationMs } = scenario;
-  const { targets } = gateway;
+  const { targets, change } = gateway;
   const read = (value: (process: Measured) => number) => {
     const values: Record<string, number> = {};
     for (const process of processes) values[process.name] = (values[process.name] ?? 0) + value(process);
     return values;
   };
   const storeUse = gateway.stores && (await watchStores(gateway.stores));
+  const wokenBefore = read(wakeUps);
   const before = read(cpuMs);
   const machineBefore = machineCpuMs();
   const startedAt = performance.now();
-  const body = requestBody(targets[0].model, stream);
+  const usual = requestBody(targets[0].model, stream);
+  const body = change ? () => change(usual) : usual;
   const outcome = await runLoad({ targets, body, end: stream ? "data: [DONE]" : "}", pace, durationMs, timeoutMs });
   await wait(aftermathMs);
   const after = read(cpuMs);
-  const spent = Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)]));
+  const since = (now: Record<string, number>, then: Record<string, number>) =>
+    Object.fromEntries(Object.entries(now).map(([name, value]) => [name, value - (then[name] ?? 0)]));
+  const spent = since(after, before);
   const elapsedMs = performance.now() - startedAt;
   return {
     scenario,
@@ -103,6 +111,7 @@ export async function measureRound(
     outcome,
     seconds: elapsedMs / 1_000,
     cpuMs: spent,
+    wakeUps: since(read(wakeUps), wokenBefore),
     othersCores: Math.max(0, machineCpuMs() - machineBefore - sum(Object.values(spent))) / elapsedMs,
     residentBytes: read(residentBytes),
     ...(storeUse && { stores: await storeUse() }),

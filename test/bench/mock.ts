@@ -6,13 +6,19 @@ import { jsonContent, pacedGapMs, usage } from "./workload.ts";
 /**
  * A mock provider with negligible cost: a server on `PORT` whose responses are prepared in advance. It answers as
  * OpenAI does, and streams in every format. `PUT` with a `Behavior` as JSON changes its later answers, and `GET`
- * returns the number of open calls.
+ * returns a `MockState`.
  */
 export interface Behavior {
   /** The wait of each answer for its first byte. */
   readonly delayMs: number;
   /** Streams 100 chunks, one every 33 ms, in place of 40 as fast as possible. */
   readonly paced: boolean;
+}
+
+export interface MockState {
+  /** The calls that run now, and all calls so far. */
+  readonly open: number;
+  readonly calls: number;
 }
 
 const bytesOf = (pieces: readonly string[]) => pieces.map((piece) => Buffer.from(piece));
@@ -73,6 +79,7 @@ function burst(format: StreamFormat): Usual {
 }
 
 let behavior: Behavior = { delayMs: 0, paced: false };
+let calls = 0;
 
 function answerTo({ path, body, bytes }: MockRequest): Usual {
   const format = formatAt(path.replace(/\?.*$/, ""));
@@ -86,7 +93,10 @@ const mock = await startMockProvider(
   { port: Number(process.env.PORT), record: false },
 );
 mock.always(({ method, bytes }) => {
-  if (method === "POST") return behavior.delayMs > 0 ? { beforeHeaders: wait(behavior.delayMs) } : {};
+  if (method === "POST") {
+    calls++;
+    return behavior.delayMs > 0 ? { beforeHeaders: wait(behavior.delayMs) } : {};
+  }
   if (method === "PUT") behavior = JSON.parse(bytes.toString()) as Behavior;
-  return { body: String(mock.inFlight()) };
+  return { body: JSON.stringify({ open: mock.inFlight(), calls } satisfies MockState) };
 });

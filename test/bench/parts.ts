@@ -41,8 +41,8 @@ export async function measureStreams({ scenarios, gateways, run }: Bench): Promi
 const sizes = [
   { apis: 1, workers: 1 },
   { apis: 1, workers: 2 },
-  { apis: 1, workers: 4 },
-  { apis: 2, workers: 4 },
+  { apis: 1, workers: 3 },
+  { apis: 2, workers: 3 },
 ] as const;
 
 const count = (number: number, name: string) => `${number} ${name}${number === 1 ? "" : "s"}`;

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createProgram, expectOk, freePort, type Program } from "../../infra/embedded/index.ts";
+import { sum } from "./table.ts";
 
 /** A process whose processor time and memory are measured. */
 export interface Measured {
@@ -66,6 +67,20 @@ export function machineCpuMs(): number {
   const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
   const [, user, nice, system, , , irq, softirq, steal] = line.split(/ +/).map(Number);
   return [user, nice, system, irq, softirq, steal].reduce((total: number, ticks) => total + (ticks ?? 0), 0) * tickMs;
+}
+
+/** How often its threads have waited and gone on so far: "voluntary" context switches, proc(5). */
+export function wakeUps({ pid }: Measured): number {
+  const threads = readdirSync(`/proc/${pid}/task`).map((thread) => {
+    try {
+      const status = readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8");
+      return Number(/^voluntary_\w+:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+    } catch {
+      // The thread has ended.
+      return 0;
+    }
+  });
+  return sum(threads);
 }
 
 export const residentBytes = ({ pid }: Measured): number => Number(stat(pid)[21]) * pageBytes;

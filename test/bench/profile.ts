@@ -1,6 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openInspector } from "./inspector.ts";
+import type { Round } from "./measure.ts";
 
 /** A V8 CPU profile, as returned by `Profiler.stop`. */
 interface CpuProfile {
@@ -92,4 +95,25 @@ export function summarize(profile: CpuProfile, most = 40): string {
       .map(([key, micros]) => `${((micros / busy) * 100).toFixed(1).padStart(6)} %  ${key}`)
       .join("\n");
   return `busy ${((busy / all) * 100).toFixed(0)} % of ${(all / 1e6).toFixed(1)} s\n\n${top(byOwner)}\n\n${top(byFunction)}\n`;
+}
+
+/** Counts the system calls of a process, and of its threads, during a round. */
+export async function systemCallsWhile(name: string, pid: number, running: Promise<Round>): Promise<string> {
+  const tracing = spawn("strace", ["-c", "-f", "-p", String(pid)], { stdio: ["ignore", "ignore", "pipe"] });
+  let counted = "";
+  tracing.stderr.on("data", (text) => {
+    counted += String(text);
+  });
+  const ended = once(tracing, "close").catch(() => undefined);
+  const { outcome } = await running;
+  tracing.kill("SIGINT");
+  if (!(await ended)) return `system calls of ${name}: strace is not installed`;
+  const rows = counted.split("\n").flatMap((line) => {
+    const [, , , calls, ...rest] = line.trim().split(/\s+/);
+    const called = rest.at(-1);
+    return called && Number(calls) >= outcome.calls / 20
+      ? [`${called} ${(Number(calls) / outcome.calls).toFixed(2)}`]
+      : [];
+  });
+  return `system calls of ${name}, for each call: ${rows.join(", ")}`;
 }

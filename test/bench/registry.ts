@@ -93,6 +93,7 @@ for (const { workers, apis } of fleets) {
     let done = () => {};
     const observed = {
       announceShards: async () => {},
+      detachedBacklog: (pool: Parameters<typeof queues.backlog>[0]) => queues.detachedBacklog(pool),
       backlog: async (pool: Parameters<typeof queues.backlog>[0]) =>
         queues.backlog(pool).finally(() => pool === "maintenance" && done()),
     };

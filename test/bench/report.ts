@@ -3,8 +3,8 @@ import { renderBars, renderChecks } from "./bars.ts";
 import type { MoneyCheck } from "./bench.ts";
 import type { Round } from "./measure.ts";
 import { renderOperator } from "./operator.ts";
-import { median, ms, table, whole } from "./table.ts";
-import { cpuTable, memoryTable, speedTable, storesTable } from "./tables.ts";
+import { ms, table, whole } from "./table.ts";
+import { coresLine, cpuTable, memoryTable, othersLine, speedTable, storesTable } from "./tables.ts";
 
 /** The measurements. A part that did not run has no rounds. */
 export interface Results {
@@ -17,15 +17,6 @@ export interface Results {
   readonly accounts: AccountResults;
   readonly checks: readonly MoneyCheck[];
   readonly minutes: number;
-}
-
-/** The number of cores that other programs may use. Above it, rates and latencies are not reproducible. */
-const quietCores = 0.1;
-
-function othersLine(rounds: readonly Round[]): string {
-  const cores = rounds.map(({ othersCores }) => othersCores);
-  const used = `other programs used ${median(cores).toFixed(2)} cores meanwhile (median), at most ${Math.max(...cores).toFixed(2)}`;
-  return median(cores) > quietCores ? `**not a quiet machine, so the bars say little**: ${used}` : used;
 }
 
 /** Empty without rounds. */
@@ -44,6 +35,10 @@ const renderScaling = (rounds: readonly Round[]) =>
   `50 connections; the API's and the workers' numbers are sums over their processes. All processes share the same cores, so look at the
 processor time a call, not at the rate. Portkey's gateway is one process throughout.
 
+What limits the service's rate: ${coresLine(rounds)}.
+Other programs had the rest, or it was idle while the 50 callers waited for answers. More processes bring no more cores here, and a call
+costs more, because fewer calls share a group, an insert and a lease.
+
 ${cpuTable(rounds, "portkey")}`;
 
 function renderAccounts({ history, spread, reads }: AccountResults): string {
@@ -57,18 +52,27 @@ function renderAccounts({ history, spread, reads }: AccountResults): string {
 
 ${cpuTable(spread, "one account")}
 
-A new account against one with a long history:
+What limits both: ${coresLine(spread)}.
+The calls of one account share leases and inserts. Each of ${whole(spreadAccounts)} accounts has a lease of its own at each API instance, which few calls
+share, so a call asks more of the stores, and the same cores serve fewer calls.
+
+A new account against two with histories, in the same ledger:
 
 ${cpuTable(history, "new account")}
 
-What an operator asks for, ms; the checks are of all accounts, before and after the history came:
+What limits them: ${coresLine(history)}.
+A call reads no earlier entry and inserts one, so a history costs something only where the indexes of the ledger do not fit the cache of
+MongoDB (0.5 GB here). All three use the same indexes: what these cost shows beside the one account above, measured before the histories came.
+
+What an operator asks for, ms; the checks are of all accounts, before and after each history came. The time of a page is limited by its own
+entries, that of a check by the entries that no checkpoint counts, and that of a full check by reading every entry:
 
 ${table(["account", "first page of its ledger", "`ledger check`", "`ledger check --full`"], readRows)}`;
 }
 
 const renderStores = (rounds: readonly Round[]) =>
   `Redis commands count those inside scripts; KB are received and sent. Of calls that wait for a provider also what Redis holds for each,
-at most.
+at most. A wake-up is a thread of the process that goes on after waiting.
 
 ${storesTable(rounds)}`;
 

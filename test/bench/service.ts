@@ -45,6 +45,8 @@ export const noLimits = {
   tokens_per_minute: 1_000_000_000_000,
   concurrent_requests: 100_000,
 };
+/** A full check of 10^7 entries may take a minute. */
+const adminTimeoutMs = 120_000;
 const settlePollMs = 250;
 const settleWithinMs = 60_000;
 
@@ -131,7 +133,7 @@ export async function startProcesses(options: {
     };
     await migrateDatabase(embedded.env["MONGODB_URI"] ?? "");
     const [origin = ""] = await scale(1, 1);
-    const admin = createAdminClient({ url: origin, token });
+    const admin = createAdminClient({ url: origin, token }, adminTimeoutMs);
     const check = async () => {
       const read = async () => (await admin("GET", "/ledger/check")) as unknown as LedgerCheck;
       let now = await read();

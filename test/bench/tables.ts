@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import type { Outcome } from "./load.ts";
 import {
   cpuPerCall,
@@ -48,6 +49,30 @@ export const addedMs = (
 
 export const latency = ({ latencyMs }: Outcome): number => latencyMs.p50;
 export const firstByte = ({ firstByteMs }: Outcome): number => firstByteMs.p50;
+
+/** The number of cores that other programs may use. Above it, rates and latencies are not reproducible. */
+const quietCores = 0.1;
+
+export function othersLine(rounds: readonly Round[]): string {
+  const cores = rounds.map(({ othersCores }) => othersCores);
+  const used = `other programs used ${median(cores).toFixed(2)} cores meanwhile (median), at most ${Math.max(...cores).toFixed(2)}`;
+  return median(cores) > quietCores ? `**not a quiet machine, so the bars say little**: ${used}` : used;
+}
+
+/** The processor time used in rounds through the service, which shows whether it limits their rates. */
+export function coresLine(rounds: readonly Round[]): string {
+  const own = rounds.filter(({ gateway }) => gateway.stores);
+  const used = own.map(({ cpuMs, seconds }) => sum(Object.values(cpuMs)) / (seconds * 1_000));
+  const busiest = own.flatMap(({ cpuMs, seconds, gateway }) =>
+    ["api", "worker"].map((name) => {
+      const processes = gateway.processes.filter((each) => each.name === name).length;
+      return (cpuMs[name] ?? 0) / (processes * seconds * 1_000);
+    }),
+  );
+  const [least, most] = [Math.min(...used), Math.max(...used)].map((cores) => cores.toFixed(2));
+  return `all processes together used ${least} to ${most} of the machine's ${availableParallelism()} cores, and an API or worker process at most
+${Math.max(...busiest).toFixed(2)} of one`;
+}
 
 const quantileNames = ["p50", "p95", "p99"] as const;
 
@@ -120,6 +145,10 @@ export function storesTable(rounds: readonly Round[]): string {
     "MongoDB requests",
     "journal syncs",
     "Redis KB while it waits",
+    "wake-ups: API",
+    "worker",
+    "Redis",
+    "MongoDB",
   ];
   const rows = groupsOf(rounds).flatMap(({ scenario: { title, pace, provider }, gateway, rounds: own }) => {
     if (!gateway.stores) return [];
@@ -137,6 +166,7 @@ export function storesTable(rounds: readonly Round[]): string {
         counted("mongoRequests").toFixed(2),
         counted("journalSyncs").toFixed(2),
         isWaiting ? (waitingBytes(own) / 1_024).toFixed(1) : "",
+        ...["api", "worker", "Redis", "MongoDB"].map((name) => perCall((round) => round.wakeUps[name] ?? 0).toFixed(2)),
       ],
     ];
   });

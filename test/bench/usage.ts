@@ -39,6 +39,7 @@ function callAt(at: number, total: number) {
     key: `key_${owner}_${at % 14 === 0 ? 1 : 2}`,
     endpoint: endpoints[at % 22 === 0 ? 1 : 0],
     model: at === 1_000 ? "vendor/rare" : `vendor/model-${Math.floor(at / 4_000) % 5}`,
+    firstTokenMs: 50 + ((at * 7_919) % 5_000),
     status: at === 2_000 ? "cancelled" : isFailed ? "failed" : "succeeded",
     ...(isFailed && { error: "upstream_unavailable" }),
   };
@@ -88,6 +89,7 @@ async function insertYear({ db }: Mongo): Promise<void> {
     units: 0,
     cost: 90n,
     version: 1,
+    latency: Object.fromEntries(Array.from({ length: 30 }, (_, at) => [40 + 2 * at, 1 + at])),
   };
   for (let back = 0; back < 365; back++) {
     const day = new Date(nowMs - back * dayMs).toISOString().slice(0, 10);
@@ -124,6 +126,10 @@ async function measure(uri: string): Promise<void> {
   for (const groupBy of [["day"], ["day", "model"], ["day", "model", "key", "endpoint"]] as const)
     await timed(`usage of a year of 20 rows a day by ${groupBy.join(", ")}`, () =>
       money.usage("acct_year", { ...year, groupBy }),
+    );
+  for (const groupBy of [[], ["day"], ["day", "model"]] as const)
+    await timed(`the same with times by ${groupBy.join(", ") || "nothing"}`, () =>
+      money.usage("acct_year", { ...year, groupBy, latency: true }),
     );
   await timed("usage of a key: day, month, ever", () => money.usageOfKey(large, "key_0_2"));
 

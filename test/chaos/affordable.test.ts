@@ -13,7 +13,7 @@ import {
 } from "../support/chaos-setup.ts";
 import { mockUsage } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, spawnApi } from "../support/service.ts";
+import { eventually, longLocks, spawnApi } from "../support/service.ts";
 
 const calls = 200;
 const affordable = 20;
@@ -43,7 +43,7 @@ test.for([
   async ({ isMost }) => {
     const stores = await testStores();
     const { provider, env } = await startProvider();
-    const { client } = await startProcesses(stores, env);
+    const { client } = await startProcesses(stores, { ...env, ...longLocks });
     const other = await spawnApi(stores, env);
     await ready(other.client);
     const most = mostOf(env);

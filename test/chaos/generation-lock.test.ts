@@ -3,8 +3,8 @@ import {
   askVideo,
   charges,
   expectFiles,
+  jobsPolled,
   keyed,
-  looks,
   mediaPath,
   outcomeOf,
   posts,
@@ -25,7 +25,7 @@ test("a worker that pauses longer than its locks last: the provider's job is end
     outcomeOf(plain.post(mediaPath, askVideo())),
     outcomeOf(keeping.post(mediaPath, askVideo(), keyed())),
   ];
-  await eventually(() => looks(provider) === 2);
+  await eventually(() => jobsPolled(provider) === 2);
   worker.kill("SIGSTOP");
   await spawnWorker(stores, env);
   const [first, second] = await Promise.all(answers);

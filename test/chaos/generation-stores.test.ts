@@ -15,10 +15,20 @@ import {
   posts,
   repeated,
 } from "../support/chaos-generation-setup.ts";
-import { callsOf, heldWire, pacedMs, restartEmpty, startProcesses, startProvider } from "../support/chaos-setup.ts";
+import {
+  callsOf,
+  heldWire,
+  loseAnswers,
+  onlyCall,
+  pacedMs,
+  redisOf,
+  restartEmpty,
+  startProcesses,
+  startProvider,
+} from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { ownServers } from "../support/servers.ts";
-import { type Customer, eventually } from "../support/service.ts";
+import { type Customer, eventually, longLocks } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
@@ -104,11 +114,14 @@ test("Redis stopped and started during a call with a key: the same instance answ
   expect(posts(provider)).toHaveLength(1);
 });
 
-test("Redis comes back empty during a call with a key: a repeated call gets its answer, and one run is charged", async () => {
+/** A call with a key that waits for its provider, at an API whose wire to Redis can be held. */
+async function heldCall() {
   const { stores } = await ownServers({ redis: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
-  const { client } = await startProcesses(stores, env, { apiStores: { ...stores, REDIS_URL: wire.address } });
+  const apiStores = { ...stores, REDIS_URL: wire.address };
+  // With a long lock the worker renews nothing during the test, so it does not notice that Redis lost its job.
+  const { client } = await startProcesses(stores, { ...env, ...longLocks }, { apiStores });
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
@@ -116,15 +129,39 @@ test("Redis comes back empty during a call with a key: a repeated call gets its 
   const answer = outcomeOf(post());
   await provider.request(0);
   wire.hold();
+  /** Resolves with the call's id once its answer is stored and charged. */
+  const end = async () => {
+    gate.resolve();
+    return (await onlyCall(client, customer)).id;
+  };
+  const expectOneRun = async () => {
+    const { status, requestId, body } = await answer;
+    const again = await repeated(post);
+    expect(again).toMatchObject({ replayed: true, requestId, ...(status === 200 && { body }) });
+    await expectFiles(client, again, mockPng);
+    expect(await charges(client, customer)).toEqual(["-0.04"]);
+    expect(posts(provider)).toHaveLength(1);
+  };
+  return { stores, wire, answer, end, expectOneRun };
+}
+
+test("Redis comes back empty during a call with a key: a repeated call gets its answer, and one run is charged", async () => {
+  const { stores, wire, answer, end, expectOneRun } = await heldCall();
   await restartEmpty(stores);
-  gate.resolve();
-  await eventually(async () => (await callsOf(client, customer)).length === 1);
+  await end();
   wire.reconnect();
   const outcome = await answer;
-  expect(outcome).toMatchObject({ status: 200, replayed: false });
-  expect(await repeated(post)).toMatchObject({ replayed: true, body: outcome.body });
-  expect(await charges(client, customer)).toEqual(["-0.04"]);
-  expect(posts(provider)).toHaveLength(1);
+  // The API gives the worker a second to write the answer of a lost job.
+  expect([outcome.status === 200 || isRefusal(outcome), outcome.replayed]).toEqual([true, false]);
+  await expectOneRun();
+});
+
+test("the answer of a call with a key is lost after its charge: 503 promises it, and a repeated call gets it", async () => {
+  const { stores, wire, answer, end, expectOneRun } = await heldCall();
+  await loseAnswers(redisOf(stores), [await end()]);
+  wire.reconnect();
+  expect(await answer).toMatchObject({ status: 503, code: "generation_in_progress", costUsd: null });
+  await expectOneRun();
 });
 
 test("MongoDB stopped at any step of a generation and started again: an answer or a clear 503, and one run is charged", async () => {

@@ -8,8 +8,8 @@ import {
   expectFiles,
   holdCommands,
   imagesPath,
+  jobsPolled,
   keyed,
-  looks,
   maintenance,
   mediaPath,
   type Outcome,
@@ -36,7 +36,7 @@ import {
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
-import { eventually, spawnWorker } from "../support/service.ts";
+import { eventually, ready, spawnWorker } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
@@ -132,7 +132,7 @@ test("a worker killed while a provider's jobs run: the next one continues them, 
     outcomeOf(plain.post(mediaPath, askVideo())),
     outcomeOf(keeping.post(mediaPath, askVideo({ duration: 2 }), keyed())),
   ];
-  await eventually(() => looks(provider) === 2);
+  await eventually(() => jobsPolled(provider) === 2);
 
   worker.kill("SIGKILL");
   await worker.exited;
@@ -238,9 +238,12 @@ test("a stored answer stays paid though its caller is gone and MongoDB is unavai
   worker.kill("SIGKILL");
   expect(await disconnected).toBe(true);
   await worker.exited;
-  const next = await spawnWorker(await unlucky(shared, "idempotency"), env);
+  // Maintenance reads that collection too.
+  const next = await spawnWorker(await unlucky(shared, "detachedCalls"), { ...env, WORKER_POOLS: "image" });
   await next.line(({ msg }) => msg === "the state of an earlier delivery could not be read; retrying");
+  await spawnWorker(shared, env);
   await eventually(async () => (await callCounts(redis, "image")).active === 0);
+  await ready(client);
   const answer = await outcomeOf(customer.post(imagesPath, askImage(), keyed()));
   expect(answer).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
   expect(await charges(client, customer)).toEqual(["-0.04"]);
@@ -262,10 +265,10 @@ test("SIGTERM to a worker with a provider's job past its grace time: another one
     outcomeOf(plain.post(mediaPath, askVideo())),
     outcomeOf(keeping.post(mediaPath, askVideo(), keyed())),
   ];
-  await eventually(() => looks(provider) === 2);
-  provider.respond({ beforeHeaders: never });
+  await eventually(() => jobsPolled(provider) === 2);
+  provider.respondTo(`POST ${imagesPath}`, { beforeHeaders: never });
   const image = outcomeOf(hopeless.post(imagesPath, askImage(), keyed()));
-  const asked = await provider.request(4);
+  const asked = await eventually(() => posts(provider).find((request) => request.path === imagesPath));
   await spawnWorker(stores, env);
 
   stopping.kill("SIGTERM");

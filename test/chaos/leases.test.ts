@@ -115,7 +115,7 @@ async function run(seed: number, balanceNanoUsd: bigint) {
   let isOver = false;
   let starting: Promise<void> | undefined;
   const callers = Array.from({ length: 20 }, async () => {
-    while (Date.now() < until) {
+    while (Date.now() < until || counts.ran <= 20 || counts.died === 0) {
       if (alive.length < 2) starting ??= start().finally(() => (starting = undefined));
       if (alive.length === 0) await starting;
       const instance = alive[Math.floor(random() * alive.length)];

@@ -22,7 +22,7 @@ import {
 } from "../support/chaos-setup.ts";
 import { browse, signIn } from "../support/dashboard-setup.ts";
 import { ownServers } from "../support/servers.ts";
-import { eventually, spawnApi, testAdminToken } from "../support/service.ts";
+import { eventually, longLocks, spawnApi, testAdminToken } from "../support/service.ts";
 
 const soonMs = 2_500;
 
@@ -74,7 +74,7 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
 test("MongoDB killed and started under the load of 20 callers: every answer is charged once, every error nothing", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
   const { provider, env } = await startProvider();
-  const { client } = await startProcesses(stores, env);
+  const { client } = await startProcesses(stores, { ...env, ...longLocks });
   const customer = await client.account("1.00");
 
   let answered = 0;

@@ -6,7 +6,7 @@ import { startBalancer } from "../support/balancer.ts";
 import { ask, availableUsd, startProvider } from "../support/chaos-setup.ts";
 import { startDripProvider } from "../support/drip-provider.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, type ServiceProcess, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, longLocks, type ServiceProcess, spawnApi, spawnWorker } from "../support/service.ts";
 
 const streams = 50;
 /** The minimum number of chunks, 300 ms apart. */
@@ -43,8 +43,9 @@ test("every process is replaced twice: 50 streams of 30 s continue to their end,
   const env = {
     ...catalog,
     MOCK_BASE_URL: provider.url,
-    DRAIN_DELAY: "3",
+    DRAIN_DELAY: "6",
     DRAIN_GRACE: "120",
+    ...longLocks,
     LOG_LEVEL: "warn",
   };
   const balancer = await startBalancer();
@@ -117,4 +118,4 @@ test("every process is replaced twice: 50 streams of 30 s continue to their end,
   const chunks = counts.reduce((sum, each) => sum + each, 0);
   const spent = BigInt(answered) * 25_000n + BigInt(streams) * 9_000n + BigInt(chunks) * 2_000n;
   expect(await availableUsd(client, customer)).toBe(formatUsd(10_000_000_000n - spent));
-});
+}, 480_000);

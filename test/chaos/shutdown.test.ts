@@ -23,6 +23,7 @@ import {
   redisOf,
   startProcesses,
   startProvider,
+  terminate,
 } from "../support/chaos-setup.ts";
 import { defaultApiTimeoutMs } from "../support/jobs-setup.ts";
 import { testStores } from "../support/servers.ts";
@@ -31,20 +32,15 @@ import {
   type Customer,
   environment,
   eventually,
-  type ServiceProcess,
   spawnApi,
   spawnProcess,
   spawnWorker,
 } from "../support/service.ts";
 
 /** Enough time for calls that can finish, even on a busy machine. */
-const graceful = { DRAIN_GRACE: "4" };
-
-/** Resolves once the process has begun to stop. */
-async function terminate(process: ServiceProcess) {
-  process.kill("SIGTERM");
-  await process.line(({ msg }) => msg === "shutting down");
-}
+const graceful = { DRAIN_GRACE: "10" };
+/** No time limit matters where every call can finish: the process exits as soon as nothing is open. */
+const unhurried = { DRAIN_GRACE: "60" };
 
 test("SIGTERM to a worker: calls that can finish do, the others get an error, waiting jobs go to other workers", async () => {
   const stores = await testStores();
@@ -153,7 +149,7 @@ async function postOn(agent: Agent, { baseUrl }: Client, { key }: Customer, body
 test("SIGTERM to an API: not ready at once, it still takes connections until the delay is over, and asks for new ones", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
-  const { client, api } = await startProcesses(stores, env, { api: { DRAIN_DELAY: "3", DRAIN_GRACE: "60" } });
+  const { client, api } = await startProcesses(stores, env, { api: { DRAIN_DELAY: "8", DRAIN_GRACE: "60" } });
   const customer = await client.account("1.00");
   const agents = Array.from({ length: 3 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   onTestFinished(() => agents.forEach((agent) => agent.destroy()));
@@ -228,7 +224,7 @@ test.for(["api", "workers"] as const)("SIGTERM to the %s while it starts without
 test("SIGTERM to an API while a body comes in: the call is still taken and answered", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
-  const { client, api } = await startProcesses(stores, env);
+  const { client, api } = await startProcesses(stores, env, { api: unhurried });
   const customer = await client.account("1.00");
   const { hostname, port } = new URL(client.baseUrl);
   const body = JSON.stringify(ask());
@@ -259,7 +255,7 @@ test("SIGTERM to an API while a body comes in: the call is still taken and answe
 test("SIGTERM to an API under load: every call that was admitted is answered, and no hold stays", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
-  const { client, api } = await startProcesses(stores, env);
+  const { client, api } = await startProcesses(stores, env, { api: unhurried });
   const customer = await client.account("1.00");
 
   let answered = 0;

@@ -42,6 +42,8 @@ export async function startService(options: {
   const env = {
     ...(options.publicUrl !== undefined && { PUBLIC_URL: options.publicUrl }),
     PING_INTERVAL_MS: String(pingIntervalMs),
+    // Every client may call every model in the background.
+    NATIVE_FORMATS_ANY_MODEL: "true",
     OPENAI_API_KEY: "stand-in",
     OPENAI_BASE_URL: openai.url,
     ANTHROPIC_API_KEY: "stand-in",

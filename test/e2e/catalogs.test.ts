@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { scrape } from "../support/metrics.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { ready, spawnApi, spawnWorker } from "../support/service.ts";
 import { catalogWith } from "../support/service-setup.ts";
 
 interface Readiness {
@@ -28,11 +28,7 @@ test("while a worker has other prices than the API, readiness and a metric say s
   expect([await hashOf(same), theirs === ours]).toEqual([ours, false]);
 
   const both = { [ours]: 1, [theirs]: 1 };
-  const during = await eventually(async () => {
-    const found = await readiness();
-    return Object.keys(found.catalog.workers).length === 2 && found;
-  });
-  expect(during).toMatchObject({
+  await expect.poll(readiness).toMatchObject({
     code: 200,
     status: "degraded",
     catalog: { hash: ours, workers: both, differs: true },
@@ -42,11 +38,9 @@ test("while a worker has other prices than the API, readiness and a metric say s
   // Both have the API's catalog.
   await spawnWorker(stores);
   other.kill("SIGTERM");
-  const after = await eventually(async () => {
-    const found = await readiness();
-    return !found.catalog.differs && found;
-  });
-  expect(after).toMatchObject({ code: 200, status: "ready", catalog: { workers: { [ours]: 2 } } });
+  await expect
+    .poll(readiness)
+    .toMatchObject({ code: 200, status: "ready", catalog: { workers: { [ours]: 2 }, differs: false } });
   expect((await scrape(api.metrics)).value("inference_catalog_differs")).toBe(0);
 
   // The catalog is logged when it changes, not at every reading.

@@ -25,7 +25,7 @@ test("a user signs in by keyboard alone, creates a key, which works within its b
   await page.keyboard.type(own.key);
   await pressByKeyboard(page, page.getByRole("button", { name: "Sign in" }));
   await page.getByText("No calls yet. Here is one:").waitFor();
-  await pressByKeyboard(page, page.getByRole("link", { name: "Keys" }), "Shift+Tab");
+  await pressByKeyboard(page, page.getByRole("link", { name: "Keys", exact: true }), "Shift+Tab");
   await page.getByRole("heading", { name: "Keys", level: 1 }).and(page.locator(":focus")).waitFor();
 
   const opener = page.getByRole("button", { name: "New key" });

@@ -29,8 +29,8 @@ test("an operator records a refund to a payer, and the dialog says why another a
   await amount.fill("0.03");
   await dialog.getByLabel("Reason").fill("the model was down");
   await page.keyboard.press("Enter");
-  await dialog.waitFor({ state: "detached" });
-  await page.getByText("$0.03 recorded as paid back").waitFor();
+  // The message stays for five seconds.
+  await Promise.all([dialog.waitFor({ state: "detached" }), page.getByText("$0.03 recorded as paid back").waitFor()]);
   expect(await page.evaluate("document.activeElement.ariaLabel")).toBe(`Record a refund of ${memo}`);
   const table = page.getByRole("table", { name: "Owed to payers" });
   await table.getByRole("cell", { name: "$0.01", exact: true }).waitFor();

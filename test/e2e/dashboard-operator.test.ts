@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
 import { dashboardOfFile, faultsOf, figure, pressByKeyboard, tabTo } from "../support/browser-screens.ts";
-import { testAdminToken } from "../support/service.ts";
+import { type Customer, testAdminToken } from "../support/service.ts";
 import { asking, localModel } from "../support/service-setup.ts";
 
 const tokenOfAnn = "token-of-ann-01234567890123456789";
@@ -92,7 +92,20 @@ test("the overview counts a call, shows it in a table too, and its request by it
   await page.getByRole("heading", { name: "test", level: 1 }).waitFor();
 });
 
-const screens = ["", "/accounts", "/requests", "/money", "/workers", "/catalog", "/audit"];
+/** Creates a batch of one call. */
+async function createBatch(customer: Customer, content: string): Promise<string> {
+  const body = { model: localModel, messages: [{ role: "user", content }] };
+  const requests = [
+    { custom_id: "a", body },
+    { custom_id: "b", body },
+  ];
+  const wanted = { endpoint: "/v1/chat/completions", completion_window: "24h", requests };
+  const created = await customer.post("/v1/batches", wanted);
+  expect(created.status).toBe(200);
+  return ((await created.json()) as { id: string }).id;
+}
+
+const screens = ["", "/accounts", "/requests", "/jobs", "/batches", "/money", "/workers", "/catalog", "/audit"];
 
 test.each([
   [360, "dark"],
@@ -102,6 +115,7 @@ test.each([
   const { openai, id } = await service.account("5");
   const { response } = await openai.chat.completions.create(asking(localModel)).withResponse();
   await service.settled();
+  await createBatch(await service.account("0.000000001"), "Hello");
   const page = await signedIn(testAdminToken, { viewport: { width, height: 900 }, colorScheme });
   for (const screen of [...screens, `/requests/${response.headers.get("x-request-id")}`, `/accounts/${id}`]) {
     await page.goto(`/dashboard/operator${screen}`);
@@ -118,4 +132,34 @@ test.each([
     await page.getByRole("dialog").waitFor();
     expect([name, await faultsOf(page)]).toEqual([name, []]);
   }
+});
+
+// Its slow call holds money until the service ends.
+test("the open batches of all accounts are listed by age with their state, and one is cancelled", async () => {
+  const { service } = shared;
+  const [poor, rich] = [await service.account("0.000000001"), await service.account("5")];
+  const [paused, running] = [await createBatch(poor, "Hello"), await createBatch(rich, "slow:600000")];
+  const page = await signedIn(tokenOfAnn);
+  await page.getByRole("link", { name: "Batches", exact: true }).click();
+  const rows = page.getByRole("table", { name: "Open batches" }).locator("tbody tr");
+  // Those of other tests are older.
+  await rows.last().getByText("in progress", { exact: true }).waitFor();
+  await rows.filter({ hasText: paused }).getByText("paused: insufficient balance").waitFor();
+  await expect.poll(() => rows.last().textContent()).toMatch(/at api_\w+.*0 of 2/);
+
+  await page.getByLabel("Account").fill(rich.id);
+  await page.keyboard.press("Enter");
+  await expect.poll(() => rows.count()).toBe(1);
+  await rows.getByRole("link", { name: rich.id }).waitFor();
+  await pressByKeyboard(page, button(page, `Cancel ${running}`));
+  await page.getByRole("dialog").getByText(running).waitFor();
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
+  await rows.getByText("cancelling", { exact: true }).waitFor();
+  expect(await button(page, `Cancel ${running}`).count()).toBe(0);
+
+  await page.goto(`/dashboard/operator/audit?target=${running}`);
+  const record = page.getByRole("table", { name: "Audit log" }).locator("tbody tr");
+  await record.first().waitFor();
+  expect(await record.allTextContents()).toEqual([expect.stringMatching(/ann.*Cancelled a batch.*200$/)]);
 });

@@ -27,7 +27,7 @@ test.each([
 ] as const)(
   "at %i px, %s, every screen, dialog and menu fits, and axe finds nothing serious",
   async (width, colorScheme) => {
-    const { service, storage } = shared;
+    const { service, storage, money } = shared;
     const look = { viewport: { width, height: 900 }, colorScheme };
     const { page, customer, own } = await signedOut(browser, service, { ...look, origins: [storage] });
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -36,6 +36,8 @@ test.each([
     await page.keyboard.press("Enter");
     await page.getByText("No calls yet. Here is one:").waitFor();
     expect(["overview without calls", await faultsOf(page)]).toEqual(["overview without calls", []]);
+    await show(page, "/usage");
+    expect(["usage without calls", await faultsOf(page)]).toEqual(["usage without calls", []]);
 
     await customer.openai.chat.completions.create(asking(localModel));
     await customer.openai.images.generate({ model: "local/image", prompt: "A sunrise" });
@@ -44,7 +46,19 @@ test.each([
     const failed = customer.openai.chat.completions.create(asking(localModel, "error:400"));
     await expect(failed).rejects.toMatchObject({ status: 400 });
     const details = (await entriesOf(service, customer)).map(({ id }) => `/requests/${id}`);
-    const first = ["", "/keys", "/requests", ...details, "/playground", "/playground?model=local/image"];
+    await money.sumUsage();
+    const usage = ["/usage", "/usage?show=latency&by=time&range=7d&interval=hour"];
+    const first = [
+      "",
+      ...usage,
+      "/keys",
+      "/requests",
+      "/jobs",
+      "/batches",
+      ...details,
+      "/playground",
+      "/playground?model=local/image",
+    ];
     for (const screen of [...first, "/models", "/files", "/top-up", "/invoices"]) {
       await show(page, screen);
       expect([screen, await faultsOf(page)]).toEqual([screen, []]);
@@ -63,9 +77,9 @@ test.each([
     await show(page, "/invoices");
     const menu = page.getByRole("button", { name: "Menu" });
     await menu.click();
-    await page.getByRole("link", { name: "Keys" }).waitFor();
+    await page.getByRole("link", { name: "Keys", exact: true }).waitFor();
     expect(["menu", await faultsOf(page)]).toEqual(["menu", []]);
-    await page.getByRole("link", { name: "Keys" }).click();
+    await page.getByRole("link", { name: "Keys", exact: true }).click();
     await page.getByRole("heading", { name: "Keys", level: 1 }).waitFor();
     await menu.waitFor();
   },

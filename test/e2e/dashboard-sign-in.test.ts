@@ -38,7 +38,7 @@ test("a person signs in by pasting a key, stays signed in after a reload, and si
 });
 
 test.each([
-  ["opens a screen", "/models", (page: Page) => page.getByRole("link", { name: "Keys" }).click()],
+  ["opens a screen", "/models", (page: Page) => page.getByRole("link", { name: "Keys", exact: true }).click()],
   [
     "makes a call",
     "/playground",

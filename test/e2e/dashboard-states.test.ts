@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
-import { dashboardOfFile } from "../support/browser-screens.ts";
+import { dashboardOfFile, faultsOf, signedIn } from "../support/browser-screens.ts";
 
 const browser = browserOfFile();
 const shared = dashboardOfFile();
@@ -81,4 +81,15 @@ test("an account without a balance, and one that is frozen, read it on the page"
   await page.reload();
   const frozen = "This account is frozen: its calls are refused. Ask the operator to unfreeze it.";
   await expect.poll(said).toContain(frozen);
+});
+
+test("a service that cannot store provider keys says so, and who can change it", async () => {
+  const { page } = await signedIn(browser, shared.service, { expectedErrors: /status of 501 .*\/providers$/ });
+  await page.getByRole("link", { name: "Provider keys" }).click();
+  await page
+    .getByText("This service cannot store provider keys: its operator has not set SECRETS_PUBLIC_KEY.")
+    .waitFor();
+  await page.getByText("No provider keys yet").waitFor();
+  expect(await page.getByRole("button", { name: "New provider key" }).count()).toBe(0);
+  expect(await faultsOf(page)).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { cacheDirOf } from "../../infra/embedded/index.ts";
 import { settingsOf } from "../support/payments-setup.ts";
 import { temporaryFolder } from "../support/program.ts";
 import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, type Customer, longLocks, ready, spawnApi, spawnWorker } from "../support/service.ts";
 import { testChain } from "../support/solana.ts";
 
 const run = promisify(execFile);
@@ -23,6 +23,7 @@ const pages = [
   "docs/guides/media-and-uploads.md",
   "docs/guides/x402.md",
   "docs/guides/routing.md",
+  "docs/guides/response-cache.md",
 ];
 const openaiForPython = "openai==3.52.0";
 
@@ -39,7 +40,10 @@ async function pythonPath(): Promise<string> {
 
 async function start(): Promise<{ env: NodeJS.ProcessEnv; payer: Customer; service: Client }> {
   const [stores, chain] = await Promise.all([testStores(), testChain()]);
-  const [{ client: service }] = await Promise.all([spawnApi(stores, settingsOf(chain)), spawnWorker(stores)]);
+  const [{ client: service }] = await Promise.all([
+    spawnApi(stores, settingsOf(chain)),
+    spawnWorker(stores, longLocks),
+  ]);
   await ready(service);
   const payer = await service.account("1.00");
   const caller = { INFERENCE_URL: service.baseUrl, INFERENCE_KEY: payer.key };
@@ -83,6 +87,8 @@ test("the documents' curl and TypeScript examples run as printed, and are paid f
     paying,
     routed = "",
     sorted,
+    cacheable,
+    repeated,
     ...others
   ] = outputs;
   expect(others).toEqual([]);
@@ -101,8 +107,10 @@ test("the documents' curl and TypeScript examples run as printed, and are paid f
   expect(paying).toMatch(/^200 http\S+\/media\/file_\w+ 0\.01\n\w{64,88}\n$/);
   expect(JSON.parse(routed)).toMatchObject({ model: "local/chat" });
   expect(sorted).toMatch(/^local\/chat .*Hello!/);
+  expect(cacheable).toMatch(/^HTTP\/1.1 200 .*^x-xm-cache: miss.*What is the capital of France/ms);
+  expect(repeated).toMatch(/^miss You said.*of Italy.*\nhit You said.*of Italy.*\nrefresh You said.*of Italy.*\n$/);
   await service.settled();
-  expect(await payer.ledger("usage")).toHaveLength(18);
+  expect(await payer.ledger("usage")).toHaveLength(21);
   expect(await payer.ledger("storage")).toHaveLength(2);
 });
 

@@ -2,7 +2,7 @@ import OpenAI from "openai";
 import { expect, onTestFinished, test } from "vitest";
 import { mockChunk, mockError, startMockOpenai } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, longLocks, ready, spawnApi, spawnWorker } from "../support/service.ts";
 
 const localModel = "local/chat";
 const providerModel = "openai/gpt-4.1-mini";
@@ -16,7 +16,7 @@ test("one request id follows a call through both processes' logs, which hold no 
   const env = { LOG_LEVEL: "debug" };
   const [api, worker] = await Promise.all([
     spawnApi(stores, env),
-    spawnWorker(stores, { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: provider.url, ...env }),
+    spawnWorker(stores, { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: provider.url, ...longLocks, ...env }),
   ]);
   await ready(api.client);
   const customer = await api.client.account("5");
@@ -59,5 +59,5 @@ test("an API without a worker is not ready, and serves as soon as there is one",
   await spawnWorker(stores);
   const patient = new OpenAI({ apiKey: customer.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 3 });
   expect((await patient.chat.completions.create(request)).choices).toHaveLength(1);
-  expect((await fetch(`${client.baseUrl}/readyz`)).status).toBe(200);
+  await ready(client);
 });

@@ -29,8 +29,7 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
     child.kill("SIGKILL");
     await ended;
   });
-  const says = (pattern: RegExp) =>
-    expect.poll(() => output, { timeout: 40_000, interval: 50, message: "its output" }).toMatch(pattern);
+  const says = (pattern: RegExp) => expect.poll(() => output, { interval: 50, message: "its output" }).toMatch(pattern);
   return {
     child,
     ended,
@@ -97,6 +96,17 @@ test("the printed call works; a second start has the same key and balance; kill 
   const { available_usd: balance } = await account(demo);
   expect(Number(balance)).toBeGreaterThan(99);
   expect(Number(balance)).toBeLessThan(100);
+  // Its own keys, for secrets of customers.
+  const created = await fetch(`${demo.baseUrl}/v1/webhooks/endpoints`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${demo.apiKey}`, "content-type": "application/json" },
+    body: JSON.stringify({ url: "https://93.184.215.14/hook", events: ["job.*"], disabled: true }),
+  });
+  expect([created.status, await created.json()]).toEqual([
+    201,
+    expect.objectContaining({ object: "webhook_endpoint" }),
+  ]);
+  expect((await stat(join(dataDir, "secrets-key"))).mode & 0o777).toBe(0o600);
   expect(Object.keys(demo.metrics)).toEqual(["api", "worker"]);
   for (const process of ["api", "worker"]) {
     const samples = await scrape(demo.metrics[process] as string);
@@ -136,7 +146,7 @@ test("the printed call works; a second start has the same key and balance; kill 
     expect([amount_usd, buyback !== undefined]).toEqual([amount_usd, Number(amount_usd) !== 0]);
 
   second.child.kill("SIGKILL");
-  await expect.poll(() => allFree(again.ports), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => allFree(again.ports)).toBe(true);
 });
 
 test("the printed command pays for an image on the demo's own chain, at a second start with the same wallet", async () => {
@@ -196,7 +206,7 @@ test("a process that ends is restarted, and the log says so; a second signal end
     await run.says(new RegExp(`${name} ended: SIGKILL[^]*${name} runs again`));
   }
   const answers = async () => (await execute("/bin/sh", ["-c", `${curl} --silent`])).stdout;
-  await expect.poll(answers, { timeout: 20_000, interval: 200 }).toContain("chat.completion");
+  await expect.poll(answers, { interval: 200 }).toContain("chat.completion");
 
   // An orderly stop would wait for this call.
   const call = fetch(`${demo.baseUrl}/v1/chat/completions`, {
@@ -212,7 +222,7 @@ test("a process that ends is restarted, and the log says so; a second signal end
   expect((await run.ended).code).toBe(1);
   clearInterval(again);
   await call;
-  await expect.poll(() => allFree(ports), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => allFree(ports)).toBe(true);
 });
 
 test("a configured port that is taken is an error, and nothing is started", async () => {

@@ -1,11 +1,7 @@
-/** The faults of an area, and the tests that should catch them: paths, or prefixes of paths. */
-export interface Area {
-  readonly tests: readonly string[];
-  /** Keyed by the name of the fault: a text that the sources contain once, and its replacement. */
-  readonly faults: Readonly<Record<string, readonly [find: string, replace: string]>>;
-}
+import { type Area, answerAreas } from "./answer-faults.ts";
 
 export const areas: Readonly<Record<string, Area>> = {
+  ...answerAreas,
   money: {
     tests: [
       "test/unit/money",
@@ -90,6 +86,107 @@ export const areas: Readonly<Record<string, Area>> = {
       ],
     },
   },
+  "provider keys": {
+    tests: ["test/unit/provider-key", "test/integration/provider-keys", "test/integration/webhook-account-events"],
+    faults: {
+      "a note about an earlier credential counts": [
+        "{ _id: id, account, version, ...isNews } as Filter",
+        "{ _id: id, account, ...isNews } as Filter",
+      ],
+      "a rotation overwrites another": [
+        "findOneAndUpdate({ _id: id, account, version }, update",
+        "findOneAndUpdate({ _id: id, account }, update",
+      ],
+      "a credential opens as a later one": ["`${id}:${upstream}:${version}`", "`${id}:${upstream}`"],
+      "a refused credential is stored": [
+        'if (state?.status === "invalid") throw',
+        "if (state?.status === undefined) throw",
+      ],
+      "a message quotes a part of the credential": ["const shortestQuote = 8;", "const shortestQuote = 30;"],
+      "an old value overwrites a new credential": [
+        "keys.updateOne({ _id, account, sealed }, { $set: changed })",
+        "keys.updateOne({ _id, account }, { $set: changed })",
+      ],
+      "each note of an invalid credential is an event": ['{ $eq: ["$status", status] }', '{ $eq: ["$status", ""] }'],
+    },
+  },
+  webhooks: {
+    tests: [
+      "test/unit/secrets",
+      "test/unit/receiver-addresses",
+      "test/unit/webhooks",
+      "test/integration/safe-post",
+      "test/integration/webhook-account-events",
+      "test/integration/webhook-attempts",
+      "test/integration/webhook-isolation",
+      "test/integration/webhook-retries",
+    ],
+    faults: {
+      "a sealed value opens for another account": [
+        "Buffer.from(JSON.stringify([account, id]))",
+        "Buffer.from(JSON.stringify([id]))",
+      ],
+      "one public address of a name is enough": [
+        "addresses.every((ip) => isPublicIp(ip) || isInside(ip))",
+        "addresses.some((ip) => isPublicIp(ip) || isInside(ip))",
+      ],
+      "an answer is read to its end": ["if (bytes >= limitBytes) end.abort(", "if (bytes < 0) end.abort("],
+      "the signature leaves out the time": ["`${id}.${timestamp}.${body}`", "`${id}.${body}`"],
+      "a 410 is a failure like others": ['if (answer?.status === 410) return { kind: "gone" };', ""],
+      "failing receivers may take all attempts": ["&& (!isFailing || failing < maxFailing)", ""],
+      "a host has no limit": ["(ofHost.get(host) ?? 0) < maxPerHost && ", ""],
+      "a failing receiver gets ten attempts at once": [
+        "width = succeeded ? maxPerReceiver : 1;",
+        "width = maxPerReceiver;",
+      ],
+      "a receiver gets as many attempts as it has deliveries": [
+        "width = succeeded ? maxPerReceiver : 1;",
+        "width = succeeded ? 100 : 1;",
+      ],
+    },
+  },
+  events: {
+    tests: [
+      "test/integration/webhook-routes",
+      "test/integration/webhook-events",
+      "test/integration/webhook-account-events",
+      "test/chaos/webhook-events",
+    ],
+    faults: {
+      "the end of a job says nothing of its event": ["          eventDueAt: new Date(now + eventDelayMs),\n", ""],
+      "maintenance records no events of jobs": ["await detachedCalls.recordDueEvents();", ""],
+      "an event is noted before it is recorded": [
+        "const status = view.background ? responseStatusOf(stored) : stored.status;",
+        'const status = view.background ? responseStatusOf(stored) : stored.status;\n    await collection.updateOne({ account, _id: requestId }, { $unset: { eventDueAt: "" } });',
+      ],
+      "an event that is derived twice has two ids": [
+        "hashedBase62(hashLength, account, objectId, type, occurrence)",
+        "hashedBase62(hashLength, account, objectId, type, occurrence, String(Math.random()))",
+      ],
+      "a URL that is also an endpoint gets an event twice": ["isUrl && !isCovered ?", "isUrl ?"],
+      "a job is deleted before its event is recorded": [
+        "if (job) await events.record(job);\n      const isOver = { status: { $nin: [...openStatuses] }, eventDueAt: { $exists: false } };",
+        "const isOver = { status: { $nin: [...openStatuses] } };",
+      ],
+      "a replaced secret signs forever": [
+        ".filter(({ until }) => until === undefined || until.getTime() > clock.now())",
+        "",
+      ],
+      "an endpoint of another account is found": [
+        "endpoints.findOne({ _id, account, ...hasUrl } as Filter)",
+        "endpoints.findOne({ _id, ...hasUrl } as Filter)",
+      ],
+      "a balance alert ends before its event is recorded": [
+        '{ $and: [{ $not: [isBelow] }, { $eq: ["$alertSince", "$alertRecorded"] }] }',
+        "{ $not: [isBelow] }",
+      ],
+      "periods of a budget that were not looked at are left out": ["if (from <= since) break;", "break;"],
+      "a key that lives shorter than the notice is announced": [
+        '{ $lte: ["$createdAt", { $subtract: ["$expiresAt", days * dayMs] }] },',
+        "",
+      ],
+    },
+  },
   "queues and replies": {
     tests: [
       "test/unit/frames",
@@ -99,6 +196,7 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/integration/errors-limits",
       "test/integration/stream-bursts",
       "test/integration/idempotency",
+      "test/integration/disconnected-callers",
       "test/chaos/worker-killed",
       "test/chaos/frames",
       "test/chaos/api-killed",
@@ -117,7 +215,7 @@ export const areas: Readonly<Record<string, Area>> = {
         "",
       ],
       "frames of a second attempt follow those of the first": [
-        "if (call.attempt !== undefined && !(hasIdempotencyKey(call) && seq === 0)) return false;",
+        "if (call.attempt !== undefined && !(isStored(call) && seq === 0)) return false;",
         "",
       ],
       "long text is split inside a character": [
@@ -133,12 +231,12 @@ export const areas: Readonly<Record<string, Area>> = {
         "call.isPaused = true;",
       ],
       "a call is forgotten before its answer is delivered": [
-        'if (stream || idempotencyKeyId !== undefined || held === "0") return undefined;',
-        'if (!stream || idempotencyKeyId !== undefined || held === "0") return undefined;',
+        'if (stream || idempotencyKeyId !== undefined || detached || held === "0") return undefined;',
+        'if (!stream || idempotencyKeyId !== undefined || detached || held === "0") return undefined;',
       ],
       "a call whose time is over is run": ['if (clock.now() >= payload.deadlineAt) call.abort("deadline");', ""],
       "the running work of a caller who disconnected from JSON is aborted": [
-        'if (record.attempts.length === 0 || payload.held === "0") call.abort("disconnected");',
+        'if (!hasBegun || payload.held === "0") call.abort("disconnected");',
         'call.abort("disconnected");',
       ],
     },
@@ -206,6 +304,34 @@ export const areas: Readonly<Record<string, Area>> = {
       "a key without the scope calls models": [
         'const lacksScope = !caller.scopes.includes("inference");',
         "const lacksScope = caller.scopes.length === 0;",
+      ],
+    },
+  },
+  "files for batches": {
+    tests: ["test/integration/batch-files"],
+    faults: {
+      "concurrent uploads exceed the quota": [
+        "await usage.model.updateOne({ _id: account }, { $inc: { reservations: 1 } }, { session });",
+        "",
+      ],
+      "a reader that goes on gets the parts before its offset": ["skipped -= bytes;", ""],
+      "a file that was expired while it was stored is announced": [
+        'throw noCapacity("Storing the file took too long.");',
+        "{}",
+      ],
+      "an expired file is forgotten at once": ["keepMs: knownMs });", "keepMs: 0 });"],
+    },
+  },
+  "lines of batches": {
+    tests: ["test/integration/batch-lines", "test/integration/batches"],
+    faults: {
+      "an error that comes late ends a line that is tried again": [
+        "const isOpen = { retryAt: { $exists: false }, answer:",
+        "const isOpen = { answer:",
+      ],
+      "an answer that is not the result of its line is charged": [
+        'throw noCapacity("The line was ended elsewhere; nothing was charged.");',
+        "return answer;",
       ],
     },
   },

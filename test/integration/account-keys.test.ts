@@ -12,7 +12,11 @@ test("a key that manages makes, lists, changes and revokes keys of its account",
   const { account, ask, id } = await managedAccount(service);
   const fields = { name: "ci", budget: { limit_usd: "5.00", period: "day" }, models: ["local/*"], expires_at: soon() };
   const made = await ask("POST", "/keys", fields);
-  expect(made).toMatchObject({ status: 201, body: { ...fields, scopes: ["inference"], account: account.id } });
+  const cache = { enabled: false, ttl_seconds: 300, locked: false };
+  expect(made).toMatchObject({
+    status: 201,
+    body: { ...fields, scopes: ["inference"], prompt_cache: "off", cache, account: account.id },
+  });
   expect(made.headers.get("cache-control")).toBe("no-store");
   const { key: secret, ...shown } = made.body;
   const callWith = async (key: string) => (await postWith(service.baseUrl, key)(chat, asking(localModel))).status;
@@ -27,7 +31,7 @@ test("a key that manages makes, lists, changes and revokes keys of its account",
   });
   expect(JSON.stringify(listed.body)).not.toContain(secret);
 
-  const patch = { budget: null, models: null, expires_at: null, name: null };
+  const patch = { budget: null, models: null, expires_at: null, name: null, prompt_cache: "auto" };
   expect(await ask("PATCH", `/keys/${made.body.id}`, patch)).toMatchObject({ status: 200, body: patch });
   expect(await ask("DELETE", `/keys/${made.body.id}`)).toMatchObject({
     status: 200,
@@ -36,6 +40,28 @@ test("a key that manages makes, lists, changes and revokes keys of its account",
   expect(await callWith(secret)).toBe(401);
   // A key may revoke itself.
   expect(await ask("DELETE", `/keys/${id}`)).toMatchObject({ status: 200 });
+});
+
+test("the default for the response cache is replaced whole, and cannot be both enabled and locked", async () => {
+  const { ask } = await managedAccount(running.service);
+  const { key: _, ...made } = (await ask("POST", "/keys", { cache: { enabled: true, ttl_seconds: 86_400 } })).body;
+  expect(made.cache).toEqual({ enabled: true, ttl_seconds: 86_400, locked: false });
+  const path = `/keys/${made.id}`;
+  expect((await ask("PATCH", path, { name: "ci" })).body.cache).toEqual(made.cache);
+  const locked = { enabled: false, ttl_seconds: 300, locked: true };
+  expect((await ask("PATCH", path, { cache: { locked: true } })).body.cache).toEqual(locked);
+  for (const [cache, param] of [
+    [{ enabled: true, locked: true }, "cache.locked"],
+    [{ enabled: "true" }, "cache.enabled"],
+    [{ ttl_seconds: 0 }, "cache.ttl_seconds"],
+    [{ ttl_seconds: 86_401 }, "cache.ttl_seconds"],
+    [{ ttl_seconds: 1.5 }, "cache.ttl_seconds"],
+    [{ ttl: 5 }, "cache.ttl"],
+    [null, "cache"],
+  ] as const)
+    expect(await ask("PATCH", path, { cache })).toMatchObject({ status: 400, body: { error: { param } } });
+  const { data } = (await ask("GET", "/keys?limit=1")).body;
+  expect(data).toMatchObject([{ id: made.id, cache: locked }]);
 });
 
 test("any key sees itself and its account; only one that manages sees keys", async () => {

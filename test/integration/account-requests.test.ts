@@ -7,8 +7,9 @@ const api = apiOfFile();
 test("a key sees its own calls, one that manages sees all, and neither sees another account's", async () => {
   const { money } = api;
   const [ours, theirs] = [await openCustomer(api), await openCustomer(api)];
+  const labels = { sessionId: "s", user: "u", tags: ["a", "b=1"] };
   const [mine, other, foreign] = [
-    await ours.call({ endpoint: "/v1/messages" }),
+    await ours.call({ endpoint: "/v1/messages", ...labels }),
     await ours.call({ key: ours.second.id }),
     await theirs.call(),
   ];
@@ -35,6 +36,9 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
     model: "openai/gpt",
     status: "succeeded",
     error: null,
+    session_id: "s",
+    user: "u",
+    tags: ["a", "b=1"],
     cost_usd: "0.000001",
     usage: { input: 10, output: 5 },
     estimated: false,
@@ -43,13 +47,18 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
     input_tokens: 10,
     output_tokens: 5,
     cached_tokens: 0,
+    saved_usd: "0.00",
     created_at: expect.any(Number),
     queue_ms: null,
     first_token_ms: null,
     total_ms: 1_200,
     refunded: false,
+    byok: false,
+    provider_key_id: null,
+    list_usd: null,
+    fee_usd: null,
     http_status: null,
-    attempts: [{ upstream: "openai", started_ms: 1, duration_ms: 40, outcome: "succeeded" }],
+    attempts: [{ upstream: "openai", credential: "shared", started_ms: 1, duration_ms: 40, outcome: "succeeded" }],
   });
   await money.refund(ours.account, mine);
   expect((await ours.first.ask("GET", `/requests/${mine}`)).body).toMatchObject({
@@ -69,14 +78,19 @@ test("filters by status, model, key and time, alone and together; what is wrong 
   const later = Math.floor(clock.now() / 1000) + 1_000;
   clock.later(2_000_000);
   const late = await call({ key: second.id, model: "vendor/rare", status: "cancelled" });
+  const labeled = await call({ sessionId: "s 1", user: "u", tags: ["a", "b=1"] });
   const found = async (query: string) =>
     (await manager.ask("GET", `/requests?${query}`)).body.data?.map(({ id }) => id);
   expect(await found("status=failed")).toEqual([failed]);
-  expect(await found("status=succeeded")).toEqual([rare]);
+  expect(await found("status=succeeded")).toEqual([labeled, rare]);
+  for (const query of ["session_id=s+1", "user=u", "tag=a", "tag=b%3D1&user=u&session_id=s+1"])
+    expect([query, await found(query)]).toEqual([query, [labeled]]);
+  for (const query of ["session_id=s", "user=u&tag=c", "tag=a&status=failed"])
+    expect([query, await found(query)]).toEqual([query, []]);
   expect(await found("model=vendor/rare")).toEqual([late, rare]);
   expect(await found(`model=vendor/rare&status=cancelled&key=${second.id}`)).toEqual([late]);
   expect(await found(`model=vendor/rare&key=${first.id}`)).toEqual([rare]);
-  expect(await found(`from=${later}`)).toEqual([late]);
+  expect(await found(`from=${later}`)).toEqual([labeled, late]);
   expect(await found(`to=${later}`)).toEqual([rare, failed]);
   expect(await found("model=vendor/none")).toEqual([]);
   for (const [query, param] of [

@@ -7,6 +7,7 @@ import { apiOfFile, countCalls, settledCall, startApiServer } from "../support/a
 import { held, holdOf, openAccount } from "../support/money-setup.ts";
 import { temporaryFolder } from "../support/program.ts";
 import { testAdminToken } from "../support/service.ts";
+import { insertBatches } from "../support/stored-batches.ts";
 
 const api = apiOfFile({ S3_ENDPOINT: "http://127.0.0.1:1" });
 const { start, admin, json } = adminCli(api);
@@ -163,6 +164,16 @@ test("owed amounts and buybacks are shown, and a refund is recorded", async () =
   expect(await json("buyback", "batches", "--limit", "1")).toMatchObject({ data: [], has_more: false });
 });
 
+test("open batches of accounts are listed and cancelled", async () => {
+  const dueAt = new Date(Date.now() + 600_000);
+  const open = { account: "acct_1", kind: "openai", status: "in_progress", dueAt, model: "local/chat" } as const;
+  const [id = ""] = await insertBatches(api.stores, [{ ...open, paused: "insufficient_balance" }]);
+  const row = `${id} +acct_1 +/v1/chat/completions +local/chat +in_progress, paused: insufficient_balance +3 +3 +0\\.042 `;
+  expect((await admin("batches", "list", "--account", "acct_1")).out).toMatch(new RegExp(`^ID .*\n${row}`));
+  expect((await admin("batches", "cancel", id)).out).toMatch(/^STATE +cancelling$/m);
+  expect((await admin("batches", "list", "--status", "in_progress")).out).toBe("None.\n");
+});
+
 test("an error is its message and exit code 1", async () => {
   const missing = await admin("accounts", "get", "acct_none");
   expect(missing).toMatchObject({ code: 1, out: "" });
@@ -207,7 +218,7 @@ test("the overview is shown once, or again and again until Ctrl-C, which ends it
   const once1 = await admin("overview");
   expect(once1).toMatchObject({ code: 0, err: "" });
   expect(once1.out).toMatch(/^last hour +1 +0 +0 +2\.50$/m);
-  expect(once1.out).toMatch(/^chat +0 +0 +0 +0 +-$/m);
+  expect(once1.out).toMatch(/^chat +0 +0 +0 +0 +- +0 +-$/m);
   expect(once1.out).toMatch(/s3 DOES NOT ANSWER/);
   expect(once1.out).toMatch(/^holds +not counted: no maintenance worker$/m);
 

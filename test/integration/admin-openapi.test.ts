@@ -9,6 +9,7 @@ import { apiOfFile, bearer, settledCall } from "../support/api-server.ts";
 import { held, holdOf, openAccount } from "../support/money-setup.ts";
 import { type Document, describedBy } from "../support/openapi.ts";
 import { eventually, testAdminToken } from "../support/service.ts";
+import { insertBatches } from "../support/stored-batches.ts";
 
 const document = adminDocument("http://127.0.0.1/admin/v1") as unknown as Document;
 const description = describedBy(document);
@@ -39,6 +40,9 @@ test("each route is described with all its methods, and responds to each as desc
   const request = await settledCall(api, account);
   await held(api.money, holdOf(account, 2_000_000n));
 
+  const running = { account, kind: "openai", status: "in_progress", dueAt: new Date(Date.now() + 600_000) } as const;
+  const [batch = ""] = await insertBatches(api.stores, [running]);
+
   const worker = registerWorker({
     worker: "wrk_1",
     redis: api.redis,
@@ -58,10 +62,12 @@ test("each route is described with all its methods, and responds to each as desc
   const ids: Readonly<Record<string, string>> = {
     "/accounts/{id}": account,
     "/accounts/{id}/keys": account,
+    "/accounts/{id}/provider-keys": account,
     "/accounts/{id}/credits": account,
     "/accounts/{id}/ledger": account,
     "/keys/{id}": key,
     "/requests/{id}": request,
+    "/batches/{id}/cancel": batch,
   };
   const bodies: Readonly<Record<string, object>> = {
     "POST /accounts": { name: "other" },
@@ -89,6 +95,7 @@ test("each route is described with all its methods, and responds to each as desc
     "GET /archives/{id} 404",
     "POST /archives/{id}/restore 404",
     "POST /owed/{id}/refunds 400",
+    "POST /secrets/rewrap 501",
   ]);
 
   // No route accepts an undocumented method.

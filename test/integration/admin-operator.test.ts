@@ -255,6 +255,84 @@ describe("holds", () => {
   });
 });
 
+test("open jobs are counted by pool and account, the longest wait first, by an index alone", async () => {
+  const { ask, mongo } = await setup();
+  const jobs = mongo.connection.collection<{ _id: string }>("detachedCalls");
+  const at = Math.floor(Date.now() / 1_000);
+  const stored = [
+    ["acct_1", "image", "queued", 50],
+    ["acct_1", "image", "queued", 40],
+    ["acct_1", "media", "in_progress", 30],
+    ["acct_2", "image", "in_progress", 90],
+    ["acct_2", "image", "in_progress", 20],
+    ["acct_2", "rerank", "queued", 70],
+    ["acct_3", "image", "completed", 99],
+  ] as const;
+  const expiresAt = new Date((at + 1_000) * 1_000);
+  await jobs.insertMany(
+    stored.map(([account, job, status, age], n) => {
+      const createdAt = new Date((at - age) * 1_000);
+      return { _id: `req_${n}`, account, job, status, createdAt, expiresAt };
+    }),
+  );
+  const row = (pool: string, account: string, counts: object) => ({
+    object: "job_queue",
+    pool,
+    account,
+    waiting: 0,
+    running: 0,
+    oldest_waiting_at: null,
+    oldest_running_at: null,
+    ...counts,
+  });
+  const rows = [
+    row("embeddings", "acct_2", { waiting: 1, oldest_waiting_at: at - 70 }),
+    row("image", "acct_1", { waiting: 2, oldest_waiting_at: at - 50 }),
+    row("image", "acct_2", { running: 2, oldest_running_at: at - 90 }),
+    row("media", "acct_1", { running: 1, oldest_running_at: at - 30 }),
+  ];
+  expect((await ask("GET", "/jobs")).body).toEqual({ object: "list", data: rows, has_more: false, next: null });
+  expect((await ask("GET", "/jobs?pool=image")).body.data).toEqual([rows[1], rows[2]]);
+  expect((await ask("GET", "/jobs?pool=images")).body).toMatchObject({ error: { param: "pool" } });
+  const plan = await jobs
+    .find({ job: { $in: ["embeddings", "rerank"] }, status: "queued" })
+    .project({ _id: 0, account: 1, createdAt: 1 })
+    .sort({ createdAt: 1 })
+    .explain("queryPlanner");
+  expect(JSON.stringify(plan["queryPlanner"].winningPlan)).not.toMatch(/COLLSCAN|"SORT"|FETCH/);
+});
+
+test("failing webhooks are listed, the longest failing first, without what their URLs may hide, by an index", async () => {
+  const { ask, mongo } = await setup();
+  const endpoints = mongo.connection.collection<{ readonly _id: string; readonly [field: string]: unknown }>(
+    "webhookEndpoints",
+  );
+  const [first, second] = [new Date("2026-01-01"), new Date("2026-01-02")];
+  const stored = {
+    account: "acct_1",
+    secrets: [],
+    createdAt: first,
+    url: "https://example.com/services/secret?token=a",
+  };
+  await endpoints.insertMany([
+    { ...stored, _id: "we_1", failingSince: second, failures: 2, lastFailureAt: second, lastSuccessAt: first },
+    { ...stored, _id: "we_2", failingSince: first, failures: 20, lastFailureAt: second, disabledReason: "failing" },
+    { ...stored, _id: "we_3", lastSuccessAt: second },
+  ]);
+  const seconds = (date: Date) => date.getTime() / 1_000;
+  const row = { object: "failing_webhook", account: "acct_1", origin: "https://example.com" };
+  const times = { last_failure_at: seconds(second), last_success_at: null, disabled_reason: null };
+  expect((await ask("GET", "/webhooks/failing")).body.data).toEqual([
+    { ...row, ...times, id: "we_2", failing_since: seconds(first), failures: 20, disabled_reason: "failing" },
+    { ...row, ...times, id: "we_1", failing_since: seconds(second), failures: 2, last_success_at: seconds(first) },
+  ]);
+  const plan = await endpoints
+    .find({ failingSince: { $exists: true } })
+    .sort({ failingSince: 1 })
+    .explain("queryPlanner");
+  expect(JSON.stringify(plan["queryPlanner"].winningPlan)).not.toMatch(/COLLSCAN|"SORT"/);
+});
+
 test("the overview has the calls and charges of all processes, and says what cannot be read", async () => {
   const server = await setup({ S3_ENDPOINT: "http://127.0.0.1:1" });
   await countCalls(server, (counter) => {
@@ -289,6 +367,14 @@ test("the overview has the calls and charges of all processes, and says what can
   };
   expect([traffic.minutes.length, traffic.hours.length]).toEqual([60, 24]);
   expect(traffic.minutes.reduce((sum, { calls }) => sum + calls, 0)).toBe(5);
-  expect(pools.map(({ pool }) => pool)).toEqual(["chat", "embeddings", "image", "media", "maintenance"]);
+  expect(pools.map(({ pool }) => pool)).toEqual([
+    "chat",
+    "embeddings",
+    "image",
+    "media",
+    "batches",
+    "webhooks",
+    "maintenance",
+  ]);
   expect(upstreams).toContainEqual({ id: "local", state: "no key" });
 });

@@ -2,25 +2,44 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import type { Response } from "express";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { noCapacity } from "#errors";
+import { sendStored } from "../../api/http/read-stored.ts";
 import { type OpenCall, openCall, type Submission, startOrContinueAttempt } from "../../api/open-calls/open-call.ts";
 import { checkProgress, writeError, writeEvents, writeFinal } from "../../api/open-calls/write-answer.ts";
 import { chatCodec } from "../../shared/formats/index.ts";
 import type { Frame } from "../../shared/jobs/index.ts";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
 
-/** One open call whose caller is a bare socket. */
+/** A caller that is a bare socket. */
+async function callerOf(answer: (req: IncomingMessage, res: ServerResponse) => void) {
+  const server = createServer(answer);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  socket.on("error", () => {});
+  socket.write("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+  return socket;
+}
+
+/** One open call. */
 async function openOne(stream: boolean, { limitBytes = 0, isBinary = false, payload = {} } = {}) {
   const clock = createManualClock();
   const budget = createByteBudget(limitBytes);
   const arrived = Promise.withResolvers<OpenCall>();
-  const server = createServer((_: IncomingMessage, raw: ServerResponse) => {
+  const socket = await callerOf((_, raw) => {
     // The parts of express that these tests use.
     const res = Object.assign(raw, {
+      locals: { requestId: "req_1" },
       status: (code: number) => Object.assign(raw, { statusCode: code }),
       set: (headers: object | string, value?: string) => {
         const all = typeof headers === "string" ? { [headers]: value } : headers;
@@ -35,15 +54,6 @@ async function openOne(stream: boolean, { limitBytes = 0, isBinary = false, payl
     } as Submission;
     arrived.resolve(openCall(submission, budget, clock.now()));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
-  socket.on("error", () => {});
-  socket.write("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
   const call = await arrived.promise;
   /** Bytes accepted by the kernel count as progress, which starts another 30 s. */
   const isCut = () =>
@@ -56,6 +66,7 @@ async function openOne(stream: boolean, { limitBytes = 0, isBinary = false, payl
 }
 
 const frame = (kind: Frame["kind"], data: string): Frame => ({ requestId: "req_1", seq: 0, kind, data });
+const silent = createLogger("test", "silent");
 const part = "€".repeat(80_000);
 const parts = 100;
 
@@ -107,6 +118,44 @@ test("a large answer arrives whole, however slowly it is read", async () => {
   }
   expect(bytes).toBeGreaterThan(whole);
   expect(call.res.writableFinished).toBe(true);
+});
+
+test("a stored file is sent at the pace of its reader, who is cut after ten minutes without progress", async () => {
+  const clock = createManualClock();
+  const begun = Promise.withResolvers<ServerResponse>();
+  const ended = Promise.withResolvers<void>();
+  const piece = Buffer.alloc(1024 * 1024, "x");
+  const count = 64;
+  let read = 0;
+  async function* pieces() {
+    for (; read < count; read++) yield piece;
+  }
+  const socket = await callerOf((_, raw) => {
+    begun.resolve(raw);
+    const sending = { res: raw as Response, file: "file-1", arrive: () => ended.resolve, clock, log: silent };
+    void sendStored(sending, () => pipeline(pieces(), raw));
+  });
+  const res = await begun.promise;
+  let bytes = 0;
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    const { length } = chunk as Buffer;
+    // 32 bytes per millisecond: half an hour for the whole file.
+    clock.advance(length / 32);
+    bytes += length;
+    if (bytes > (count / 2) * piece.length) break;
+  }
+  socket.pause();
+  expect(res.destroyed).toBe(false);
+  let minutes = 0;
+  await eventually(() => {
+    clock.advance(60_000);
+    minutes++;
+    return res.destroyed;
+  });
+  await ended.promise;
+  // The kernel still had space, or had none for some minutes.
+  expect(minutes).toBeGreaterThan(5);
+  expect(read).toBeLessThan(count);
 });
 
 test("a stream whose caller reads nothing for 30 s is cut, one that is read is not", async () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { formatUsd } from "#money";
 import { asking, hostedModel, nativeModel, newCaller } from "../support/anthropic-client-setup.ts";
 import { claudeCodeHeaders, claudeCodeRequest } from "../support/claude-code-request.ts";
 import { claudeName, costOf, formatsService, shortCacheModel, uncachedModel } from "../support/formats-service.ts";
+import type { Customer } from "../support/service.ts";
 import { entriesOf, localModel, nanoUsd } from "../support/service-setup.ts";
 
 const running = formatsService();
@@ -27,6 +29,16 @@ const chatRequest = (model: string) => ({
     { role: "user", content: "Well?", ...mark("5m") },
   ],
 });
+
+async function savedBy({ key }: Pick<Customer, "key">, id = "") {
+  const get = async (path: string) => {
+    const response = await fetch(`${running.service.baseUrl}${path}`, { headers: { authorization: `Bearer ${key}` } });
+    return response.json();
+  };
+  const request = (await get(`/v1/requests/${id}`)) as { saved_usd: string; cached_tokens: number };
+  const { data } = (await get(`/v1/generation?id=${id}`)) as { data: { cache_discount: number | null } };
+  return { saved: nanoUsd(request.saved_usd), cached: request.cached_tokens, discount: data.cache_discount };
+}
 
 describe("breakpoints of a chat request", () => {
   test("reach Claude with their lifetimes; what they cost is held, charged and shown", async () => {
@@ -60,6 +72,21 @@ describe("breakpoints of a chat request", () => {
     const [entry] = await entriesOf(running.service, customer);
     expect(entry?.request).toMatchObject({ usage: billed, shortfall_usd: "0.00" });
     expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-costOf(nativeModel, billed));
+
+    // The request page shows the difference to the price without a cache, also if it is a loss.
+    const uncached = costOf(nativeModel, { input: 450, output: 20 });
+    const saved = uncached - costOf(nativeModel, billed);
+    expect(saved).toBeLessThan(0n);
+    expect(await savedBy(customer, entry?.id)).toEqual({ saved, cached: 50, discount: Number(formatUsd(saved)) });
+    running.anthropic.respond({ usage: { ...usage, cache_read_input_tokens: 5_000 } });
+    await customer.post("/v1/messages", asking(nativeModel));
+    running.anthropic.respond({});
+    await customer.post("/v1/messages", asking(nativeModel));
+    const [without, second] = await entriesOf(running.service, customer);
+    const cost = costOf(nativeModel, { ...billed, cached_input: 5_000 });
+    const whole = costOf(nativeModel, { input: 5_400, output: 20 });
+    expect(await savedBy(customer, second?.id)).toMatchObject({ saved: whole - cost, cached: 5_000 });
+    expect(await savedBy(customer, without?.id)).toEqual({ saved: 0n, cached: 0, discount: null });
   });
 
   test.each([hostedModel, localModel])("are dropped where they have no price, and named: %s", async (model) => {
@@ -103,6 +130,80 @@ test("the hold covers the price of the lifetime that a request asks for", async 
   expect([short > 0n, short * 4_000n]).toEqual([true, long * 2_500n]);
   // If there is no one-hour price, the cache is written for five minutes only.
   expect(await inputCost(shortCacheModel, "1h")).toBe(await inputCost(shortCacheModel, "5m"));
+});
+
+describe("marks that are added for the caller", () => {
+  const system = "You are a patient assistant. ".repeat(200);
+  const chat = (more: object = {}) => ({
+    path: "/v1/chat/completions",
+    body: { ...asking(nativeModel), messages: [{ role: "system", content: system }, ...user("Hi")], ...more },
+  });
+  const user = (content: unknown) => [{ role: "user", content }];
+  const marked = { system: [{ ...mark() }], messages: [{ content: [{ text: "Hi", ...mark() }] }] };
+  const auto = { "x-xm-prompt-cache": "auto" };
+
+  test.each([
+    ["chat", chat()],
+    ["Messages", { path: "/v1/messages", body: { ...asking(nativeModel, "Hi"), system } }],
+    [
+      "Gemini",
+      {
+        path: `/v1beta/models/${nativeModel}:generateContent`,
+        body: { systemInstruction: { parts: [{ text: system }] }, contents: [{ parts: [{ text: "Hi" }] }] },
+      },
+    ],
+  ])(
+    "reach Claude from %s, with the header or the setting of the key, and a header overrides that",
+    async (_, call) => {
+      const { customer } = await newCaller(running);
+      const { data } = await running.service.admin<{ data: { id: string }[] }>("GET", `/accounts/${customer.id}/keys`);
+      const sent = async (headers = {}) => {
+        const before = running.anthropic.requests.length;
+        expect((await customer.post(call.path, call.body, { headers })).status).toBe(200);
+        return JSON.stringify(running.anthropic.requests[before]?.body);
+      };
+      expect(await sent()).not.toContain("cache_control");
+      expect(JSON.parse(await sent(auto))).toMatchObject(marked);
+      await running.service.admin("PATCH", `/keys/${data[0]?.id}`, { prompt_cache: "auto" });
+      expect(JSON.parse(await sent())).toMatchObject(marked);
+      expect(await sent({ "x-xm-prompt-cache": "off" })).not.toContain("cache_control");
+    },
+  );
+
+  test.each([
+    [
+      "the caller has marks",
+      chat({
+        messages: user([
+          { type: "text", text: system, ...mark("1h") },
+          { type: "text", text: "Hi" },
+        ]),
+      }),
+      1,
+    ],
+    ["cache writes have no price", chat({ model: uncachedModel }), 0],
+    ["the prompt is short", chat({ messages: user("Hi") }), 0],
+    ["another provider serves the model", chat({ model: hostedModel }), 0],
+  ])("are not added if %s", async (_, { path, body }, count) => {
+    const { customer } = await newCaller(running);
+    expect((await customer.post(path, body, { headers: auto })).status).toBe(200);
+    const [request] = [...running.anthropic.requests, ...running.provider.requests];
+    expect(JSON.stringify(request?.body).split("cache_control")).toHaveLength(count + 1);
+  });
+
+  test("are held for like the caller's own; another value of the header is refused", async () => {
+    const customer = await running.service.account("0");
+    const inputCost = async (body: object, headers = {}) => {
+      const response = await customer.post("/v1/chat/completions", body, { headers });
+      const { error } = (await response.json()) as { error: { message: string } };
+      return nanoUsd(/input alone can cost ([\d.]+) USD/.exec(error.message)?.[1] ?? "");
+    };
+    const { body } = chat();
+    const [plain, added] = [await inputCost(body), await inputCost(body, auto)];
+    expect(4n * added).toBe(5n * plain);
+    const wrong = await customer.post("/v1/chat/completions", body, { headers: { "x-xm-prompt-cache": "on" } });
+    expect([wrong.status, await wrong.json()]).toMatchObject([400, { error: { param: "x-xm-prompt-cache" } }]);
+  });
 });
 
 describe("breakpoints without a price are dropped and named", () => {

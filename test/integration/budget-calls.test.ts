@@ -69,7 +69,9 @@ test("every paid route refuses a call that the budget does not cover, in the sha
       "402" in operation.responses &&
       !free.has(path) &&
       !path.endsWith(":countTokens") &&
-      !operation.tags.includes("Keys"),
+      !operation.tags.includes("Keys") &&
+      // Its lines pause at the budget.
+      !path.endsWith("/batches"),
   );
   expect(operations.length).toBeGreaterThan(15);
   for (const described of operations) {

@@ -1,6 +1,6 @@
 import { CreateBucketCommand } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
-import { periodAt } from "../../api/keys/budget-period.ts";
+import { periodAt } from "../../shared/key-records/index.ts";
 import { createArchiveObjects } from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { batchesSchema, createBatches } from "#batches";
 import { createClusterStats } from "#cluster-stats";
 import { loadConfig } from "#platform/config";
 import { connectRedis, startRedis } from "#platform/redis";
@@ -6,7 +7,9 @@ import { checkSome, countStored } from "../../workers/handlers/cluster-stats.ts"
 import { log } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { held, holdOf, minuteMs, openAccount, startBank } from "../support/money-setup.ts";
+import { migrated } from "../support/schema.ts";
 import { testStores } from "../support/servers.ts";
+import { insertBatches } from "../support/stored-batches.ts";
 
 async function start() {
   const bank = await startBank();
@@ -15,8 +18,20 @@ async function start() {
   const time = createManualClock();
   const files = { counts: async () => ({ uploads: { pending: 0, active: 0, due: 0 }, dueSince: undefined }) };
   const payments = { countBuybacks: async () => ({ open: 0, due: 0, done: 0 }) };
+  await migrated(bank.mongo, [batchesSchema]);
+  const unused = async () => {
+    throw new Error("no line is run here");
+  };
+  const batches = createBatches({
+    ...bank,
+    files: { putAnswer: unused, getAnswer: unused, deleteAnswer: unused },
+    webhooks: { record: async () => {} },
+    claimMs: 30_000,
+    log,
+  });
   const deps = {
     ...bank,
+    batches,
     files,
     payments,
     clusterStats: createClusterStats({ redis, clock: time }),
@@ -65,5 +80,37 @@ test("open holds are counted with their age, and those not captured once they ha
   expect(counts).toMatchObject({ holds: { open: 2 }, leases: { open: 0 }, undecided: 1 });
   expect(counts?.holds.oldestAt).toBeGreaterThanOrEqual(heldAt);
   expect(counts?.holds.oldestAt).toBeLessThan(heldAt + minuteMs);
+  end();
+});
+
+test("open batches are as old as the oldest of each status, and stalled ones are those whose turn it is", async () => {
+  const { uri, account, clock, deps, read, end } = await start();
+  const now = clock.now();
+  const at = (minutes: number) => new Date(now + minutes * minuteMs);
+  const openai = { account, kind: "openai", status: "in_progress" } as const;
+  const counted = async () => {
+    await countStored(deps);
+    return (await read()).counts?.batches;
+  };
+  expect(await counted()).toEqual({ oldestAt: {} });
+
+  await insertBatches({ MONGODB_URI: uri }, [
+    { ...openai, createdAt: at(-90), dueAt: at(-70), progressAt: at(-80) },
+    { ...openai, createdAt: at(-60), dueAt: at(0), progressAt: at(-55), paused: "insufficient_balance" },
+    { ...openai, status: "validating", createdAt: at(-7), dueAt: at(0) },
+    { ...openai, status: "validating", createdAt: at(-9), dueAt: at(0) },
+    { ...openai, status: "completed", createdAt: at(-100), progressAt: at(-99) },
+  ]);
+  const oldestAt = { in_progress: at(-90).getTime(), validating: at(-9).getTime() };
+  // No process works at the one that waits.
+  expect(await counted()).toEqual({ oldestAt, stalledSince: at(-80).getTime() });
+
+  await insertBatches({ MONGODB_URI: uri }, [{ ...openai, createdAt: at(-50), dueAt: at(0.5), progressAt: at(-40) }]);
+  expect(await counted()).toEqual({ oldestAt, stalledSince: at(-40).getTime() });
+
+  // The turn of the one that has waited for an hour comes.
+  const claimed = await deps.batches.claim("api_test", ["in_progress"]);
+  expect(claimed?.progressAt?.getTime()).toBeGreaterThanOrEqual(now);
+  expect(await counted()).toEqual({ oldestAt, stalledSince: at(-40).getTime() });
   end();
 });

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { publicKeyOf } from "#secrets";
 import { type ConfigReport, checkConfig } from "../../infra/cli/config-check.ts";
 import { runProgram, temporaryFolder } from "../support/program.ts";
 
@@ -65,10 +66,22 @@ test("shows the settings, their sources, the upstreams with keys, and likely typ
   ]);
 });
 
+const keyOf = (letter: string) => Buffer.from(letter.repeat(32)).toString("base64");
+
 /** Each fault makes a start fail, in a later step of the check than the previous one. */
 const faulty: readonly [what: string, change: Env, api: string[], worker?: string[]][] = [
   ["a missing store", { REDIS_URL: "" }, ["REDIS_URL is missing"]],
   ["two addresses of Redis", { REDIS_CLUSTER_NODES: "redis:6379" }, ["REDIS_URL and REDIS_CLUSTER_NODES are set"]],
+  [
+    "another database of the queues' Redis for the cache",
+    { REDIS_URL: "redis://cache", CACHE_REDIS_URL: "redis://:hunter2@cache:6379/1" },
+    ["CACHE_REDIS_URL: must be another server"],
+  ],
+  [
+    "a node of the queues' cluster for the cache",
+    { REDIS_URL: "", REDIS_CLUSTER_NODES: "[::1]:6379,[::1]:6380", CACHE_REDIS_URL: "redis://[::1]:6380" },
+    ["CACHE_REDIS_URL: must be another server"],
+  ],
   [
     "a sentinel without its port",
     { REDIS_URL: "", REDIS_SENTINELS: "sentinel-1:26379,sentinel-2" },
@@ -78,6 +91,16 @@ const faulty: readonly [what: string, change: Env, api: string[], worker?: strin
     "a trusted proxy that is every address",
     { TRUSTED_PROXIES: "10.0.0.0/8,::/0" },
     ["TRUSTED_PROXIES: must be addresses or CIDR blocks, other than /0"],
+  ],
+  [
+    "a proxy of webhooks beside networks that only its own rules can open",
+    { WEBHOOK_PROXY_URL: "http://proxy:4750", WEBHOOK_ALLOWED_NETWORKS: "10.0.0.0/8" },
+    ["WEBHOOK_PROXY_URL and WEBHOOK_ALLOWED_NETWORKS are set"],
+  ],
+  [
+    "a proxy of webhooks with a path",
+    { WEBHOOK_PROXY_URL: "http://proxy:4750/a" },
+    ["WEBHOOK_PROXY_URL: must be a URL without a path"],
   ],
   [
     "a secret's file that is missing",
@@ -91,6 +114,12 @@ const faulty: readonly [what: string, change: Env, api: string[], worker?: strin
     ["X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing"],
     [],
   ],
+  [
+    "keys that are no pair",
+    { SECRETS_PUBLIC_KEY: publicKeyOf(keyOf("a")), SECRETS_PRIVATE_KEYS: keyOf("b") },
+    ["SECRETS_PUBLIC_KEY: does not belong to a key of SECRETS_PRIVATE_KEYS"],
+  ],
+  ["a key that is too short", { SECRETS_PRIVATE_KEYS: "YQ==" }, ["SECRETS_PRIVATE_KEYS: must be 32 bytes in base64"]],
   ["a pool that does not exist", { WORKER_POOLS: "chat,cats" }, [], ["WORKER_POOLS: there is no pool 'cats'"]],
   [
     "a buyback without its wallet",
@@ -111,6 +140,18 @@ test.each(faulty)("finds %s, for the processes that refuse it", async (_, change
   const env = { ...stores, ...change };
   expect((await checkConfig(env, ["api"])).faults).toEqual(beginningWith(api));
   expect((await checkConfig(env, ["worker"])).faults).toEqual(beginningWith(worker));
+});
+
+test("prints a pair of keys that a start accepts", async () => {
+  const { code, out } = await runProgram(["infra/cli/config.ts", "keys"], {});
+  const keys = Object.fromEntries(
+    out
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split(/=(.*)/s).slice(0, 2)),
+  );
+  expect([code, Object.keys(keys)]).toEqual([0, ["SECRETS_PUBLIC_KEY", "SECRETS_PRIVATE_KEYS"]]);
+  expect((await checkConfig({ ...stores, ...keys }, ["worker"])).faults).toEqual([]);
 });
 
 test("finds all faults at once, and none that only follows from another", async () => {

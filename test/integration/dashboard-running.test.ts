@@ -5,7 +5,7 @@ import { startMockOpenai } from "../support/mock-openai.ts";
 import { ofFile } from "../support/of-file.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, startService } from "../support/service.ts";
-import { gate } from "../support/service-setup.ts";
+import { gate, localModel } from "../support/service-setup.ts";
 
 /** Two API instances, and one worker that generates one image at a time. */
 const shared = ofFile(
@@ -26,6 +26,11 @@ interface Running {
   readonly key: string;
   readonly stage: string;
   readonly position: number | null;
+}
+
+interface OwnBatches {
+  readonly data: readonly { readonly id: string }[];
+  readonly next: string | null;
 }
 
 test("calls that one waits for are shown with their place in the queue, in every instance, and to their account alone", async () => {
@@ -68,6 +73,38 @@ test("calls that one waits for are shown with their place in the queue, in every
   open();
   for (const call of calls) expect((await call).status).toBe(200);
   await eventually(async () => (await running(managing.key, other)).length === 0);
+});
+
+test("batches of both interfaces are listed newest first and shown in one shape, to their account alone", async () => {
+  const { service } = shared;
+  const [customer, other] = [await service.account("0.000000001"), await service.account("0")];
+  const body = { model: localModel, messages: [{ role: "user", content: "Hello" }], max_tokens: 5 };
+  const requests = [{ custom_id: "a", body }];
+  const created = [
+    await customer.post("/v1/batches", { endpoint: "/v1/chat/completions", completion_window: "24h", requests }),
+    await customer.post("/v1/messages/batches", { requests: [{ custom_id: "a", params: body }] }),
+  ];
+  const ids = await Promise.all(created.map(async (each) => ((await each.json()) as { id: string }).id));
+  const [cookie, theirs] = [await signIn(service, { key: customer.key }), await signIn(service, { key: other.key })];
+  const get = (path: string, as = cookie) => browse(service, "GET", `/dashboard/api/batches${path}`, { cookie: as });
+  const list = async (query: string, as = cookie) => (await get(query, as)).body as unknown as OwnBatches;
+  const { data } = await list("");
+  expect(data.map(({ id }) => id)).toEqual(ids.toReversed());
+  const shape = { object: "batch", x_cost_usd: "0.00", request_counts: { total: 1, completed: 0, failed: 0 } };
+  expect(data).toMatchObject([
+    { ...shape, kind: "anthropic", endpoint: "/v1/messages" },
+    { ...shape, kind: "openai", endpoint: "/v1/chat/completions" },
+  ]);
+  const first = await list("?limit=1");
+  expect([first.next, (await list(`?limit=1&after=${first.next}`)).data.map(({ id }) => id)]).toEqual([
+    ids[1],
+    [ids[0]],
+  ]);
+  for (const id of ids) {
+    expect((await get(`/${id}`)).body).toMatchObject({ id });
+    expect((await get(`/${id}`, theirs)).status).toBe(404);
+  }
+  expect((await list("", theirs)).data).toEqual([]);
 });
 
 test("generated files are listed newest first with the time until they expire, by pages, to their account alone", async () => {

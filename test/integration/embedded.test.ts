@@ -14,7 +14,7 @@ import { cacheDirOf, findBinaries, isFree, startMongo, startRedis } from "../../
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 
-const noAddresses = { ...process.env, REDIS_URL: "", MONGODB_URI: "", S3_ENDPOINT: "" };
+const noAddresses = { ...process.env, REDIS_URL: "", CACHE_REDIS_URL: "", MONGODB_URI: "", S3_ENDPOINT: "" };
 
 async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "inference-embedded-"));
@@ -38,10 +38,11 @@ async function onMongo<T>(uri: string, use: (things: mongoose.mongo.Collection) 
   }
 }
 
-test("each test gets an empty Redis database, its own MongoDB database, and the bucket", async () => {
+test("each test gets an empty database of each Redis, its own MongoDB database, and the bucket", async () => {
   const [one, other] = await Promise.all([testStores(), testStores()]);
   const redis = ({ REDIS_URL, REDIS_DATABASE }: typeof one) => `${REDIS_URL} ${REDIS_DATABASE}`;
   expect(redis(one)).not.toBe(redis(other));
+  expect(one.CACHE_REDIS_URL).not.toBe(other.CACHE_REDIS_URL);
   await onMongo(one.MONGODB_URI, (things) => things.insertOne({ a: 1 }));
   expect(await onMongo(other.MONGODB_URI, (things) => things.countDocuments())).toBe(0);
   const s3 = connectS3(one);
@@ -152,7 +153,7 @@ test("no server outlives the process that started it, killed with -9", async () 
   const [line] = (await once(createInterface({ input: parent.stdout }), "line")) as [string];
   const ports = JSON.parse(line) as number[];
   const free = () => Promise.all(ports.map((port) => isFree(port)));
-  expect(await free()).toEqual([false, false, false]);
+  expect(await free()).toEqual([false, false, false, false]);
   parent.kill("SIGKILL");
-  await expect.poll(free).toEqual([true, true, true]);
+  await expect.poll(free).toEqual([true, true, true, true]);
 });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { movableClock } from "../support/movable-clock.ts";
-import { eventually } from "../support/service.ts";
+import { watchRedis } from "../support/own-keys-search.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
 import {
   asking,
   expectUntouched,
@@ -46,6 +48,48 @@ describe("limits of a key", () => {
         "reset-tokens": "1s",
       });
     }
+  });
+
+  test("one script takes the slot and the tokens of a small call, and two those of a large one", async () => {
+    const stores = await testStores({ oneServer: true });
+    const service = await startService(stores);
+    const customer = await service.account("1");
+    const commands = await watchRedis(stores);
+    let made = 0;
+    const call = async (content: string) => {
+      const response = await customer.post(chat, asking(localModel, content));
+      await response.text();
+      expect(response.status).toBe(200);
+      made++;
+    };
+    for (const content of ["hi", "hi", "x".repeat(20_000)]) await call(content);
+    const operation = /"(enter|take|free)" "(req_\w+)" "[-\d]+" "([-\d]+)"/g;
+    const operations = await eventually(() => {
+      // A script that Redis does not know yet is sent twice.
+      const sent = new Map([...commands.text().matchAll(operation)].map(([all, ...fields]) => [all, fields]));
+      const all = [...sent.values()];
+      return all.filter(([kind]) => kind === "free").length === made && all;
+    });
+    const calls = Object.values(Object.groupBy(operations, ([, id = ""]) => id));
+    expect(calls.map((one = []) => one.map(([kind]) => kind))).toEqual([
+      ["enter", "free"],
+      ["enter", "free"],
+      ["enter", "take", "free"],
+    ]);
+    expect(calls.map(([enter] = []) => Number(enter?.[2]) > 0)).toEqual([true, true, false]);
+  });
+
+  test("a small call over a limit is refused for it, whatever else is wrong; otherwise for that, and it counts", async () => {
+    const customer = await running.service.account("1", { limits: { requests_per_minute: 3 } });
+    const wrong = { ...hi, max_tokens: "many" };
+    expect((await customer.post(chat, hi)).status).toBe(200);
+    expect(await refusalOf(await customer.post(chat, wrong))).toMatchObject({
+      status: 400,
+      error: { param: "max_tokens" },
+    });
+    expect((await customer.post(chat, "{")).status).toBe(400);
+    for (const body of [hi, wrong, "{"])
+      expect(await refusalOf(await customer.post(chat, body))).toEqual(refusal({ ...limited, message: /limit 3/ }));
   });
 
   test("tokens a minute: the requested tokens count until the usage is known", async () => {

@@ -47,8 +47,10 @@ test("a worker sets lifecycle rules for every prefix of files, once, and none th
     "files/",
     "bodies/",
     "answers/",
+    "batch/",
   ]);
   expect(rules.match(/<Expiration><Days>2<\/Days><\/Expiration>/g)).toHaveLength(4);
+  expect(rules).toMatch(/<Days>35<\/Days><\/Expiration>.*<Prefix>batch\/|<Prefix>batch\/.*<Days>35<\/Days>/);
   await prepareBucket(deps);
   expect(writes.toSorted()).toEqual(["CORS", "Lifecycle"]);
 

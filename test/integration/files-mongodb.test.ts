@@ -2,7 +2,17 @@ import { expect, onTestFinished, test } from "vitest";
 import { createFiles } from "../../shared/files/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo/connection.ts";
-import { mib, pngOf, priceOf, refused, sent, startArchive, upload, wavOf } from "../support/files-setup.ts";
+import {
+  filesConfig,
+  mib,
+  pngOf,
+  priceOf,
+  refused,
+  sent,
+  startArchive,
+  upload,
+  wavOf,
+} from "../support/files-setup.ts";
 import { brokenWire, type Command, type Fate } from "../support/money-proxy.ts";
 import { eventually } from "../support/service.ts";
 
@@ -14,7 +24,7 @@ async function startFar(fate: (command: Command) => Fate) {
   const wire = await brokenWire(stores.MONGODB_URI, fate);
   const mongo = await connectMongo(`${wire}&retryWrites=false`, clock, log);
   onTestFinished(() => mongo.close());
-  const config = { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10" };
+  const config = { ...stores, ...filesConfig };
   return { ...archive, far: createFiles({ config, mongo, money, clock, log }) };
 }
 

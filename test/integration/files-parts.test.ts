@@ -54,8 +54,7 @@ test("the link of a part accepts exactly its size, has no checksum, and expires 
   const archive = await startArchive();
   const { multipart } = await archive.files.uploads.start({ ...archive.ask(), bytes: 1_000, mime: "audio/wav" });
   const url = new URL(multipart?.parts[0]?.url as string);
-  expect([...url.searchParams.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
-  expect(url.href).not.toMatch(/checksum|crc32|sdk/i);
+  expect([...url.searchParams.keys()].filter((name) => /checksum|crc32|sdk/i.test(name))).toEqual([]);
   expect(url.searchParams.get("X-Amz-SignedHeaders")).toBe("content-length;host");
   expect(url.searchParams.get("X-Amz-Expires")).toBe("3600");
   const put = async (bytes: number) => (await fetch(url, { method: "PUT", body: new Uint8Array(bytes) })).status;

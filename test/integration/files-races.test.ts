@@ -5,6 +5,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import {
   type Archive,
+  filesConfig,
   minutesMs,
   outcomeOf,
   partSize,
@@ -122,7 +123,7 @@ test("an upload that becomes active during its expiry stays active", async () =>
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(wire, ahead, log);
   onTestFinished(() => mongo.close());
-  const config = { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10" };
+  const config = { ...stores, ...filesConfig };
   expect(await createFiles({ config, mongo, money, clock: ahead, log }).expire()).toEqual({ expired: 0, removed: 0 });
   expect(await archive.files.uploads.find(archive.account, id)).toMatchObject({ status: "active" });
   expect(await archive.objects()).toEqual([`uploads/${id}`]);

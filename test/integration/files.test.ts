@@ -2,7 +2,7 @@ import { GetBucketCorsCommand, PutBucketCorsCommand } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
 import { createFiles } from "../../shared/files/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { dayMs, forever, minutesMs, startArchive } from "../support/files-setup.ts";
+import { dayMs, filesConfig, forever, minutesMs, startArchive } from "../support/files-setup.ts";
 
 const gone = expect.objectContaining({ name: "NoSuchKey" });
 
@@ -74,7 +74,7 @@ test("bucket settings that the server refuses are logged, but not those that it 
   const { stores, mongo, money, clock } = await startArchive();
   const lines: string[] = [];
   const log = createLogger("test", "info", { write: (line) => void lines.push(line) });
-  const config = { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10" };
+  const config = { ...stores, ...filesConfig };
   await createFiles({ config, mongo, money, clock, log }).prepareBucket();
   expect(lines).toEqual([]);
   await createFiles({ config: { ...config, S3_BUCKET: "none" }, mongo, money, clock, log }).prepareBucket();

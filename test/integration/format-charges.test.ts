@@ -1,3 +1,4 @@
+import type { BatchCreateParams } from "openai/resources/batches";
 import { expect, test } from "vitest";
 import {
   chatProvider,
@@ -24,6 +25,7 @@ import {
 } from "../support/native-formats.ts";
 import { eventsOf, saidIn } from "../support/native-stream-events.ts";
 import { messagesEnd, messagesStart, messagesText } from "../support/provider-events.ts";
+import { eventually } from "../support/service.ts";
 import { entriesOf, nanoUsd } from "../support/service-setup.ts";
 
 const served = formatsService();
@@ -51,6 +53,35 @@ async function chargeOf(asked: Asked) {
   const { usage, estimated, shortfall_usd } = entry?.request ?? {};
   return { text, header: response.headers.get("x-xm-cost-usd"), charge: { usage, estimated, shortfall_usd, cost } };
 }
+
+const tagged = { "x-xm-tags": " team-a,feature=search,team-a ", "x-session-id": "of the header" };
+const longUser = "u".repeat(257);
+const tags = ["team-a", "feature=search"];
+const labels: readonly (readonly [Face, more: object, recorded: object])[] = [
+  [chatFace, { user: "someone", session_id: "conversation" }, { user: "someone", session_id: "conversation" }],
+  [responsesFace, { user: longUser }, { user: longUser.slice(1), session_id: "of the header" }],
+  [
+    messagesFace,
+    { metadata: { user_id: "someone" }, user: "nobody" },
+    { user: "someone", session_id: "of the header" },
+  ],
+  [geminiFace, {}, { session_id: "of the header" }],
+];
+
+test.for(labels.flatMap((row) => ([false, true] as const).map((streams) => [row[0].name, streams, row] as const)))(
+  "the ledger has the tags, the session and the user of a call: %s, streamed: %s",
+  async ([, streams, [face, more, recorded]]) => {
+    const customer = await served.service.account("10");
+    const { path, body } = (streams ? face.stream : face.ask)(local.model, "Hello.", more);
+    for (const headers of [tagged, {}]) {
+      const response = await customer.post(path, body, { headers });
+      expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+    }
+    const [plain, labeled] = await entriesOf(served.service, customer);
+    expect(labeled?.request).toMatchObject({ ...recorded, tags });
+    expect(plain?.request).not.toHaveProperty("tags");
+  },
+);
 
 const chargeFor = ({ model }: Target, usage: Usage, estimated = false) => ({
   usage: expect.objectContaining(usage) as object,
@@ -177,6 +208,32 @@ test.each(rows.map(([what, face, target, script, usage, shown]) => ({ what, face
     expect([charge, streamed.charge]).toEqual([chargeFor(target, usage), chargeFor(target, usage)]);
   },
 );
+
+test.each([
+  { face: chatFace, target: chatProvider, usage: chatUsage, prompt: 1_000 },
+  { face: responsesFace, target: responsesProvider, usage: responsesUsage, prompt: 1_000 },
+  { face: chatFace, target: geminiProvider, usage: geminiUsage, prompt: 1_050 },
+])("$face.name, by the provider $target.name: a batch sums the tokens of its lines", async (row) => {
+  const { face, target, usage, prompt } = row;
+  const script: Script = { usage };
+  target.mock?.(served).always(script);
+  const { openai } = await served.service.account("10");
+  const { path: endpoint, body } = face.ask(target.model, long);
+  const requests = ["a", "b"].map((custom_id) => ({ custom_id, body }));
+  const wanted = { endpoint, completion_window: "24h", requests } as unknown as BatchCreateParams;
+  const { id } = await openai.batches.create(wanted);
+  const batch = await eventually(async () => {
+    const now = await openai.batches.retrieve(id);
+    return now.completed_at ? now : undefined;
+  });
+  expect(batch.usage).toEqual({
+    input_tokens: 2 * prompt,
+    input_tokens_details: { cached_tokens: 2 * 400 },
+    output_tokens: 2 * 50,
+    output_tokens_details: { reasoning_tokens: 2 * 30 },
+    total_tokens: 2 * (prompt + 50),
+  });
+});
 
 test("a stream of messages with the prompt's usage only at its start", async () => {
   const { output_tokens: _, ...prompt } = cacheWrites;

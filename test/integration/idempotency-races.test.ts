@@ -3,6 +3,7 @@ import { loadCatalog } from "../../shared/catalog/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
 import type { Claim } from "../../shared/idempotency/index.ts";
 import { createCancellations } from "../../shared/jobs/index.ts";
+import { createEventLogs } from "../../shared/stored-responses/index.ts";
 import { createCounting } from "../../workers/counting/index.ts";
 import { endWithoutRunning } from "../../workers/run-call.ts";
 import { createRunning } from "../../workers/running.ts";
@@ -13,6 +14,7 @@ import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import { balance, captureOf, createMovableClock, free, held, holdOf, times } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 import { gate } from "../support/service-setup.ts";
+import { noOwnKeys } from "../support/upstreams-setup.ts";
 
 const newOnes = (claims: readonly Claim[]) => claims.filter(({ kind }) => kind === "new");
 
@@ -31,27 +33,27 @@ describe("the process that had the key is dead", () => {
   });
 
   test("an answer that was stored but not captured does not count", async () => {
-    const { idempotency, ask } = await startIdempotency();
+    const { idempotency, ask, store, stored } = await startIdempotency();
     const [first, second] = [ask(), ask()];
     const id = await claimNew(idempotency, first);
-    await idempotency.store(id, first.requestId, storedCall());
+    await store(first.requestId, storedCall());
     expect(await idempotency.claim(second, dead)).toEqual({ kind: "new", id, before: first.requestId });
-    expect(await idempotency.stored(id, second.requestId)).toBeUndefined();
+    expect(await stored(second.requestId)).toBeUndefined();
   });
 
   test.each(["before", "after"] as const)(
     "a call that is captured after its key was taken over costs nothing, its hold was written %s that",
     async (when) => {
-      const { idempotency, money, account, ask, charge } = await startIdempotency();
+      const { idempotency, money, account, ask, charge, store } = await startIdempotency();
       const [first, second] = [ask(), ask()];
-      const id = await claimNew(idempotency, first);
+      await claimNew(idempotency, first);
       const hold = holdOf(account, 1_000n, { requestId: first.requestId });
       if (when === "before") await held(money, hold);
-      await idempotency.store(id, first.requestId, storedCall());
+      await store(first.requestId, storedCall());
       expect(await idempotency.claim(second, dead)).toMatchObject({ kind: "new" });
       if (when === "after") await held(money, hold);
       expect(await money.charge(captureOf(hold, 600n))).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
-      await idempotency.store(id, second.requestId, storedCall());
+      await store(second.requestId, storedCall());
       await charge(second.requestId, 600n);
       expect(await balance(money, account)).toEqual(free(1_000_000n - 600n));
       expect(await idempotency.claim(ask(), dead)).toMatchObject({ kind: "answered", requestId: second.requestId });
@@ -59,10 +61,10 @@ describe("the process that had the key is dead", () => {
   );
 
   test("a call that is captured before the zero that its successor writes is answered, not run again", async () => {
-    const { stores, idempotency, ask, charge } = await startIdempotency();
+    const { stores, idempotency, ask, charge, store } = await startIdempotency();
     const first = ask();
-    const id = await claimNew(idempotency, first);
-    await idempotency.store(id, first.requestId, storedCall());
+    await claimNew(idempotency, first);
+    await store(first.requestId, storedCall());
     const uri = await brokenWire(stores.MONGODB_URI, async ({ insert }): Promise<Fate> => {
       if (insert === "ledger") await charge(first.requestId, 600n);
       return "pass";
@@ -73,10 +75,10 @@ describe("the process that had the key is dead", () => {
   });
 
   test("a call that is captured during the liveness check is not run twice", async () => {
-    const { idempotency, ask, charge } = await startIdempotency();
+    const { idempotency, ask, charge, store } = await startIdempotency();
     const first = ask();
-    const id = await claimNew(idempotency, first);
-    await idempotency.store(id, first.requestId, storedCall());
+    await claimNew(idempotency, first);
+    await store(first.requestId, storedCall());
     // The worker settles the call and acknowledges its job between the two reads of the ledger.
     const claim = await idempotency.claim(ask(), async () => {
       await charge(first.requestId, 600n);
@@ -87,7 +89,7 @@ describe("the process that had the key is dead", () => {
 });
 
 test("a call that is answered and captured while its key is read is not run twice", async () => {
-  const { stores, idempotency, ask, charge } = await startIdempotency();
+  const { stores, idempotency, ask, charge, store } = await startIdempotency();
   const [reached, resumed] = [gate(), gate()];
   // Delay the read of the ledger until the key's document is outdated.
   const uri = await brokenWire(stores.MONGODB_URI, async (command): Promise<Fate> => {
@@ -98,10 +100,10 @@ test("a call that is answered and captured while its key is read is not run twic
   });
   const slow = await openIdempotency({ ...stores, MONGODB_URI: uri });
   const first = ask();
-  const id = await claimNew(idempotency, first);
+  await claimNew(idempotency, first);
   const again = slow.idempotency.claim(ask(), alive);
   await reached.opened;
-  await idempotency.store(id, first.requestId, storedCall());
+  await store(first.requestId, storedCall());
   await charge(first.requestId, 600n);
   resumed.open();
   expect(await again).toMatchObject({ kind: "answered", requestId: first.requestId });
@@ -172,23 +174,33 @@ test("a claim that MongoDB did not confirm does not lock the key", async () => {
 
 test("a call that succeeded and is delivered again to a worker that cannot run it, with a key: its charge is final", async () => {
   const clock = createMovableClock();
-  const { stores, money, files, idempotency, responses, account, ask, charge } = await startIdempotency(clock);
+  const { detachedCalls, batches, stores, money, files, responses, account, ask, charge } =
+    await startIdempotency(clock);
   const { redis, replies } = await openWriter(stores, clock);
   const subscriber = await connect(stores, "blocking");
   const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const catalog = loadCatalog(undefined);
   const counting = createCounting({ clock, log });
   onTestFinished(() => counting.close());
-  const upstreams = createUpstreams({ catalog, env: {}, clock, counting });
+  const upstreams = createUpstreams({ ...noOwnKeys, catalog, env: {}, clock, counting, log });
   onTestFinished(() => upstreams.close());
   const running = createRunning({ cancellations, replies, clock, log });
-  const ofWorker = { catalog, upstreams, cancellations, running, counting, clock, log };
+  const ofWorker = { catalog, byokFeeBps: 500, upstreams, cancellations, running, counting, clock, log };
   // The API instance of its caller is gone for good.
   clock.later(60_000);
   const { requestId } = ask();
   await charge(requestId, 600n);
   await endWithoutRunning(
-    { ...ofWorker, money, files, idempotency, responses, replies },
+    {
+      ...ofWorker,
+      money,
+      files,
+      detachedCalls,
+      batches,
+      responses,
+      replies,
+      eventLogs: createEventLogs({ redis, clock, log }),
+    },
     paidCall(requestId, { account, held: "1000", idempotencyKeyId: "a-key" }),
     noCapacity("It could not be run."),
   );

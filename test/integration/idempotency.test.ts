@@ -35,7 +35,7 @@ describe("a key", () => {
       owners.push(owner);
       return true;
     });
-    expect(claim).toEqual({ kind: "running" });
+    expect(claim).toMatchObject({ kind: "running" });
     expect(owners).toEqual([{ requestId: first.requestId, instance: "api_1", pool: "image" }]);
   });
 
@@ -70,13 +70,26 @@ describe("a key", () => {
     expect(newOnes(claims)).toHaveLength(pairs.length);
   });
 
-  test("with another body is a conflict, while the call runs and after it was answered", async () => {
-    const { idempotency, ask, charge } = await startIdempotency();
+  test("has the answer that version 1.0.0 stored under it", async () => {
+    const { idempotency, ask, charge, store, account, mongo } = await startIdempotency();
     const first = ask();
     const id = await claimNew(idempotency, first);
+    await store(first.requestId, storedCall());
+    const calls = mongo.db.collection("detachedCalls");
+    const call = await calls.findOneAndDelete({ account, _id: first.requestId as never });
+    await mongo.db.collection("idempotency").updateOne({ _id: id as never }, { $set: { answer: call?.["answer"] } });
+    await charge(first.requestId, 600n);
+    const again = await idempotency.claim(ask(), alive);
+    expect(again).toMatchObject({ kind: "answered", answer: { text: storedCall().text, costNanoUsd: 600n } });
+  });
+
+  test("with another body is a conflict, while the call runs and after it was answered", async () => {
+    const { idempotency, ask, charge, store } = await startIdempotency();
+    const first = ask();
+    await claimNew(idempotency, first);
     const conflict = { status: 409, code: "conflict", shouldRetry: false };
     await expect(idempotency.claim(ask({ hash: "hash-2" }), alive)).rejects.toMatchObject(conflict);
-    await idempotency.store(id, first.requestId, storedCall());
+    await store(first.requestId, storedCall());
     await charge(first.requestId, 600n);
     await expect(idempotency.claim(ask({ hash: "hash-2" }), alive)).rejects.toMatchObject(conflict);
     expect(await idempotency.claim(ask(), alive)).toMatchObject({ kind: "answered" });
@@ -87,31 +100,21 @@ describe("a key", () => {
     const first = ask();
     const id = await claimNew(idempotency, first);
     await idempotency.release(id, "req_other");
-    expect(await idempotency.claim(ask(), alive)).toEqual({ kind: "running" });
+    expect(await idempotency.claim(ask(), alive)).toMatchObject({ kind: "running" });
     await idempotency.release(id, first.requestId);
     await idempotency.release(id, first.requestId);
     // Another body gets the same result.
     expect(await idempotency.claim(ask({ hash: "hash-2" }), alive)).toEqual({ kind: "new", id });
   });
-
-  test("is not released once its answer is stored", async () => {
-    const { idempotency, ask, charge } = await startIdempotency();
-    const first = ask();
-    const id = await claimNew(idempotency, first);
-    await idempotency.store(id, first.requestId, storedCall());
-    await idempotency.release(id, first.requestId);
-    await charge(first.requestId, 600n);
-    expect(await idempotency.claim(ask(), dead)).toMatchObject({ kind: "answered", requestId: first.requestId });
-  });
 });
 
 describe("an answer", () => {
   test("counts once the call has succeeded, with the cost of the ledger", async () => {
-    const { idempotency, ask, charge } = await startIdempotency();
+    const { idempotency, ask, charge, store } = await startIdempotency();
     const first = ask();
-    const id = await claimNew(idempotency, first);
-    expect(await idempotency.store(id, first.requestId, storedCall("the answer", { costNanoUsd: 5_000n }))).toBe(true);
-    expect(await idempotency.claim(ask(), alive)).toEqual({ kind: "running" });
+    await claimNew(idempotency, first);
+    expect(await store(first.requestId, storedCall("the answer", { costNanoUsd: 5_000n }))).toBe(true);
+    expect(await idempotency.claim(ask(), alive)).toMatchObject({ kind: "running" });
     // The hold was 1,000, so the charge is at most that much.
     await charge(first.requestId, 5_000n);
     expect(await idempotency.claim(ask(), alive)).toEqual({
@@ -123,25 +126,23 @@ describe("an answer", () => {
   });
 
   test("that cost nothing is returned", async () => {
-    const { idempotency, ask, charge } = await startIdempotency();
+    const { idempotency, ask, charge, store } = await startIdempotency();
     const first = ask();
-    await idempotency.store(await claimNew(idempotency, first), first.requestId, storedCall("{}", { costNanoUsd: 0n }));
+    await claimNew(idempotency, first);
+    await store(first.requestId, storedCall("{}", { costNanoUsd: 0n }));
     await charge(first.requestId, 0n);
     expect(await idempotency.claim(ask(), alive)).toMatchObject({ answer: { text: "{}", costNanoUsd: 0n } });
   });
 
   test("of a call that failed in the end is dropped, and the key is free", async () => {
-    const { idempotency, ask, charge } = await startIdempotency();
+    const { idempotency, ask, charge, store, stored } = await startIdempotency();
     const [first, second] = [ask(), ask({ hash: "a corrected body" })];
     const id = await claimNew(idempotency, first);
-    await idempotency.store(id, first.requestId, storedCall());
+    await store(first.requestId, storedCall());
     await charge(first.requestId, 0n, "failed");
     expect(await idempotency.claim(second, alive)).toEqual({ kind: "new", id, before: first.requestId });
-    expect(await idempotency.stored(id, first.requestId)).toBeUndefined();
-    expect(await idempotency.stored(id, second.requestId)).toBeUndefined();
-    // The first request can no longer store anything.
-    expect(await idempotency.store(id, first.requestId, storedCall("late"))).toBe(false);
-    expect(await idempotency.claim(ask({ hash: second.hash }), alive)).toEqual({ kind: "running" });
+    expect(await stored(second.requestId)).toBeUndefined();
+    expect(await idempotency.claim(ask({ hash: second.hash }), alive)).toMatchObject({ kind: "running" });
   });
 
   test.each([
@@ -152,19 +153,19 @@ describe("an answer", () => {
     ["of just less than 1 MB compressed", random(1_040_000), false],
     ["of more than 1 MB compressed", random(1_060_000), true],
   ])("%s comes back as it was", async (_, text, isLarge) => {
-    const { idempotency, files, ask, charge } = await startIdempotency();
+    const { idempotency, files, ask, charge, store, stored } = await startIdempotency();
     const first = ask();
-    const id = await claimNew(idempotency, first);
+    await claimNew(idempotency, first);
     const usage = { image: 3, minute: 0.083333, character: 2 ** 33, input_image: 0 };
     const headers = { "x-ignored-params": "top_k, metadata" };
     const call = storedCall(text, { usage, estimated: true, costNanoUsd: 2n ** 53n + 1n, headers });
-    await idempotency.store(id, first.requestId, call);
+    await store(first.requestId, call);
     const inStorage = files.getAnswer(first.requestId).then(
       () => true,
       () => false,
     );
     expect(await inStorage).toBe(isLarge);
-    expect(await idempotency.stored(id, first.requestId)).toEqual(call);
+    expect(await stored(first.requestId)).toEqual(call);
     await charge(first.requestId, 600n);
     const again = await idempotency.claim(ask(), alive);
     expect(again).toMatchObject({ kind: "answered", answer: { costNanoUsd: 600n, headers } });
@@ -172,32 +173,31 @@ describe("an answer", () => {
   });
 
   test("that is stored again, as after a lost connection, is the same answer", async () => {
-    const { idempotency, ask, charge } = await startIdempotency();
+    const { idempotency, ask, charge, store } = await startIdempotency();
     const first = ask();
-    const id = await claimNew(idempotency, first);
-    expect(await idempotency.store(id, first.requestId, storedCall())).toBe(true);
-    expect(await idempotency.store(id, first.requestId, storedCall())).toBe(true);
+    await claimNew(idempotency, first);
+    expect(await store(first.requestId, storedCall())).toBe(true);
+    expect(await store(first.requestId, storedCall())).toBe(true);
     await charge(first.requestId, 600n);
     expect(await idempotency.claim(ask(), alive)).toMatchObject({ kind: "answered" });
   });
 
-  test("is found and stored only by its own request and key", async () => {
-    const { idempotency, ask } = await startIdempotency();
+  test("is found and stored only by its own request", async () => {
+    const { idempotency, ask, store, stored } = await startIdempotency();
     const first = ask();
-    const id = await claimNew(idempotency, first);
-    await idempotency.store(id, first.requestId, storedCall());
-    expect(await idempotency.stored(id, newRequestId())).toBeUndefined();
-    expect(await idempotency.stored("another", first.requestId)).toBeUndefined();
-    expect(await idempotency.store(id, newRequestId(), storedCall("another"))).toBe(false);
-    expect(await idempotency.stored(id, first.requestId)).toEqual(storedCall());
+    await claimNew(idempotency, first);
+    await store(first.requestId, storedCall());
+    expect(await stored(newRequestId())).toBeUndefined();
+    expect(await store(first.requestId, storedCall("another"))).toBe(false);
+    expect(await stored(first.requestId)).toEqual(storedCall());
   });
 
   test("that is an upload counts at once, with a hash that was known only after the claim", async () => {
-    const { idempotency, ask } = await startIdempotency();
+    const { idempotency, ask, stored } = await startIdempotency();
     const first = ask({ hash: undefined, pool: undefined });
     const id = await claimNew(idempotency, first);
-    expect(await idempotency.claim(ask({ hash: undefined }), alive)).toEqual({ kind: "running" });
-    await idempotency.store(id, first.requestId, { upload: "upl_1" }, "hash-of-the-file");
+    expect(await idempotency.claim(ask({ hash: undefined }), alive)).toMatchObject({ kind: "running" });
+    await idempotency.storeUpload(id, first.requestId, "upl_1", "hash-of-the-file");
     expect(await idempotency.claim(ask({ hash: undefined }), alive)).toEqual({
       kind: "answered",
       requestId: first.requestId,
@@ -206,17 +206,17 @@ describe("an answer", () => {
     });
     // The key belongs to an upload.
     await expect(idempotency.claim(ask({ hash: "hash-1" }), alive)).rejects.toMatchObject({ code: "conflict" });
-    expect(await idempotency.stored(id, first.requestId)).toBeUndefined();
+    expect(await stored(first.requestId)).toBeUndefined();
   });
 });
 
 describe("24 hours", () => {
   test("the answer is valid until then; after them the key is new, for any body", async () => {
     const clock = createManualClock(Date.now());
-    const { idempotency, ask, charge } = await startIdempotency(clock);
+    const { idempotency, ask, charge, store } = await startIdempotency(clock);
     const first = ask();
     const id = await claimNew(idempotency, first);
-    await idempotency.store(id, first.requestId, storedCall());
+    await store(first.requestId, storedCall());
     await charge(first.requestId, 600n);
     clock.advance(dayMs - 1);
     expect(await idempotency.claim(ask(), dead)).toMatchObject({ kind: "answered" });
@@ -224,10 +224,10 @@ describe("24 hours", () => {
     clock.advance(1);
     const second = ask({ hash: "hash-2" });
     expect(await idempotency.claim(second, alive)).toMatchObject({ kind: "new", id });
-    expect(await idempotency.claim(ask({ hash: "hash-2" }), alive)).toEqual({ kind: "running" });
-    expect(await idempotency.store(id, first.requestId, storedCall("late"))).toBe(false);
+    expect(await idempotency.claim(ask({ hash: "hash-2" }), alive)).toMatchObject({ kind: "running" });
+    expect(await store(first.requestId, storedCall("late"))).toBe(false);
     clock.advance(dayMs - 1);
-    expect(await idempotency.claim(ask({ hash: "hash-2" }), alive)).toEqual({ kind: "running" });
+    expect(await idempotency.claim(ask({ hash: "hash-2" }), alive)).toMatchObject({ kind: "running" });
   });
 
   test("the answer in storage lasts as long as its key", async () => {
@@ -236,10 +236,10 @@ describe("24 hours", () => {
     onTestFinished(() => s3.destroy());
     await s3.send(new CreateBucketCommand({ Bucket: stores.S3_BUCKET }));
     const clock = createManualClock(Date.now());
-    const { idempotency, files, ask, charge } = await startIdempotency(clock, stores);
+    const { idempotency, files, ask, charge, store } = await startIdempotency(clock, stores);
     const first = ask();
-    const id = await claimNew(idempotency, first);
-    await idempotency.store(id, first.requestId, storedCall(random(1_060_000)));
+    await claimNew(idempotency, first);
+    await store(first.requestId, storedCall(random(1_060_000)));
     await charge(first.requestId, 600n);
     // S3 reports the age of an object in whole seconds.
     clock.advance(dayMs - 1_000);
@@ -259,12 +259,12 @@ describe("24 hours", () => {
 
 test("with storage unavailable storing a large answer fails, and storing a small one does not", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { idempotency } = await openIdempotency(stores);
-  const ask = { account: "acct_1", key: "key-1", hash: "hash-1", requestId: newRequestId(), instance: "api_1" };
-  const id = await claimNew(idempotency, ask);
+  const { detachedCalls } = await openIdempotency(stores);
+  const requestId = newRequestId();
   await s3.stop();
-  const large = idempotency.store(id, ask.requestId, storedCall(random(1_060_000)));
+  const large = detachedCalls.storeAnswer("acct_1", requestId, storedCall(random(1_060_000)));
   await expect(large).rejects.toMatchObject({ status: 503, code: "no_capacity" });
-  expect(await idempotency.stored(id, ask.requestId)).toBeUndefined();
-  expect(await idempotency.store(id, ask.requestId, storedCall("x".repeat(5_000_000)))).toBe(true);
+  expect(await detachedCalls.answer("acct_1", requestId)).toBeUndefined();
+  const small = storedCall("x".repeat(5_000_000));
+  expect(await detachedCalls.storeAnswer("acct_1", requestId, small)).toEqual(small);
 });

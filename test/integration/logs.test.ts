@@ -143,7 +143,7 @@ test("Redis refuses writes, jobs and frames: the log names the reason and quotes
   await redis.call("CONFIG", "SET", "maxmemory", "1");
   expect(await Promise.all([call(false), call(true)])).toEqual([503, 503]);
   await redis.call("CONFIG", "SET", "maxmemory", "0");
-  await refusing(redis, "{chat}:chat:meta", async () => {
+  await refusing(redis, "{chat}:chat:pc", async () => {
     expect(await Promise.all([call(false), call(true)])).toEqual([503, 503]);
   });
   // A refused frame: only the deadline ends the call.

@@ -100,11 +100,13 @@ test.each(["image edits in JSON", "image edits in a form", "transcriptions", "tr
   async (name) => {
     const customer = await running.service.account("1");
     const leaving = new AbortController();
-    const asked = send(running.service, customer, endpoints[name], { prompt: "slow:500" }, { signal: leaving.signal });
-    await eventually(async () => (await customer.available()) !== "1.00");
+    const init = { signal: leaving.signal };
+    const asked = send(running.service, customer, endpoints[name], { prompt: "slow:20000" }, init);
+    await eventually(() => running.isWaiting(20_000));
     expect(await bucket.count("uploads/")).toBe(1);
     leaving.abort();
     await expect(asked).rejects.toThrow("abort");
+    running.advance(20_000);
     await running.service.settled();
   },
 );

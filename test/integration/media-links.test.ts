@@ -296,7 +296,7 @@ test("storage that is unavailable is 503 without the file's headers; in the midd
 });
 
 test("at shutdown a running download is finished", async () => {
-  const own = await startOn(await testStores());
+  const own = await startOn(await testStores(), { DRAIN_GRACE: "60" });
   const { url } = await made(own, streamed("mp4", 32 * mebi));
   const response = await fetch(url);
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();

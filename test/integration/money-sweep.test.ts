@@ -96,14 +96,17 @@ test("a captured call is settled with its cost, whether its job is queued or not
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("in the first minute after MongoDB came back the sweep captures nothing, but settles captures", async () => {
+test.for([
+  { within: "a minute", recoveryMs: undefined, afterMs: minuteMs },
+  { within: "the configured time", recoveryMs: 20_000, afterMs: 20_000 },
+])("within $within after MongoDB came back the sweep captures nothing, but settles captures", async (row) => {
   const { uri, account, clock, money } = await startBank();
   const [uncaptured, captured] = [holdOf(account, 100n, { expiresAt: 0 }), holdOf(account, 50n, { expiresAt: 0 })];
   for (const hold of [uncaptured, captured]) await held(money, hold);
   await money.capture(captureOf(captured, 20n));
   // A new process has known MongoDB only since its own start.
-  const { money: sweeper } = await startMoney(uri, clock);
-  clock.later(minuteMs - 5_000);
+  const { money: sweeper } = await startMoney(uri, clock, { recoveryMs: row.recoveryMs });
+  clock.later(row.afterMs - 5_000);
   expect(await sweeper.sweep(gone)).toEqual({ settled: 1, captured: 0 });
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 880n, heldNanoUsd: 100n, openHolds: 1 });
   clock.later(5_000);

@@ -18,14 +18,18 @@ async function heldDatabase() {
   return { mongo, hold: () => void (isHeld = true) };
 }
 
+const tickMs = 100;
 const outcomeOf = async ([name, work]: readonly [string, () => PromiseLike<unknown>]) => {
-  const sentAt = performance.now();
+  // Ticks leave out the time in which this process could not run, because then the limits themselves are late.
+  let ticks = 0;
+  const ticking = setInterval(() => void ticks++, tickMs);
   const outcome = await Promise.resolve(work()).then(
     () => "done",
     (error: Error) => error.constructor.name,
   );
-  const isLate = performance.now() - sentAt > 6_000;
-  return [name, isLate ? `${outcome} after ${performance.now() - sentAt} ms` : outcome] as const;
+  clearInterval(ticking);
+  const ms = ticks * tickMs;
+  return [name, ms > 6_000 ? `${outcome} after ${ms} ms` : outcome] as const;
 };
 
 test("every kind of operation on a MongoDB that answers heartbeats only is given up in time", async () => {
@@ -90,4 +94,4 @@ test("every kind of operation on a MongoDB that answers heartbeats only is given
   // A caller who leaves a cursor or a transaction learns nothing of how it ended.
   expect(outcomes).toEqual({ ...expected, "the end of an iteration": "TypeError", "an abort": "done" });
   expect(await outcomeOf(["the end of the connection", () => mongo.close()])).toContain("UnansweredError");
-}, 20_000);
+});

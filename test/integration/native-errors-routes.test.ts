@@ -59,7 +59,6 @@ describe("an unknown route answers in the error shape of its prefix", () => {
     [chatFace, "GET", "/v1/chat/completions", notAllowed, "POST"],
     [responsesFace, "POST", "/v1/responses/resp_1", unknown],
     [responsesFace, "GET", "/v1/responses", notAllowed, "POST"],
-    [messagesFace, "POST", "/v1/messages/batches", unknown],
     [messagesFace, "GET", "/v1/messages", notAllowed, "POST"],
     [messagesFace, "PUT", "/v1/messages/count_tokens", notAllowed, "POST"],
     [geminiFace, "POST", "/v1beta/models/local/chat:predict", unknown],

@@ -57,7 +57,7 @@ describe.each(faces)("$name", (face) => {
 
   describe.each(variants)("%s", (_, asked) => {
     test("an invalid field is named, counts as a request and costs nothing", async () => {
-      const customer = await running.service.account("1", { limits: { requests_per_minute: 7 } });
+      const customer = await running.service.account("1", { limits: { requests_per_minute: 2 } });
       const [wrong, param] = wrongField[face.format] ?? [{}, ""];
       const response = await send(customer, { ...asked, body: { ...asked.body, ...wrong } });
       expect(await refusalIn(face, response)).toEqual(
@@ -65,7 +65,7 @@ describe.each(faces)("$name", (face) => {
       );
       await expectUntouched(running.service, customer, "1.00");
       const good = await send(customer, hi);
-      expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "5"]);
+      expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "0"]);
     });
 
     test.each([

@@ -189,7 +189,6 @@ test.each([
   ["GET", "/v1/responses/resp_1/input_items"],
   ["POST", "/v1/conversations"],
   ["GET", "/v1/files/file-1/content"],
-  ["GET", "/v1/files"],
   ["GET", "/v1/vector_stores/vs_1"],
   ["GET", "/v1/chat/completions/chatcmpl-1"],
   ["GET", "/v1/messages/batches/batch_1/results"],

@@ -131,6 +131,9 @@ describe("models", () => {
       description: expect.any(String),
       deprecated_at: null,
       x_elite_discount_bps: 1_000,
+      x_batch_discount_bps: 0,
+      x_provider_batch_discount_bps: null,
+      x_upstreams: [{ id: "openai", region: null, data_residency: null }],
       x_pricing: {
         input: { unit: "1M_tokens", list_usd: "0.40", elite_usd: "0.36" },
         cached_input: { unit: "1M_tokens", list_usd: "0.10", elite_usd: "0.09" },

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { eventData } from "../../workers/providers/http/read-stream.ts";
+import { serverSentEvents } from "../../workers/providers/http/read-stream.ts";
 import { mockChunk, mockError, mockText, mockUsage } from "../support/mock-openai.ts";
 import { startOpenai, startResponses } from "../support/provider-setup.ts";
 import { errorOf, gate } from "../support/upstreams-setup.ts";
@@ -147,14 +147,14 @@ describe("a stream", () => {
 });
 
 describe("the events of a stream", () => {
-  const read = async (bytes: Buffer, size: number) => {
-    async function* pieces() {
-      for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
-    }
-    return (await Array.fromAsync(eventData(pieces()))).flat();
+  const read = (bytes: Buffer, size: number) => {
+    const events: string[] = [];
+    const decoder = serverSentEvents.createDecoder((data) => events.push(data));
+    for (let at = 0; at < bytes.length; at += size) decoder.push(bytes.subarray(at, at + size));
+    return events;
   };
 
-  test.each(["\n", "\r\n", "\r"])("are the same wherever they are split, with lines that end in %j", async (end) => {
+  test.each(["\n", "\r\n", "\r"])("are the same wherever they are split, with lines that end in %j", (end) => {
     const lines = [
       "\uFEFF: a comment first",
       "",
@@ -180,12 +180,12 @@ describe("the events of a stream", () => {
     const bytes = Buffer.from(lines.join(end));
     const expected = ['{"text":"grüße 你好 👩‍👩‍👧"}', "no blank", "two\nlines", "", "[DONE]"];
     for (let size = 1; size <= bytes.length; size++)
-      expect({ size, events: await read(bytes, size) }).toEqual({ size, events: expected });
+      expect({ size, events: read(bytes, size) }).toEqual({ size, events: expected });
   });
 
-  test("have replacements for bytes that are not UTF-8", async () => {
+  test("have replacements for bytes that are not UTF-8", () => {
     const bytes = Buffer.concat([Buffer.from("data: a"), Buffer.from([0xff, 0xc3]), Buffer.from("b\n\n")]);
-    expect(await read(bytes, 3)).toEqual(["a\ufffd\ufffdb"]);
+    expect(read(bytes, 3)).toEqual(["a\ufffd\ufffdb"]);
   });
 });
 

@@ -51,7 +51,7 @@ test("it has exactly the routes of docs/api, and they answer", async () => {
   const described = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
-  const pages = ["account", "inference"].map((name) =>
+  const pages = ["account", "background", "batch-files", "batches", "inference", "jobs", "webhooks"].map((name) =>
     readFileSync(new URL(`../../docs/api/${name}.md`, import.meta.url), "utf8"),
   );
   const documented = pages.flatMap(
@@ -87,6 +87,12 @@ test("the query of each list has the bounds that the description says", async ()
   const { openai } = account;
   const headers = { authorization: `Bearer ${key}` };
   const { id } = await openai.responses.create({ model: "local/chat", input: "x" });
+  const accepted = await account.post(
+    "/v1/embeddings",
+    { model: "local/embeddings", input: "x" },
+    { headers: { prefer: "respond-async" } },
+  );
+  const { id: job } = (await accepted.json()) as { id: string };
   const { paths } = (await (await get("/openapi.json")).json()) as Description;
   const parameters = Object.entries(paths).flatMap(([path, { get: list }]) =>
     ((list as { parameters?: readonly Parameter[] } | undefined)?.parameters ?? [])
@@ -111,9 +117,12 @@ test("the query of each list has the bounds that the description says", async ()
     ];
   });
   for (const [path, name, value, status] of cases) {
-    const response = await fetch(`${running.service.baseUrl}${path.replace("{id}", id)}?${name}=${value}`, {
-      headers: { ...headers, ...formatOf(path, name) },
-    });
+    const response = await fetch(
+      `${running.service.baseUrl}${path.replace("{id}", path.includes("jobs") ? job : id)}?${name}=${value}`,
+      {
+        headers: { ...headers, ...formatOf(path, name) },
+      },
+    );
     const text = await response.text();
     const isNamed = response.status === 400 && text.includes(name);
     expect([path, name, value, response.status, isNamed]).toEqual([path, name, value, status, status === 400]);
@@ -243,15 +252,18 @@ test("a request for text or embeddings has a model or a list of them, and prefer
     });
   }
   for (const name of ["GenerateContentRequest", "EmbedContentRequest", "BatchEmbedContentsRequest"])
-    expect(schemas[name]?.properties).toMatchObject({ models: {}, provider: {} });
+    expect(schemas[name]?.properties).toMatchObject({ models: {}, provider: {}, session_id: {} });
   for (const name of ["ImageRequest", "MediaRequest"])
-    expect(schemas[name]?.properties).toMatchObject({ provider: {} });
+    expect(schemas[name]?.properties).toMatchObject({ provider: {}, session_id: {} });
   expect(Object.keys(schemas["ProviderPreferences"]?.properties ?? {})).toEqual([
     "order",
     "only",
     "ignore",
+    "regions",
+    "data_residency",
     "sort",
     "allow_fallbacks",
+    "byok",
   ]);
 });
 

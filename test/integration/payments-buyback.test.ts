@@ -183,7 +183,7 @@ test.each<[string, (command: Command) => boolean]>([
   });
   const victim = await open(wire, clock);
   victim.buyback.gather().catch(() => undefined);
-  await eventually(async () => dead, 5_000);
+  await eventually(async () => dead);
   const { executor, total } = counting();
   await buyback.gather();
   await buyback.execute(executor, signal);

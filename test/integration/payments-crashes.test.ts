@@ -39,7 +39,7 @@ async function doomed({ uri, clock, chain }: Started, isLost: (command: Command)
 /** Sends a payment whose caller gives up once its outcome is unknown. */
 async function giveUp(all: Started, header: string, memo: string): Promise<void> {
   abandon(all, header);
-  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown");
 }
 
 /** A payment sent by a process that dies while it waits for the answer to this call. */
@@ -48,7 +48,7 @@ async function killedAt(all: Started, method: string) {
   const payment = await all.pay();
   all.chain.faults.next(method, { after: never });
   abandon(victim, payment.header);
-  await eventually(async () => all.chain.calls[method] === 1, 5_000);
+  await eventually(async () => all.chain.calls[method] === 1);
   return payment;
 }
 
@@ -162,7 +162,7 @@ test.each<[string, () => (command: Command) => boolean]>([
   const victim = await doomed(all, isLost());
   const { header, memo } = await all.pay();
   abandon(victim, header);
-  await eventually(victim.isDead, 10_000);
+  await eventually(victim.isDead);
   expect(await stateOf(all, memo)).toBe("settling");
   all.clock.later(leaseMs);
   await expectSettled(all, memo, await all.settle(header));
@@ -173,7 +173,7 @@ test("killed while the signature is recorded: nothing was sent, and after the le
   const victim = await doomed(all, nthUpdate(2));
   const { header, memo } = await all.pay();
   abandon(victim, header);
-  await eventually(victim.isDead, 10_000);
+  await eventually(victim.isDead);
   await waitOut(all);
   await all.x402.reconcile();
   expect(await stateOf(all, memo)).toBe("open");
@@ -194,7 +194,7 @@ test("a process whose claim was taken over sends nothing", async () => {
   const gate = Promise.withResolvers<void>();
   chain.faults.next("simulateTransaction", { after: gate.promise });
   const slow = settlePayment(victim, header);
-  await eventually(async () => (chain.calls["simulateTransaction"] ?? 0) === 1, 5_000);
+  await eventually(async () => (chain.calls["simulateTransaction"] ?? 0) === 1);
   await waitOut(all);
   await x402.reconcile();
   expect(await stateOf(all, memo)).toBe("open");
@@ -223,7 +223,7 @@ test("a payment that failed on chain opens the quote again, and counts for nothi
     clock.later(2_000);
     await x402.reconcile();
     return (await stateOf(all, memo)) === "open";
-  }, 5_000);
+  });
   expect(chain.lamports(chain.feePayer.address)).toBeLessThan(before);
   expect(await available(all, memo)).toBeUndefined();
 });
@@ -259,7 +259,7 @@ test("concurrent jobs settle an abandoned payment once", async () => {
   const { header, memo } = await all.pay();
   all.chain.faults.next("getSignatureStatuses", { after: never });
   abandon(others[0] as Instance, header);
-  await eventually(async () => (all.chain.calls["getSignatureStatuses"] ?? 0) === 1, 5_000);
+  await eventually(async () => (all.chain.calls["getSignatureStatuses"] ?? 0) === 1);
   all.clock.later(leaseMs);
   const counts = await Promise.all([all, ...others, all, ...others].map(({ x402 }) => x402.reconcile()));
   expect(counts.some(({ settled }) => settled === 1)).toBe(true);

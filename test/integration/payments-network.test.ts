@@ -26,7 +26,7 @@ async function forgotten(all: Started) {
   const victim = await all.another();
   chain.faults.next("getSignatureStatuses", { after: new Promise<never>(() => {}) });
   settlePayment(victim, header).catch(() => undefined);
-  await eventually(async () => chain.calls["getSignatureStatuses"] === 1, 5_000);
+  await eventually(async () => chain.calls["getSignatureStatuses"] === 1);
   clock.later(60_000);
   chain.faults.next("getSignatureStatuses", knowsNothing(1));
   expect(await all.x402.reconcile()).toEqual({ settled: 0, reopened: 0, unknown: 1 });
@@ -89,6 +89,6 @@ test("a payment that the RPC answers with 429 is decided from the chain", async 
   all.chain.faults.next("sendTransaction", { status: 429 });
   all.chain.faults.next("getSignatureStatuses", { status: 429 });
   all.settle(header).catch(() => undefined);
-  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown");
   expect(await available(all, memo)).toBeUndefined();
 });

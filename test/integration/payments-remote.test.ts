@@ -149,7 +149,7 @@ test.each(["lose the request", "fail with 500", "refuse at length"] as const)(
     all.state.fate = fate;
     const { header, memo } = await all.pay();
     all.settle(header).catch(() => undefined);
-    await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+    await eventually(async () => (await stateOf(all, memo)) === "unknown");
     all.clock.later(60_000);
     await all.far.x402.reconcile();
     expect(await stateOf(all, memo)).toBe("unknown");
@@ -168,7 +168,7 @@ test("a listed transaction that the node cannot return may be the payment: it is
   const { header, memo } = await all.pay();
   chain.faults.next("getSignaturesForAddress", { status: 503 }, 1_000);
   const gaveUp = all.settle(header).catch(() => undefined);
-  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown");
   clock.later(60_000);
   await gaveUp;
   chain.faults.clear();
@@ -190,7 +190,7 @@ test("another wallet's transaction with the same memo is not the payment", async
   const required = await all.quoted();
   const { header, memo } = await payFrom(all.chain, all.payer, required);
   all.settle(header).catch(() => undefined);
-  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown");
   // Pay one unit, with the memo of the quote, through the same facilitator.
   const cheap = { ...required.accepts[0], amount: "1" };
   const { header: forged } = await payFrom(all.chain, all.payer, { ...required, accepts: [cheap] } as never);

@@ -72,6 +72,8 @@ test.each<readonly [what: string, name: ProviderName, status: number, body: unkn
   ["a redirect", "openai", 302, "", "misconfigured"],
   ["a field that Google does not know", "gemini", 400, google(400, 'Unknown name "x"').body, "refused"],
   ["a key that is none", "gemini", 400, google(400, "API key not valid.").body, "misconfigured"],
+  ["Google's list around an exhausted quota", "vertex", 429, [google(429, "Resource exhausted.").body], "busy"],
+  ["a page of Google's front end", "vertex", 404, html, "misconfigured"],
   [
     "a key that is none, by its reason",
     "gemini",
@@ -79,17 +81,15 @@ test.each<readonly [what: string, name: ProviderName, status: number, body: unkn
     mockGeminiProblem(400, "Bad credentials.", { details: [mockErrorInfo("API_KEY_INVALID")] }),
     "misconfigured",
   ],
-  [
-    "a place that is not served",
-    "gemini",
-    400,
-    google(400, "User location is not supported.", "FAILED_PRECONDITION").body,
-    "misconfigured",
-  ],
 ])("%s (%s, status %i) has its kind, and no text of a page", async (_, name, status, body, kind) => {
   const failure = await failureOf(name, { status, body, headers: { location: "/elsewhere" } });
   expect(failure).toMatchObject({ kind, status });
   expect(failure.message).not.toContain("<");
+});
+
+test("a place that is not served, or a policy of the project, is not told as an invalid key is", async () => {
+  const failure = await failureOf("gemini", google(400, "User location is not supported.", "FAILED_PRECONDITION"));
+  expect(failure).toMatchObject({ kind: "misconfigured", isForbidden: true });
 });
 
 test.each([
@@ -128,6 +128,8 @@ test.each([
   [`API key ${googleKey} may not do this.`, "API key AIza... may not do this."],
   [`Consumer 'api_key:${googleKey}' has no right.`, "Consumer 'api_key:AIza...' has no right."],
   [`See https://host/v1beta/models?key=${googleKey}&alt=sse`, "See https://host/v1beta/models?key=AIza...&alt=sse"],
+  ["Key ABSK0123456789abcdef+/= or AKIA0123456789ABCDEF is bad.", "Key ABSK... or AKIA... is bad."],
+  ["User arn:aws:iam::123456789012:user/x may not do this.", "User arn:... may not do this."],
   ["Use of AQ.Ab8RN6Jx0-_abcdefghijklmnop is not allowed.", "Use of AQ.... is not allowed."],
 ])("a refusal shows the caller none of the operator's keys: %s", async (message, shown) => {
   expect(await failureOf("gemini", mockGeminiError(400, message))).toMatchObject({ kind: "refused", message: shown });

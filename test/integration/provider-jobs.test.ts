@@ -73,6 +73,25 @@ const never = new Promise<never>(() => {});
 const video = { headers: { "content-type": "video/mp4" }, done: false } as const;
 const eight = { usage: { second: 8 } };
 
+const bar = " 12%|█▏        | 6/50 [00:00<00:03]\r 43%|████▎     | 21/50 [00:01<00:02]\n";
+
+test.each([
+  ["openai", {}, [40]],
+  ["replicate", { logs: `Using seed: 34149\n${bar}Encoding 7% of it\n` }, [43]],
+  ["replicate", { logs: `${bar}${"x".repeat(5_000)}` }, [undefined]],
+  ["gemini", {}, []],
+  ["fal", {}, []],
+] as const)("the progress that %s tells is reported while the job runs: %#", async (name, more, reported) => {
+  const { script, running, ended } = jobs[name] as Job;
+  const { mock, clock, provider, call } = await startProvider(name);
+  mock.respond(Object.assign<object, object>(script(running, ended), more));
+  const told: unknown[] = [];
+  const making = provider.generate(call("video", fox, { reportProgress: (percent) => void told.push(percent) }));
+  await clock.pass(2_000, 3_000);
+  await making;
+  expect(told).toEqual(reported);
+});
+
 describe.each(Object.keys(jobs) as Name[])("a job of %s", (name) => {
   const job: Job = jobs[name];
   const { poll, fetch, script, running, ended } = job;

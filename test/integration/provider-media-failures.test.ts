@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "#json";
 import type { Task } from "../../shared/catalog/index.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
 import { uploadsOf } from "../support/media-calls-setup.ts";
 import { falError } from "../support/mock-fal.ts";
 import { mockError } from "../support/mock-openai.ts";
@@ -293,3 +294,16 @@ test.each(Object.entries(jobs).flatMap(([name, rows]) => rows.map((row) => [name
     expect((await failureOf(name, "video", answers, [2_000])).failure).toMatchObject(fields(expected));
   },
 );
+
+test("a poll that fails is repeated, and the log does not quote the provider, which might quote a customer's key", async () => {
+  const lines: string[] = [];
+  const log = createLogger("test", "debug", { write: (line) => void lines.push(line) });
+  const { mock, clock, provider, stored, call } = await startProvider("openai");
+  mock.respond({}, mockError(500, "Down for customer-key-1."));
+  const made = provider.generate(call("video", usual.video ?? {}, { log }));
+  await clock.pass(2_000, 3_000);
+  await made;
+  expect(stored).toHaveLength(1);
+  expect(lines.filter((line) => line.includes("polling"))).toEqual([expect.stringContaining('"status":500')]);
+  expect(lines.join()).not.toContain("Down for");
+});

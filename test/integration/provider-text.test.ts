@@ -7,7 +7,8 @@ import type { ProviderAnswer } from "../support/mock-provider.ts";
 import { startAnthropic, startGemini, startProvider, type Way } from "../support/provider-setup.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
-const names = ["openai", "responses", "anthropic", "gemini"] as const;
+const keyed = ["openai", "responses", "anthropic", "gemini"] as const;
+const names = [...keyed, "vertex"] as const;
 type Name = (typeof names)[number];
 
 const said = (text: string, finishReason?: string) => ({
@@ -23,18 +24,19 @@ const streams: Readonly<Record<Name, readonly [JsonObject, ...JsonObject[]]>> = 
   responses: [created, completed],
   anthropic: [begun, ended, { type: "message_stop" }],
   gemini: [said("Hi "), said("there", "STOP")],
+  vertex: [said("Hi "), said("there", "STOP")],
 };
 const never = new Promise(() => {});
 const noAnswer = { name: "UpstreamFailure", kind: "unavailable" };
 
-describe.each(names)("%s", (name) => {
-  test("an upstream without a key gets none", async () => {
-    const { mock, ask } = await startProvider(name, { apiKey: undefined });
-    await errorOf(ask("answer"));
-    for (const header of ["authorization", "x-api-key", "x-goog-api-key"])
-      expect(mock.requests[0]?.headers).not.toHaveProperty(header);
-  });
+test.each(keyed)("%s: an upstream without a key gets none", async (name) => {
+  const { mock, ask } = await startProvider(name, { apiKey: undefined });
+  await errorOf(ask("answer"));
+  for (const header of ["authorization", "x-api-key", "x-goog-api-key"])
+    expect(mock.requests[0]?.headers).not.toHaveProperty(header);
+});
 
+describe.each(names)("%s", (name) => {
   test("one connection serves call after call: answers, streams, counts and errors", async () => {
     const { mock, ask, text } = await startProvider(name, { concurrency: 1 });
     for (let i = 0; i < 5; i++) {

@@ -198,15 +198,17 @@ test("schedules are registered once, by any number of workers, and registering a
   const stores = await testStores();
   const [one, other] = await Promise.all([open(stores), open(stores)]);
   await Promise.all([one.schedule(), other.schedule()]);
-  const queue = new Queue("maintenance", {
-    connection: await connect(stores, "waiting"),
-    prefix: "{maintenance}",
-    skipVersionCheck: true,
-  });
-  onTestFinished(() => queue.close());
+  const connection = await connect(stores, "waiting");
+  const queues = ["maintenance", "batches"].map(
+    (name) => new Queue(name, { connection, prefix: `{${name}}`, skipVersionCheck: true }),
+  );
+  onTestFinished(async () => void (await Promise.all(queues.map((queue) => queue.close()))));
   const runs = async () => {
-    const jobs = await queue.getJobs(["delayed", "waiting", "prioritized"]);
-    return jobs.map(({ name, id }) => `${name} ${id}`).toSorted();
+    const jobs = await Promise.all(queues.map((queue) => queue.getJobs(["delayed", "waiting", "prioritized"])));
+    return jobs
+      .flat()
+      .map(({ name, id }) => `${name} ${id}`)
+      .toSorted();
   };
   const before = await runs();
   const scheduled = Object.fromEntries(
@@ -216,7 +218,7 @@ test("schedules are registered once, by any number of workers, and registering a
   expect(before.map((run) => run.split(" ")[0])).toEqual(names);
   await other.schedule();
   expect(await runs()).toEqual(before);
-  const schedulers = await queue.getJobSchedulers();
+  const schedulers = (await Promise.all(queues.map((queue) => queue.getJobSchedulers()))).flat();
   expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual(scheduled);
   await (await connect(stores, "waiting")).flushdb();
   await Promise.all([one.keepScheduled(), other.keepScheduled()]);

@@ -56,7 +56,7 @@ const nothing: Counted = { input: 0, output: 0 };
 
 /** The units of a ledger entry, in the terms of responses. */
 function unitsOf({ request: { usage } }: Entry): Counted {
-  const { image, character, output = 0, ...inputs } = usage;
+  const { image, character, output = 0, reasoning: _, ...inputs } = usage;
   if (image !== undefined) return { images: image };
   if (character !== undefined) return { characters: character };
   return { input: sum(inputs, ...Object.keys(inputs)), output };
@@ -75,7 +75,8 @@ async function pricesOf({ baseUrl }: Client): Promise<Prices> {
 /** The list price of an entry's usage, in nano-USD, rounded once. */
 function costOf(prices: Prices, { request: { model, usage } }: Entry): bigint {
   const million = 1_000_000n;
-  const used = Object.entries(usage).filter(([, count]) => count > 0);
+  // Reasoning is a part of the output, without a price of its own.
+  const used = Object.entries(usage).filter(([key, count]) => count > 0 && key !== "reasoning");
   const millionths = used.reduce((total, [key, count]) => {
     const { unit = "", list_usd = "" } = prices.get(model)?.[key] ?? {};
     expect(`${model} ${key}: ${unit}`).toMatch(/: (1M_tokens|image|character)$/);

@@ -46,8 +46,8 @@ test("every kind of call, limits, idempotency and revocation work on a cluster, 
   await begun.body?.cancel().catch(() => {});
 
   expect(await service.settled()).toMatchObject({ ok: true, open_holds: 0, undecided: 0 });
-  const ready = await fetch(`${service.baseUrl}/readyz`);
-  expect(await ready.json()).toMatchObject({ status: "ready", redis: true, workers: { chat: 1 } });
+  const readiness = async () => (await fetch(`${service.baseUrl}/readyz`)).json();
+  await expect.poll(readiness).toMatchObject({ status: "ready", redis: true, workers: { chat: 1 } });
   const redis = await connect(stores, "waiting");
   const queues = (await keysOf(redis, "{chat*}:*:meta")).map((key) => key.split(":")[1]);
   expect(new Set(queues)).toEqual(new Set(["chat", ...Array.from({ length: 7 }, (_, i) => `chat-${i + 1}`)]));

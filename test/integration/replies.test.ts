@@ -254,7 +254,7 @@ test("an instance without a reply key is gone, and is notified once", async () =
 });
 
 test("a stream counts as delivered up to the last text that Redis took", async () => {
-  const { replies, redis } = await bothEnds();
+  const { replies, redis } = await bothEnds({ reader: createManualClock() });
   const reply = replies.open("api_test", "req_1", onGone);
   await reply.write("a", 1);
   await reply.write("b", 4);

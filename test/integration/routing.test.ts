@@ -34,7 +34,7 @@ describe("a list of models", () => {
     const customer = await service.account("1");
     alpha.always(failure);
     beta.always(failure);
-    const body = { ...asking(model), models: [cheap] };
+    const body = { ...asking(model), models: [cheap], session_id: "s" };
     const { response, answer, entry } = await post(service, customer, chat, body);
     expect(answer).toMatchObject({ model: cheap, choices: [{ message: { content: mockText } }] });
     expect(response.headers.get("x-xm-model")).toBe(cheap);
@@ -52,8 +52,7 @@ describe("a list of models", () => {
     await service.settled();
     expect(nanoUsd(await customer.available())).toBe(1_000_000_000n - cost);
     expect(gamma.requests[0]?.body).toMatchObject({ model: "gamma-cheap" });
-    expect(gamma.requests[0]?.body).not.toHaveProperty("models");
-    expect(gamma.requests[0]?.body).not.toHaveProperty("provider");
+    for (const field of ["models", "provider", "session_id"]) expect(gamma.requests[0]?.body).not.toHaveProperty(field);
 
     // The preferences apply to every model, so the other one has no upstream here and is skipped.
     const none = await post(service, customer, chat, { ...body, provider: { ignore: ["gamma"] } });
@@ -107,9 +106,24 @@ describe("a list of models", () => {
     ["a preference that would change who sees the call", { provider: { zdr: true } }, 400, "provider.zdr"],
     ["a price limit", { provider: { max_price: { prompt: 1 } } }, 400, "provider.max_price"],
     ["a sort that is an object", { provider: { sort: { by: "price" } } }, 400, "provider.sort"],
+    ["a session that is too long", { session_id: "s".repeat(257) }, 400, "session_id"],
     ["an unknown upstream", { provider: { order: ["alpha", "azure"] } }, 400, "provider.order[1]", servedBy],
     ["only upstreams of other models", { provider: { only: ["dead"] } }, 400, "provider.only"],
     ["nothing but ignored upstreams", { provider: { ignore: ["alpha", "beta", "gamma"] } }, 400, "provider.ignore"],
+    [
+      "a region without the model",
+      { provider: { regions: ["eu-west-9"] } },
+      400,
+      "provider.regions",
+      /served by 'alpha', 'beta', 'gamma'/,
+    ],
+    ["a residence without the model", { provider: { data_residency: "jp" } }, 400, "provider.data_residency"],
+    [
+      "a residence that a region contradicts",
+      { provider: { regions: ["us-east-1"], data_residency: "eu" } },
+      400,
+      "provider.data_residency",
+    ],
     [
       "an order of none without fallbacks",
       { provider: { order: ["dead"], allow_fallbacks: false } },
@@ -237,6 +251,8 @@ describe("preferences among upstreams", () => {
     ["order", { order: ["gamma", "beta"] }, "gamma"],
     ["only", { only: ["beta", "gamma"] }, "beta"],
     ["ignore", { ignore: ["alpha"] }, "beta"],
+    ["regions", { regions: ["us-east-1", "eu-west-9"] }, "gamma"],
+    ["the residence of data, never an upstream that promises none", { data_residency: "eu" }, "beta"],
     ["the cheapest", { sort: "price" }, "beta"],
     ["order before sort", { order: ["gamma"], sort: "price" }, "gamma"],
     ["one that does not serve the model comes to nothing", { order: ["dead", "beta"] }, "beta"],
@@ -251,6 +267,7 @@ describe("preferences among upstreams", () => {
     ["with fallbacks", { order: ["beta"] }, ["beta", "alpha", "gamma"]],
     ["by price, the unknown last", { sort: "price" }, ["beta", "alpha", "gamma"]],
     ["of the order alone", { order: ["beta", "alpha"], allow_fallbacks: false }, ["beta", "alpha"]],
+    ["but not out of a residence", { data_residency: "eu" }, ["beta"]],
     ["of the first alone", { allow_fallbacks: false }, ["alpha"]],
     ["of the cheapest alone", { sort: "price", allow_fallbacks: false }, ["beta"]],
   ])("those that fail are followed by the next, %s", async (_, provider, tried) => {
@@ -306,8 +323,8 @@ describe("preferences among upstreams", () => {
       await (await answered).text();
     };
     await serve(alpha, "alpha", { stream: true }, 100, 10);
-    await serve(beta, "beta", { stream: true }, 3_000, 10_000);
-    await serve(alpha, "alpha", {}, 4_000, 40);
+    await serve(beta, "beta", { stream: true }, 30_000, 100_000);
+    await serve(alpha, "alpha", {}, 40_000, 40);
     await serve(beta, "beta", {}, 1_000, 1_000);
     const first = async (sort: string, body: object) => {
       advance(1_000);

@@ -174,7 +174,9 @@ test("the whole input is held for and charged, and errors name the caller's own 
   const asked = { model: nativeModel, max_output_tokens: 16 };
   const { id } = await respond(customer, { ...asked, input }, false);
   const continued = { ...asked, previous_response_id: id };
+  await running.service.settled();
   expect((await customer.post(path, { ...asked, input })).status).toBe(200);
+  await running.service.settled();
   expect((await customer.post(path, { ...continued, input })).status).toBe(402);
   const answer = await customer.openai.responses.create({ ...continued, input: "one two" });
   await running.service.settled();

@@ -1,45 +1,103 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { budgetPeriods, periodAt } from "../../api/keys/budget-period.ts";
-import type { LedgerEntry, Money } from "../../shared/money/index.ts";
+import { budgetPeriods, periodAt } from "../../shared/key-records/index.ts";
+import {
+  type Capture,
+  firstShownHour,
+  type LedgerEntry,
+  type Money,
+  requestStatuses,
+} from "../../shared/money/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { captureOf, held, holdOf, openAccount, profiled, startBank, times } from "../support/money-setup.ts";
 import { step } from "../support/property-runs.ts";
 
 const dayOf = (date: Date) => date.toISOString().slice(0, 10);
+const hourOf = (date: Date) => date.toISOString().slice(0, 13);
 const everything = { from: "2000-01-01", to: "2999-12-31", limit: 10_000 };
-const groupBy = ["day", "model", "key", "endpoint"] as const;
+const others = ["model", "key", "endpoint"] as const;
+const labels = ["tag", "session", "user"] as const;
+type Label = (typeof labels)[number];
 
-/** The expected usage by the ledger: plain sums over all its entries. */
-async function plainSums(money: Money, account: string) {
+/** The nearest-rank percentile. */
+const percentile = (times: readonly number[], percent: number) =>
+  times.toSorted((one, other) => one - other)[Math.ceil((times.length * percent) / 100) - 1];
+
+/** The times that the plain percentiles are of, by row. */
+type Times = Map<string, readonly number[]>;
+
+/** The expected usage by the ledger: plain sums over all its entries since a time, by day or hour. */
+async function plainSums(money: Money, account: string, { timeOf, since, label }: Span, times: Times) {
   const entries = await money.ledger(account, { limit: 10_000 });
   const callOf = ({ id, kind }: LedgerEntry) =>
     entries.find((entry) => entry.id === (kind === "refund" ? id.slice("refund:".length) : id))?.request;
-  const rows = new Map<string, { calls: number; failed: number; inputTokens: number; costNanoUsd: bigint }>();
+  const none = {
+    calls: 0,
+    failed: 0,
+    cancelled: 0,
+    inputTokens: 0,
+    cachedTokens: 0,
+    costNanoUsd: 0n,
+    savedNanoUsd: 0n,
+  };
+  const rows = new Map<string, typeof none>();
   for (const entry of entries) {
     const call = callOf(entry);
-    if (!call) continue;
-    const { model = null, key = null, endpoint = null, status, usage } = call;
-    const name = JSON.stringify([dayOf(entry.createdAt), model, key, endpoint]);
-    const row = rows.get(name) ?? { calls: 0, failed: 0, inputTokens: 0, costNanoUsd: 0n };
-    const isCall = entry.kind !== "refund";
-    rows.set(name, {
-      calls: row.calls + Number(isCall),
-      failed: row.failed + Number(isCall && status === "failed"),
-      inputTokens: row.inputTokens + (isCall ? (usage.input ?? 0) + (usage.cached_input ?? 0) : 0),
-      costNanoUsd: row.costNanoUsd - entry.amountNanoUsd,
-    });
+    if (!call || entry.createdAt.getTime() < since) continue;
+    const { model = null, key = null, endpoint = null, status, usage, firstTokenMs, totalMs } = call;
+    const { tags = [null], sessionId: session = null, user = null } = call;
+    for (const labeled of label ? (label === "tag" ? tags : [{ session, user }[label]]) : [undefined]) {
+      const name = JSON.stringify([timeOf(entry.createdAt), model, key, endpoint, labeled]);
+      const row = rows.get(name) ?? none;
+      const isCall = entry.kind !== "refund";
+      rows.set(name, {
+        calls: row.calls + Number(isCall),
+        failed: row.failed + Number(isCall && status === "failed"),
+        cancelled: row.cancelled + Number(isCall && status === "cancelled"),
+        inputTokens: row.inputTokens + (isCall ? (usage.input ?? 0) + (usage.cached_input ?? 0) : 0),
+        cachedTokens: row.cachedTokens + (isCall ? (usage.cached_input ?? 0) : 0),
+        costNanoUsd: row.costNanoUsd - entry.amountNanoUsd,
+        savedNanoUsd: row.savedNanoUsd + (isCall ? (call.savedNanoUsd ?? 0n) : 0n),
+      });
+      const time =
+        entry.kind === "usage" ? (firstTokenMs ?? (status === "succeeded" ? totalMs : undefined)) : undefined;
+      if (time !== undefined) times.set(name, [...(times.get(name) ?? []), time]);
+    }
   }
-  return rows;
+  const percentiles = (exact: readonly number[] = []) => ({
+    p50: percentile(exact, 50) ?? null,
+    p95: percentile(exact, 95) ?? null,
+  });
+  return new Map([...rows].map(([name, row]) => [name, { ...row, ...percentiles(times.get(name)) }]));
 }
 
-async function shownSums(money: Money, account: string) {
-  const rows = await money.usage(account, { ...everything, groupBy });
+interface Span {
+  readonly unit: "day" | "hour";
+  readonly timeOf: (date: Date) => string;
+  readonly since: number;
+  readonly until?: number;
+  /** Groups by it, too. */
+  readonly label?: Label;
+}
+
+/** A percentile that is within its bucket of the exact one counts as exact. */
+function nearestTo(exact: number | undefined, shown: number | null | undefined) {
+  const isNear = exact !== undefined && shown != null && Math.abs(shown - exact) <= exact * 0.05 + 0.5;
+  return isNear ? exact : shown;
+}
+
+async function shownSums(money: Money, account: string, { unit, since, until, label }: Span, times: Times) {
+  const period = { from: dayOf(new Date(since)), ...(until && { to: dayOf(new Date(until)) }) };
+  const groupBy = [unit, ...others, ...(label ? [label] : [])];
+  const rows = await money.usage(account, { ...everything, ...period, groupBy, latency: true });
   return new Map(
-    rows.map(({ day, model, key, endpoint, calls, failed, inputTokens, costNanoUsd }) => [
-      JSON.stringify([day, model, key, endpoint]),
-      { calls, failed, inputTokens, costNanoUsd },
-    ]),
+    rows.map(({ calls, failed, cancelled, inputTokens, cachedTokens, costNanoUsd, savedNanoUsd, ...row }) => {
+      const name = JSON.stringify([row[unit], row.model, row.key, row.endpoint, label && row[label]]);
+      const exact = times.get(name) ?? [];
+      const p50 = nearestTo(percentile(exact, 50), row.firstTokenP50Ms);
+      const p95 = nearestTo(percentile(exact, 95), row.firstTokenP95Ms);
+      return [name, { calls, failed, cancelled, inputTokens, cachedTokens, costNanoUsd, savedNanoUsd, p50, p95 }];
+    }),
   );
 }
 
@@ -57,8 +115,12 @@ const anyStep = fc.oneof(
     model: fc.nat({ max: 2 }),
     key: fc.nat({ max: 1 }),
     cost: fc.bigInt({ min: 0n, max: 90n }),
-    failed: fc.boolean(),
+    status: fc.constantFrom(...requestStatuses),
     upload: fc.boolean(),
+    tags: fc.option(fc.subarray(["$a", "b=1", "other"], { minLength: 1 }), { nil: undefined }),
+    sessionId: fc.option(fc.constantFrom("s1", "s2"), { nil: undefined }),
+    firstTokenMs: fc.option(fc.integer({ min: 0, max: 200_000 }), { nil: undefined }),
+    totalMs: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 4_000_000 })),
   }),
   step(2, "refund", { pick: fc.nat({ max: 100 }) }),
   step(2, "sweep"),
@@ -69,7 +131,7 @@ const anyStep = fc.oneof(
 );
 const batches = fc.array(fc.array(anyStep, { minLength: 1, maxLength: 10 }), { minLength: 1, maxLength: 6 });
 
-test("usage by day is the plain sum of the ledger, whenever the job runs, twice and in two workers at once", async () => {
+test("usage by day and by hour is the plain sum of the ledger, whenever the job runs, twice and in two workers at once", async () => {
   const { money, mongo, clock, another } = await startBank();
   const processes = [money, await another()];
   const property = fc.asyncProperty(batches, async (all) => {
@@ -78,15 +140,26 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
     const charges: { account: string; key: string; from: number; expected: bigint }[] = [];
     const call = async (
       account: string,
-      it: { model: number; key: number; cost: bigint; failed: boolean; upload: boolean },
+      it: Pick<Capture, "status" | "firstTokenMs" | "totalMs" | "tags" | "sessionId"> & {
+        model: number;
+        key: number;
+        cost: bigint;
+        upload: boolean;
+      },
     ) => {
       const hold = await held(money, holdOf(account, 100n));
       await money.charge(
         captureOf(hold, it.cost, {
           model: `vendor/model-${it.model}`,
           key: `key_${it.key}`,
-          status: it.failed ? "failed" : "succeeded",
+          status: it.status,
+          firstTokenMs: it.firstTokenMs,
+          totalMs: it.totalMs,
+          tags: it.tags,
+          sessionId: it.sessionId,
+          user: it.sessionId && `user of ${it.sessionId}`,
           usage: { input: 10, cached_input: it.key, output: it.model },
+          savedNanoUsd: BigInt(3 * it.key - 2),
           ...(it.upload && { kind: "storage", endpoint: "/v1/uploads", model: undefined }),
         }),
       );
@@ -121,14 +194,26 @@ test("usage by day is the plain sum of the ledger, whenever the job runs, twice 
     }
     // Yesterday, today and the closed days have calls.
     for (const hours of [48, 24, 0]) {
-      for (const account of accounts) await call(account, { model: 0, key: 0, cost: 5n, failed: false, upload: false });
+      for (const account of accounts)
+        await call(account, { model: 0, key: 0, cost: 5n, status: "succeeded", upload: false, totalMs: 900 });
       clock.later(hours * 60 * 60_000);
     }
     await Promise.all([...processes, ...processes].map((each) => each.sumUsage()));
     await money.sumUsage();
     for (const account of accounts) {
-      const shown = await shownSums(money, account);
-      expect(shown).toEqual(await plainSums(money, account));
+      const sums = async (span: Span) => {
+        const times: Times = new Map();
+        const plain = await plainSums(money, account, span, times);
+        const shown = await shownSums(money, account, span, times);
+        expect(shown).toEqual(plain);
+        return shown;
+      };
+      const shown = await sums({ unit: "day", timeOf: dayOf, since: Date.parse(everything.from) });
+      const sinceHour = Date.parse(`${firstShownHour(clock.now())}:00Z`);
+      await sums({ unit: "hour", timeOf: hourOf, since: sinceHour });
+      await sums({ unit: "day", timeOf: dayOf, since: Date.parse(everything.from), label: "tag" });
+      for (const label of labels)
+        await sums({ unit: "hour", timeOf: hourOf, since: sinceHour, until: clock.now(), label });
       for (const key of ["key_0", "key_1"]) {
         // The charges that a budget counts match the ledger, even when closed days are only in the archive.
         for (const period of budgetPeriods) {
@@ -200,6 +285,62 @@ test("the unfinished work of a dead run is repeated, and its late writes change 
   const [row] = await money.usage(account, { ...everything, groupBy: [] });
   expect(row).toMatchObject({ calls: 3, costNanoUsd: 21n });
   expect(await hours.findOne({ hour })).toMatchObject({ version: 3 });
+});
+
+test("what an earlier version summed is read, and completed as long as its day is open", async () => {
+  const { money, mongo, clock, account } = await startBank({ balanceNanoUsd: 10_000n });
+  const call = async () =>
+    money.charge(captureOf(await held(money, holdOf(account, 100n)), 7n, { status: "cancelled", firstTokenMs: 400 }));
+  await call();
+  await money.sumUsage();
+  clock.later(3 * dayMs);
+  await call();
+  clock.later(4 * 60 * 60_000);
+  await money.sumUsage();
+  /** As an earlier version leaves what it sums: it does not know these fields. */
+  const forget = async (states: object) => {
+    for (const name of ["usageDays", "usageHours"])
+      await mongo.connection.collection(name).updateMany({}, { $unset: { cancelled: "", latency: "" } });
+    await mongo.connection.collection("usageHourStates").updateMany({}, states);
+  };
+  const shown = async () => {
+    const found = await money.usage(account, { ...everything, groupBy: ["day"], latency: true });
+    return found.map((row) => [row.calls, row.costNanoUsd, row.cancelled, row.firstTokenP50Ms]);
+  };
+  const [incomplete, complete] = [
+    [1, 7n, 0, null],
+    [1, 7n, 1, 386],
+  ];
+  await forget({ $unset: { tagged: "" } });
+  expect(await shown()).toEqual([incomplete, incomplete]);
+  await money.sumUsage();
+  expect(await shown()).toEqual([incomplete, complete]);
+  // A worker of the earlier version sums the same hours again, during the upgrade.
+  await forget({ $inc: { version: 1 } });
+  clock.later(2 * dayMs);
+  await money.sumUsage();
+  expect(await shown()).toEqual([incomplete, complete]);
+});
+
+test("times are not computed over more rows than MongoDB can add in a second", async () => {
+  const { money, mongo, account } = await startBank();
+  const rows = times(10_001, (at) => ({
+    _id: { day: "2026-11-01", account, at },
+    account,
+    day: "2026-11-01",
+    calls: 1,
+    cost: 1n,
+  }));
+  const days = mongo.connection.collection<{ _id: object }>("usageDays");
+  await mongo.connection
+    .collection<{ _id: string }>("usageDayStates")
+    .insertOne({ _id: "2026-11-01", closed: true } as never);
+  await days.insertMany(rows);
+  const usage = (latency: boolean) => money.usage(account, { ...everything, groupBy: [], latency });
+  await expect(usage(true)).rejects.toMatchObject({ status: 400, param: "latency" });
+  expect(await usage(false)).toMatchObject([{ calls: 10_001 }]);
+  await days.deleteOne({ _id: rows[0]?._id as object });
+  expect(await usage(true)).toMatchObject([{ calls: 10_000, firstTokenP50Ms: null }]);
 });
 
 test("the job reads the entries of the last hour, and a budget those since the last run, not the day", async () => {

@@ -99,6 +99,12 @@ test("the job that has waited longest is found in every priority and among sched
   const since = await queues.oldestWaiting("chat");
   expect(since).toBeGreaterThanOrEqual(before);
   expect(since).toBeLessThanOrEqual(Date.now());
+  // Jobs for which nobody waits may wait longer.
+  expect(await queues.oldestWaiting("chat", "detached")).toBeUndefined();
+  for (const inFlight of [4, 0])
+    await queues.enqueueDetached("chat", { account: "acct_1", requestId: `req_job_${inFlight}` }, inFlight);
+  expect(await queues.oldestWaiting("chat", "detached")).toBeGreaterThanOrEqual(Number(since));
+  expect(await queues.oldestWaiting("chat")).toBe(since);
   await queues.schedule();
   // Every job is due at once; an hourly one has not waited for an hour.
   const due = await eventually(() => queues.oldestWaiting("maintenance"));
@@ -133,7 +139,15 @@ test("a worker whose consumption stopped answers 503 to /livez once a job waits"
       status: "not ready",
       mongodb: true,
       redis: true,
-      consuming: { chat: false, embeddings: true, image: true, media: true, maintenance: expect.any(Boolean) },
+      consuming: {
+        chat: false,
+        embeddings: true,
+        image: true,
+        media: true,
+        batches: expect.any(Boolean),
+        webhooks: true,
+        maintenance: expect.any(Boolean),
+      },
     },
   ]);
 });
@@ -159,17 +173,17 @@ test("without Redis a worker is live and not ready; the API says which store doe
     const response = await fetch(`${baseUrl}/readyz`);
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
-  expect(await eventually(async () => (await readiness()).status === 200 && readiness())).toMatchObject({
+  await expect.poll(readiness).toMatchObject({
     status: 200,
     body: { status: "ready", mongodb: true, redis: true, s3: true },
   });
   await s3.stop();
-  expect(await eventually(async () => !(await readiness()).body["s3"] && readiness())).toMatchObject({
+  await expect.poll(readiness).toMatchObject({
     status: 200,
     body: { status: "degraded", mongodb: true, redis: true, s3: false },
   });
   await redis.stop();
-  expect(await eventually(async () => !(await readiness()).body["redis"] && readiness())).toMatchObject({
+  await expect.poll(readiness).toMatchObject({
     status: 503,
     body: { status: "not ready", mongodb: true, redis: false },
   });

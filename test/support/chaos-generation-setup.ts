@@ -94,9 +94,11 @@ export async function charges(client: Client, customer: Customer): Promise<strin
 
 export const posts = ({ requests }: MockOpenai): readonly MockRequest[] =>
   requests.filter(({ method }) => method === "POST");
-/** The number of polls of a provider's jobs. */
-export const looks = ({ requests }: MockOpenai): number =>
-  requests.filter(({ method, path }) => method === "GET" && /^\/v1\/videos\/[^/]+$/.test(path)).length;
+/** The number of a provider's jobs that have been polled. */
+export function jobsPolled({ requests }: MockOpenai): number {
+  const polls = requests.filter(({ method, path }) => method === "GET" && /^\/v1\/videos\/[^/]+$/.test(path));
+  return new Set(polls.map(({ path }) => path)).size;
+}
 
 /**
  * MongoDB behind a proxy that blocks some commands until they are released. `reached` resolves when the first one

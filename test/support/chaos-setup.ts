@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Queue } from "bullmq";
-import { createParser } from "eventsource-parser";
+import { createParser, type EventSourceParser } from "eventsource-parser";
 import type { Redis } from "ioredis";
 import mongoose from "mongoose";
 import { onTestFinished } from "vitest";
@@ -21,6 +21,7 @@ import {
   type Environment,
   eventually,
   ready,
+  type ServiceProcess,
   spawnApi,
   spawnWorker,
 } from "./service.ts";
@@ -85,6 +86,12 @@ export async function startTwoApis(
   return { api, worker, client, redis, leaseEnded: () => leaseEnded(redis, lease) };
 }
 
+/** Resolves once the process has begun to stop. */
+export async function terminate(process: ServiceProcess): Promise<void> {
+  process.kill("SIGTERM");
+  await process.line(({ msg }) => msg === "shutting down");
+}
+
 /** The state of unfinished jobs, to explain a failed test. */
 async function jobsIn(stores: Stores): Promise<string> {
   const connection = openRedis(stores);
@@ -107,6 +114,7 @@ export interface Entry {
   readonly kind: string;
   readonly amount_usd: string;
   readonly request: {
+    readonly key: string | null;
     readonly status: "succeeded" | "failed" | "cancelled";
     readonly error?: string;
     readonly attempts: readonly Readonly<Record<string, unknown>>[];
@@ -203,6 +211,18 @@ export interface Reading {
   readonly ended: Promise<"closed" | "broken">;
 }
 
+/** Parses the events of a stream. Resolves when the connection has ended, in order or not. */
+export async function feed(parser: EventSourceParser, response: Response): Promise<"closed" | "broken"> {
+  const decoder = new TextDecoder();
+  try {
+    for await (const bytes of response.body as ReadableStream<Uint8Array>)
+      parser.feed(decoder.decode(bytes, { stream: true }));
+    return "closed";
+  } catch {
+    return "broken";
+  }
+}
+
 export function read(response: Response): Reading {
   const events: ChatEvent[] = [];
   let done = false;
@@ -216,17 +236,7 @@ export function read(response: Response): Reading {
       pings += 1;
     },
   });
-  const consume = async () => {
-    const decoder = new TextDecoder();
-    try {
-      for await (const bytes of response.body as ReadableStream<Uint8Array>)
-        parser.feed(decoder.decode(bytes, { stream: true }));
-      return "closed";
-    } catch {
-      return "broken";
-    }
-  };
-  const ended = consume();
+  const ended = feed(parser, response);
   return {
     events,
     text: () => events.map(({ choices }) => choices?.[0]?.delta?.content ?? "").join(""),
@@ -266,14 +276,16 @@ export async function openCollection<Document extends object>(stores: Stores, na
 
 /** The numbers of a pool's calls in waiting jobs, and in jobs that a worker has. */
 export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: number; active: number }> {
+  const [waiting, active] = await Promise.all([groupsIn(redis, pool, "prioritized"), groupsIn(redis, pool, "active")]);
+  return { waiting: waiting.flat().length, active: active.flat().length };
+}
+
+/** The payloads of each job in this state. */
+export async function groupsIn(redis: Redis, pool: Pool, state: "prioritized" | "active"): Promise<unknown[][]> {
   const queue = new Queue(pool, { connection: redis, prefix: prefixOf(pool), skipVersionCheck: true });
-  const countCalls = async (state: "prioritized" | "active") => {
-    const jobs = await queue.getJobs([state]);
-    return jobs.reduce((calls, { data }) => calls + payloadsOf(data).length, 0);
-  };
-  const [waiting, active] = await Promise.all([countCalls("prioritized"), countCalls("active")]);
+  const jobs = await queue.getJobs([state]);
   await queue.close();
-  return { waiting, active };
+  return jobs.map(({ data }) => [...payloadsOf(data)]);
 }
 
 /** Resolves once a dead or frozen API instance counts as dead. */

@@ -29,7 +29,11 @@ export function createDeath({ at, executed }: { at: number; executed: boolean })
       kill = onDeath;
       counts = isCounted;
     },
-    /** The address of the store through a proxy. */
-    wire: async (address: string): Promise<string> => (await openWire(address, join)).url.href,
+    /** The address of the store through a proxy. A MongoDB driver must not discover the server behind it. */
+    async wire(address: string): Promise<string> {
+      const { url } = await openWire(address, join);
+      if (url.protocol === "mongodb:") url.search = "?directConnection=true";
+      return url.href;
+    },
   };
 }

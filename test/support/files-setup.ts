@@ -24,6 +24,7 @@ export const partSize = 16 * mib;
 export const forever = new AbortController().signal;
 /** 0.10 USD per 2^30 bytes, rounded half up. */
 export const priceOf = (bytes: number) => (BigInt(bytes) * 100_000_000n + 2n ** 29n) / 2n ** 30n;
+export const filesConfig = { UPLOAD_USD_PER_GB_DAY: "0.10", BATCH_FILE_QUOTA_BYTES: 10 * 2 ** 30 };
 const openingNanoUsd = 1_000_000_000n;
 
 export interface Archive {
@@ -41,7 +42,7 @@ export interface Archive {
   readonly multiparts: () => Promise<string[]>;
   /** Storage's own id of an upload in parts. */
   uploadIdOf(id: string): Promise<string>;
-  records(collection?: "uploads" | "files"): Promise<Record<string, unknown>[]>;
+  records(collection?: "uploads" | "files" | "batchFiles"): Promise<Record<string, unknown>[]>;
   /** Expects no object, no open multipart upload, no hold, a correct ledger, and this much paid. */
   expectNothing(paidNanoUsd?: bigint): Promise<void>;
   /** Like `expectNothing`, and no record. */
@@ -63,7 +64,7 @@ export async function startArchive(options: { stores?: Stores; env?: Partial<Fil
   const log = createLogger("test", "silent");
   const another: Archive["another"] = (more = {}) =>
     createFiles({
-      config: { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10", ...options.env, ...more.env },
+      config: { ...stores, ...filesConfig, ...options.env, ...more.env },
       mongo,
       money: more.money ?? money,
       clock: more.clock ?? clock,

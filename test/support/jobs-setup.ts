@@ -1,5 +1,5 @@
 import { Cluster, type Redis } from "ioredis";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { createReplies, createReplyReader, type Frame, type PaidCall } from "#jobs";
 import { type Clock, systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
@@ -24,6 +24,13 @@ export async function connect(stores: Stores, manner: RedisMode): Promise<Redis>
 export async function keysOf(redis: RedisClient, pattern: string): Promise<string[]> {
   const servers = redis instanceof Cluster ? redis.nodes("master") : [redis];
   return (await Promise.all(servers.map((server) => server.keys(pattern)))).flat();
+}
+
+/** Expects a key to expire `ms` after a write that began at `begunAt`, in milliseconds of `performance.now()`. */
+export async function expectExpiry(redis: Redis, key: string, ms: number, begunAt: number): Promise<void> {
+  const remainingMs = await redis.pttl(key);
+  expect(remainingMs).toBeLessThanOrEqual(ms);
+  expect(remainingMs).toBeGreaterThanOrEqual(ms - (performance.now() - begunAt) - 10);
 }
 
 /** The API's end, on separate connections. */

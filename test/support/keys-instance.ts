@@ -1,13 +1,15 @@
 import type { Redis } from "ioredis";
 import { expect, onTestFinished } from "vitest";
-import { type Caller, createKeys, type Keys, keysSchema, type Limits, type Slot } from "../../api/keys/index.ts";
+import { type Caller, createKeys, type Keys, type Slot } from "../../api/keys/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
+import { keysSchema, type Limits } from "../../shared/key-records/index.ts";
 import { createMoney, type Money, moneySchema } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection.ts";
 import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
+import { createProviderKeys, providerKeysSchema } from "../../shared/provider-keys/index.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { ofFile } from "./of-file.ts";
 import { migrated } from "./schema.ts";
@@ -40,8 +42,9 @@ export async function startInstance(
   });
   const money = createMoney({ mongo, clock, log });
   const perMinute = { addressRequestsPerMinute: 5, accountRequestsPerMinute: 1_000, failedSignInsPerMinute: 5 };
-  const keys = createKeys({ mongo, redis, money, clock, log, defaults, uploads, ...perMinute });
-  await migrated(mongo, [moneySchema, keysSchema]);
+  const providerKeys = createProviderKeys({ mongo, clock });
+  const keys = createKeys({ mongo, redis, money, providerKeys, clock, log, defaults, uploads, ...perMinute });
+  await migrated(mongo, [moneySchema, keysSchema, providerKeysSchema]);
   return { keys, money, mongo, redis };
 }
 
@@ -66,15 +69,18 @@ export const instancesOfFile = () =>
 /** A refusal that does not count against the key. */
 export const refusedBy = noCapacity("unavailable");
 
-/** Takes a slot, then the tokens, as a paid call does; the slot is released again if the tokens are refused. */
+/**
+ * Takes a slot, then the tokens, as a paid call does; the slot is released again if the tokens are refused. `isSmall`: the
+ * slot takes the tokens too, if there are as many.
+ */
 export async function take(
   { keys }: Pick<Instance, "keys">,
   caller: Caller,
-  { tokens, ...call }: { requestId: string; tokens: number; ttlMs: number },
+  { tokens, isSmall, ...call }: { requestId: string; tokens: number; ttlMs: number; isSmall?: boolean },
 ): Promise<Slot> {
-  const slot = await keys.takeSlot(caller, call);
+  const slot = await keys.takeSlot(caller, isSmall ? { ...call, tokens } : call);
   try {
-    await keys.takeTokens(slot, tokens);
+    if (slot.takenTokens < tokens) await keys.takeTokens(slot, tokens - slot.takenTokens);
     return slot;
   } catch (error) {
     await keys.release(slot, { refusedBy });

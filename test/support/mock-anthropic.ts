@@ -55,11 +55,16 @@ export const startMockAnthropic = (options?: MockOptions): Promise<MockAnthropic
   startMockProvider<Answer>(
     {
       headers: { "request-id": "req_mock", "anthropic-organization-id": "org-mock" },
-      usual: (request, scripted) => refusalOf(request) ?? answerOf(request, scripted),
+      usual: anthropicAnswer,
       frame: (event) => `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`,
     },
     options,
   );
+
+/** The usual answer to a request. */
+export function anthropicAnswer(request: MockRequest, scripted: Answer): Usual {
+  return refusalOf(request) ?? answerOf(request, scripted);
+}
 
 const messages = "/v1/messages";
 const counting = "/v1/messages/count_tokens";

@@ -92,23 +92,16 @@ interface Differences {
 }
 
 export function startMockOpenai({
-  refusal = () => undefined,
-  reportsUsage = false,
+  refusal,
+  reportsUsage,
   ...options
 }: MockOptions & Differences = {}): Promise<MockOpenai> {
-  const jobs: Parameters<typeof mediaAnswer>[2] = new Map();
+  const jobs: Jobs = new Map();
   return startMockProvider<Answer>(
     {
       path: "/v1",
       headers: { "x-request-id": "req_mock" },
-      usual(request, scripted) {
-        const refused = refusalOf(request) ?? refusal(request) ?? refusalOfFields(request, scripted);
-        if (refused) return refused;
-        if (isMedia(request)) return mediaAnswer(request, scripted, jobs);
-        if (request.path === responses) return responsesAnswer(request, scripted, mockText);
-        const streams = request.body.stream === true;
-        return streams ? { events: eventsOf(request, scripted, reportsUsage) } : { body: jsonOf(request, scripted) };
-      },
+      usual: (request, scripted) => openaiAnswer(request, scripted, { refusal, reportsUsage, jobs }),
       frame: (event) => {
         const { object, type } = event as { object?: unknown; type?: unknown };
         const line = object === undefined && typeof type === "string" ? `event: ${type}\n` : "";
@@ -119,6 +112,26 @@ export function startMockOpenai({
     },
     options,
   );
+}
+
+type Jobs = Parameters<typeof mediaAnswer>[2];
+
+/** The usual answer to a request. */
+export function openaiAnswer(
+  request: MockRequest,
+  scripted: Answer,
+  {
+    refusal = () => undefined,
+    reportsUsage = false,
+    jobs = new Map(),
+  }: { refusal?: Differences["refusal"] | undefined; reportsUsage?: boolean | undefined; jobs?: Jobs } = {},
+): Usual {
+  const refused = refusalOf(request) ?? refusal(request) ?? refusalOfFields(request, scripted);
+  if (refused) return refused;
+  if (isMedia(request)) return mediaAnswer(request, scripted, jobs);
+  if (request.path === responses) return responsesAnswer(request, scripted, mockText);
+  const streams = request.body.stream === true;
+  return streams ? { events: eventsOf(request, scripted, reportsUsage) } : { body: jsonOf(request, scripted) };
 }
 
 const responses = "/v1/responses";

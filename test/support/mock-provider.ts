@@ -34,6 +34,8 @@ export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
   request(index: number): Promise<MockRequest>;
   /** Scripts the responses of the next requests, one each. */
   respond(...answers: Answer[]): void;
+  /** The same for the next requests of one route, such as `POST /v1/batches`. Other requests between them are unaffected. */
+  respondTo(route: string, ...answers: Answer[]): void;
   /** The answer when none was scripted for a request, or what makes it; without an argument the usual one again. */
   always(answer?: Usually<Answer>): void;
   /** Forgets requests and scripts. */
@@ -86,6 +88,8 @@ export interface ProviderAnswer {
   readonly beforeEvent?: Readonly<Record<number, Promise<unknown>>>;
   /** The connection is cut after this many events (in JSON, after half of the body); -1 cuts it before the headers. */
   readonly cutAfter?: number;
+  /** The request takes effect, and the connection is cut before the headers of its response. */
+  readonly lost?: true;
   /** Compresses the response as a whole. */
   readonly encoding?: "gzip" | "br";
 }
@@ -99,7 +103,7 @@ interface Provider<Answer extends ProviderAnswer> {
   /** Headers of every response. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The response to a request with neither `body` nor `events` scripted; its status wins over the script's. */
-  usual(request: MockRequest, scripted: Answer): Usual;
+  usual(request: MockRequest, scripted: Answer): Usual | Promise<Usual>;
   /** One event of a stream. */
   frame(event: object): string;
   /** The end of a stream, after its events. */
@@ -112,14 +116,24 @@ export interface MockOptions {
   readonly port?: number;
   /** `false` disables recording in `requests`. */
   readonly record?: boolean;
+  readonly routes?: FurtherRoutes;
+}
+
+/** Routes in front of a provider's own. */
+export interface FurtherRoutes {
+  /** Returns undefined for a request that the provider's own routes answer. */
+  answer(request: MockRequest): Usual | undefined;
+  reset(): void;
 }
 
 export async function startMockProvider<Answer extends ProviderAnswer>(
-  provider: Provider<Answer>,
-  { port = 0, record = true }: MockOptions = {},
+  own: Provider<Answer>,
+  { port = 0, record = true, routes: further }: MockOptions = {},
 ): Promise<MockProvider<Answer>> {
+  const provider = further ? inFrontOf(own, further) : own;
   let requests: Recorded[] = [];
   let script: Answer[] = [];
+  const routes = new Map<string, Answer[]>();
   const nothing = {} as Answer;
   let usual: Usually<Answer> = nothing;
   let open = 0;
@@ -130,7 +144,9 @@ export async function startMockProvider<Answer extends ProviderAnswer>(
     incoming.on("data", (part: Buffer) => parts.push(part));
     incoming.on("end", () => {
       const request = receive(incoming, outgoing, parts);
-      const answer = script.shift() ?? (typeof usual === "function" ? usual(request) : usual);
+      const route = routes.size > 0 ? `${request.method} ${request.path.split("?", 1)[0]}` : "";
+      const scripted = routes.get(route)?.shift() ?? script.shift();
+      const answer = scripted ?? (typeof usual === "function" ? usual(request) : usual);
       if (record) {
         requests.push(request);
         waiting.get(requests.length - 1)?.(request);
@@ -160,12 +176,16 @@ export async function startMockProvider<Answer extends ProviderAnswer>(
     respond: (...answers) => {
       script.push(...answers);
     },
+    respondTo: (route, ...answers) => {
+      routes.set(route, [...(routes.get(route) ?? []), ...answers]);
+    },
     always: (answer = nothing) => {
       usual = answer;
     },
     reset: () => {
       requests = [];
       script = [];
+      routes.clear();
       usual = nothing;
       waiting.clear();
       provider.reset?.();
@@ -173,6 +193,15 @@ export async function startMockProvider<Answer extends ProviderAnswer>(
     close: () => stop(server),
   };
 }
+
+const inFrontOf = <Answer extends ProviderAnswer>(own: Provider<Answer>, further: FurtherRoutes): Provider<Answer> => ({
+  ...own,
+  usual: (request, scripted) => further.answer(request) ?? own.usual(request, scripted),
+  reset() {
+    own.reset?.();
+    further.reset();
+  },
+});
 
 interface Recorded extends MockRequest {
   aborted: boolean;
@@ -217,7 +246,9 @@ async function reply<Answer extends ProviderAnswer>(
   if (scripted.beforeHeaders) await scripted.beforeHeaders;
   if (scripted.cutAfter === -1) return cut(outgoing);
   const isScripted = scripted.body !== undefined || scripted.events !== undefined;
-  const usual = isScripted ? {} : provider.usual(request, scripted);
+  const made = isScripted ? {} : provider.usual(request, scripted);
+  const usual = made instanceof Promise ? await made : made;
+  if (scripted.lost) return cut(outgoing);
   const headers = { ...provider.headers, ...usual.headers, ...scripted.headers };
   const answer: ProviderAnswer = { ...scripted, ...usual, headers };
   if (answer.events === undefined) {

@@ -24,6 +24,7 @@ interface Answer extends ProviderAnswer {
   /** The output, in which file names become URLs. By default two images. */
   readonly output?: unknown;
   readonly error?: unknown;
+  readonly logs?: string;
   readonly metrics?: Readonly<Record<string, unknown>>;
 }
 
@@ -85,7 +86,7 @@ function begun({ path, body }: MockRequest, scripted: Answer, at: string): Job {
     model: path.split("/").slice(3, 5).join("/"),
     version: body["version"] ?? "hidden",
     input: body["input"],
-    logs: "",
+    logs: scripted.logs ?? "",
     data_removed: false,
     source: "api",
     created_at: "2026-01-01T00:00:00.000Z",

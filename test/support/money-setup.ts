@@ -39,12 +39,12 @@ export const minuteMs = 60_000;
 export async function startMoney(
   uri: string,
   clock: Clock = systemClock,
-  observer?: MoneyObserver,
+  more: { observer?: MoneyObserver | undefined; recoveryMs?: number | undefined } = {},
 ): Promise<{ money: Money; mongo: Mongo }> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
   onTestFinished(() => mongo.close());
-  const money = createMoney({ mongo, observer, clock, log });
+  const money = createMoney({ mongo, ...more, clock, log });
   await migrated(mongo, [moneySchema]);
   return { money, mongo };
 }
@@ -59,7 +59,7 @@ export async function startBank({
 } = {}) {
   const { MONGODB_URI: uri } = await testStores();
   const clock = createMovableClock();
-  const { money, mongo } = await startMoney(uri, clock, observer);
+  const { money, mongo } = await startMoney(uri, clock, { observer });
   const account = await openAccount(money, balanceNanoUsd);
   /** Another process on the same database. */
   const another = async () => (await startMoney(uri, clock)).money;

@@ -1,8 +1,5 @@
-import { randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { imageModel, type Json } from "./catalog-fixture.ts";
+import { temporaryJson } from "./end-of-file.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
 import { type MovableClock, movableClock } from "./movable-clock.ts";
 import { ofFile } from "./of-file.ts";
@@ -41,6 +38,11 @@ const vectors = (id: string, input: string, upstream: Name): Json => ({
 });
 
 const at = (upstream: string, cost?: Json, more: Json = {}) => ({ upstream, ...(cost && { cost }), ...more });
+
+const places: Readonly<Record<string, object>> = {
+  beta: { region: "eu-central-1", data_residency: "eu" },
+  gamma: { region: "us-east-1", data_residency: "us" },
+};
 
 /** Gives each model separate names at its upstreams, so that failures of one do not block the others. */
 const withNames = (model: Json): Json => ({
@@ -88,16 +90,14 @@ function catalogFile(mocks: Readonly<Record<Name, MockOpenai>>): string {
     key_env: `${key}_API_KEY`,
   });
   const upstreams = {
-    ...Object.fromEntries(names.map((name) => [name, upstream(mocks[name].url)])),
+    ...Object.fromEntries(names.map((name) => [name, { ...upstream(mocks[name].url), ...places[name] }])),
     failing: { ...upstream(mocks.alpha.url), first_byte_timeout_ms: failingMs },
     narrow: { ...upstream(mocks.gamma.url), concurrency: 1 },
     // Nothing listens on this port.
     dead: upstream("http://127.0.0.1:9"),
     keyless: upstream("http://127.0.0.1:9", "KEYLESS"),
   };
-  const file = join(tmpdir(), `catalog-${randomUUID()}.json`);
-  writeFileSync(file, JSON.stringify({ elite_discount_bps: 0, upstreams, models: models.map(withNames) }));
-  return file;
+  return temporaryJson("catalog", { elite_discount_bps: 0, upstreams, models: models.map(withNames) });
 }
 
 interface Routed extends Record<Name, MockOpenai> {

@@ -10,6 +10,7 @@ import {
   type Progress,
   type RedisCluster,
   type Server,
+  startCacheRedis,
   startEmbedded,
   startMongo,
   startRedis,
@@ -30,6 +31,8 @@ export interface Stores {
   readonly REDIS_CLUSTER_NODES?: string;
   readonly REDIS_SENTINELS?: string;
   readonly REDIS_DATABASE?: string;
+  /** A service whose `env` has it empty has no response cache. */
+  readonly CACHE_REDIS_URL?: string;
   readonly MONGODB_URI: string;
   readonly S3_ENDPOINT: string;
   readonly S3_BUCKET: string;
@@ -111,14 +114,18 @@ export interface StoreOptions {
 }
 
 /**
- * The run's servers, with a Redis logical database and a MongoDB database that are empty and belong to the running test, or to
- * its file if no test is running. The bucket is shared, so objects need unique keys.
+ * The run's servers, with a logical database of each Redis and a MongoDB database that are empty and belong to the
+ * running test, or to its file if no test is running. The bucket is shared, so objects need unique keys.
  */
 export async function testStores({ oneServer = false, database = "migrated" }: StoreOptions = {}): Promise<Stores> {
   const stores = inject("stores");
   const open = database === "new" ? newDatabase : pooledDatabase;
-  const [redis, MONGODB_URI] = await Promise.all([onRedis(stores, oneServer), open(stores.MONGODB_URI)]);
-  return { ...stores, ...redis, MONGODB_URI };
+  const [redis, CACHE_REDIS_URL = "", MONGODB_URI] = await Promise.all([
+    onRedis(stores, oneServer),
+    stores.CACHE_REDIS_URL && inEmptyDatabase(stores.CACHE_REDIS_URL),
+    open(stores.MONGODB_URI),
+  ]);
+  return { ...stores, ...redis, CACHE_REDIS_URL, MONGODB_URI };
 }
 
 async function onRedis({ REDIS_URL, REDIS_CLUSTER_NODES }: Stores, oneServer: boolean) {
@@ -127,9 +134,13 @@ async function onRedis({ REDIS_URL, REDIS_CLUSTER_NODES }: Stores, oneServer: bo
     const database = await emptyDatabase(ports.map((port) => `redis://127.0.0.1:${port}`));
     return { REDIS_URL: "", REDIS_CLUSTER_NODES, REDIS_DATABASE: String(database) };
   }
-  const url = new URL(REDIS_URL);
-  url.pathname = `/${await emptyDatabase([REDIS_URL])}`;
-  return { REDIS_URL: url.href, REDIS_CLUSTER_NODES: "" };
+  return { REDIS_URL: await inEmptyDatabase(REDIS_URL), REDIS_CLUSTER_NODES: "" };
+}
+
+async function inEmptyDatabase(server: string): Promise<string> {
+  const url = new URL(server);
+  url.pathname = `/${await emptyDatabase([server])}`;
+  return url.href;
 }
 
 const connectionsKey = Symbol.for("inference-service.test-redis");
@@ -162,7 +173,7 @@ async function emptyDatabase(servers: readonly string[]): Promise<number> {
     const number = 1 + ((await count(servers)) % (databases - 1));
     if ((await Promise.all(servers.map((server) => isEmpty(server, number)))).every(Boolean)) return number;
   }
-  throw new Error("REDIS_URL has no empty logical database. Start it with --databases 1024, or empty it.");
+  throw new Error("Redis has no empty logical database. Start it with --databases 1024, or empty it.");
 }
 
 /** Stores with a Redis other than the run's. */
@@ -176,6 +187,7 @@ export const withRedis = (stores: Stores, address: Partial<Stores>): Stores => (
 
 export interface OwnServers {
   readonly redis: Server;
+  readonly cache: Server;
   readonly mongo: Server;
   readonly s3: Server;
 }
@@ -192,12 +204,13 @@ async function ownFolder(): Promise<{ readonly dataDir: string; readonly started
 }
 
 const addresses = { redis: "REDIS_URL", mongo: "MONGODB_URI", s3: "S3_ENDPOINT" } as const;
+type ProgramName = keyof typeof addresses;
 
 /** Includes programs of servers whose address is configured: these tests start their own. */
-function ownBinaries(names: readonly (keyof OwnServers)[]) {
+function ownBinaries(names: readonly ProgramName[]) {
   const given = Object.entries(addresses).map(([name, address]) => [
     address,
-    names.includes(name as keyof OwnServers) ? "" : "not wanted",
+    names.includes(name as ProgramName) ? "" : "not wanted",
   ]);
   const env = { ...process.env, ...(Object.fromEntries(given) as Record<string, string>) };
   return findBinaries({ env, cacheDir: cacheDirOf(env) });
@@ -212,14 +225,15 @@ export async function ownServers<Name extends keyof OwnServers>(
   wanted: Readonly<Record<Name, true>>,
 ): Promise<Pick<OwnServers, Name> & { readonly stores: Stores }> {
   const names = Object.keys(wanted) as Name[];
-  const binaries = await ownBinaries(names);
+  const programOf = (name: Name): ProgramName => (name === "cache" ? "redis" : name);
+  const binaries = await ownBinaries(names.map(programOf));
   const { dataDir, started } = await ownFolder();
-  const start = { redis: startRedis, mongo: startMongo, s3: startS3 };
-  const args = { redis: redisArgs, mongo: mongoArgs, s3: [] };
+  const start = { redis: startRedis, cache: startCacheRedis, mongo: startMongo, s3: startS3 };
+  const args = { redis: redisArgs, cache: redisArgs, mongo: mongoArgs, s3: [] };
   const entries = await Promise.all(
     names.map(async (name) => {
       const server = await start[name]({
-        binary: binaries[name] as string,
+        binary: binaries[programOf(name)] as string,
         dataDir: join(dataDir, name),
         args: args[name],
       });

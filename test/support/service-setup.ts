@@ -1,14 +1,20 @@
-import { randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 import type { Clock } from "../../shared/platform/clock.ts";
+import { temporaryJson } from "./end-of-file.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
 import { type MovableClock, movableClock } from "./movable-clock.ts";
 import { ofFile } from "./of-file.ts";
-import { testStores } from "./servers.ts";
-import { type Client, type Customer, type Environment, eventually, type Service, startService } from "./service.ts";
+import { type Stores, testStores } from "./servers.ts";
+import {
+  type Client,
+  type Customer,
+  type Environment,
+  eventually,
+  type Service,
+  startAnotherApi,
+  startService,
+} from "./service.ts";
 
 /** A model that runs in the worker, and one of OpenAI's, which the mock provider serves. */
 export const localModel = "local/chat";
@@ -18,6 +24,9 @@ export const models = [localModel, providerModel] as const;
 export interface Running {
   readonly service: Service;
   readonly provider: MockOpenai;
+  readonly stores: Stores;
+  /** Starts another API instance of the service, which ends with the test. */
+  readonly another: () => Promise<Client>;
 }
 
 export async function startWithProvider(
@@ -26,12 +35,13 @@ export async function startWithProvider(
   clock?: Clock,
 ): Promise<Running> {
   const provider = await startMockOpenai();
-  const service = await startService(await testStores(), {
+  const stores = await testStores();
+  const options = {
     env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url, XAI_BASE_URL: provider.url, ...env },
-    ...(onEnd && { onEnd }),
     ...(clock && { clock }),
-  });
-  return { service, provider };
+  };
+  const service = await startService(stores, { ...options, ...(onEnd && { onEnd }) });
+  return { service, provider, stores, another: () => startAnotherApi(stores, options) };
 }
 
 /** Includes the service's clock. */
@@ -180,18 +190,24 @@ export function catalogWith(
 ): string {
   const shipped = JSON.parse(readFileSync(new URL("../../shared/catalog/models.json", import.meta.url), "utf8")) as {
     upstreams: Record<string, object>;
-    models: { id: string }[];
+    models: { id: string; upstreams: object[] }[];
   };
+  // The shipped costs fit the shipped prices alone.
+  const withoutCosts = (entries: readonly object[]) => entries.map((entry) => ({ ...entry, cost: undefined }));
   const changed = {
     ...shipped,
     upstreams: Object.fromEntries(
       Object.entries(shipped.upstreams).map(([id, fields]) => [id, { ...fields, ...upstreams[id] }]),
     ),
-    models: [...shipped.models.map((model) => ({ ...model, ...models[model.id] })), ...more],
+    models: [
+      ...shipped.models.map((model) => {
+        const { [model.id]: change } = models;
+        return change ? { ...model, upstreams: withoutCosts(model.upstreams), ...change } : model;
+      }),
+      ...more,
+    ],
   };
-  const file = join(tmpdir(), `catalog-${randomUUID()}.json`);
-  writeFileSync(file, JSON.stringify(changed));
-  return file;
+  return temporaryJson("catalog", changed);
 }
 
 /** A promise and its resolver, to let a test release waiting work. */

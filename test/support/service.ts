@@ -60,6 +60,17 @@ export async function startService(
   return { ...createClient(api.publicUrl), metrics };
 }
 
+/** Another API instance in the test's own process. It ends with the test. */
+export async function startAnotherApi(
+  stores: Stores,
+  { env, clock = systemClock }: { env?: Environment; clock?: Clock },
+): Promise<Client> {
+  const config = loadConfig(environment(stores, env));
+  const api = await startApi({ config, clock, log: createTestLogger(), metrics: createMetrics("api", clock) });
+  onTestFinished(() => runSteps(api.shutdown));
+  return createClient(api.publicUrl);
+}
+
 const localOrigin = (port: number) => `http://127.0.0.1:${port}`;
 
 /** A process of the service, with its log lines. */
@@ -125,6 +136,8 @@ export function spawnProcess(kind: "api" | "workers", env: Environment, cwd = ".
 /** Shorter than by default, so that a test need not wait long until a killed process counts as dead. */
 export const jobLockMs = 3_000;
 export const apiTimeoutMs = 10_000;
+/** Locks that outlast the pauses of a busy machine, where no process dies. */
+export const longLocks = { JOB_LOCK_MS: "30000" };
 const shortTimeouts = { JOB_LOCK_MS: String(jobLockMs), API_TIMEOUT_MS: String(apiTimeoutMs) };
 
 /** An API process that listens. `cwd` is the folder of the service's files. */
@@ -234,11 +247,12 @@ export function createClient(baseUrl: string): Client {
       };
     },
     check: () => admin<Check>("GET", "/ledger/check"),
+    // The sweeper releases no hold before MongoDB has been up for twice `API_TIMEOUT_MS`: a minute by default.
     settled: () =>
       eventually(async () => {
         const check = await client.check();
         return check.ok && check.open_holds === 0 ? check : undefined;
-      }),
+      }, 120_000),
   };
   return client;
 }

@@ -16,8 +16,9 @@ export async function send(
   { headers }: Uploader,
   body: Iterable<Buffer>,
   more: Readonly<Record<string, string | number>> = {},
+  path = "/v1/uploads",
 ): Promise<Response> {
-  const outgoing = request(`${service.baseUrl}/v1/uploads`, { method: "POST", headers: { ...headers, ...more } });
+  const outgoing = request(`${service.baseUrl}${path}`, { method: "POST", headers: { ...headers, ...more } });
   const answered = once(outgoing, "response");
   // After an early refusal the connection may close during the write: the response counts.
   pipeline(Readable.from(body, { objectMode: false }), outgoing).catch(() => {});
@@ -61,10 +62,14 @@ export async function wireTo({ baseUrl }: Client): Promise<Wire> {
   };
 }
 
-/** The head of a `POST /v1/uploads`. */
-export const headOf = (uploader: Uploader, headers: Readonly<Record<string, string | number>>): string =>
+/** The head of a POST. */
+export const headOf = (
+  uploader: Uploader,
+  headers: Readonly<Record<string, string | number>>,
+  path = "/v1/uploads",
+): string =>
   [
-    "POST /v1/uploads HTTP/1.1",
+    `POST ${path} HTTP/1.1`,
     "host: localhost",
     `authorization: ${uploader.headers.authorization}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
@@ -72,7 +77,7 @@ export const headOf = (uploader: Uploader, headers: Readonly<Record<string, stri
   ].join("\r\n");
 
 /** The output of curl: the response's body, then status and bytes sent. */
-export async function curl(uploader: Uploader, ...args: string[]) {
+export async function curl(uploader: Pick<Uploader, "headers">, ...args: string[]) {
   const written = "\n%{http_code} %{size_upload}";
   const child: ChildProcess = spawn(
     "curl",

@@ -8,6 +8,7 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import { afterEach, beforeAll, expect, onTestFinished } from "vitest";
+import { createDetachedCalls } from "../../shared/detached-calls/index.ts";
 import { createFiles, type Files } from "../../shared/files/index.ts";
 import { createIdempotencyStore, type IdempotencyStore } from "../../shared/idempotency/index.ts";
 import { createMoney } from "../../shared/money/index.ts";
@@ -16,6 +17,8 @@ import { randomBase62 } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
+import { createSecrets } from "../../shared/secrets/index.ts";
+import { createWebhooks } from "../../shared/webhooks/index.ts";
 import { movableClock } from "./movable-clock.ts";
 import { type Stores, testStores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, startService } from "./service.ts";
@@ -82,7 +85,9 @@ export async function startOn(given: Stores, env: Environment = {}): Promise<Run
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
   const money = createMoney({ mongo, clock, log });
   const files = createFiles({ config, mongo, money, clock, log });
-  const idempotency = createIdempotencyStore({ mongo, money, files, clock });
+  const webhooks = createWebhooks({ mongo, secrets: createSecrets(config), clock });
+  const detachedCalls = createDetachedCalls({ mongo, money, files, webhooks, clock, log });
+  const idempotency = createIdempotencyStore({ mongo, money, detachedCalls, clock });
   const stops = [() => mongo.close(), async () => s3.destroy()];
   const service = await startService(stores, { env, clock, onEnd: (stop) => stops.unshift(stop) });
   return {

@@ -21,6 +21,12 @@ export const undisturbed = {
 };
 const question = { messages: [{ role: "user", content: "Hi" }] };
 
+/** No call of these tests names a provider key of its account. */
+export const noOwnKeys = {
+  providerKeys: { find: async () => undefined, noteState: async () => false, noteUsed: async () => {} },
+  secrets: { open: () => Promise.reject(new Error("there is no key")) },
+};
+
 interface Options {
   readonly concurrency?: number;
   /** Uses only `test/model`: an open breaker then applies to everything that its upstreams serve. */
@@ -74,7 +80,7 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
 
   const keys = Object.fromEntries(mocks.map((_, index) => [`PROVIDER_${index}_API_KEY`, `sk-operator-${index}`]));
   const counting = createCounting({ clock, log });
-  const upstreams = createUpstreams({ catalog, env: { ...keys, ...env }, clock, counting });
+  const upstreams = createUpstreams({ ...noOwnKeys, catalog, env: { ...keys, ...env }, clock, counting, log });
   onTestFinished(async () => {
     await upstreams.close();
     await Promise.all(mocks.map((mock) => mock.close()));

@@ -30,7 +30,12 @@ function isAdmitted({ id: model }: Model, fields: object): boolean {
   try {
     const call = chatCodec.parse(body, JSON.stringify(body).length);
     const deps = { catalog, registry, nativeFormatsAnyModel: false };
-    checkFit(deps, chatRoute, call, listedModel(deps, chatRoute, { name: model, param: "model" }));
+    checkFit(
+      deps,
+      chatRoute,
+      call,
+      listedModel(deps, chatRoute, { name: model, param: "model" }, () => false),
+    );
     return true;
   } catch {
     return false;
@@ -147,7 +152,7 @@ function reachesAll(model: Model, parameter: string): boolean {
   return model.upstreams.every(({ upstream, model: name, formats }) => {
     const { provider, formats: all, quirks } = catalog.upstreams.get(upstream) ?? { provider: "", formats: [] };
     const list: readonly Format[] = formats ?? all;
-    const format = spoken[provider] ?? (list.includes("chat") ? "chat" : "responses");
+    const format = spoken[provider] ?? (list.includes("chat") ? "chat" : (list[0] ?? "chat"));
     const request = { model: name, messages: [{ role: "user", content: "Hi" }], max_tokens: 20_000, ...fields };
     const target = { model: name, cap: 20_000, capField: model.outputCapField, ...(quirks && { quirks }) } as const;
     try {

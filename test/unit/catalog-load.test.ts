@@ -125,18 +125,27 @@ describe("an upstream that stops the load", () => {
     ["base_url: is missing", { provider: "openai" }],
     ["base_url: must be an address without", { ...good, base_url: "https://acme.test/v1/" }],
     ["base_url: must be an address without credentials", { ...good, base_url: "https://me:secret@acme.test" }],
-    ["base_url: Invalid URL", { ...good, base_url: "acme" }],
+    ["base_url: must be an address", { ...good, base_url: "acme" }],
     ["key_env: must be the name of a variable", { ...good, key_env: "ADMIN_TOKEN" }],
     ["base_url_env: must be", { ...good, base_url_env: "MONGODB_URI" }],
     ["base_url: is missing, and base_url_env too", { provider: "anthropic" }],
+    ["formats: those of the provider 'gemini' are fixed", { ...good, provider: "gemini", formats: ["chat"] }],
+    ["quirks: do not fit the provider 'gemini'", { ...good, provider: "gemini", quirks: { extra_fields: ["top_k"] } }],
+    ["region: is missing", { provider: "bedrock", base_url: "https://a.{region}.test" }],
+    ["region: must be the name of a region", { ...good, region: "eu/../us" }],
+    ["data_residency: must be lower-case letters", { ...good, data_residency: "EU" }],
     [
-      "formats: are for the provider 'openai' only: those of 'gemini' are fixed",
-      { ...good, provider: "gemini", formats: ["chat"] },
+      "data_residency: cannot be promised for the region 'global'",
+      { ...good, provider: "vertex", formats: ["gemini"], region: "global", data_residency: "eu" },
     ],
-    [
-      "quirks: are for the provider 'openai' only",
-      { ...good, provider: "gemini", quirks: { extra_fields: ["top_k"] } },
-    ],
+    ["address_env.resource: is missing", { provider: "azure", base_url: "https://{resource}.test" }],
+    ["address_env.project: is not a part of addresses of 'openai'", { ...good, address_env: { project: "A_PROJECT" } }],
+    ["address_env.project: must be the name of a variable", { ...good, address_env: { project: "ADMIN_TOKEN" } }],
+    ["base_url: must be an address", { ...good, base_url: "https://{account}.acme.test" }],
+    ["base_url: may contain no part for the provider 'openai'", { ...good, base_url: "https://{region}.acme.test" }],
+    ["quirks.api_version: does not fit the provider", { ...good, quirks: { api_version: "2024-10-21" } }],
+    ["quirks.api_version: must be a version", { ...good, quirks: { api_version: "v1" } }],
+    ["formats: 'messages' has an address of its own", { ...good, provider: "azure", formats: ["messages", "chat"] }],
     ["quirks: Unrecognized key", { ...good, quirks: { unknown_fields: "pass" } }],
     [
       "formats: 'messages' is not supported by the provider 'openai', only chat and responses",
@@ -207,12 +216,24 @@ describe("a model on an upstream that cannot serve it stops the load", () => {
       "of a provider that has but one format",
       on("anthropic"),
       says(["messages"]),
-      "are for the provider 'openai' only: those of 'anthropic' are fixed",
+      "those of the provider 'anthropic' are fixed",
     ],
     ["in no format", on("openai"), says([]), ""],
   ])("%s", (_, file, over, complaint) => {
     const load = () => catalogOf([{ ...textModel, ...over }], file);
     expect(load).toThrow(`model acme/one: upstreams.0.formats: ${complaint}`);
+  });
+
+  test("under a name that says 'anywhere', if the upstream promises a residence of data", () => {
+    const bedrock = (data_residency?: string) =>
+      on("bedrock", { formats: ["messages"], region: "us-east-1", ...(data_residency && { data_residency }) });
+    const named = (model: string) => [{ ...textModel, upstreams: [{ upstream: "acme", model }] }];
+    for (const model of ["global.anthropic.one", "arn:aws:bedrock:us-east-1:1:inference-profile/global.anthropic.one"])
+      expect(() => catalogOf(named(model), bedrock("us"))).toThrow(
+        "model acme/one: upstreams.0.model: is processed anywhere, but 'acme' promises the data residency 'us'",
+      );
+    for (const [model, residence] of [["{geo}.anthropic.one", "us"], ["global.one", "global"], ["global.one"]] as const)
+      expect(catalogOf(named(model), bedrock(residence)).list()).toHaveLength(1);
   });
 
   test("in a format, if the model is not for text", () => {
@@ -281,6 +302,7 @@ describe("a catalog that loads", () => {
     expect(catalog.upstreams.get("acme")).toEqual({
       id: "acme",
       provider: "openai",
+      addressEnv: {},
       baseUrlEnv: "ACME_BASE_URL",
       formats: ["chat"],
       storesAnswers: false,
@@ -290,6 +312,7 @@ describe("a catalog that loads", () => {
     });
     expect(catalog.upstreams.get("home")).toEqual({
       id: "home",
+      addressEnv: {},
       provider: "local",
       formats: ["chat"],
       storesAnswers: false,

@@ -1,7 +1,9 @@
+import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { loadCatalog, type Model, type Tier, upstreamVariables } from "#catalog";
+import { cloudParts, loadCatalog, type Model, type Tier, upstreamVariables } from "#catalog";
 import { type Json, validInputs } from "../support/catalog-fixture.ts";
+import { temporaryJson } from "../support/end-of-file.ts";
 
 const catalog = loadCatalog(undefined);
 const modelOf = (id: string): Model => {
@@ -67,7 +69,11 @@ describe("the catalog that is shipped", () => {
 
   test("calls OpenAI's models in the format with all their features", () => {
     const only = (format: string) =>
-      catalog.list().filter(({ upstreams }) => upstreams.some(({ formats }) => formats?.join() === format));
+      catalog
+        .list()
+        .filter(({ upstreams }) =>
+          upstreams.some(({ upstream, formats }) => upstream === "openai" && formats?.join() === format),
+        );
     // Chat completions refuse tools to reasoning models among them; responses have no sound.
     const reasoning = catalog.list().filter(({ id }) => /^openai\/gpt-(5\.[2-9]|6)/.test(id));
     expect(reasoning.length).toBeGreaterThan(10);
@@ -104,6 +110,24 @@ describe("the catalog that is shipped", () => {
     expect(names).toEqual(expect.arrayContaining(["REPLICATE_API_TOKEN", "REPLICATE_BASE_URL"]));
     expect(names).toEqual(expect.arrayContaining(["FAL_KEY", "FAL_BASE_URL"]));
     expect(names.filter((name) => name.includes("COMPAT"))).toEqual([]);
+  });
+
+  test("loses no parameter of a model to the clouds that serve it too", () => {
+    const cloudIds = new Set(
+      [...catalog.upstreams.values()].flatMap(({ id, provider }) => (cloudParts[provider] ? [id] : [])),
+    );
+    const file = JSON.parse(readFileSync("shared/catalog/models.json", "utf8")) as {
+      models: { upstreams: { upstream: string }[] }[];
+    };
+    const models = file.models.flatMap((model) => {
+      const upstreams = model.upstreams.filter(({ upstream }) => !cloudIds.has(upstream));
+      return upstreams.length > 0 ? [{ ...model, upstreams }] : [];
+    });
+    const alone = loadCatalog(temporaryJson("without-clouds", { ...file, models })).list();
+    expect(cloudIds.size).toBeGreaterThan(0);
+    expect(alone.length).toBeGreaterThan(50);
+    for (const { id, supportedParameters } of alone)
+      expect([id, modelOf(id).supportedParameters]).toEqual([id, supportedParameters]);
   });
 
   test("prices long cache retention for every model that bills cache writes", () => {

@@ -34,7 +34,7 @@ async function firstLoadBytes(screen: string): Promise<number> {
 }
 
 test("the first load is at most 200 KB compressed, without charts", async () => {
-  expect(await firstLoadBytes("overview")).toBeLessThan(limitBytes);
+  for (const screen of ["overview", "usage"]) expect(await firstLoadBytes(screen)).toBeLessThan(limitBytes);
   const charts = await Promise.all(
     [...html.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+\.js)"/g)].map(async ([, address = ""]) =>
       (await read(address)).includes("recharts-responsive-container"),

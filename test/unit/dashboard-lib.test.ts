@@ -2,11 +2,17 @@ import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { formatUsd } from "#money";
+import { paceOf, paceText } from "../../dashboard/src/lib/batch-pace.ts";
 import { asCurl, asPython } from "../../dashboard/src/lib/code-samples.ts";
 import { costLines } from "../../dashboard/src/lib/cost.ts";
+import { csvOf } from "../../dashboard/src/lib/csv.ts";
 import { inputFields, toInput } from "../../dashboard/src/lib/input-schema.ts";
+import { counted, createTextGatherer, jsonLines } from "../../dashboard/src/lib/json-lines.ts";
 import { priceRows } from "../../dashboard/src/lib/prices.ts";
+import { spendToDate } from "../../dashboard/src/lib/spend-to-date.ts";
+import { stacked } from "../../dashboard/src/lib/stacked.ts";
 import { remaining } from "../../dashboard/src/lib/time.ts";
+import { periodBefore, usageView } from "../../dashboard/src/lib/usage.ts";
 import { fromNano, longestRest, sumUsd, toNano, usdText } from "../../dashboard/src/lib/usd.ts";
 
 const nano = fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n });
@@ -98,4 +104,113 @@ test("code to copy says the same as the call, whatever its texts hold", () => {
   expect(sent).toContain(JSON.stringify(body, null, 2));
   expect(asPython(call)).toContain('"stream": False');
   expect(asPython(call)).toContain('\\\\ null\\nnew line"');
+});
+
+test.for([
+  ["2026-11-23", ["2026-11-01", "2026-11-23", "4"], ["2026-10-01", "2026-10-23", "8"]],
+  ["2027-03-31", ["2027-03-01", "2027-03-31", "0"], ["2027-02-01", "2027-02-28", "0"]],
+  ["2026-11-01", ["2026-11-01", "2026-11-01", "1"], ["2026-10-01", "2026-10-01", "8"]],
+] as const)("on %s, spend is against last month to the same day or its last one", ([today, month, lastMonth]) => {
+  const days = { "2026-09-30": "16", "2026-10-01": "8", "2026-10-24": "32", "2026-11-01": "1", "2026-11-23": "3" };
+  const rows = Object.entries(days).map(([day, cost_usd]) => ({ day, cost_usd }) as never);
+  const shown = spendToDate(rows, today);
+  expect([shown.month, shown.lastMonth].map(({ from, to, usd }) => [from, to, usd])).toEqual([month, lastMonth]);
+});
+
+test.for([
+  [{}, ["2026-10-25", "2026-11-23", "day", 30], ["2026-09-25", "2026-10-24"]],
+  [
+    { range: "24h", interval: "day" },
+    ["2026-11-22T06:00Z", "2026-11-23T05:00Z", "hour", 24],
+    ["2026-11-21T06:00Z", "2026-11-22T05:00Z"],
+  ],
+  [{ range: "7d", interval: "hour" }, ["2026-11-17", "2026-11-23", "hour", 150], ["2026-11-10", "2026-11-16"]],
+  [{ range: "30d", interval: "hour" }, ["2026-10-25", "2026-11-23", "day", 30], ["2026-09-25", "2026-10-24"]],
+  // The hours of the period before are no longer kept.
+  [
+    { range: "custom", from: "2026-11-09", to: "2026-11-10", interval: "hour" },
+    ["2026-11-09", "2026-11-10", "day", 2],
+    ["2026-11-07", "2026-11-08"],
+  ],
+  [
+    { range: "custom", from: "x", to: "2026-1-1" },
+    ["2026-10-25", "2026-11-23", "day", 30],
+    ["2026-09-25", "2026-10-24"],
+  ],
+  // More than the service shows: it answers 400.
+  [{ range: "custom", from: "1926-11-23" }, ["1926-11-23", "2026-11-23", "day", 0], ["1826-11-21", "1926-11-22"]],
+] as const)(
+  "an address with %o shows a period of usage, its interval, and the period before",
+  ([search, shown, before]) => {
+    const { from, to, interval, times } = usageView(search, "2026-11-23T05:00Z");
+    expect([from, to, interval, times.length]).toEqual(shown);
+    expect(periodBefore({ from, to })).toEqual({ from: before[0], to: before[1] });
+  },
+);
+
+test("series beyond the largest five are summed as other, at each time", () => {
+  const rows = Array.from({ length: 7 }, (_, at) => ({
+    day: at % 2 ? "one" : "two",
+    name: `n${at}`,
+    value: 10n ** BigInt(at),
+  }));
+  const reading = {
+    timeOf: ({ day }: (typeof rows)[number]) => day,
+    nameOf: ({ name }: (typeof rows)[number]) => name,
+  };
+  const valueOf = ({ value }: (typeof rows)[number]) => value;
+  const { series, slots, total } = stacked(rows, { times: ["one", "none", "two"], ...reading, valueOf });
+  expect(series.map(({ name }) => name)).toEqual(["n6", "n5", "n4", "n3", "n2", "Other"]);
+  expect(slots.map((slot) => [slot.values["n5"], slot.values["Other"], slot.total])).toEqual([
+    [100_000n, 10n, 101_010n],
+    [0n, 0n, 0n],
+    [0n, 1n, 1_010_101n],
+  ]);
+  expect(total).toBe(1_111_111n);
+});
+
+test("a file for spreadsheets has exact numbers, and no text that runs as a formula", () => {
+  expect(
+    csvOf([
+      ["Model", "cost_usd"],
+      ['=A1&"b"', { usd: "-0.000000001" }],
+      [null, 7],
+    ]),
+  ).toBe(['"Model","cost_usd"', `"'=A1&""b""",-0.000000001`, '"",7', ""].join("\r\n"));
+});
+
+test("lines of JSON are read unchanged, however the file arrives, and gathered in blobs", async () => {
+  const ids = ["first", "\u00e9\n\u{1f6a2}", "last"];
+  const lines = ids.map((custom_id) => JSON.stringify({ custom_id, body: {} }));
+  const bytes = new TextEncoder().encode(`\ufeff${lines[0]}\r\n\n${lines[1]}\n${lines[2]}`);
+  for (const size of [1, 7, bytes.length]) {
+    const starts = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) => index * size);
+    const content = () => ReadableStream.from(starts.map((start) => bytes.slice(start, start + size)));
+    const arrived: number[] = [];
+    const read = counted(content(), (total) => void arrived.push(total));
+    const found = await Array.fromAsync(jsonLines<{ custom_id: string }>(read));
+    expect(found.map(({ value }) => value.custom_id)).toEqual(ids);
+    expect(found.map(({ text }) => text)).toEqual(lines);
+    expect(arrived).toEqual([...starts.slice(1), bytes.length]);
+  }
+  const gatherer = createTextGatherer();
+  const texts = Array.from({ length: 5 }, (_, n) => String(n).repeat(700_000));
+  for (const text of texts) gatherer.add(text);
+  const blobs = gatherer.blobs();
+  expect(blobs.map(({ size }) => size)).toEqual([1_400_000, 1_400_000, 700_000]);
+  expect(await new Blob([...blobs]).text()).toBe(texts.join(""));
+});
+
+test.for([
+  [{}, 110_000, "20 lines/s", 150],
+  [{ in_progress_at: 0 }, 12_000_000, "1 line/min", 60_000],
+  [{ x_paused: "insufficient_balance" }, 110_000, undefined, undefined],
+  [{ status: "finalizing" }, 110_000, undefined, undefined],
+  [{ request_counts: { total: 1_000, completed: 0, failed: 0 } }, 110_000, undefined, undefined],
+] as const)("the pace of a batch with %j at %i ms is %s, until %s s", ([change, nowMs, text, end]) => {
+  const counts = { total: 1_000, completed: 199, failed: 1 };
+  const batch = { status: "in_progress", in_progress_at: 100, x_paused: null, request_counts: counts, ...change };
+  const pace = paceOf(batch, nowMs);
+  expect(pace && paceText(pace)).toBe(text);
+  expect(pace?.estimatedEnd).toBe(end);
 });

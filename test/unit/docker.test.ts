@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { loadCatalog, upstreamVariables } from "#catalog";
-import { pools } from "#jobs";
+import { callPools, pools } from "#jobs";
 import { environment, loadConfig, secretVariables } from "#platform/config";
 import { nodeArgs } from "../../infra/embedded/index.ts";
 
@@ -34,6 +34,8 @@ const workers = ours.filter(([, { command }]) => command?.[1] === "workers/main.
 const givenTo = (service: string) => Object.keys(compose.services[service]?.environment ?? {});
 
 const upstreams = upstreamVariables(loadCatalog(undefined));
+/** Every process has them: workers of webhooks check customers' own keys there. */
+const addresses = upstreams.filter(({ name }) => name.endsWith("_BASE_URL"));
 const secrets = [...secretVariables, ...upstreams.flatMap(({ name, secret }) => (secret ? [name] : []))];
 const known = [
   ...Object.keys(environment.shape),
@@ -65,7 +67,7 @@ test("compose passes every variable of the service to a process, and none that n
 
 test("compose passes the variable of the same name, and nothing if it is not set", () => {
   const fixed = ["HOST", "PORT", "METRICS_HOST", "METRICS_PORT", "WORKER_POOLS"];
-  const bundled = ["REDIS_URL", "MONGODB_URI", "S3_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+  const bundled = ["REDIS_URL", "CACHE_REDIS_URL", "MONGODB_URI", "S3_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
   const shape = (name: string): RegExp => {
     if (fixed.includes(name)) return /^[^$]+$/;
     const initial = bundled.includes(name) ? ":?-.+" : ":-";
@@ -75,6 +77,9 @@ test("compose passes the variable of the same name, and nothing if it is not set
   expect(passed.filter(([name, value]) => !shape(name).test(value))).toEqual([]);
 });
 
+/** The pools whose workers call providers. */
+const providerPools = pools.filter((pool) => pool === "batches" || callPools.some((each) => each === pool));
+
 test("each pool has a separate service, which gets every setting and the keys of upstreams", () => {
   expect(workers.map(([name, service]) => [name, service.environment?.["WORKER_POOLS"]])).toEqual(
     pools.map((pool) => [pool, pool]),
@@ -82,8 +87,8 @@ test("each pool has a separate service, which gets every setting and the keys of
   const settings = Object.keys(environment.shape).filter((name) => !secretVariables.includes(name));
   for (const [name] of ours)
     expect(settings.filter((each) => !givenTo(name).includes(each))).toEqual(name === "api" ? ["WORKER_POOLS"] : []);
-  for (const [name] of workers)
-    expect(upstreams.every((each) => givenTo(name).includes(each.name))).toBe(name !== "maintenance");
+  const needed = (name: string) => (providerPools.some((pool) => pool === name) ? upstreams : addresses);
+  for (const [name] of workers) expect(needed(name).filter((each) => !givenTo(name).includes(each.name))).toEqual([]);
 });
 
 test("every process can read the folder of the catalog's files", () => {
@@ -93,11 +98,12 @@ test("every process can read the folder of the catalog's files", () => {
 test("a secret reaches the processes that use it, and no other", () => {
   const holders = (variable: string) => ours.flatMap(([name]) => (givenTo(name).includes(variable) ? [name] : []));
   const everyone = ["api", ...pools];
-  const callers = pools.filter((pool) => pool !== "maintenance");
+  const ofApi = ["CACHE_REDIS_URL", "ADMIN_TOKEN", "ADMIN_TOKENS", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"];
   const expected = (name: string) => {
-    if (["ADMIN_TOKEN", "ADMIN_TOKENS", "X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN"].includes(name)) return ["api"];
+    if (ofApi.includes(name)) return ["api"];
+    if (name === "SECRETS_PRIVATE_KEYS") return pools.filter((pool) => pool !== "maintenance");
     if (["BUYBACK_WALLET_KEY", "JUPITER_API_KEY"].includes(name)) return ["maintenance"];
-    return secretVariables.includes(name) ? everyone : callers;
+    return secretVariables.includes(name) ? everyone : [...providerPools];
   };
   for (const name of secrets)
     expect([name, holders(name), holders(`${name}_FILE`)]).toEqual([name, expected(name), expected(name)]);
@@ -149,17 +155,19 @@ test("only our processes share a network with the stores, and every service has 
   const on = (network: string) =>
     services.flatMap(([name, { networks }]) => (networks?.includes(network) ? [name] : []));
   const processes = ["api", ...pools];
-  expect(new Set(on("stores"))).toEqual(new Set(["migrate", ...processes, "redis", "mongo", "s3"]));
+  expect(new Set(on("stores"))).toEqual(new Set(["migrate", ...processes, "redis", "cache", "mongo", "s3"]));
   expect(new Set(on("observability"))).toEqual(new Set([...processes, "prometheus", "jaeger", "grafana"]));
   expect(services.filter(([, { mem_limit = "" }]) => !/^\d+[mg]$/.test(mem_limit))).toEqual([]);
 });
 
 test("the stores ask for the passwords that the addresses of the processes have", () => {
   const filled = { VALKEY_PASSWORD: "of-valkey", MONGODB_PASSWORD: "of-mongodb" };
-  const { api, redis, mongo } = compose.services;
+  const { api, redis, cache, mongo } = compose.services;
   const addressOf = (name: string) => new URL(resolve(api?.environment?.[name] ?? "", filled));
   expect(addressOf("REDIS_URL")).toMatchObject({ hostname: "redis", password: "of-valkey" });
-  expect(redis?.command?.slice(-2).map((each) => resolve(each, filled))).toEqual(["--requirepass", "of-valkey"]);
+  expect(addressOf("CACHE_REDIS_URL")).toMatchObject({ hostname: "cache", password: "of-valkey" });
+  for (const store of [redis, cache])
+    expect(store?.command?.slice(-2).map((each) => resolve(each, filled))).toEqual(["--requirepass", "of-valkey"]);
   const { MONGO_INITDB_ROOT_USERNAME: user, MONGO_INITDB_ROOT_PASSWORD = "" } = mongo?.environment ?? {};
   expect(addressOf("MONGODB_URI")).toMatchObject({ username: user, password: "of-mongodb" });
   expect(resolve(MONGO_INITDB_ROOT_PASSWORD, filled)).toBe("of-mongodb");
@@ -170,6 +178,12 @@ test("Redis evicts nothing and writes every change to disk", () => {
   const command = compose.services["redis"]?.command?.join(" ");
   expect(command).toContain("--appendonly yes");
   expect(command).toContain("--maxmemory-policy noeviction");
+});
+
+test("the Redis of the response cache evicts before its container is full, and has no volume", () => {
+  const { command, mem_limit, volumes } = compose.services["cache"] as Service;
+  expect(command?.join(" ")).toContain("--maxmemory 512mb --maxmemory-policy allkeys-lru");
+  expect([mem_limit, volumes]).toEqual(["1g", undefined]);
 });
 
 test("the secrets of the override are defined, and mounted where their variables are read", () => {

@@ -12,7 +12,13 @@ test.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1e15])("a count of %s 
 test("counts every token once, and never below 0", () => {
   const anything = fc.oneof(fc.nat(100), fc.integer(), fc.double(), fc.string(), fc.constant(null));
   const details = fc.record(
-    { cached_tokens: anything, audio_tokens: anything, cache_write_tokens: anything, cache_write_1h_tokens: anything },
+    {
+      cached_tokens: anything,
+      audio_tokens: anything,
+      cache_write_tokens: anything,
+      cache_write_1h_tokens: anything,
+      reasoning_tokens: anything,
+    },
     { requiredKeys: [] },
   );
   const usage = fc.record(
@@ -30,7 +36,8 @@ test("counts every token once, and never below 0", () => {
       const counted = tokenUsage(given);
       if (!counted) throw new Error("a plausible prompt count is refused");
       for (const count of Object.values(counted)) expect(Number.isSafeInteger(count) && count >= 0).toBe(true);
-      const { input, cached_input, cache_write, cache_write_1h, audio_input } = counted;
+      const { input, cached_input, cache_write, cache_write_1h, audio_input, output, reasoning = 0 } = counted;
+      expect(reasoning).toBeLessThanOrEqual(output);
       expect(input + cached_input + cache_write + cache_write_1h + audio_input).toBe(given.prompt_tokens);
     }),
   );

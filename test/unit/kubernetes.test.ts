@@ -55,7 +55,7 @@ describe("variables", () => {
 
   test("secrets cannot be written into the values", () => {
     const suspects = Object.keys(config.properties).filter((name) => /(_KEY|_KEY_ID|_TOKEN|_URI|_SECRET)$/.test(name));
-    expect(suspects).toEqual(["BUYBACK_TOKEN"]);
+    expect(suspects).toEqual(["SECRETS_PUBLIC_KEY", "BUYBACK_TOKEN"]);
   });
 
   test("only the API gets the settlement key, and only one pool the buyback key", () => {
@@ -65,6 +65,13 @@ describe("variables", () => {
       /\{\{- if eq \$pool "maintenance" \}\}\s+\{\{- include "inference.secrets" \$.Values.secrets.maintenance/;
     expect(templates["workers.yaml"]).toMatch(maintenance);
     expect(all.match(/secrets\.maintenance/g)).toHaveLength(1);
+    const without = (pool: string, secret: string) =>
+      new RegExp(
+        `\\{\\{- if ne \\$pool "${pool}" \\}\\}\\s+\\{\\{- include "inference.secrets" \\$.Values.secrets.${secret} `,
+      );
+    expect(templates["workers.yaml"]).toMatch(without("webhooks", "workers"));
+    expect(templates["workers.yaml"]).toMatch(without("maintenance", "customers"));
+    expect(all.match(/secrets\.(customers|workers)/g)).toHaveLength(2);
     expect(all.match(/Values\.secrets\.api/g)).toHaveLength(1);
     expect(templates["api.yaml"]).toMatch(/Values\.secrets\.api/);
   });

@@ -27,9 +27,12 @@ const required = {
 describe("a secret of the service", () => {
   test.each(secretVariables)("%s comes from the file that its variable with _FILE names", (name) => {
     const formed = {
+      CACHE_REDIS_URL: "redis://:key@cache",
       SOLANA_RPC_URL: "https://rpc.test/key",
+      WEBHOOK_PROXY_URL: "http://user:key@proxy.test:4750",
       OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20key",
       ADMIN_TOKENS: "ann:a-secret-of-some-length-for-everyone",
+      SECRETS_PRIVATE_KEYS: Buffer.alloc(32, 7).toString("base64"),
     };
     const value = { ...required, ...formed }[name] ?? "a-secret-of-some-length-for-everyone";
     const env = withSecretFiles({ ...required, [name]: "", [`${name}_FILE`]: fileOf(value) }, secretVariables);
@@ -39,7 +42,7 @@ describe("a secret of the service", () => {
 
   test("is every variable whose name says that it is one", () => {
     const named =
-      /_(KEY|SECRET|PASSWORD|URI|KEY_ID)$|_SECRET_|_HEADERS$|(ADMIN|FACILITATOR)_TOKENS?$|^REDIS_URL$|_RPC_URL$/;
+      /_(?<!PUBLIC_)(KEYS?|SECRET|PASSWORD|URI|KEY_ID)$|_SECRET_|_HEADERS$|(ADMIN|FACILITATOR)_TOKENS?$|^(CACHE_)?REDIS_URL$|_(RPC|PROXY)_URL$/;
     expect(Object.keys(environment.shape).filter((name) => named.test(name))).toEqual(secretVariables);
   });
 

@@ -35,8 +35,9 @@ test("a name under several providers gives up to three ids, each of them once", 
 });
 
 test("hostile names cost little and match nothing", () => {
-  const started = performance.now();
+  const start = process.cpuUsage();
   for (const name of ["/".repeat(80), "-latest".repeat(1e6), "a".repeat(79), `gpt-4o${" ".repeat(1e6)}`])
     for (let times = 0; times < 20; times++) expect(similarModels(shipped, name)).toEqual([]);
-  expect(performance.now() - started).toBeLessThan(2_000);
+  const { user, system } = process.cpuUsage(start);
+  expect((user + system) / 1_000).toBeLessThan(2_000);
 });

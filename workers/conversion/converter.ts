@@ -28,6 +28,11 @@ export interface ResponseIdentity {
   readonly inputEstimate?: number;
   /** Set if the response is to be stored or continues a stored one. */
   readonly state?: StoreState;
+  /**
+   * Set for a response in the background, which has our id. Its writer leaves out the first and the last event, and the
+   * API writes them (shared/formats/responses/background.ts).
+   */
+  readonly background?: true;
 }
 
 /** The content of an upload: a URL (possibly a data URL), or base64. */
@@ -46,6 +51,8 @@ export interface StreamWriter {
   outputBytes(): number;
   /** The response that the last event will carry, for a stream whose response is stored. */
   readonly response?: (estimate: TokenEstimate) => JsonObject | undefined;
+  /** The output items that were written so far, for a response in the background. */
+  readonly itemsSoFar?: () => readonly JsonObject[];
   /** The last events of a completed stream; `estimate` replaces usage that the provider did not send. */
   end(estimate: TokenEstimate): string;
   /** The last events of a failed stream, for formats whose final event repeats the response so far. */
@@ -57,6 +64,8 @@ export interface TokenEstimate {
   readonly output: number;
   /** The charge for the call as a decimal string, for formats whose usage may have a field for it. */
   readonly costUsd?: string;
+  /** The call ran with a provider key of its account. */
+  readonly isByok?: true;
 }
 
 /** The longest lifetime of cache breakpoints (`cache_control`) that is passed to an upstream. */

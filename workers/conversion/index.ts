@@ -19,6 +19,7 @@ import { mapFinishReasonToChat as fromResponses } from "./responses/convert-resp
 import { responsesConverter } from "./responses/index.ts";
 
 export { limitCacheControl } from "./cache-control.ts";
+export { shortId } from "./chat/adapt-messages.ts";
 export { completionsConverter } from "./chat/completions.ts";
 export { chunkParser, failureOfChoices, normalizeAnswer } from "./chat/index.ts";
 export { chunkJoiner } from "./chat/whole-answers.ts";
@@ -33,6 +34,7 @@ export {
   type TokenEstimate,
 } from "./converter.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
+export { addCacheMarks } from "./messages/cache-marks.ts";
 export { responsesFailure } from "./responses/index.ts";
 export { completionTokens, promptTokens, tokenUsage } from "./usage.ts";
 

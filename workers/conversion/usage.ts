@@ -26,6 +26,7 @@ export function tokenUsage(usage: unknown) {
   const cache_write = take(written - writtenLong);
   const audio_input = take(input["audio_tokens"]);
   const audio_output = Math.min(completion, count(output["audio_tokens"]));
+  const reasoning = Math.min(completion - audio_output, count(output["reasoning_tokens"]));
   return {
     input: rest,
     cached_input,
@@ -34,6 +35,7 @@ export function tokenUsage(usage: unknown) {
     audio_input,
     output: completion - audio_output,
     audio_output,
+    ...(reasoning > 0 && { reasoning }),
   };
 }
 

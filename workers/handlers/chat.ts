@@ -1,7 +1,9 @@
+import { upstreamError } from "#errors";
 import { estimateTokens } from "#formats";
-import { type JsonObject, object } from "#json";
+import { type JsonObject, object, text } from "#json";
 import { completionTokens, finishReasonReader, type StreamWriter, tokenUsage } from "../conversion/index.ts";
 import { type Answer, type CallContext, type CountedUsage, FailedWork, failureReason } from "../run-call/context.ts";
+import { runsInBackground } from "../run-call/stored-answer.ts";
 import { Aborted, isHandedOver } from "../running.ts";
 import type { AttemptRecord } from "../upstreams/index.ts";
 import { type ConvertedCall, chatRequestOf, convertCall, estimateOf, headersOf, usageOrEstimate } from "./convert.ts";
@@ -59,34 +61,41 @@ async function answerStream(call: CallContext): Promise<Answer> {
     if (!converted) throw new TypeError("a stream of no upstream");
     stream = converted.stream();
     const finishReasonIn = finishReasonReader(converted.call.format);
-    const { headers } = headersOf(call, converted.ignored);
-    if (headers) reply.announce(headers);
+    const sent = headersOf(call, converted.ignored);
+    if (sent.headers) reply.announce(sent.headers);
     for await (const events of items) {
-      let text = "";
+      let written = "";
       for (const event of events) {
         trace?.streamed(converted.call.format, event);
-        text += stream.write(event);
+        const text = stream.write(event);
+        if (!isNoted && text) noteFirstEvent(record, text);
+        isNoted ||= text !== "";
+        written += text;
         const finishReason = finishReasonIn(event);
         if (finishReason !== undefined) record.finishReason = finishReason;
       }
-      if (!isNoted && text) noteFirstEvent(record, text);
-      isNoted ||= text !== "";
       if (interruption.reason() !== undefined) {
         if (stream.usage() !== undefined) break;
         continue;
       }
-      if (text) await reply.write(text, stream.outputBytes());
+      if (written) await reply.write(written, stream.outputBytes());
     }
     if (interruption.reason() !== undefined) throw interruption.reason();
     const counted = usageOrEstimate(call, stream.usage(), () => stream?.outputBytes() ?? 0);
     const estimate = estimateOf(call, counted);
-    await storeResponse(call, stream.response?.(estimate));
-    return { ...counted, text: stream.end(estimate) };
+    const response = stream.response?.(estimate);
+    await storeResponse(call, response);
+    const ending = stream.end(estimate);
+    if (!runsInBackground(call.payload)) return { ...counted, text: ending };
+    if (!response) throw upstreamError("The model's stream ended unexpectedly.");
+    if (ending) await reply.write(ending, stream.outputBytes());
+    return { ...counted, text: JSON.stringify(response), responseStatus: text(response["status"]), ...sent };
   } catch (error) {
     const reason = failureReason(call.signal, interruption.reason() ?? error);
     // A call that the worker itself ended costs nothing, whatever the provider did.
     const counted = isHandedOver(call.signal) ? undefined : await countDelivered(call, stream, reason);
-    throw new FailedWork(reason, { counted, closing: stream?.fail ?? convert.fail });
+    const output = runsInBackground(call.payload) ? stream?.itemsSoFar?.() : undefined;
+    throw new FailedWork(reason, { counted, output, closing: stream?.fail ?? convert.fail });
   } finally {
     interruption.close();
   }
@@ -152,7 +161,7 @@ function noteAnswerId(record: AttemptRecord, answer: JsonObject): void {
 
 const firstData = /^(?:data: ?|\[)(\{.*\})$/m;
 
-/** `text` is the first text of a stream, in the caller's format. */
+/** `text` is the first event of a stream, in the caller's format. */
 function noteFirstEvent(record: AttemptRecord, text: string): void {
   const [, data] = firstData.exec(text) ?? [];
   if (data === undefined) return;

@@ -1,3 +1,4 @@
+import type { Batches } from "#batches";
 import type { ClusterStats } from "#cluster-stats";
 import type { Files } from "#files";
 import type { Money } from "#money";
@@ -8,6 +9,7 @@ interface Deps {
   readonly money: Pick<Money, "check" | "openHolds">;
   readonly files: Pick<Files, "counts">;
   readonly payments: Pick<Payments, "countBuybacks">;
+  readonly batches: Pick<Batches, "findOpen">;
   readonly clusterStats: ClusterStats;
   readonly clock: Clock;
 }
@@ -15,13 +17,15 @@ interface Deps {
 /** One page has 1,000 accounts; a run ends long before the next one starts. */
 const pagesInARun = 20;
 
-export async function countStored({ money, files, payments, clusterStats, clock }: Deps): Promise<void> {
-  const [holds, { uploads, dueSince }, buybacks] = await Promise.all([
+export async function countStored(deps: Deps): Promise<void> {
+  const { money, files, payments, batches: stored, clusterStats, clock } = deps;
+  const [holds, { uploads, dueSince }, buybacks, batches] = await Promise.all([
     money.openHolds(),
     files.counts(),
     payments.countBuybacks(),
+    stored.findOpen(),
   ]);
-  await clusterStats.write({ counts: { at: clock.now(), ...holds, uploads, dueSince, buybacks } });
+  await clusterStats.write({ counts: { at: clock.now(), ...holds, uploads, dueSince, buybacks, batches } });
 }
 
 /**

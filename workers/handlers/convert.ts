@@ -1,9 +1,11 @@
 import { setImmediate } from "node:timers/promises";
 import { insufficientBalance, invalidValue, type ServiceError } from "#errors";
 import { estimateTokens, type Format, formedRequest, outputBytes } from "#formats";
+import { isOwnUpstream } from "#jobs";
 import { isSet, type JsonObject, object } from "#json";
 import { formatUsd } from "#money";
 import {
+  addCacheMarks,
   type CacheLifetime,
   completionsConverter,
   completionTokens,
@@ -21,6 +23,7 @@ import {
 } from "../conversion/index.ts";
 import type { TextCall } from "../providers/index.ts";
 import type { CallContext, CountedUsage } from "../run-call/context.ts";
+import { runsInBackground } from "../run-call/stored-answer.ts";
 import type { Candidate } from "../upstreams/index.ts";
 import { responseState } from "./store-response.ts";
 import { withTenantIds } from "./tenant-ids.ts";
@@ -49,11 +52,16 @@ const framed = { array: geminiArrayConverter, completions: completionsConverter 
 export const callerConverter = (payload: CallContext["payload"]): FormatConverter =>
   payload.framing ? framed[payload.framing] : converters[callerFormat(payload)];
 
-/** Response headers: which of several models answered, and which parameters the upstream did not get. */
+/**
+ * Response headers: which of several models answered, with whose key if the account has keys of its own for the model, and
+ * which parameters the upstream did not get.
+ */
 export function headersOf({ payload, record }: CallContext, ignored: readonly string[]) {
-  const model = payload.fallbacks && record.candidate?.target.model.id;
+  const { target, upstream } = record.candidate ?? {};
+  const model = payload.fallbacks && target?.model.id;
   const headers = {
     ...(model !== undefined && { "x-xm-model": model }),
+    ...(target?.upstreams?.some(isOwnUpstream) && { "x-xm-upstream-key": upstream?.own ? "own" : "shared" }),
     ...(ignored.length > 0 && { "x-ignored-params": ignored.join(", ") }),
   };
   return Object.keys(headers).length > 0 ? { headers } : {};
@@ -84,6 +92,7 @@ export async function convertCall(call: CallContext) {
     id: `chatcmpl-${payload.requestId}`,
     inputEstimate: payload.inputEstimate,
     ...(state && { state }),
+    ...(runsInBackground(payload) && { background: true }),
   });
   const requestFor = await withUploads(call, caller);
 
@@ -103,12 +112,15 @@ export async function convertCall(call: CallContext) {
       hiddenReasoning: model.hiddenReasoning,
       cacheLifetime,
     };
+    const { cacheWritePaysOff, minCachedTokens } = model;
+    const addsMarks = payload.cacheMarks === "auto" && cacheLifetime !== "none" && cacheWritePaysOff;
+    const withMarks = (body: JsonObject) => (addsMarks ? addCacheMarks(body, minCachedTokens) : body);
     if (spoken === format) {
       const { native } = caller;
       const limited = limitCacheControl(request, spoken === "messages" || spoken === "chat" ? cacheLifetime : "1h");
       const ignored = ignoredParams();
       for (const name of limited.ignored) ignored.add(name, true);
-      const body = native.prepare(limited.request, target, ignored);
+      const body = withMarks(native.prepare(limited.request, target, ignored));
       return {
         call: { format, model: candidate.model, body: isolate(body), headers },
         ignored: ignored.names(),
@@ -122,7 +134,8 @@ export async function convertCall(call: CallContext) {
       };
     }
     const upstream = converters[spoken];
-    const { request: body, ignored } = convertRequest(caller, upstream, request, target);
+    const { request: converted, ignored } = convertRequest(caller, upstream, request, target);
+    const body = withMarks(converted);
     // A body in storage is large, so it is converted in one turn of the event loop and written in the next.
     if (!("json" in payload.body)) await setImmediate();
     return {
@@ -221,6 +234,7 @@ export const estimateOf = (call: CallContext, counted: CountedUsage): TokenEstim
   input: promptTokens(counted.usage),
   output: completionTokens(counted.usage),
   costUsd: formatUsd(call.chargeOf(counted)),
+  ...(call.record.candidate?.upstream.own && { isByok: true }),
 });
 
 function answerBytes({ choices }: JsonObject): number {

@@ -20,16 +20,16 @@ export async function image(call: CallContext, memory: ByteShare): Promise<Answe
   const { request, model, catalog } = call;
   const parsed = imageInput(request);
   const ignored = catalog.ignoredInput(model, request);
-  const headers = headersOf(call, ignored);
   const isEdit = call.payload.endpoint === "/v1/images/edits";
   const format = request["response_format"] ?? (isEdit ? model.defaultEditFormat : model.defaultResponseFormat);
   if (format === "b64_json") {
     const { files, output, ...rest } = await generate(call, parsed, inlineImages(call, memory), memory);
-    return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call), files, output)) };
+    return { ...rest, ...headersOf(call, ignored), text: JSON.stringify(imageResponse(lifeOf(call), files, output)) };
   }
   const { files, output, ...rest } = await generate(call, parsed, storedFiles(call), memory);
   const images = files.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
-  return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call, files), images, output)) };
+  const text = JSON.stringify(imageResponse(lifeOf(call, files), images, output));
+  return { ...rest, ...headersOf(call, ignored), text };
 }
 
 /** Handles every other call that generates files or reads one. */
@@ -39,7 +39,7 @@ export async function media(call: CallContext, memory: ByteShare): Promise<Answe
   const parsed = mediaInput(call.request);
   const { files, output, ...rest } = await generate(call, parsed, storedFiles(call), memory);
   const identity = { id: requestId.replace("req_", "gen_"), model, ...lifeOf(call, files) };
-  return { ...rest, text: JSON.stringify(mediaResponse(identity, output, files)) };
+  return { ...rest, ...headersOf(call, []), text: JSON.stringify(mediaResponse(identity, output, files)) };
 }
 
 /** An answer expires with its first file, or a day from now if it has none. */

@@ -18,6 +18,7 @@ export async function prepare(call: CallContext, parsed: MediaInput, memory: Byt
   if (!task) throw new TypeError(`the model '${model.id}' generates no files`);
   const uploads = await files.uploads.resolve(payload.account, parsed.uploads, signal);
   let isResumable = job !== undefined;
+  const reportProgress = progressReporter(call);
 
   const ask = async (
     { upstream, model }: Candidate,
@@ -33,8 +34,13 @@ export async function prepare(call: CallContext, parsed: MediaInput, memory: Byt
       input,
       uploads,
       job: job?.job,
+      ...(reportProgress && { reportProgress }),
       async remember(id) {
-        await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
+        await files.generated.storeProviderJob(payload.requestId, {
+          upstream: upstream.id,
+          key: upstream.own?.id,
+          job: id,
+        });
         isResumable = true;
       },
       store,
@@ -52,6 +58,24 @@ export async function prepare(call: CallContext, parsed: MediaInput, memory: Byt
   return { input, ask, isResumable: () => isResumable };
 }
 
+const progressIntervalMs = 5_000;
+
+/** Stores the progress of a job for those who poll it, at most every few seconds. Nobody can see that of other calls. */
+function progressReporter({ payload, detachedCalls, clock, log }: CallContext): GenerationCall["reportProgress"] {
+  if (!payload.detached) return undefined;
+  const { account, requestId } = payload;
+  let last = { percent: 0, at: Number.NEGATIVE_INFINITY };
+  return (told) => {
+    const percent = typeof told === "number" && told > 0 ? Math.min(100, Math.floor(told)) : 0;
+    const now = clock.now();
+    if (percent <= last.percent || now - last.at < progressIntervalMs) return;
+    last = { percent, at: now };
+    detachedCalls.setProgress(account, requestId, percent).catch((error: Error) => {
+      log.debug({ err: error.message }, "the progress of a job could not be stored");
+    });
+  };
+}
+
 /** Removes `format` if the model has only one: OpenAI's clients send it, but the provider does not know it. */
 function withoutOnlyFormat({ media }: Model, input: JsonObject): JsonObject {
   const formats = object(object(media?.schema["properties"])["format"])["enum"];
@@ -60,10 +84,13 @@ function withoutOnlyFormat({ media }: Model, input: JsonObject): JsonObject {
   return rest;
 }
 
-/** Only the upstream that has the job can continue it. */
+/** Only the upstream that has the job can continue it, with the key that began it. */
 export const withJob = (call: CallContext): CallContext => {
   const { job, targets } = call;
-  return job ? { ...call, targets: targets.map((target) => ({ ...target, upstreams: [job.upstream] })) } : call;
+  if (!job) return call;
+  const { upstream, key } = job;
+  const upstreams = [key === undefined ? upstream : { upstream, key }];
+  return { ...call, targets: targets.map((target) => ({ ...target, upstreams })) };
 };
 
 /** Providers name their own fields, which callers send inside `input`. */

@@ -1,38 +1,66 @@
+import { isProviderBatch } from "#batches";
 import type { ClusterStats } from "#cluster-stats";
+import { isEnded } from "#detached-calls";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
 import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } from "#jobs";
+import type { KeyStore } from "#key-records";
 import type { Archive } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Background } from "#platform/concurrency/background";
 import type { Tracing } from "#platform/observability/tracing";
+import type { ProviderKeys } from "#provider-keys";
+import type { Secrets } from "#secrets";
+import type { Webhooks } from "#webhooks";
+import { runProviderBatches } from "../batches/provider-batches.ts";
+import { validateBatches } from "../batches/validate.ts";
 import type { Executor } from "../executors/index.ts";
+import { type ProviderKeyChecker, watchProviderKeys } from "../provider-keys/index.ts";
 import type { Answer, CallContext, Delivery, RunCallDeps } from "../run-call/context.ts";
 import { endWithoutRunning, runCall } from "../run-call.ts";
+import type { WebhookSender } from "../webhooks/index.ts";
+import { topupCompleted, watchBalances, watchBudgets, watchKeyExpiry } from "./account-events.ts";
 import { chat } from "./chat.ts";
 import { checkLedger, countStored } from "./cluster-stats.ts";
 import { count } from "./count.ts";
+import { endDetachedCalls, type RecoveredJob } from "./detached-calls.ts";
 import { embeddings } from "./embeddings.ts";
 import { image, media } from "./generate.ts";
 import { moderation } from "./moderation.ts";
 import { rerank } from "./rerank.ts";
+import { rewrapSecrets } from "./rewrap.ts";
+import { enqueueWebhooks } from "./webhooks.ts";
 
 export interface HandlerDeps extends RunCallDeps {
   readonly queues: Queues;
   readonly payments: Payments;
+  readonly keyStore: KeyStore;
   readonly clusterStats: ClusterStats;
   readonly archive: Archive;
   /** Counts payments whose outcome was read from the chain. */
   readonly observePayments: (outcome: "settled" | "reopened", count: number) => void;
   /** Counts credited top-ups, and failed polls of the chain. */
   readonly observeTopups: (outcome: "credited" | "failed", count: number) => void;
+  /** Counts jobs that maintenance found. */
+  readonly observeJobs: (outcome: RecoveredJob) => void;
+  /** Counts lines in batches of providers that have ended. */
+  readonly observeProviderLines: (upstream: string, outcome: "answered" | "failed" | "not_run", lines: number) => void;
   /** Budget for uploads inside requests and files inside answers. */
   readonly memory: ByteBudget;
   /** Set only if maintenance is served: no other worker needs its key. */
   readonly executor: Executor | undefined;
+  readonly webhooks: Webhooks;
+  readonly webhookSender: WebhookSender;
+  readonly secrets: Secrets;
+  readonly providerKeys: ProviderKeys;
+  readonly providerKeyChecker: ProviderKeyChecker;
   /** Work that no job waits for. */
   readonly background: Background;
+  /** The time between two looks at a batch of a provider. */
+  readonly providerPollMs: number;
+  /** Nano-USD of an account's calls with own provider keys in a month whose fees are credited back. */
+  readonly byokFreeNanoUsd: bigint;
   /** Aborts when this process shuts down. */
   readonly ending: AbortSignal;
   readonly tracing: Tracing | undefined;
@@ -78,10 +106,17 @@ const paid =
   };
 
 /** Checks whether calls may still run. */
-function jobChecks({ files, queues, replies }: Pick<HandlerDeps, "files" | "queues" | "replies">) {
+function jobChecks({
+  files,
+  queues,
+  replies,
+  detachedCalls,
+  batches,
+}: Pick<HandlerDeps, "files" | "queues" | "replies" | "detachedCalls" | "batches">) {
   const isPending = async (requestId: string, account: string) => {
     const queued = pools.map((pool) => queues.isPending(pool, requestId));
-    const pending = await Promise.all([...queued, files.uploads.isPending(account, requestId)]);
+    const job = detachedCalls.find(account, requestId).then((found) => found !== undefined && !isEnded(found));
+    const pending = await Promise.all([...queued, job, files.uploads.isPending(account, requestId)]);
     return pending.includes(true);
   };
   /** Ask it after a lookup of jobs, because Redis may lose its data in between. */
@@ -92,6 +127,7 @@ function jobChecks({ files, queues, replies }: Pick<HandlerDeps, "files" | "queu
   // older than the lease.
   const lookups = new Map<string, Promise<boolean>>();
   const isServing = async (instance: string, since: Date) => {
+    if (isProviderBatch(instance)) return batches.providerBatches.isOpen(instance);
     const lookup = lookups.get(instance) ?? livesOrHasJobs(instance).finally(() => lookups.delete(instance));
     lookups.set(instance, lookup);
     return (await lookup) || mayBeLost(since);
@@ -107,6 +143,12 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   rerank: paid(rerank),
   image: paid(image),
   media: paid(media),
+  "send-webhooks": ({ webhookSender }, receiver) => webhookSender.drain(receiver),
+  "check-provider-key": ({ providerKeyChecker }, { account, check }) => providerKeyChecker.run(account, check),
+  "rewrap-secrets": rewrapSecrets,
+  "validate-batches": validateBatches,
+  "run-provider-batches": (deps) => runProviderBatches({ ...deps, works: { chat, embeddings } }),
+  "enqueue-webhooks": enqueueWebhooks,
   "sweep-holds": async (deps) => {
     const { isPending, isServing } = jobChecks(deps);
     const swept = await deps.money.sweep(isPending, isServing);
@@ -131,7 +173,15 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   "check-ledger": checkLedger,
   "count-stored": countStored,
   "sum-usage": ({ money, ending }) => money.sumUsage(ending),
-  "watch-balances": ({ money }) => money.watchBalances(),
+  "credit-fees": async ({ money, byokFeeBps, byokFreeNanoUsd, ending, log }) => {
+    const terms = { feeBps: byokFeeBps, allowanceNanoUsd: byokFreeNanoUsd };
+    const credits = await money.creditFees(terms, ending);
+    if (credits > 0) log.info({ credits }, "fees of calls with own provider keys were credited");
+  },
+  "watch-balances": watchBalances,
+  "watch-budgets": watchBudgets,
+  "watch-key-expiry": watchKeyExpiry,
+  "watch-provider-keys": watchProviderKeys,
   "archive-ledger": async ({ archive, ending, log }) => {
     const archived = await archive.run(ending);
     if (archived > 0) log.info({ archived }, "the ledger was archived");
@@ -141,6 +191,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     const { expired, removed } = await files.expire();
     if (expired + removed > 0) log.info({ expired, removed }, "files expired");
   },
+  "end-detached-calls": endDetachedCalls,
   "expire-bodies": async ({ files, log }) => {
     const removed = await files.expireBodies();
     if (removed > 0) log.info({ removed }, "orphaned request bodies were removed");
@@ -152,8 +203,10 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
       if (reconciled[outcome] > 0) observePayments(outcome, reconciled[outcome]);
     log.warn(reconciled, "outcomes of payments were read from the chain");
   },
-  "credit-topups": async ({ payments, observeTopups, ending, log }) => {
-    const counts = await payments.topups?.creditArrived(ending);
+  "credit-topups": async ({ payments, webhooks, observeTopups, ending, clock, log }) => {
+    const counts = await payments.topups?.creditArrived(ending, async (account, topup) => {
+      await webhooks.record(topupCompleted(account, topup, new Date(clock.now())));
+    });
     for (const outcome of ["credited", "failed"] as const)
       if (counts && counts[outcome] > 0) observeTopups(outcome, counts[outcome]);
     if (counts && counts.credited > 0) log.info(counts, "top-ups were credited");

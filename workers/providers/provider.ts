@@ -1,17 +1,28 @@
-import type { Quirks, Task, Upstream, Usage } from "#catalog";
+import type { AddressParts, Quirks, Task, Upstream, Usage } from "#catalog";
 import type { ProviderCode } from "#errors";
 import type { Format } from "#formats";
 import type { JsonObject } from "#json";
 import type { Logger } from "#platform/logger";
 import type { Span } from "#platform/observability/tracing";
+import type { Environment } from "#platform/process/secret-files";
 
-/** An upstream of the catalog, with its address and key from the environment. */
+/** An upstream of the catalog, with its address and credential: the operator's, or a customer's own. */
 export interface UpstreamEndpoint extends Pick<Upstream, "concurrency" | "storesAnswers"> {
   readonly formats: readonly Format[];
-  /** Quirks of an OpenAI-compatible server. */
-  readonly quirks?: Pick<Quirks, "stream_usage" | "whole_answer_cap">;
+  /** Quirks of an OpenAI-compatible server, or of a cloud. */
+  readonly quirks?: Pick<Quirks, "stream_usage" | "whole_answer_cap" | "api_version">;
+  /** Complete: the parts of a cloud's address are in their places. */
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
+  /** The parts of a cloud's address. */
+  readonly parts: AddressParts;
+  /** The names of deployments at Azure, keyed by the catalog's name for the model there. */
+  readonly deployments?: Readonly<Record<string, string>> | undefined;
+  /**
+   * The environment, in which the identity of the machine is found if `apiKey` is the word `identity`. Undefined for the key
+   * of a customer, who must not act as the operator.
+   */
+  readonly env: Environment | undefined;
 }
 
 export interface UpstreamCall {
@@ -69,6 +80,11 @@ export interface GenerationCall {
   readonly uploads: ReadonlyMap<string, InputFile>;
   /** The provider job that an earlier delivery of this call submitted here: poll it and submit nothing. */
   readonly job: string | undefined;
+  /**
+   * Takes the percentage of a running job that its provider has told, which may be anything, as often as it is told. Omitted
+   * if nobody can see it.
+   */
+  reportProgress?(percent: unknown): void;
   /** Resolves once the job id is stored: before that, the job is lost if the worker dies. */
   remember(job: string): Promise<void>;
   /** Stores one generated file. A body in parts is never whole in memory. */
@@ -126,6 +142,8 @@ export interface Provider {
   stream(call: TextCall): AsyncIterable<readonly JsonObject[]>;
   /** Tokens of the request, counted by the provider. Providers without such an endpoint omit it. */
   count?(call: TextCall): Promise<number>;
+  /** A free request that fails unless the provider accepts the credential. */
+  check?(call: Pick<UpstreamCall, "signal" | "log">): Promise<void>;
   /** The list of embeddings, in the shape of OpenAI's. */
   embed(call: UpstreamCall): Promise<JsonObject>;
   /** Results in the shape of OpenAI's moderations. Providers without moderations omit it. */
@@ -134,9 +152,58 @@ export interface Provider {
   rerank?(call: UpstreamCall): Promise<JsonObject>;
   /** Passes files to `store` as they arrive. */
   generate(call: GenerationCall): Promise<Generated>;
+  /** Set if the provider takes batches of calls. */
+  readonly batches?: ProviderBatches;
   /** Set if text calls may name uploads by a link that the provider fetches; otherwise they carry the bytes. */
   readonly takesLinks: boolean;
   close(): Promise<void>;
+}
+
+export type BatchContext = Pick<UpstreamCall, "signal" | "log">;
+
+export interface BatchRequest {
+  /** At most 64 letters, digits, `_` and `-`. */
+  readonly customId: string;
+  /** The path of its endpoint below the base address. */
+  readonly path: string;
+  readonly body: JsonObject;
+}
+
+/** The requests of one batch: of one model and one path. */
+export interface BatchRequests {
+  /** Our id of the batch. */
+  readonly id: string;
+  readonly lines: readonly BatchRequest[];
+}
+
+export interface BatchResult {
+  readonly customId: string;
+  /** Undefined for a request that was not run. */
+  readonly answer: JsonObject | UpstreamFailure | undefined;
+  /** The size of its line. */
+  readonly bytes: number;
+}
+
+/** Answers a request in place of the provider. Throws `UpstreamFailure`. */
+export type AnswerRequest = (request: { readonly path: string; readonly json?: object }) => Promise<JsonObject>;
+
+/** Batches of a provider. Each method fails as those of `Provider` do. */
+export interface ProviderBatches {
+  /** The methods of the provider that make one request, which `send` answers. */
+  through(send: AnswerRequest): Pick<Provider, "answer" | "embed">;
+  /** Resolves with the provider's id of the batch. */
+  submit(requests: BatchRequests, call: BatchContext): Promise<string>;
+  /**
+   * Finds a batch that was submitted after `since` (Unix milliseconds) without its answer having arrived. Omitted if the
+   * provider cannot tell whose a batch is.
+   */
+  find?(id: string, since: number, call: BatchContext): Promise<string | undefined>;
+  /** Tells whether all results are there that there will be. */
+  hasEnded(id: string, call: BatchContext): Promise<boolean>;
+  results(id: string, call: BatchContext): AsyncIterable<BatchResult>;
+  cancel(id: string, call: BatchContext): Promise<void>;
+  /** Deletes what the provider stores of the batch. */
+  discard(id: string, call: BatchContext): Promise<void>;
 }
 
 /**
@@ -150,7 +217,10 @@ export interface Provider {
 export type FailureKind = "refused" | "busy" | "unavailable" | "timeout" | "misconfigured";
 
 type FailureDetails = Partial<
-  Pick<UpstreamFailure, "status" | "param" | "code" | "isHostLimit" | "retryAfterMs" | "unreachable">
+  Pick<
+    UpstreamFailure,
+    "status" | "param" | "code" | "isHostLimit" | "retryAfterMs" | "unreachable" | "isOutOfCredit" | "isForbidden"
+  >
 >;
 
 export class UpstreamFailure extends Error {
@@ -165,11 +235,30 @@ export class UpstreamFailure extends Error {
   readonly retryAfterMs: number | undefined;
   /** No connection could be made, so the request cannot be the reason. */
   readonly unreachable: true | undefined;
+  /** The account at the provider has no credit, or is closed. */
+  readonly isOutOfCredit: true | undefined;
+  /** The credential is known, but must not be used for this, although the status is not 403. */
+  readonly isForbidden: true | undefined;
 
   constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails & { cause?: unknown } = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.kind = kind;
     Object.assign(this, details);
+  }
+
+  /** The same failure with another text, and without its cause. */
+  withMessage(message: string): UpstreamFailure {
+    const { kind, status, param, code, isHostLimit, retryAfterMs, unreachable, isOutOfCredit, isForbidden } = this;
+    return new UpstreamFailure(kind, message, {
+      status,
+      param,
+      code,
+      isHostLimit,
+      retryAfterMs,
+      unreachable,
+      isOutOfCredit,
+      isForbidden,
+    });
   }
 
   /** The same failure naming the field as the caller knows it. */
@@ -178,6 +267,10 @@ export class UpstreamFailure extends Error {
     return new UpstreamFailure(kind, message, { status, code, param });
   }
 }
+
+/** A provider's text may quote a prompt, or the key of a customer, so it is not logged here. */
+export const shownInLog = (error: unknown) =>
+  error instanceof UpstreamFailure ? { kind: error.kind, status: error.status } : { err: (error as Error).message };
 
 /** The request is at fault; `param` names the field, if a single field is. */
 export const refusal = (message: string, param?: string): UpstreamFailure =>

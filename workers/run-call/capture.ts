@@ -1,10 +1,11 @@
-import type { Catalog, Model, Tier, Usage } from "#catalog";
+import type { Model, Usage } from "#catalog";
+import { jobCancelled } from "#detached-calls";
 import { noCapacity, type ServiceError, toServiceError, upstreamTimeout } from "#errors";
 import type { PaidCall } from "#jobs";
-import type { ReleaseReason } from "#money";
+import { feeOf, type ReleaseReason } from "#money";
 import { Aborted } from "../running.ts";
 import type { AttemptRecord } from "../upstreams/index.ts";
-import type { Answer, CountedUsage } from "./context.ts";
+import type { Answer, CountedUsage, RunCallDeps } from "./context.ts";
 
 /** Fields that the ledger records for every call, however it ended. Times are Unix milliseconds. */
 export const ledgerFields = (
@@ -20,6 +21,10 @@ export const ledgerFields = (
   streamed: payload.stream,
   finishReason,
   model: candidate?.target.model.id ?? payload.model,
+  batch: payload.batch?.id,
+  sessionId: payload.sessionId,
+  user: payload.user,
+  tags: payload.tags,
   heldNanoUsd: BigInt(payload.held),
   lease: payload.lease,
   ...(payload.replyNumber !== undefined && { reply: { instance: payload.replyTo, number: payload.replyNumber } }),
@@ -28,6 +33,7 @@ export const ledgerFields = (
   attempts: attempts.map(({ startedAt, endedAt = times.endedAt, outcome = "cancelled", ...made }) => ({
     upstream: made.upstream,
     model: made.model,
+    key: made.key,
     startedMs: startedAt - payload.acceptedAt,
     durationMs: endedAt - startedAt,
     outcome,
@@ -39,25 +45,56 @@ export const ledgerFields = (
   totalMs: times.endedAt - payload.acceptedAt,
 });
 
-/** The billed usage, at the prices of the model that answered. */
-export function priced(catalog: Catalog, tier: Tier, model: Model, counted: CountedUsage & Pick<Answer, "input">) {
-  const { usage, estimated, input } = counted;
+/** The billed usage, at the prices of the model that answered, or for the fee if an own key of the account was used. */
+export function priced(
+  { catalog, byokFeeBps }: Pick<RunCallDeps, "catalog" | "byokFeeBps">,
+  { tier, batch }: Pick<PaidCall, "tier" | "batch">,
+  { candidate }: AttemptRecord,
+  model: Model,
+  { usage, estimated, input }: CountedUsage & Pick<Answer, "input">,
+) {
   const billed = catalog.billed(model, usage, input);
-  return { usage: billed, estimated, costNanoUsd: catalog.cost(model, billed, tier, input) };
+  const full = catalog.cost(model, billed, tier, input);
+  const listNanoUsd = batch ? catalog.inBatch(model, full, batch.discountBps) : full;
+  const own = candidate?.upstream.own;
+  if (!own) return { usage: billed, estimated, costNanoUsd: listNanoUsd };
+  const costNanoUsd = feeOf(listNanoUsd, byokFeeBps);
+  return { usage: billed, estimated, costNanoUsd, byok: { key: own.id, listNanoUsd } };
 }
 
 /** The cost of the usage to us, if it is known. */
 export function upstreamCostOf({ candidate }: AttemptRecord, usage: Usage) {
+  if (candidate?.upstream.own) return { upstreamCostNanoUsd: 0n };
   const isKnown = candidate?.cost && Object.values(usage).some((count) => count > 0);
   return isKnown ? { upstreamCostNanoUsd: candidate.cost?.of(usage) } : {};
+}
+
+/**
+ * The amount that the prompt cache took off the cost of a call: the cost of the same usage without cached tokens, less its
+ * own. It is recorded, because prices may change later.
+ */
+export function savedOf(
+  deps: Pick<RunCallDeps, "catalog" | "byokFeeBps">,
+  payload: Pick<PaidCall, "tier" | "batch">,
+  record: AttemptRecord,
+  model: Model | undefined,
+  usage: Usage,
+): { readonly savedNanoUsd?: bigint } {
+  const { input = 0, cached_input = 0, cache_write = 0, cache_write_1h = 0, ...others } = usage;
+  const inCache = cached_input + cache_write + cache_write_1h;
+  if (!model || inCache === 0) return {};
+  const costOf = (each: Usage) => priced(deps, payload, record, model, { usage: each, estimated: false }).costNanoUsd;
+  return { savedNanoUsd: costOf({ ...others, input: input + inCache }) - costOf(usage) };
 }
 
 type Failure = ReleaseReason & { readonly answer: ServiceError };
 
 /** The status and error of a failure, for the ledger and for the caller. */
-export function failureOf(reason: unknown): Failure {
+export function failureOf(reason: unknown, { detached }: Pick<PaidCall, "detached">): Failure {
   const failed = (answer: ServiceError): Failure => ({ status: "failed", error: answer.code, answer });
   const cause = reason instanceof Aborted ? reason.cause : undefined;
+  // No connection ends a job, so its caller has cancelled it.
+  if (cause === "disconnected" && detached) return { status: "cancelled", answer: jobCancelled() };
   switch (cause) {
     case "disconnected":
     case "ended":

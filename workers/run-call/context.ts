@@ -1,12 +1,14 @@
+import type { Batches } from "#batches";
 import type { Catalog, Model, Usage } from "#catalog";
+import type { DetachedCalls } from "#detached-calls";
 import type { ServiceError } from "#errors";
 import type { Files, ProviderJob } from "#files";
-import type { IdempotencyStore } from "#idempotency";
 import type { Cancellations, PaidCall, Replies, Reply } from "#jobs";
+import type { JsonObject } from "#json";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import type { StoredResponses } from "#stored-responses";
+import type { EventLogs, StoredResponses } from "#stored-responses";
 import type { Counting } from "../counting/index.ts";
 import { Aborted, type Running } from "../running.ts";
 import type { DeliveryTrace, WorkTrace } from "../tracing/call-trace.ts";
@@ -14,11 +16,15 @@ import type { AttemptRecord, Target, Upstreams } from "../upstreams/index.ts";
 
 export interface RunCallDeps {
   readonly catalog: Catalog;
+  /** The fee of calls with own provider keys, in basis points of the list price. */
+  readonly byokFeeBps: number;
   readonly upstreams: Upstreams;
   readonly money: Money;
   readonly files: Files;
-  readonly idempotency: IdempotencyStore;
+  readonly detachedCalls: DetachedCalls;
+  readonly batches: Batches;
   readonly responses: StoredResponses;
+  readonly eventLogs: EventLogs;
   readonly replies: Replies;
   readonly cancellations: Cancellations;
   readonly running: Running;
@@ -39,7 +45,10 @@ export interface Delivery {
 
 /** One delivery of a call, as the work of a job sees it. */
 export interface CallContext
-  extends Pick<RunCallDeps, "catalog" | "upstreams" | "files" | "responses" | "counting" | "clock" | "log"> {
+  extends Pick<
+    RunCallDeps,
+    "catalog" | "upstreams" | "files" | "detachedCalls" | "responses" | "counting" | "clock" | "log"
+  > {
   readonly payload: PaidCall;
   readonly account: string;
   /** The model of the first target. */
@@ -77,6 +86,8 @@ export interface Answer extends CountedUsage {
   readonly text: string;
   /** Response headers, which are stored with a whole body under an `Idempotency-Key`. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The final status of a response in the background, whose whole body this is. */
+  readonly responseStatus?: string;
   /** A provider job is stored: another delivery could continue it. */
   readonly isResumable?: boolean;
 }
@@ -86,6 +97,8 @@ interface FailureDetails {
   readonly counted?: CountedUsage | undefined;
   /** The events that close a stream in the caller's format, if it needs more than the error itself. */
   readonly closing?: (error: ServiceError) => string | undefined;
+  /** The output so far of a response in the background. */
+  readonly output?: readonly JsonObject[] | undefined;
   readonly isResumable?: boolean;
 }
 

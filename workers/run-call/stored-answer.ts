@@ -1,16 +1,27 @@
+import type { LineCall } from "#batches";
+import type { StoredAnswer, StoredError } from "#detached-calls";
 import { noCapacity, ServiceError } from "#errors";
 import type { ProviderJob } from "#files";
-import type { StoredCall } from "#idempotency";
 import type { PaidCall } from "#jobs";
+import type { JsonObject } from "#json";
+import type { LedgerEntry } from "#money";
 import { retry } from "#platform/concurrency/retry";
+import type { EventLogWriter } from "#stored-responses";
 import type { Delivery, RunCallDeps } from "./context.ts";
 
-/** A call whose answer is stored under an `Idempotency-Key` continues without its caller and API instance. */
-export const storesAnswer = ({ idempotencyKeyId }: PaidCall): boolean => idempotencyKeyId !== undefined;
+/** A response in the background, which no reply stream carries. */
+export const runsInBackground = ({ detached }: PaidCall): boolean => detached?.background !== undefined;
+
+/** A call whose answer is stored continues without its caller and API instance. */
+export const storesAnswer = ({ idempotencyKeyId, detached, batch }: PaidCall): boolean =>
+  idempotencyKeyId !== undefined || detached !== undefined || batch !== undefined;
+
+const lineOf = ({ account, requestId, batch }: PaidCall): LineCall | undefined =>
+  batch && { account, requestId, line: batch.line };
 
 /** The state that an earlier delivery left; empty for the first delivery. */
 export interface Earlier {
-  readonly answer?: StoredCall;
+  readonly answer?: StoredAnswer;
   readonly job?: ProviderJob;
 }
 
@@ -22,10 +33,11 @@ export async function findEarlier(
   payload: PaidCall,
   delivery: Delivery,
 ): Promise<Earlier | undefined> {
-  const { idempotency, money, files, clock, log } = deps;
-  const { account, requestId, idempotencyKeyId } = payload;
+  const { batches, detachedCalls, money, files, clock, log } = deps;
+  const { account, requestId } = payload;
+  const line = lineOf(payload);
   if (delivery.count === 1) {
-    if (idempotencyKeyId === undefined) return {};
+    if (!storesAnswer(payload) || line) return {};
     // If the API instance seemed dead, the next request with the key has ended the call. If MongoDB is unavailable, the
     // capture will tell.
     return (await money.entry(account, requestId).catch(() => undefined)) ? undefined : {};
@@ -39,7 +51,8 @@ export async function findEarlier(
     return clock.now() < payload.deadlineAt;
   };
   return retry({ clock, backoff, retryIf }, async () => {
-    const answer = idempotencyKeyId === undefined ? undefined : await idempotency.stored(idempotencyKeyId, requestId);
+    const stored = () => (line ? batches.lines.answer(line) : detachedCalls.answer(account, requestId));
+    const answer = storesAnswer(payload) ? await stored() : undefined;
     if (answer) return { answer };
     if (await money.entry(account, requestId)) return undefined;
     const job = await files.generated.findProviderJob(requestId);
@@ -47,28 +60,93 @@ export async function findEarlier(
   });
 }
 
+const retrying = ({ clock, log }: RunCallDeps, requestId: string, signal: AbortSignal | undefined, what: string) => ({
+  clock,
+  signal,
+  backoff,
+  retryIf(error: unknown) {
+    if (error instanceof ServiceError) return false;
+    log.warn({ err: (error as Error).message, requestId }, `${what} could not be stored; retrying`);
+    return !signal?.aborted;
+  },
+});
+
 /**
  * Stores the answer before the cost is captured, so that no crash leaves a charge without its answer. Resolves with the
- * answer that counts: a worker that was presumed dead may have been faster.
+ * answer that counts: a worker that was presumed dead may have been faster. Rejects if the line of a batch has ended
+ * otherwise, or is tried again.
  */
-export async function storeAnswer(
-  { idempotency, clock, log }: RunCallDeps,
-  { idempotencyKeyId, requestId }: PaidCall,
-  answer: StoredCall,
+export function storeAnswer(
+  deps: RunCallDeps,
+  payload: PaidCall,
+  answer: StoredAnswer,
   signal: AbortSignal,
-): Promise<StoredCall> {
-  if (idempotencyKeyId === undefined) return answer;
-  const retryIf = (error: unknown) => {
-    if (error instanceof ServiceError) return false;
-    log.warn({ err: (error as Error).message, requestId }, "a response could not be stored; retrying");
-    return !signal.aborted;
-  };
+): Promise<StoredAnswer> {
+  const { account, requestId } = payload;
+  if (!storesAnswer(payload)) return Promise.resolve(answer);
   // An answer that was finished when the call was aborted still gets one try.
   const ending = signal.aborted ? undefined : signal;
-  return retry({ clock, signal: ending, backoff, retryIf }, async () => {
-    if (await idempotency.store(idempotencyKeyId, requestId, answer)) return answer;
-    const first = await idempotency.stored(idempotencyKeyId, requestId);
-    if (first) return first;
-    throw noCapacity("Another request is using the Idempotency-Key now.", 1);
+  const line = lineOf(payload);
+  return retry(retrying(deps, requestId, ending, "a response"), async () => {
+    if (line) {
+      if (await deps.batches.lines.storeAnswer(line, answer)) return answer;
+      throw noCapacity("The line was ended elsewhere; nothing was charged.");
+    }
+    const stored = await deps.detachedCalls.storeAnswer(account, requestId, answer);
+    return stored ?? answer;
   });
+}
+
+/** Stores why a job, or a line of a batch, fails, before its hold is released. `output`: what there is of a response in the background. */
+export async function storeError(
+  deps: RunCallDeps,
+  payload: PaidCall,
+  error: StoredError,
+  output?: readonly JsonObject[],
+) {
+  const { account, requestId, detached } = payload;
+  const line = lineOf(payload);
+  if (line)
+    return retry(retrying(deps, requestId, undefined, "an error"), () =>
+      deps.batches.lines.storeError(line, error.fields),
+    );
+  if (!detached) return;
+  const json = output && JSON.stringify(output);
+  const store = (text: string | undefined) =>
+    retry(retrying(deps, requestId, undefined, "an error"), () =>
+      deps.detachedCalls.storeError(account, requestId, error, text),
+    );
+  await store(json).catch((cause: unknown) => {
+    deps.log.warn({ err: cause, requestId }, "the output of a response that ended early could not be stored");
+    return store(undefined);
+  });
+}
+
+/** Stores the events of a response in the background, so that its stream can be read after its end. */
+export async function storeEvents(
+  deps: RunCallDeps,
+  { account, requestId }: PaidCall,
+  events: EventLogWriter | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const text = await events?.text();
+  if (!events || text === undefined) return;
+  const ending = signal.aborted ? undefined : signal;
+  await retry(retrying(deps, requestId, ending, "the events of a response"), () =>
+    deps.detachedCalls.storeEvents(account, requestId, text, events.last()),
+  ).catch((error: unknown) => {
+    deps.log.warn({ err: error, requestId }, "a stream in the background cannot be read after its end");
+  });
+}
+
+/** Copies the outcome of a job from its entry, and deletes its body. If that fails, scheduled jobs do it. */
+export async function endDetached(deps: RunCallDeps, payload: PaidCall, entry: LedgerEntry): Promise<void> {
+  const { account, requestId, detached, batch, body } = payload;
+  if (!detached && !batch) return;
+  try {
+    if (detached) await deps.detachedCalls.end(account, requestId, entry);
+    if ("stored" in body) await deps.files.deleteBody(requestId);
+  } catch (error) {
+    deps.log.warn({ err: (error as Error).message, requestId }, "the end of a job could not be recorded");
+  }
 }

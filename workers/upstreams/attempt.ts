@@ -8,6 +8,7 @@ import type { Span } from "#platform/observability/tracing";
 import { Aborted, type FailureKind, UpstreamFailure } from "../providers/provider.ts";
 import type { Outcome } from "./breaker.ts";
 import { startDeadlines } from "./deadlines.ts";
+import type { SlotUser } from "./slots.ts";
 import type { UpstreamState } from "./upstream.ts";
 
 const maxCooldownMs = 60_000;
@@ -36,7 +37,7 @@ export interface AttemptRecord {
   finishReason?: string;
 }
 
-export interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "code"> {
+export interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "key" | "status" | "code"> {
   /** Unix milliseconds. */
   readonly startedAt: number;
   /** The time of the first event of a stream. */
@@ -64,7 +65,9 @@ const outcomes: Partial<Record<FailureKind, AttemptOutcome>> = {
 };
 
 /** The outcome of an attempt that ended with this error. */
-function outcomeOf(reason: unknown): Pick<MadeAttempt, "outcome" | "status" | "code"> & { outcome: AttemptOutcome } {
+export function outcomeOf(
+  reason: unknown,
+): Pick<MadeAttempt, "outcome" | "status" | "code"> & { outcome: AttemptOutcome } {
   if (reason instanceof UpstreamFailure) {
     const { kind, status, code } = reason;
     return { outcome: outcomes[kind] ?? "failed", status, code };
@@ -80,13 +83,26 @@ export function startAttempt(
   account: string,
   {
     signal: caller,
+    user,
     record,
     trace,
-  }: { readonly signal: AbortSignal; readonly record: AttemptRecord; readonly trace?: AttemptTracer | undefined },
+  }: {
+    readonly signal: AbortSignal;
+    readonly user: SlotUser;
+    readonly record: AttemptRecord;
+    readonly trace?: AttemptTracer | undefined;
+  },
   clock: Clock,
 ) {
   const { upstream, model } = candidate;
-  const made: MadeAttempt = { upstream: upstream.id, model: candidate.target.model.id, startedAt: clock.now() };
+  const { own } = upstream;
+  const made: MadeAttempt = {
+    upstream: upstream.id,
+    model: candidate.target.model.id,
+    ...(own && { key: own.id }),
+    startedAt: clock.now(),
+  };
+  own?.noteUsed();
   record.attempts.push(made);
   record.candidate = candidate;
   const span = trace?.startAttempt(made, candidate);
@@ -103,7 +119,7 @@ export function startAttempt(
     close();
     connection.end(connected);
     response.end(outcome);
-    upstream.slots.release();
+    upstream.slots.release(user);
     const { outcome: noted = outcomeOf(signal.reason).outcome, endedAt = clock.now() } = made;
     const seconds = (endedAt - made.startedAt) / 1_000;
     upstream.observeAttempts?.ended({
@@ -139,9 +155,11 @@ export function startAttempt(
     },
     /** Returns the error that counts: a deadline or the caller's abort takes precedence over what followed from it. */
     fail(error: unknown): unknown {
-      const reason: unknown = signal.aborted ? signal.reason : error;
+      const ending: unknown = signal.aborted ? signal.reason : error;
+      const reason = own && ending instanceof UpstreamFailure ? own.withoutCredential(ending) : ending;
       note(outcomeOf(reason));
       if (reason instanceof UpstreamFailure) {
+        own?.noteRejected(reason);
         const { kind, status, unreachable, retryAfterMs } = reason;
         const isUnhealthy = kind === "unavailable" || kind === "timeout";
         if (!isUnhealthy) response.markResponding();

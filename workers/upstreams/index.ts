@@ -17,14 +17,20 @@
  * Rejects with a ServiceError, with the signal's reason, or with what `work` itself threw.
  */
 import type { Catalog } from "#catalog";
+import { ServiceError } from "#errors";
+import { isOwnUpstream } from "#jobs";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Span } from "#platform/observability/tracing";
 import type { Environment } from "#platform/process/secret-files";
+import type { ProviderKeys } from "#provider-keys";
+import type { Secrets } from "#secrets";
 import type { Counting } from "../counting/index.ts";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { AttemptRecord, Candidate, Target, UpstreamAttempt } from "./attempt.ts";
-import { failedCall, failover, logFailure, type UpstreamRequest } from "./failover.ts";
+import { brokenStream, failover, logFailure, type Unopened, type UpstreamRequest } from "./failover.ts";
+import { batchUpstreamOf } from "./in-batch.ts";
+import { createOwnKeys, type OpenedKeys } from "./own-keys.ts";
 import { createSpeeds } from "./speeds.ts";
 import { type AttemptObserver, openUpstream, type UpstreamState } from "./upstream.ts";
 
@@ -35,11 +41,16 @@ export type { AttemptObserver } from "./upstream.ts";
 type Work<T> = (candidate: Candidate, signal: AbortSignal, span: Span | undefined) => Promise<T>;
 
 export function createUpstreams(deps: {
-  catalog: Pick<Catalog, "upstreams" | "list">;
+  catalog: Pick<Catalog, "upstreams" | "list" | "find" | "inBatch">;
   env: Environment;
   clock: Clock;
   counting: Counting;
+  /** The part of each upstream's slots that lines of batches may take, from 0 to 1. */
+  lineShare?: number;
   observeAttempts?: AttemptObserver;
+  providerKeys: Pick<ProviderKeys, "find" | "noteState" | "noteUsed">;
+  secrets: Pick<Secrets, "open">;
+  log: Logger;
 }) {
   const { catalog, clock } = deps;
   const states = new Map<string, UpstreamState>();
@@ -49,20 +60,41 @@ export function createUpstreams(deps: {
   }
 
   const speeds = createSpeeds(clock);
+  const ownKeys = createOwnKeys(deps);
 
-  const candidatesOf = (target: Target, supports: (provider: Provider) => boolean): Candidate[] => {
-    const { upstreams: order } = target;
+  type Served = Target["model"]["upstreams"][number];
+  const candidatesOf = (
+    target: Target,
+    supports: (provider: Provider) => boolean,
+    opened: OpenedKeys,
+  ): (Candidate | Unopened)[] => {
     const served = target.model.upstreams;
-    const chosen = order ? order.flatMap((id) => served.filter(({ upstream }) => upstream === id)) : served;
-    return chosen.flatMap(({ upstream: id, model, formats, cost }) => {
-      const upstream = states.get(id);
-      return upstream && supports(upstream.provider)
+    const at = (upstream: UpstreamState | undefined, { model, formats, cost }: Served): Candidate[] =>
+      upstream && supports(upstream.provider)
         ? [{ target, upstream, model, formats: formats ?? upstream.provider.speaks, cost }]
         : [];
+    const chosen = target.upstreams;
+    if (!chosen) return served.flatMap((each) => at(states.get(each.upstream), each));
+    return chosen.flatMap((each): (Candidate | Unopened)[] => {
+      const [id, upstream] = isOwnUpstream(each) ? [each.upstream, opened.get(each.key)] : [each, states.get(each)];
+      if (upstream instanceof ServiceError) return [{ target, refusal: upstream }];
+      return served.filter((one) => one.upstream === id).flatMap((one) => at(upstream, one));
     });
   };
-  const candidatesFor = ({ targets, supports = () => true }: UpstreamRequest): Candidate[] =>
-    targets.flatMap((target) => candidatesOf(target, supports));
+  const noKeys: OpenedKeys = new Map();
+
+  function tryEach<R>(request: UpstreamRequest, run: (attempt: UpstreamAttempt) => Promise<R>): Promise<R> {
+    const { targets, account, supports = () => true } = request;
+    const tryWith = (opened: OpenedKeys) =>
+      failover(
+        request,
+        targets.flatMap((target) => candidatesOf(target, supports, opened)),
+        clock,
+        run,
+      );
+    const own = targets.flatMap(({ upstreams = [] }) => upstreams.filter(isOwnUpstream));
+    return own.length === 0 ? tryWith(noKeys) : ownKeys.using(account, own, tryWith);
+  }
 
   const modelsByUpstream = Map.groupBy(
     catalog.list().flatMap((model) => model.upstreams),
@@ -90,7 +122,8 @@ export function createUpstreams(deps: {
     /** Records the speed of the upstream that answered. */
     noteSpeed({ candidate, attempts }: AttemptRecord, outputTokens: number | undefined): void {
       const { startedAt, firstAt, endedAt } = attempts.at(-1) ?? {};
-      if (!candidate || startedAt === undefined || endedAt === undefined) return;
+      // The speed of a customer's account at the provider says nothing about the operator's.
+      if (!candidate || candidate.upstream.own || startedAt === undefined || endedAt === undefined) return;
       const totalMs = Math.max(1, endedAt - startedAt);
       speeds.note({
         upstream: candidate.upstream.id,
@@ -102,14 +135,14 @@ export function createUpstreams(deps: {
       });
     },
     once: <T>(request: UpstreamRequest, work: Work<T>): Promise<T> =>
-      failover(request, candidatesFor(request), clock, async (attempt) => {
+      tryEach(request, async (attempt) => {
         const value = await attempt.within("firstByteMs", work(attempt.candidate, attempt.signal, attempt.span));
         attempt.succeed();
         return value;
       }),
     /** Resolves when the first item arrives. Must be read with `for await`: leaving the loop early abandons the attempt. */
     stream: <T>(request: UpstreamRequest, work: Work<AsyncIterable<T>>): Promise<AsyncIterableIterator<T>> =>
-      failover(request, candidatesFor(request), clock, async (attempt) => {
+      tryEach(request, async (attempt) => {
         const open = async () => {
           const source = (await work(attempt.candidate, attempt.signal, attempt.span))[Symbol.asyncIterator]();
           return { source, first: await source.next() };
@@ -119,40 +152,55 @@ export function createUpstreams(deps: {
         attempt.markResponding();
         return streamItems(attempt, first, source, request.log);
       }),
+    /** Undefined if this worker has no such upstream, or its provider takes no batches. */
+    inBatch: (id: string) => batchUpstreamOf(states.get(id), catalog, clock),
     close: async () => {
-      await Promise.all([...states.values()].map(({ provider }) => provider.close()));
+      await Promise.all([ownKeys.close(), ...[...states.values()].map(({ provider }) => provider.close())]);
     },
   };
 }
 
-async function* streamItems<T>(
+function streamItems<T>(
   attempt: UpstreamAttempt,
   first: IteratorResult<T>,
   source: AsyncIterator<T>,
   log: Logger,
-): AsyncGenerator<T, void, undefined> {
+): AsyncIterableIterator<T> {
+  let unread: IteratorResult<T> | undefined = first;
   let hasEnded = false;
-  try {
-    attempt.signal.throwIfAborted();
-    for (let item = first; !item.done; item = await attempt.within("silenceMs", source.next())) {
-      yield item.value;
-      attempt.signal.throwIfAborted();
-    }
-    hasEnded = true;
-    attempt.succeed();
-  } catch (error) {
-    hasEnded = true;
-    const failure = attempt.fail(error);
-    if (!(failure instanceof UpstreamFailure)) throw failure;
-    logFailure(log, attempt.candidate, failure);
-    throw failedCall([failure]);
-  } finally {
-    if (!hasEnded) {
-      attempt.abandon();
-      // Errors of the source no longer matter.
-      await source.return?.().catch(() => {});
-    }
-  }
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async next() {
+      if (hasEnded) return { done: true, value: undefined };
+      try {
+        attempt.signal.throwIfAborted();
+        const item = unread ?? (await attempt.within("silenceMs", source.next()));
+        unread = undefined;
+        if (item.done) {
+          hasEnded = true;
+          attempt.succeed();
+        }
+        return item;
+      } catch (error) {
+        hasEnded = true;
+        const failure = attempt.fail(error);
+        if (!(failure instanceof UpstreamFailure)) throw failure;
+        logFailure(log, attempt.candidate, failure);
+        throw brokenStream(attempt.candidate, failure);
+      }
+    },
+    async return() {
+      if (!hasEnded) {
+        hasEnded = true;
+        attempt.abandon();
+        // Errors of the source no longer matter.
+        await source.return?.().catch(() => {});
+      }
+      return { done: true, value: undefined };
+    },
+  };
 }
 
 export type Upstreams = ReturnType<typeof createUpstreams>;

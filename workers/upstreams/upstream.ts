@@ -1,12 +1,14 @@
-import type { Upstream } from "#catalog";
+import { cloudParts, filledAddress, type Upstream } from "#catalog";
 import type { AttemptOutcome } from "#money";
 import type { Clock } from "#platform/clock";
 import { ConfigError } from "#platform/config";
 import type { Environment } from "#platform/process/secret-files";
 import type { Counting } from "../counting/index.ts";
-import { providers } from "../providers/index.ts";
+import { type Provider, providers } from "../providers/index.ts";
+import type { UpstreamEndpoint } from "../providers/provider.ts";
 import { type Breaker, createBreaker } from "./breaker.ts";
-import { createSlots } from "./slots.ts";
+import type { OwnKey } from "./own-key.ts";
+import { createSlots, type Slots } from "./slots.ts";
 
 /** Observes every attempt that ended. The model is the catalog's; only streams have a first event. */
 export interface AttemptObserver {
@@ -14,49 +16,77 @@ export interface AttemptObserver {
   firstEvent(upstream: string, seconds: number): void;
 }
 
+interface OpenDeps {
+  readonly clock: Clock;
+  readonly counting: Counting;
+  /** The part of the slots that lines of batches may take, from 0 to 1. */
+  readonly lineShare?: number | undefined;
+  readonly observeAttempts?: AttemptObserver | undefined;
+  /** The environment with the addresses of token servers. It is the endpoint's own unless it is set. */
+  readonly hosts?: Environment | undefined;
+}
+
 /** One upstream, for the life of the process. Returns undefined if its key or address is not in the environment. */
-export function openUpstream(
-  upstream: Upstream,
-  env: Environment,
-  {
-    clock,
-    counting,
-    observeAttempts,
-  }: { clock: Clock; counting: Counting; observeAttempts?: AttemptObserver | undefined },
-) {
-  const { id, provider, concurrency, formats, storesAnswers, quirks, baseUrlEnv, apiKeyEnv } = upstream;
+export function openUpstream(upstream: Upstream, env: Environment, deps: OpenDeps): UpstreamState | undefined {
+  const endpoint = operatorEndpoint(upstream, env);
+  return endpoint && openEndpoint(upstream, endpoint, deps);
+}
+
+function operatorEndpoint(upstream: Upstream, env: Environment): UpstreamEndpoint | undefined {
+  const { id, provider, concurrency, formats, storesAnswers, quirks, baseUrlEnv, apiKeyEnv, addressEnv } = upstream;
   const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
   const apiKey = value(apiKeyEnv);
   if (apiKeyEnv !== undefined && apiKey === undefined) return undefined;
   const given = value(baseUrlEnv);
-  const baseUrl = given ?? upstream.baseUrl ?? "";
+  const parts = {
+    resource: value(addressEnv.resource),
+    region: upstream.region,
+    project: value(addressEnv.project),
+  };
+  if (cloudParts[provider]?.some((part) => parts[part] === undefined)) return undefined;
+  const baseUrl = filledAddress(given ?? upstream.baseUrl ?? "", parts);
   if (provider !== "local") {
     if (baseUrl === "") return undefined;
     if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? ""))
       throw new ConfigError(`${given ? baseUrlEnv : `upstream ${id}`}: not an http or https address`);
   }
+  return { baseUrl, apiKey, parts, env, concurrency, formats, storesAnswers, quirks };
+}
+
+/** An upstream at this endpoint, with slots, breakers and cooldowns of its own. */
+export function openEndpoint(
+  { id, provider, concurrency, quirks, deadlines }: Upstream,
+  endpoint: UpstreamEndpoint,
+  { clock, counting, lineShare = 1, observeAttempts, hosts }: OpenDeps,
+): UpstreamState {
   const modelBreakers = new Map<string, Breaker>();
   return {
     id,
-    provider: providers[provider](
-      { baseUrl, apiKey, concurrency, formats, storesAnswers, quirks },
-      { clock, counting },
-    ),
-    slots: createSlots(concurrency),
-    /** Counts failed connections: no request can cause those, so failures count for all accounts. */
+    provider: providers[provider](endpoint, { clock, counting, ...(hosts && { hosts }) }),
+    slots: createSlots(concurrency, Math.max(1, Math.floor(concurrency * lineShare))),
     connectionBreaker: createBreaker(clock, 1),
-    /** Bounded by the models that the catalog names. */
     modelBreaker: (model: string): Breaker => {
       const breaker = modelBreakers.get(model) ?? createBreaker(clock, 2);
       modelBreakers.set(model, breaker);
       return breaker;
     },
     quirks,
-    deadlines: upstream.deadlines,
+    deadlines,
     observeAttempts,
-    /** Unix milliseconds by model, until which the upstream asked not to be called. */
     cooldowns: new Map<string, number>(),
   };
 }
 
-export type UpstreamState = NonNullable<ReturnType<typeof openUpstream>>;
+export interface UpstreamState extends Pick<Upstream, "id" | "quirks" | "deadlines"> {
+  readonly provider: Provider;
+  readonly slots: Slots;
+  /** Counts failed connections: no request can cause those, so failures count for all accounts. */
+  readonly connectionBreaker: Breaker;
+  /** Bounded by the models that the catalog names. */
+  readonly modelBreaker: (model: string) => Breaker;
+  readonly observeAttempts: AttemptObserver | undefined;
+  /** Unix milliseconds by model, until which the upstream asked not to be called. */
+  readonly cooldowns: Map<string, number>;
+  /** Set if it is called with a provider key of the account. */
+  readonly own?: OwnKey;
+}

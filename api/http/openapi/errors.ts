@@ -36,7 +36,7 @@ export const meaningsOf = (status: number) =>
 
 /** Statuses of errors before admission, when the limits of the call are not known yet. */
 const beforeAdmission: readonly number[] = [401, 402, 403, 404, 408, 409, 410, 411, 413, 415];
-const finalErrors: readonly number[] = [402, 403, 409, 429, 504];
+const finalErrors: readonly number[] = [402, 403, 409, 429, 501, 504];
 
 export const errorHeaders = (status: number, format: ErrorFormat, isCall: boolean) =>
   z.object({

@@ -76,24 +76,70 @@ export const answeringModel = header(
   z.string().optional(),
 );
 
+/** Sent where provider keys of the account may serve a call. */
+const upstreamKey = header(
+  "x-xm-upstream-key",
+  "With whose key the upstream was called, if provider keys of the account could serve the call",
+  z.enum(["own", "shared"]).optional(),
+);
+
+/** Sent where answers may be stored in the response cache. */
+export const cached = {
+  ...header(
+    "x-xm-cache",
+    "Sent if the request asked for the response cache: the answer comes from it, is new, is new by request, or the cache was not used",
+    z.enum(["hit", "miss", "refresh", "bypass"]).optional(),
+  ),
+  ...header("x-xm-cache-age", "Seconds since the answer was stored; sent with a hit", quantity),
+  ...header("x-xm-cache-ttl", "Seconds for which the answer remains stored", quantity),
+  ...header("x-xm-cache-source", "The id of the request that stored the answer; sent with a hit", text.optional()),
+  ...header(
+    "x-xm-cache-coalesced",
+    "Sent with a hit that waited for an equal request in progress",
+    z.literal("true").optional(),
+  ),
+};
+
+/** Sent with the 202 answer of a call that becomes a job. */
+export const acceptedHeaders = z.object({
+  ...requestId,
+  ...rateLimits,
+  ...header("Location", "The address of the job", z.url()),
+  ...header("Preference-Applied", "What was done of `Prefer`", z.literal("respond-async")),
+  ...retryAfter,
+  ...replayed,
+});
+
 /** Sent with the 200 answer of a call. */
-const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits });
+const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits, ...upstreamKey });
 
 /** Like `callHeaders`, where the answer is stored for an `Idempotency-Key`. */
 export const storedCallHeaders = callHeaders.extend(replayed);
+export const cachedCallHeaders = storedCallHeaders.extend(cached);
 
-export const streamHeaders = z.object({ ...requestId, ...rateLimits, ...ignoredParams, ...answeringModel });
+export const streamHeaders = z.object({
+  ...requestId,
+  ...rateLimits,
+  ...ignoredParams,
+  ...answeringModel,
+  ...upstreamKey,
+  ...cached,
+});
 
 /** Sent where a call may be converted to the upstream's format. */
 const convertedHeaders = callHeaders.extend(ignoredParams);
 export const storedConvertedHeaders = storedCallHeaders.extend(ignoredParams);
-/** Like `convertedHeaders`, where a call may name several models. */
-export const routedHeaders = convertedHeaders.extend(answeringModel);
-export const storedRoutedHeaders = storedConvertedHeaders.extend(answeringModel);
+/** Like `convertedHeaders`, where a call may name several models and answers may be cached. */
+export const routedHeaders = convertedHeaders.extend({ ...answeringModel, ...cached });
+export const storedRoutedHeaders = storedConvertedHeaders.extend({ ...answeringModel, ...cached });
 
-export const uploadHeaders = z.object({ ...requestId, ...cost });
-export const storedUploadHeaders = uploadHeaders.extend(replayed);
+/** Sent with uploads, and with the result of a job. */
+export const costHeaders = z.object({ ...requestId, ...cost });
+export const storedUploadHeaders = costHeaders.extend(replayed);
 
-export const countHeaders = callHeaders.extend(
-  header("x-xm-token-count", "Source of the count", z.enum(["provider", "estimate"])),
-);
+/** Sent with an object that is created once for an `Idempotency-Key`. */
+export const createdOnceHeaders = z.object({ ...requestId, ...replayed });
+
+export const countHeaders = z
+  .object({ ...requestId, ...cost, ...rateLimits })
+  .extend(header("x-xm-token-count", "Source of the count", z.enum(["provider", "estimate"])));

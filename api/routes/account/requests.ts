@@ -1,10 +1,12 @@
 import { z } from "zod";
+import { tokensOf } from "#catalog";
 import type { Caller } from "#keys";
 import { attemptOutcomes, formatUsd, type LedgerEntry, requestStatuses } from "#money";
 import type { Refusal } from "#refusals";
 import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
-import { timeSpan } from "../../http/input.ts";
+import { label, timeSpan } from "../../http/input.ts";
 import { defaultLimit, found, listOf, pageOfCalls, pageQuery, text } from "../../http/page.ts";
+import { attemptCredential, ownKeyFields, ownKeyOf, shownAttempt } from "../own-key-fields.ts";
 import { askedKey, visibleKey } from "./own-key.ts";
 import { route } from "./route.ts";
 
@@ -24,13 +26,20 @@ const requestFields = {
   error: orNull(z.string()).describe("The error code of the response"),
   cost_usd: usd,
   refunded: z.boolean().describe("The cost was refunded to the balance"),
-  usage: z.record(z.string(), z.number()).describe("Counts by price key"),
+  ...ownKeyFields,
+  session_id: orNull(z.string()).describe("The caller's `session_id` or `x-session-id`"),
+  user: orNull(z.string()).describe("The caller's `user`, or `metadata.user_id` of Messages"),
+  tags: z.array(z.string()).describe("The tags of `x-xm-tags`"),
+  usage: z.record(z.string(), z.number()).describe("Counts by price key; `reasoning` is a part of `output`"),
   estimated: z.boolean().describe("The usage is an estimate, because the provider reported none"),
   streamed,
   finish_reason: finishReason,
   input_tokens: z.int(),
   output_tokens: z.int(),
   cached_tokens: z.int(),
+  saved_usd: usd.describe(
+    "What the prompt cache took off the cost, by the prices of then; negative if its writes cost more than its reads saved",
+  ),
   created_at: unixSeconds.describe("When the call ended"),
   queue_ms: milliseconds,
   first_token_ms: milliseconds,
@@ -40,6 +49,7 @@ const requestObject = fields(requestFields).meta({ id: "Request" });
 
 const attempt = fields({
   upstream: orNull(z.string()),
+  ...attemptCredential,
   model: z.string().optional(),
   started_ms: milliseconds,
   duration_ms: milliseconds,
@@ -58,7 +68,6 @@ const requestDetail = fields({
 
 /** Fields that OpenRouter's clients expect, and that this service does not know. */
 const unknown = [
-  "cache_discount",
   "app_id",
   "moderation_latency",
   "native_finish_reason",
@@ -85,7 +94,8 @@ const generation = fields({
   total_cost: z.number(),
   usage: z.number(),
   upstream_inference_cost: nothing,
-  is_byok: z.literal(false),
+  cache_discount: orNull(z.number()),
+  is_byok: z.boolean(),
   cancelled: z.boolean(),
   origin: z.string(),
   latency: milliseconds,
@@ -98,25 +108,18 @@ const generation = fields({
   ...Object.fromEntries(unknown.map((field) => [field, nothing])),
 }).meta({ id: "Generation" });
 
-/** The tokens of an entry, as the usage by day counts them. */
-function tokensOf({ usage = {} }: Partial<Pick<NonNullable<LedgerEntry["request"]>, "usage">>) {
-  const { input = 0, cached_input = 0, cache_write = 0, cache_write_1h = 0, audio_input = 0 } = usage;
-  return {
-    inputTokens: input + cached_input + cache_write + cache_write_1h + audio_input,
-    outputTokens: (usage.output ?? 0) + (usage.audio_output ?? 0),
-    cachedTokens: cached_input,
-  };
-}
-
 type Call = Pick<LedgerEntry, "id" | "request" | "costNanoUsd" | "createdAt">;
 
 const callOf = ({ request, ...entry }: Call, refunded: boolean) => ({
   ...entry,
-  ...tokensOf(request ?? {}),
+  ...tokensOf(request?.usage ?? {}),
   status: "failed" as const,
   usage: {},
   estimated: false,
   ...request,
+  ...ownKeyOf(request, entry.costNanoUsd),
+  savedNanoUsd: request?.savedNanoUsd ?? 0n,
+  tags: request?.tags ?? [],
   refunded,
 });
 
@@ -139,7 +142,7 @@ const apiTypes: readonly (readonly [endpoint: RegExp, type: string])[] = [
 ];
 
 function generationOf({ id, request, costNanoUsd, createdAt }: LedgerEntry) {
-  const { inputTokens, outputTokens, cachedTokens } = tokensOf(request ?? {});
+  const { inputTokens, outputTokens, cachedTokens } = tokensOf(request?.usage ?? {});
   const cost = Number(formatUsd(costNanoUsd));
   return {
     id,
@@ -152,7 +155,8 @@ function generationOf({ id, request, costNanoUsd, createdAt }: LedgerEntry) {
     createdAt: createdAt.toISOString(),
     totalCost: cost,
     usage: cost,
-    isByok: false as const,
+    cacheDiscount: request?.savedNanoUsd === undefined ? undefined : Number(formatUsd(request.savedNanoUsd)),
+    isByok: request?.byok !== undefined,
     cancelled: request?.status === "cancelled",
     origin: "",
     latency: request?.firstTokenMs ?? request?.totalMs,
@@ -180,6 +184,10 @@ export const requestRoutes = [
       status: status.optional(),
       model: text.optional(),
       key: text.optional(),
+      session_id: label.optional(),
+      user: label.optional(),
+      tag: label.optional().describe("One of the tags"),
+      provider_key: text.optional().describe("The id of a provider key of the account"),
       from: timeSpan.from.describe("Ended at this time or later, in unix seconds"),
       to: timeSpan.to.describe("Ended before this time, in unix seconds"),
       ...pageQuery,
@@ -211,7 +219,10 @@ export const requestRoutes = [
       }
       const shown = found(isVisible(caller, entry.request.key) ? entry : undefined, "request");
       const refunded = await money.refundedAmong([shown]);
-      return { attempts: [], ...callOf(shown, refunded.has(shown)) };
+      return {
+        ...callOf(shown, refunded.has(shown)),
+        attempts: (shown.request?.attempts ?? []).map(shownAttempt),
+      };
     },
   }),
   route({

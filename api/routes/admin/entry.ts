@@ -2,10 +2,12 @@ import type { Response } from "express";
 import { z } from "zod";
 import { attemptOutcomes, entryKinds, type LedgerEntry, requestStatuses } from "#money";
 import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
+import { attemptCredential, ownKeyFields, ownKeyOf, shownAttempt } from "../own-key-fields.ts";
 
 const milliseconds = orNull(z.number());
 const attempt = fields({
   upstream: orNull(z.string()),
+  ...attemptCredential,
   model: z.string().optional().describe("The model of this attempt, if it differs from the request's"),
   started_ms: milliseconds.describe("Time since the call was accepted"),
   duration_ms: milliseconds,
@@ -22,6 +24,9 @@ const request = fields({
   attempts: z.array(attempt),
   status: z.enum([...requestStatuses, "refused"]),
   error: z.string().optional(),
+  session_id: z.string().optional().describe("The caller's id of the conversation"),
+  user: z.string().optional().describe("The caller's id of its user"),
+  tags: z.array(z.string()).optional().describe("The caller's tags"),
   http_status: z.int().optional().describe("HTTP status of a refused request, which is not in the ledger"),
   usage: z.record(z.string(), z.number()),
   estimated: z.boolean(),
@@ -30,6 +35,7 @@ const request = fields({
   total_ms: z.number(),
   shortfall_usd: usd,
   upstream_cost_usd: usd.optional(),
+  ...ownKeyFields,
 }).meta({ id: "AdminRequest" });
 
 export const entry = fields({
@@ -52,6 +58,11 @@ export const shownEntry = (found: LedgerEntry, isRefunded = false) => ({
   ...found,
   ...(isRefunded && { refunded: true as const }),
   buyback: found.buyback && { ...found.buyback, amountNanoUsd: found.buyback.nanoUsd },
+  request: found.request && {
+    ...found.request,
+    ...ownKeyOf(found.request, found.costNanoUsd),
+    attempts: found.request.attempts.map(shownAttempt),
+  },
 });
 
 /** Renders the entry of a request that creates it once, with status 201, or 200 if it had been created before. */

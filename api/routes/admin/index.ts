@@ -5,12 +5,16 @@ import { type Resource, type Route, type RouteCall, routerOf } from "../../http/
 import { accountRoutes } from "./accounts.ts";
 import { archiveRoutes } from "./archives.ts";
 import { auditRoutes } from "./audit.ts";
+import { batchRoutes } from "./batches.ts";
+import { jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { ledgerRoutes } from "./ledger.ts";
 import { overviewRoutes } from "./overview.ts";
 import { paymentRoutes } from "./payments.ts";
+import { providerKeyRoutes, secretRoutes } from "./provider-keys.ts";
 import { createOverview } from "./read-overview.ts";
 import type { AdminDeps, AdminRouteDeps } from "./route.ts";
+import { webhookRoutes } from "./webhooks.ts";
 import { workerRoutes } from "./workers.ts";
 
 export type { AdminDeps } from "./route.ts";
@@ -20,9 +24,21 @@ const resources: readonly Resource<AdminRouteDeps, string>[] = [
   {
     name: "Service",
     description: "The state of the service, and the audit log",
-    routes: [...overviewRoutes, ...workerRoutes, ...auditRoutes],
+    routes: [
+      ...overviewRoutes,
+      ...workerRoutes,
+      ...jobRoutes,
+      ...batchRoutes,
+      ...webhookRoutes,
+      ...secretRoutes,
+      ...auditRoutes,
+    ],
   },
-  { name: "Accounts", description: "The owners of balances and keys", routes: [...accountRoutes, ...keyRoutes] },
+  {
+    name: "Accounts",
+    description: "The owners of balances and keys",
+    routes: [...accountRoutes, ...keyRoutes, ...providerKeyRoutes],
+  },
   {
     name: "Money",
     description: "Balances, the ledger, its archive, payments and buybacks",

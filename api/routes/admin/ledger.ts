@@ -3,7 +3,7 @@ import { invalidValue } from "#errors";
 import { entryKinds, requestStatuses } from "#money";
 import type { Refusal } from "#refusals";
 import { fields, inputFields, orNull, unixSeconds, usd, usdInput } from "../../http/fields.ts";
-import { flag, timeSpan, wholeNumber } from "../../http/input.ts";
+import { flag, label, timeSpan, wholeNumber } from "../../http/input.ts";
 import { defaultLimit, found, listOf, pageOfCalls, pageQuery, readPage, text } from "../../http/page.ts";
 import { entry, shownEntry, shownMovement } from "./entry.ts";
 import { idOf, route } from "./route.ts";
@@ -39,13 +39,26 @@ const hold = fields({
 }).meta({ id: "Hold" });
 
 type Filter = {
-  readonly [Name in "account" | "key" | "model" | "endpoint" | "upstream" | "code" | "status"]?: unknown;
+  readonly [Name in
+    | (typeof ofOneAccount)[number]
+    | "account"
+    | "model"
+    | "endpoint"
+    | "upstream"
+    | "code"
+    | "status"]?: unknown;
 };
+/** Names and ids that mean nothing without their account. */
+const ofOneAccount = ["key", "sessionId", "user", "tag"] as const;
 
 /** Throws 400 for a filter without an index, unless it is combined with an indexed one. */
 function requireIndex(query: Filter): void {
   if (query.account !== undefined) return;
-  if (query.key !== undefined) throw invalidValue("key", "key: requires account.");
+  for (const field of ofOneAccount)
+    if (query[field] !== undefined) {
+      const param = field === "sessionId" ? "session_id" : field;
+      throw invalidValue(param, `${param}: requires account.`);
+    }
   const hasIndex = query.code !== undefined || query.status === "failed" || query.status === "cancelled";
   for (const field of ["model", "endpoint", "upstream"] as const)
     if (query[field] !== undefined && !hasIndex)
@@ -70,6 +83,7 @@ const shownRefusal = ({ requestId: id, account, key, endpoint, status, code, cre
     estimated: false,
     totalMs: 0,
     shortfallNanoUsd: 0n,
+    byok: false,
   },
 });
 
@@ -126,6 +140,9 @@ export const ledgerRoutes = [
       status: z.enum(requestStatuses).optional(),
       code: text.optional(),
       upstream: text.optional(),
+      session_id: label.optional().describe("Requires `account`, as do `user` and `tag`"),
+      user: label.optional(),
+      tag: label.optional(),
       ...timeSpan,
     },
     answers: { 200: "A page" },

@@ -1,6 +1,6 @@
 import type { Catalog } from "#catalog";
 import { type ClusterStats, maxStatsAgeMs } from "#cluster-stats";
-import { pools, type Queues, type WorkerRegistry } from "#jobs";
+import type { Pool, Queues, WorkerRegistry } from "#jobs";
 import type { Payments } from "#payments";
 import type { Clock } from "#platform/clock";
 import type { Probe } from "#platform/observability/probe";
@@ -62,11 +62,19 @@ export function createOverview(deps: OverviewDeps) {
   async function readPools() {
     const loads = registry.loads();
     if (!loads) return null;
-    const oldest = await Promise.all(pools.map((pool) => queues.oldestWaiting(pool)));
-    return loads.map((load, n) => {
-      const since = oldest[n];
-      return { ...load, oldestWaitSeconds: since === undefined ? 0 : Math.max(0, clock.now() - since) / 1_000 };
-    });
+    const secondsOf = async (pool: Pool, of: "calls" | "detached") => {
+      const since = await queues.oldestWaiting(pool, of);
+      return since === undefined ? 0 : Math.max(0, clock.now() - since) / 1_000;
+    };
+    return Promise.all(
+      loads.map(async (load) => {
+        const [oldestWaitSeconds, oldestJobWaitSeconds] = await Promise.all([
+          secondsOf(load.pool, "calls"),
+          secondsOf(load.pool, "detached"),
+        ]);
+        return { ...load, oldestWaitSeconds, oldestJobWaitSeconds };
+      }),
+    );
   }
 
   async function readStores() {

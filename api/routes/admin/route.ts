@@ -1,15 +1,27 @@
 import { z } from "zod";
 import type { Audit } from "#audit";
+import type { Batches } from "#batches";
+import type { DetachedCalls } from "#detached-calls";
+import type { Queues } from "#jobs";
 import type { Keys } from "#keys";
 import type { Leases, Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
+import type { ProviderKeys } from "#provider-keys";
 import type { Refusals } from "#refusals";
+import type { Secrets } from "#secrets";
+import type { Webhooks } from "#webhooks";
 import { routeOf } from "../../http/route.ts";
 import type { createOverview, OverviewDeps } from "./read-overview.ts";
 
 export interface AdminDeps extends OverviewDeps {
+  readonly batches: Pick<Batches, "listOpen" | "findOfAny" | "cancel">;
   readonly refusals: Pick<Refusals, "findOfAll">;
+  readonly detachedCalls: Pick<DetachedCalls, "countOpenByAccount">;
+  readonly webhooks: Pick<Webhooks, "sealedValues"> & { readonly endpoints: Pick<Webhooks["endpoints"], "failing"> };
+  readonly providerKeys: Pick<ProviderKeys, "list" | "sealedValues">;
+  readonly secrets: Pick<Secrets, "currentKey">;
+  readonly queues: OverviewDeps["queues"] & Pick<Queues, "enqueueRewrap">;
   readonly money: Money;
   readonly leases: Leases;
   readonly keys: Keys;

@@ -1,14 +1,17 @@
 import { z } from "zod";
+import { type Batches, batchKinds, renderBatch, type StoredBatch } from "#batches";
 import type { Files } from "#files";
 import type { Caller } from "#keys";
 import { fields, tag, unixSecondsOfMs } from "../../http/fields.ts";
-import { listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
+import { found, listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
 import { routeOf } from "../../http/route.ts";
 import type { RunningCalls } from "../../open-calls/index.ts";
+import { batchObject } from "../batch-object.ts";
 
 export interface OwnDeps {
   readonly running: Pick<RunningCalls, "list">;
   readonly files: Pick<Files, "generated">;
+  readonly batches: Pick<Batches, "list" | "find">;
   readonly publicUrl: () => string;
 }
 
@@ -36,9 +39,13 @@ const file = fields({
   url: z.string(),
 });
 
+/** Batches of both interfaces in one shape. Unlike its own interface, this shows the counts of a message batch that runs. */
+const batch = batchObject.extend({ kind: z.enum(batchKinds) });
+const shownBatch = (stored: StoredBatch) => ({ ...renderBatch(stored), kind: stored.kind });
+
 const route = routeOf<OwnDeps, Caller>();
 
-/** Routes that only the page uses: calls that a person waits for, and the files that calls generated. */
+/** Routes that only the page uses: calls that a person waits for, files that calls generated, and batches of both interfaces. */
 export const ownRoutes = [
   route({
     method: "get",
@@ -74,5 +81,27 @@ export const ownRoutes = [
           url: `${publicUrl()}/media/${each.id}`,
         })),
       ),
+  }),
+  route({
+    method: "get",
+    path: "/batches",
+    operationId: "listOwnBatches",
+    summary: "Batches of both interfaces, newest first",
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(batch),
+    handle: ({ batches }, { who: { account }, query }) =>
+      readPage(query, async (page) => (await batches.list(account, undefined, page)).map(shownBatch)),
+  }),
+  route({
+    method: "get",
+    path: "/batches/{id}",
+    operationId: "getOwnBatch",
+    summary: "One batch of either interface",
+    params: { id: z.string() },
+    answers: { 200: "The batch" },
+    answer: batch,
+    handle: async ({ batches }, { who: { account }, params: { id } }) =>
+      shownBatch(found((await batches.find(account, id)) ?? undefined, "batch")),
   }),
 ];

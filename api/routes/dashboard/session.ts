@@ -1,7 +1,8 @@
 import type { Request } from "express";
 import { z } from "zod";
 import { invalidApiKey, ServiceError } from "#errors";
-import { type Caller, type Keys, scopes } from "#keys";
+import { scopes } from "#key-records";
+import type { Caller, Keys } from "#keys";
 import type { Money } from "#money";
 import type { Uses } from "#platform/uses";
 import { type Session, type Sessions, sessionLifeMs } from "#sessions";

@@ -14,9 +14,14 @@ export interface Generated {
   readonly output: unknown;
 }
 
+interface Image {
+  readonly url?: string;
+  readonly b64_json?: string;
+}
+
 interface Answer {
   readonly expires_at?: number;
-  readonly data?: readonly { readonly url?: string; readonly b64_json?: string }[];
+  readonly data?: readonly Image[];
   readonly files?: readonly { readonly url: string; readonly content_type: string; readonly expires_at: number }[];
   readonly output?: unknown;
 }
@@ -27,12 +32,12 @@ function imageUrl(base64: string): string {
   return URL.createObjectURL(new Blob([bytes], { type: "image/png" }));
 }
 
-function filesOf({ data = [], files = [], expires_at }: Answer): readonly GeneratedFile[] {
-  const images = data.map(({ url, b64_json }) => ({
-    url: url ?? imageUrl(b64_json ?? ""),
-    contentType: "image/png",
-    expiresAt: expires_at,
-  }));
+/** The files of an answer of any endpoint. */
+export function filesOf({ data = [], files = [], expires_at }: Answer): readonly GeneratedFile[] {
+  // Other endpoints have other data.
+  const images = (Array.isArray(data) ? data : []).flatMap(({ url, b64_json }: Image) =>
+    url || b64_json ? [{ url: url ?? imageUrl(b64_json ?? ""), contentType: "image/png", expiresAt: expires_at }] : [],
+  );
   return [
     ...images,
     ...files.map((file) => ({ url: file.url, contentType: file.content_type, expiresAt: file.expires_at })),

@@ -1,4 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
+import { download } from "../lib/download.ts";
 import { base, errorOf, request, unreachable } from "./client.ts";
 import type { components } from "./schema.d.ts";
 
@@ -18,9 +19,5 @@ export const invoiceQuery = (month: string) =>
 export async function downloadInvoice(month: string): Promise<void> {
   const response = await fetch(pathOf(month), { headers: { accept: "text/csv" } }).catch(unreachable);
   if (!response.ok) throw await errorOf(response);
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await response.blob());
-  link.download = `invoice-${month}.csv`;
-  link.click();
-  URL.revokeObjectURL(link.href);
+  download(`invoice-${month}.csv`, await response.blob());
 }

@@ -1,6 +1,7 @@
-import { infiniteQueryOptions, type QueryClient, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, type QueryClient, queryOptions, useInfiniteQuery } from "@tanstack/react-query";
 import { client, unwrap } from "./client.ts";
 import type { components } from "./schema.d.ts";
+import { useCanManage } from "./session.ts";
 
 export type Key = components["schemas"]["Key"];
 export type NewKey = components["schemas"]["NewKey"];
@@ -26,3 +27,17 @@ export const updateKey = (id: string, body: KeyPatch) =>
 export const revokeKey = (id: string) => unwrap(client.DELETE("/v1/keys/{id}", { params: { path: { id } } }));
 
 export const keysChanged = (queries: QueryClient) => queries.invalidateQueries({ queryKey: ["keys"] });
+
+/** The keys that the session may see, as options of a filter. */
+export function useKeyOptions(isNeeded = true): readonly { readonly value: string; readonly label: string }[] {
+  const canManage = useCanManage();
+  const keys = useInfiniteQuery({ ...keysQuery, enabled: isNeeded && canManage });
+  const found = keys.data?.pages.flatMap(({ data }) => data) ?? [];
+  return found.map(({ id, name, prefix }) => ({ value: id, label: name ? `${name} (${prefix})` : prefix }));
+}
+
+/** Maps key ids to names. */
+export function useKeyNames(isNeeded: boolean): (id: string) => string {
+  const names = new Map(useKeyOptions(isNeeded).map(({ value, label }) => [value, label]));
+  return (id) => names.get(id) ?? id;
+}

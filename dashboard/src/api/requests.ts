@@ -10,6 +10,10 @@ export interface Filters {
   readonly status?: string | undefined;
   readonly model?: string | undefined;
   readonly key?: string | undefined;
+  readonly tag?: string | undefined;
+  readonly session_id?: string | undefined;
+  readonly user?: string | undefined;
+  readonly provider_key?: string | undefined;
   /** UTC days, both included. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -18,13 +22,18 @@ export interface Filters {
 const statuses = ["succeeded", "failed", "cancelled"] as const;
 
 /** Ignores an invalid status or day: anyone may have typed the address. */
-function queryOf({ status, model, key, from, to }: Filters, limit: number, after: string) {
+function queryOf(filters: Filters, limit: number, after: string) {
+  const { status, model, key, tag, session_id, user, provider_key, from, to } = filters;
   const lastDay = secondsOf(to);
   return {
     limit,
     status: statuses.find((each) => each === status),
     model,
     key,
+    tag,
+    session_id,
+    user,
+    provider_key,
     from: secondsOf(from),
     to: lastDay === undefined ? undefined : lastDay + daySeconds,
     after: after || undefined,

@@ -1,6 +1,7 @@
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import { ApiError, base, client, unwrap } from "./client.ts";
 import type { components } from "./schema.d.ts";
+import { type Sending, send } from "./send.ts";
 
 export type Upload = components["schemas"]["Upload"];
 
@@ -17,39 +18,6 @@ export const uploadsQuery = infiniteQueryOptions({
 });
 
 export const deleteUpload = (id: string) => unwrap(client.DELETE("/v1/uploads/{id}", { params: { path: { id } } }));
-
-interface Sending {
-  readonly signal: AbortSignal;
-  readonly onSent: (bytes: number) => void;
-}
-
-/** Uses XMLHttpRequest, because fetch does not report upload progress. */
-function send<T>(method: string, url: string, body: Blob, type: string | undefined, { signal, onSent }: Sending) {
-  return new Promise<T>((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    request.open(method, url);
-    if (type !== undefined) request.setRequestHeader("content-type", type);
-    request.upload.onprogress = ({ loaded }) => onSent(loaded);
-    request.onerror = () => reject(new ApiError(0, undefined));
-    request.onabort = () => reject(new DOMException("The upload was stopped.", "AbortError"));
-    request.onload = () => {
-      const answer: unknown = parsed(request.responseText);
-      if (request.status >= 200 && request.status < 300) resolve(answer as T);
-      else reject(new ApiError(request.status, answer, request.getResponseHeader("x-request-id")));
-    };
-    signal.addEventListener("abort", () => request.abort(), { once: true });
-    if (signal.aborted) reject(new DOMException("The upload was stopped.", "AbortError"));
-    else request.send(body);
-  });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 async function uploadInParts(file: File, { signal, onSent }: Sending): Promise<Upload> {
   const body = { bytes: file.size, mime: file.type || "application/octet-stream" };

@@ -1,22 +1,55 @@
 import { queryOptions } from "@tanstack/react-query";
-import { client, unwrap } from "./client.ts";
+import { ApiError, client, defined, unwrap } from "./client.ts";
 import type { components } from "./schema.d.ts";
 
 export type UsageRow = components["schemas"]["UsageSums"];
+export type UsageSums = components["schemas"]["PreviousUsageSums"];
 
-interface Asked {
+export interface UsageAsked {
+  /** UTC days, or hours such as `2026-11-23T05:00Z`; both inclusive. */
   readonly from: string;
   readonly to: string;
-  readonly groupBy: readonly ("day" | "model" | "key" | "endpoint")[];
+  /** Empty for one row. */
+  readonly groupBy: readonly ("day" | "hour" | "model" | "key" | "endpoint" | "tag" | "session" | "user")[];
+  readonly model?: string | undefined;
+  readonly key?: string | undefined;
+  readonly endpoint?: string | undefined;
+  readonly tag?: string | undefined;
+  readonly session_id?: string | undefined;
+  readonly user?: string | undefined;
+  /** Adds the period before. */
+  readonly previous?: boolean;
+  /** Adds times to the first token, unless there are too many rows for them. */
+  readonly latency?: boolean;
 }
 
-/** Sums of calls by day, model, key or endpoint. Days are UTC. */
-export const usageQuery = ({ from, to, groupBy }: Asked) =>
+const isTrue = (flag: boolean) => (flag ? ("true" as const) : undefined);
+
+async function fetchUsage(asked: UsageAsked, signal: AbortSignal): Promise<readonly UsageRow[]> {
+  const { groupBy, previous = false, latency = false, ...rest } = asked;
+  const flags = { previous: isTrue(previous), latency: isTrue(latency) };
+  const query = {
+    ...defined(rest),
+    from: rest.from,
+    to: rest.to,
+    group_by: groupBy.join(",") || "none",
+    ...defined(flags),
+  };
+  try {
+    // The client asks for JSON; the route also renders CSV.
+    const answer = await unwrap(client.GET("/v1/usage", { params: { query }, signal }));
+    return typeof answer === "string" ? [] : answer.data;
+  } catch (error) {
+    if (latency && error instanceof ApiError && error.param === "latency")
+      return fetchUsage({ ...asked, latency: false }, signal);
+    throw error;
+  }
+}
+
+/** Sums of calls by day or hour, model, key, endpoint, tag, session or user. */
+export const usageQuery = (asked: UsageAsked) =>
   queryOptions({
-    queryKey: ["usage", from, to, ...groupBy],
-    queryFn: async ({ signal }) => {
-      const query = { from, to, group_by: groupBy.join(",") };
-      return (await unwrap(client.GET("/v1/usage", { params: { query }, signal }))).data;
-    },
+    queryKey: ["usage", asked],
+    queryFn: ({ signal }) => fetchUsage(asked, signal),
     staleTime: 30_000,
   });

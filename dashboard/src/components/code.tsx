@@ -5,7 +5,7 @@ interface Props {
   readonly what: string;
 }
 
-/** Text to copy, in one block. */
+/** Text to copy, in one block that scrolls. */
 export function Code({ text, what }: Props) {
   return (
     <section aria-label={what} className="w-full min-w-0 rounded-xl border border-line bg-raised text-start text-ink">
@@ -15,7 +15,7 @@ export function Code({ text, what }: Props) {
       </div>
       {/* Scrolling by keyboard needs the focus. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre tabIndex={0} className="overflow-x-auto p-3 font-mono text-xs">
+      <pre tabIndex={0} className="max-h-128 overflow-auto p-3 font-mono text-xs">
         {text}
       </pre>
     </section>

@@ -1,4 +1,4 @@
-import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef } from "react";
+import { type FormEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef } from "react";
 import { Button } from "./button.tsx";
 import { ErrorNote } from "./error-note.tsx";
 
@@ -52,13 +52,18 @@ interface FormProps extends ActionProps {
 
 /** A dialog with a form. If the request is refused, it stays open and shows the reason. */
 export function FormDialog({ title, action, busy, error, onSubmit, onClose, children }: FormProps) {
+  const form = useRef<HTMLFormElement>(null);
+  // In a dialog that scrolls, the field may be out of view.
+  useEffect(() => {
+    if (!busy) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }, [busy]);
   function submit(event: FormEvent) {
     event.preventDefault();
     onSubmit();
   }
   return (
     <Dialog title={title} onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-5">
+      <form ref={form} onSubmit={submit} className="flex flex-col gap-5">
         {children}
         {error !== null && <ErrorNote error={error} />}
         <div className="flex flex-wrap justify-end gap-3">

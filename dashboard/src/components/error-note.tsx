@@ -12,7 +12,9 @@ function advice(error: unknown): string {
   if (error.code === "account_frozen") return "Ask the operator to unfreeze the account.";
   if (error.status === 429) return "Wait a moment, then try again.";
   if (error.status === 503) return "The service is busy or restarting. Try again in a few seconds.";
+  if (error.code === "not_configured") return "Ask the operator to set it up.";
   if (error.status >= 500) return "Try again. If it happens again, send the operator the request id below.";
+  if (error.status === 410) return "It is gone. Make it anew if you need it.";
   if (error.status === 404) return "It may be gone, or belong to another account.";
   return "Correct this and try again.";
 }

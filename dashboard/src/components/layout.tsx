@@ -14,8 +14,13 @@ import { Toasts } from "./toast.tsx";
 
 const customer: readonly NavigationItem[] = [
   { to: "/", label: "Overview" },
+  { to: "/usage", label: "Usage" },
   { to: "/requests", label: "Requests" },
+  { to: "/jobs", label: "Jobs" },
+  { to: "/batches", label: "Batches" },
   { to: "/keys", label: "Keys" },
+  { to: "/provider-keys", label: "Provider keys" },
+  { to: "/webhooks", label: "Webhooks" },
   { to: "/playground", label: "Playground" },
   { to: "/models", label: "Models" },
   { to: "/files", label: "Files" },

@@ -19,7 +19,7 @@ export function SwitchButtons<Value extends string>({ label, value, options, onC
           aria-pressed={option.value === value}
           onClick={() => onChange(option.value)}
           className={classNames(
-            "min-h-8 rounded-md px-3 text-xs font-medium",
+            "min-h-8 rounded-md px-2 text-xs font-medium sm:px-3",
             option.value === value ? "bg-surface text-ink shadow-sm" : "text-muted hover:text-ink",
           )}
         >

@@ -34,6 +34,7 @@ interface Props<Row> {
 
 /** Headers can also be names of models and keys. */
 const longHeader = 24;
+const longNumericHeader = 12;
 
 /** Renders a column; `total` is its footer cell. */
 function drawn<Row>(column: Column<Row>, rows: readonly Row[], total: string | null | undefined) {
@@ -60,6 +61,8 @@ export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row
                 scope="col"
                 className={classNames(
                   numeric ? "num" : "text-start",
+                  // Numbers are short, so the header decides how wide the column is.
+                  numeric && header.length > longNumericHeader && "whitespace-normal",
                   header.length > longHeader && "min-w-40 wrap-anywhere whitespace-normal",
                 )}
               >

@@ -14,6 +14,19 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
+const percents = new Intl.NumberFormat("en-US", {
+  style: "percent",
+  maximumFractionDigits: 0,
+  signDisplay: "exceptZero",
+});
+/** The change since an earlier value, such as `+12%`. Undefined if there was nothing before. */
+export const percentChange = (now: number, before: number): string | undefined =>
+  before > 0 ? percents.format(now / before - 1) : undefined;
+
+const shares = new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: 1 });
+/** A part of a whole: 0.754 is `75.4%`. */
+export const share = (part: number): string => shares.format(part);
+
 /** A UTC day, as the service counts them: 2026-11-23. */
 export const dayOf = (date: Date): string => date.toISOString().slice(0, 10);
 
@@ -23,3 +36,15 @@ export function daysBefore(day: string, days: number): string {
 
 const shortDay = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
 export const dayLabel = (day: string): string => shortDay.format(new Date(`${day}T00:00:00Z`));
+
+const shortHour = new Intl.DateTimeFormat("en-US", {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  hourCycle: "h23",
+  timeZone: "UTC",
+});
+/** A UTC day, or an hour such as `2026-11-23T05:00Z`. */
+export const timeLabel = (time: string): string =>
+  time.includes("T") ? shortHour.format(new Date(time)) : dayLabel(time);

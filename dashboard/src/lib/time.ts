@@ -34,6 +34,10 @@ export const secondsOf = (day: string | undefined): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms / 1000;
 };
 
+export const hourMs = 3_600_000;
+/** A UTC hour, as the service names it. */
+export const hourOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 13)}:00Z`;
+
 const listeners = new Set<() => void>();
 const clock: { now: number; timer?: ReturnType<typeof setInterval> } = { now: Date.now() };
 
@@ -53,3 +57,8 @@ function subscribe(listener: () => void) {
 
 /** The current time in milliseconds; all components share one timer. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => clock.now);
+
+/** The current UTC hour, such as `2026-11-23T05:00Z`. */
+export const useHour = (): string => useSyncExternalStore(subscribe, () => hourOf(clock.now));
+/** The current UTC day. */
+export const useToday = (): string => useHour().slice(0, 10);

@@ -13,9 +13,10 @@ export function barsOf(call: CallWithAttempts): readonly Bar[] {
   const { attempts, queue_ms, first_token_ms, total_ms } = call;
   const bars: Bar[] = [];
   if (queue_ms !== null) bars.push({ name: "Queue", note: "", startMs: 0, lengthMs: queue_ms, tone: "queue" });
-  for (const { upstream, model, started_ms, duration_ms, outcome, status, code } of attempts) {
+  for (const { upstream, credential, model, started_ms, duration_ms, outcome, status, code } of attempts) {
     const hasFailed = outcome !== "succeeded";
-    const reasons = [model, hasFailed ? outcome : undefined, status, code].filter((part) => part !== undefined);
+    const own = credential === "shared" ? undefined : "own key";
+    const reasons = [own, model, hasFailed ? outcome : undefined, status, code].filter((part) => part !== undefined);
     bars.push({
       name: upstream ?? "Upstream",
       note: reasons.join(" · "),

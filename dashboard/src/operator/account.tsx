@@ -73,6 +73,9 @@ function Details({ account }: { readonly account: Shown }) {
         <Link to="/operator/requests" search={{ account: account.id }} className={buttonClass("quiet")}>
           Its requests
         </Link>
+        <Link to="/operator/batches" search={{ account: account.id }} className={buttonClass("quiet")}>
+          Its open batches
+        </Link>
         <Link to="/operator/audit" search={{ target: account.id }} className={buttonClass("quiet")}>
           Who changed it
         </Link>

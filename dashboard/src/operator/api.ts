@@ -18,10 +18,12 @@ export type Archive = Schemas["Archive"];
 export type AuditRecord = Schemas["AuditRecord"];
 export type Worker = Schemas["Worker"];
 export type Upstream = Schemas["Upstream"];
+export type AccountBatch = Schemas["AccountBatch"];
+export type JobQueue = Schemas["JobQueue"];
 export type CatalogModel = Schemas["CatalogModel"];
 
 const refreshMs = 2_000;
-const slowRefreshMs = 5_000;
+export const slowRefreshMs = 5_000;
 
 export const overviewQuery = queryOptions({
   queryKey: ["admin", "overview"],
@@ -33,6 +35,18 @@ export const workersQuery = queryOptions({
   queryKey: ["admin", "workers"],
   queryFn: ({ signal }) => unwrap(admin.GET("/workers", { signal })),
   refetchInterval: refreshMs,
+});
+
+export const jobQueuesQuery = queryOptions({
+  queryKey: ["admin", "jobs"],
+  queryFn: ({ signal }) => unwrap(admin.GET("/jobs", { signal })),
+  refetchInterval: slowRefreshMs,
+});
+
+export const failingWebhooksQuery = queryOptions({
+  queryKey: ["admin", "webhooks", "failing"],
+  queryFn: ({ signal }) => unwrap(admin.GET("/webhooks/failing", { signal })),
+  refetchInterval: slowRefreshMs,
 });
 
 export const upstreamsQuery = queryOptions({

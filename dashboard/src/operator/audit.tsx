@@ -25,6 +25,7 @@ const actions: readonly (readonly [action: string, label: string])[] = [
   ["POST /archives/{id}/restore", "Restored an archive"],
   ["DELETE /archives/{id}/restore", "Removed what was restored"],
   ["POST /owed/{id}/refunds", "Recorded a refund"],
+  ["POST /batches/{id}/cancel", "Cancelled a batch"],
 ];
 const labels = new Map(actions);
 const options = [{ value: "", label: "All" }, ...actions.map(([value, label]) => ({ value, label }))];

@@ -103,6 +103,18 @@ export function Pools({ overview: { pools, workers, catalog_differs } }: { reado
             cell: ({ waiting, oldest_wait_seconds: seconds }) => (waiting > 0 ? duration(seconds * 1000) : "–"),
             numeric: true,
           },
+          {
+            header: "Jobs waiting",
+            cell: ({ jobs_waiting: jobs }) =>
+              jobs > 0 ? (
+                <Link to="/operator/jobs" className={linkClass}>
+                  {count(jobs)}
+                </Link>
+              ) : (
+                "0"
+              ),
+            numeric: true,
+          },
         ]}
       />
     </Section>

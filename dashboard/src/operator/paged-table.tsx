@@ -16,15 +16,19 @@ interface Props<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rowKey: (row: Row) => string;
   readonly empty: ReactNode;
+  /** Reads the list again in this time, as long as one page of it is loaded. */
+  readonly refreshMs?: number;
 }
 
 /** A table of one list of the admin interface. */
-export function PagedTable<Row>({ caption, queryKey, read, columns, rowKey, empty }: Props<Row>) {
+export function PagedTable<Row>({ caption, queryKey, read, columns, rowKey, empty, refreshMs }: Props<Row>) {
   const query = useInfiniteQuery({
     queryKey: ["admin", ...queryKey],
     queryFn: ({ pageParam, signal }) => read(pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
+    refetchInterval: ({ state }) =>
+      (refreshMs !== undefined && (state.data?.pages.length ?? 0) <= 1 && refreshMs) || false,
   });
   return (
     <Paged query={query} empty={empty}>

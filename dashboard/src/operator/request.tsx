@@ -49,6 +49,15 @@ function Details({ entry }: { readonly entry: Entry }) {
                       ["Model", request.model ?? "Not known"],
                       ["Upstream", request.upstream ?? "None"],
                       ["Key", request.key === null ? "None" : <Id key="key">{request.key}</Id>],
+                      ...(request.session_id === undefined ? [] : [["Session", request.session_id] as const]),
+                      ...(request.user === undefined ? [] : [["User", request.user] as const]),
+                      ...(request.tags === undefined ? [] : [["Tags", request.tags.join(", ")] as const]),
+                      ...(request.provider_key_id === null
+                        ? []
+                        : ([
+                            ["Own provider key", <Id key="own">{request.provider_key_id}</Id>],
+                            ["List price", <Money key="list" usd={request.list_usd ?? "0"} />],
+                          ] as const)),
                     ] as const)
                   : []),
               ]}

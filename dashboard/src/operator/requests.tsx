@@ -96,6 +96,9 @@ function ById() {
 const texts = [
   ["account", "Account", "acct_…"],
   ["key", "Key", "key_…"],
+  ["tag", "Tag", "team-a"],
+  ["session_id", "Session", ""],
+  ["user", "User", ""],
   ["model", "Model", "local/chat"],
   ["endpoint", "Endpoint", "/v1/…"],
   ["upstream", "Upstream", "local"],
@@ -111,7 +114,7 @@ function Filters() {
   /** The server refuses these filters alone: no index covers them across accounts. */
   const missing = (name: keyof typeof search) => {
     if (!given[name]) return;
-    if (name === "key" && !given.account) return "Add its account";
+    if (["key", "tag", "session_id", "user"].includes(name) && !given.account) return "Add its account";
     if (["model", "endpoint", "upstream"].includes(name) && !hasIndex)
       return "Add an account, an error code, or a status failed or cancelled";
     return;

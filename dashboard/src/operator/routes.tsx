@@ -36,7 +36,20 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/requests",
-    validateSearch: texts("account", "key", "model", "endpoint", "status", "code", "upstream", "from", "to"),
+    validateSearch: texts(
+      "account",
+      "key",
+      "tag",
+      "session_id",
+      "user",
+      "model",
+      "endpoint",
+      "status",
+      "code",
+      "upstream",
+      "from",
+      "to",
+    ),
     component: lazyRouteComponent(
       loaded(() => import("./requests.tsx")),
       "OperatorRequests",
@@ -48,6 +61,31 @@ export const operatorRoutes = [
     component: lazyRouteComponent(
       loaded(() => import("./request.tsx")),
       "OperatorRequest",
+    ),
+  }),
+  createRoute({
+    getParentRoute,
+    path: "/operator/jobs",
+    component: lazyRouteComponent(
+      loaded(() => import("./jobs.tsx")),
+      "OperatorJobs",
+    ),
+  }),
+  createRoute({
+    getParentRoute,
+    path: "/operator/batches",
+    validateSearch: texts("account", "status"),
+    component: lazyRouteComponent(
+      loaded(() => import("./batches.tsx")),
+      "OperatorBatches",
+    ),
+  }),
+  createRoute({
+    getParentRoute,
+    path: "/operator/webhooks",
+    component: lazyRouteComponent(
+      loaded(() => import("./webhooks.tsx")),
+      "OperatorWebhooks",
     ),
   }),
   createRoute({

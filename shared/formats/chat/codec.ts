@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { byteLength, type JsonObject, list, object, refuseDeep } from "#json";
+import { conversationOf, openingIn } from "../conversation.ts";
 import { commonError, providerTool, storedAtProvider, validate } from "../errors.ts";
 import {
   anthropicLifetimes,
@@ -168,7 +169,13 @@ export const chatCodec: Codec = {
     const caps = [max_tokens, max_completion_tokens].filter((cap) => cap != null);
     const outputCap = caps.length > 0 ? Math.min(...caps) : undefined;
     const size = { messages: messages.length, choices: n ?? 1 };
-    return { model, stream: stream ?? false, ...measuredCall(measure, bodyBytes, size, { outputCap }) };
+    const { prompt_cache_key, tools } = request;
+    return {
+      model,
+      stream: stream ?? false,
+      ...conversationOf(prompt_cache_key, () => openingIn(messages, { tools })),
+      ...measuredCall(measure, bodyBytes, size, { outputCap }),
+    };
   },
   error: (error, requestId) => JSON.stringify(commonError(error, requestId)),
   streamError: (error, requestId) => `data: ${JSON.stringify(commonError(error, requestId))}\n\n`,

@@ -1,5 +1,6 @@
 import { invalidValue, type ServiceError } from "#errors";
 import { isSet, object, refuseDeep } from "#json";
+import { conversationOf, openingIn } from "../conversation.ts";
 import { validate } from "../errors.ts";
 import { measuredCall } from "../measure.ts";
 import { type Codec, type ParsedCall } from "../types.ts";
@@ -14,7 +15,12 @@ function parseRequest(request: GeminiRequest, path: string, bodyBytes: number): 
   const { maxOutputTokens, candidateCount } = request.generationConfig ?? {};
   const messages = request.contents.length + (request.systemInstruction ? 1 : 0);
   const size = { messages, choices: candidateCount ?? 1 };
-  return measuredCall(measure, bodyBytes, size, { outputCap: maxOutputTokens });
+  const { contents, systemInstruction, tools } = request;
+  const turns = () => contents.map(({ role, parts }) => ({ role: role ?? "user", content: parts }));
+  return {
+    ...conversationOf(undefined, () => openingIn(turns(), { instructions: systemInstruction?.parts, tools })),
+    ...measuredCall(measure, bodyBytes, size, { outputCap: maxOutputTokens }),
+  };
 }
 
 /** The statuses of docs/api/wire-details.md, "Error types by format". */
@@ -27,6 +33,7 @@ const statusNames: ReadonlyMap<number, string> = new Map([
   [408, "DEADLINE_EXCEEDED"],
   [409, "ABORTED"],
   [410, "NOT_FOUND"],
+  [424, "FAILED_PRECONDITION"],
   [429, "RESOURCE_EXHAUSTED"],
   [503, "UNAVAILABLE"],
   [504, "DEADLINE_EXCEEDED"],

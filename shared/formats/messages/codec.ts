@@ -1,5 +1,6 @@
 import type { ServiceError } from "#errors";
 import { isSet, type JsonObject, list, object, refuseDeep, text } from "#json";
+import { conversationOf, openingIn } from "../conversation.ts";
 import { needText, providerTool, refuse, storedAtProvider, validate } from "../errors.ts";
 import { type Measure, measuredCall, newMeasure } from "../measure.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
@@ -91,8 +92,14 @@ function parsedCall(
   measureRequest(request, measure);
   const toolTokens = ownTokens + referencedBytes(request);
   const size = { messages: request.messages.length + (request.system == null ? 0 : 1), choices: 1 };
-  const call = measuredCall(measure, bodyBytes, size, { toolTokens, outputCap });
-  return { model: request.model, stream: stream ?? false, ...call };
+  const { model, system, tools, messages, metadata, prompt_cache_key } = request;
+  const named = isSet(prompt_cache_key) ? prompt_cache_key : object(metadata)["user_id"];
+  return {
+    model,
+    stream: stream ?? false,
+    ...conversationOf(named, () => openingIn(messages, { instructions: system, tools })),
+    ...measuredCall(measure, bodyBytes, size, { toolTokens, outputCap }),
+  };
 }
 
 /** The types of docs/api/wire-details.md, "Error types by format". */
@@ -130,6 +137,7 @@ export const messagesCodec: Codec = {
     const request = validate(messagesRequest, body);
     return parsedCall(request, bodyBytes, request);
   },
+  userOf: ({ metadata }) => object(metadata)["user_id"],
   error: errorBody,
   streamError: (error, requestId) => `event: error\ndata: ${errorBody(error, requestId)}\n\n`,
   ping: 'event: ping\ndata: {"type": "ping"}\n\n',

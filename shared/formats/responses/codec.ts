@@ -1,6 +1,7 @@
 import { type ServiceError } from "#errors";
 import { type JsonObject, refuseDeep, text } from "#json";
 import { chatCodec, noteSearch } from "../chat/codec.ts";
+import { conversationOf, openingIn } from "../conversation.ts";
 import { validate } from "../errors.ts";
 import { measuredCall, newMeasure } from "../measure.ts";
 import { type Codec, type Feature } from "../types.ts";
@@ -36,10 +37,13 @@ function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   return features;
 }
 
-/** A count is never streamed. */
+/** A count is never streamed, and never runs in the background. */
 export const inputTokensCodec: Codec = {
   ...chatCodec,
-  parse: (body, bodyBytes) => ({ ...responsesCodec.parse(body, bodyBytes), stream: false }),
+  parse(body, bodyBytes) {
+    const { background: _, ...call } = responsesCodec.parse(body, bodyBytes);
+    return { ...call, stream: false };
+  },
 };
 
 export const responsesCodec: Codec = {
@@ -53,8 +57,15 @@ export const responsesCodec: Codec = {
     measureRequest(request, measure);
     const { model, stream, input, instructions, max_output_tokens: outputCap } = request;
     const messages = (typeof input === "string" ? 1 : input.length) + (instructions == null ? 0 : 1);
-    const call = measuredCall(measure, bodyBytes, { messages, choices: 1 }, { toolTokens, outputCap });
-    return { model, stream: stream ?? false, ...call };
+    const { tools, prompt_cache_key } = request;
+    const items = () => (typeof input === "string" ? [{ role: "user", content: input }] : input);
+    return {
+      model,
+      stream: stream ?? false,
+      ...(request.background && { background: true }),
+      ...conversationOf(prompt_cache_key, () => openingIn(items(), { instructions, tools })),
+      ...measuredCall(measure, bodyBytes, { messages, choices: 1 }, { toolTokens, outputCap }),
+    };
   },
   streamError: (error) => errorEvent(error, maxSequenceNumber),
 };

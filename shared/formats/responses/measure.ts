@@ -10,7 +10,6 @@ import { type ResponsesRequest } from "./request.ts";
 export function refuseUnsupported(request: ResponsesRequest): void {
   for (const field of ["previous_response_id", "conversation", "container"])
     if (isSet(request[field])) throw storedAtProvider(field);
-  if (request.background) throw storedAtProvider("background");
   if (isSet(request["prompt"])) throw storedAtProvider("prompt.id");
   if (isSet(object(request.prompt_cache_options)["comparison_response_id"]))
     throw storedAtProvider("prompt_cache_options.comparison_response_id");

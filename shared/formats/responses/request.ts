@@ -33,7 +33,7 @@ export const responsesRequest = z
     top_logprobs: z.int().min(0).max(20).nullish(),
     metadata: z.looseObject({}).nullish(),
     store: flag.describe("Unless false, the response is stored for the account for 24 hours"),
-    background: flag,
+    background: flag.describe("true answers immediately; the response is polled, or streamed with `stream`"),
     service_tier: z.string().nullish(),
     stream_options: z.looseObject({}).nullish(),
     prompt_cache_options: z.looseObject({ ttl: z.string().nullish() }).nullish(),

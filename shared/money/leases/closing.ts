@@ -1,5 +1,5 @@
 import type { ClientSession } from "mongoose";
-import { dayMs } from "#platform/clock";
+import { dayMs, sleep } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
 import { type DocumentOf, inBatches, openCollection } from "#platform/mongo/collection";
 import type { MoneyDeps } from "../deps.ts";
@@ -22,11 +22,15 @@ export const instanceOf = (lease: string): string => lease.split(":")[1] ?? "";
 /** The calls of a lease are captured within this time after their deadlines or never. */
 export const capturableMs = 60_000;
 
+/** A worker inserts an entry again within seconds of an election. */
+const missingPauseMs = 1_000;
+const missingLooks = 15;
+
 const batchSize = 500;
 
 export type LeaseClosing = ReturnType<typeof createLeaseClosing>;
 
-/** Closes leases. Owns the collection `sweptLeases`: those that the sweeper closed in the last two days. */
+/** Closes leases. Owns the collection `sweptLeases`: those of the last two days whose costs may not all have been known. */
 export function createLeaseClosing(deps: MoneyDeps) {
   const { mongo, accounts, ledger, observer, clock, log } = deps;
   const { collection: swept } = openCollection<StoredLease>(mongo, "sweptLeases", definition);
@@ -40,12 +44,19 @@ export function createLeaseClosing(deps: MoneyDeps) {
 
   /**
    * Closes a lease of this instance, whose calls are all captured, at the sum of their entries. If the ledger agrees
-   * with the costs that this instance knows, this takes one read and one write. Returns false if the lease was already
-   * closed.
+   * with the costs that this instance knows, this takes one read and two writes, of which the first waits for the journal of
+   * the entries. If entries are missing, a failover has lost them, and their worker inserts them again unless it has died too.
+   * Returns false if the lease was already closed.
    */
   async function closeOwnLease(account: string, lease: string, knownNanoUsd: bigint): Promise<boolean> {
-    const cost = (await ledger.sumLeases([{ _id: lease, account }])).get(lease) ?? 0n;
-    if (cost !== knownNanoUsd) return closeLease(account, lease);
+    const sum = async () => (await ledger.sumLeases([{ _id: lease, account }])).get(lease) ?? 0n;
+    await ledger.journal(account);
+    let cost = await sum();
+    for (let looks = 0; cost < knownNanoUsd && looks < missingLooks; looks++) {
+      await sleep(clock, missingPauseMs);
+      cost = await sum();
+    }
+    if (cost !== knownNanoUsd) return closeLease(account, lease, { isWatched: cost < knownNanoUsd });
     const filter = { _id: account, [`holds.${lease}`]: { $exists: true } };
     const end = [{ $set: { openHolds: { $subtract: ["$openHolds", 1] } } }, ...endOf(lease, cost)];
     return (await accounts.collection.updateOne(filter, end)).matchedCount === 1;
@@ -53,9 +64,14 @@ export function createLeaseClosing(deps: MoneyDeps) {
 
   /**
    * Closes a lease at the sum of its captured costs, in one transaction with that sum. `sweptAt` is its expiry as the
-   * sweeper read it. Returns false if the lease was already closed, or if its instance has extended it since.
+   * sweeper read it. The costs of a watched lease that are captured later are settled by `settleLateCosts`. Returns false
+   * if the lease was already closed, or if its instance has extended it since.
    */
-  const closeLease = (account: string, lease: string, sweptAt?: Date): Promise<boolean> =>
+  const closeLease = (
+    account: string,
+    lease: string,
+    { sweptAt, isWatched = sweptAt !== undefined }: { sweptAt?: Date; isWatched?: boolean } = {},
+  ): Promise<boolean> =>
     mongo.inTransaction(async (session) => {
       const open = sweptAt ? { [`holds.${lease}.expiresAt`]: sweptAt } : { [`holds.${lease}`]: { $exists: true } };
       const filter = { _id: account, ...open };
@@ -65,7 +81,7 @@ export function createLeaseClosing(deps: MoneyDeps) {
       const cost = (await ledger.sumLeases([{ _id: lease, account }], session)).get(lease) ?? 0n;
       await accounts.collection.updateOne(filter, endOf(lease, cost), { session });
       const closed = { _id: lease, account, cost, closedAt: new Date(clock.now()) };
-      if (sweptAt) await swept.insertOne(closed, { session });
+      if (isWatched) await swept.insertOne(closed, { session });
       return true;
     });
 

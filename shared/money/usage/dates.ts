@@ -12,3 +12,7 @@ export const hourOf = (time: number | Date): string => new Date(time).toISOStrin
 export const startOfHour = (hour: string): number => Date.parse(`${hour}:00:00Z`);
 export const hoursLater = (hour: string, hours: number): string => hourOf(startOfHour(hour) + hours * hourMs);
 export const firstHourOf = (day: string): string => `${day}T00`;
+
+/** Views by hour reach back this many days, in addition to the current one. */
+export const hourDays = 14;
+export const firstShownHour = (now: number): string => firstHourOf(daysLater(dayOf(now), -hourDays));

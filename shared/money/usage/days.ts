@@ -1,10 +1,23 @@
+import type { ClientSession, Collection } from "mongoose";
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
 import { ignoreDuplicate } from "#platform/mongo/connection";
 import type { MoneyDeps } from "../deps.ts";
-import { dayOf, daysLater, firstHourOf, hourMs } from "./dates.ts";
+import { dayOf, daysLater, firstHourOf, firstShownHour, hourMs } from "./dates.ts";
 import { createUsageHours } from "./hours.ts";
 import { createKeyTotals } from "./key-totals.ts";
-import { counts, dayDefinition, groupFields, replaceRows, type StoredUsageDay } from "./rows.ts";
+import { sumRows } from "./latency.ts";
+import { createLedgerUsage } from "./ledger-usage.ts";
+import {
+  amounts,
+  counts,
+  dayDefinition,
+  groupFields,
+  replaceRows,
+  type StoredTagDay,
+  type StoredUsageDay,
+  tagDayDefinition,
+  tagGroupFields,
+} from "./rows.ts";
 import { createUsageViews } from "./views.ts";
 
 const states = {
@@ -14,43 +27,46 @@ const states = {
   /** Set once the rows are final. */
   closed: { type: Boolean },
   closedAt: { type: Date },
+  /** Set once the fees of its calls with own provider keys are credited, as far as they are. */
+  feesCredited: { type: Boolean },
 } as const;
 
-type State = DocumentOf<typeof states>;
+export type DayState = DocumentOf<typeof states>;
 
-/** The hours of a closed day remain this long, for views and runs that began earlier. */
+/** The hours of a day that was just closed remain at least this long, for views and runs that began earlier. */
 const hoursRemainMs = hourMs;
 
 /**
  * The collection `usageDays`: what each account used in a day, by key, model and endpoint. The rows of a day are
- * computed from those of its hours when the next day is over, and are final from then on (docs/adr/0025).
+ * computed from those of its hours when the next day is over, and are final from then on (docs/adr/0025). The collection
+ * `usageTagDays` has the same by tag, of the calls with tags.
  */
 export function createUsageDays(deps: MoneyDeps) {
   const { mongo, clock } = deps;
   const { collection } = openCollection<StoredUsageDay>(mongo, "usageDays", dayDefinition);
-  const { collection: stateOf } = openCollection<State>(mongo, "usageDayStates", states);
-  const hours = createUsageHours(deps);
+  const { collection: tagRows } = openCollection<StoredTagDay>(mongo, "usageTagDays", tagDayDefinition);
+  const { collection: stateOf } = openCollection<DayState>(mongo, "usageDayStates", states);
+  const lastClosed = async (session?: ClientSession): Promise<string> =>
+    (await stateOf.findOne({ closed: true }, { sort: { _id: -1 }, ...(session && { session }) }))?._id ?? "";
+  const hours = createUsageHours(deps, lastClosed);
   const totals = createKeyTotals({ mongo, days: collection, hours: hours.collection, clock });
 
-  const lastClosed = async (): Promise<string> =>
-    (await stateOf.findOne({ closed: true }, { sort: { _id: -1 } }))?._id ?? "";
-
   async function makeDay(day: string, version: number): Promise<void> {
-    const fields = [...counts, "cost"];
-    const pipeline = [
-      { $match: hours.rowsBetween(firstHourOf(day), firstHourOf(daysLater(day, 1))) },
-      {
-        $group: {
-          _id: Object.fromEntries(groupFields.map((field) => [field, `$${field}`])),
-          ...Object.fromEntries(fields.map((field) => [field, { $sum: `$${field}` }])),
-        },
-      },
-      ...replaceRows("usageDays", { day }, rowsOfDay(day), { version, all: true, amounts: ["cost"] }),
-    ];
     const options = { ...longRunning, ...scatter("usage days") };
     const reading = { allowDiskUse: true, readConcern: { level: "majority" } } as const;
-    await hours.collection.aggregate(pipeline, { ...reading, ...options }).toArray();
-    await collection.deleteMany({ ...rowsOfDay(day), entries: 0 }, options);
+    for (const [of, rows, into, fields] of [
+      [hours.collection, collection, "usageDays", groupFields],
+      [hours.tagRows, tagRows, "usageTagDays", tagGroupFields],
+    ] as const) {
+      const group = Object.fromEntries(fields.map((field) => [field, `$${field}`]));
+      const pipeline = [
+        { $match: hours.rowsBetween(firstHourOf(day), firstHourOf(daysLater(day, 1))) },
+        ...sumRows(group, [...counts, ...amounts]),
+        ...replaceRows(into, { day }, rowsOfDay(day), { version, all: true, group: fields }),
+      ];
+      await (of as Collection<object>).aggregate(pipeline, { ...reading, ...options }).toArray();
+      await (rows as Collection<object>).deleteMany({ ...rowsOfDay(day), entries: 0 }, options);
+    }
   }
 
   const rowsOfDay = (day: string) => ({ _id: { $gte: { day }, $lt: { day: daysLater(day, 1) } } }) as object;
@@ -71,7 +87,9 @@ export function createUsageDays(deps: MoneyDeps) {
   async function removeHours(): Promise<void> {
     const closedAt = { $lt: new Date(clock.now() - hoursRemainMs) };
     const last = await stateOf.findOne({ closed: true, closedAt }, { sort: { _id: -1 } });
-    if (last) await hours.removeBefore(firstHourOf(daysLater(last._id, 1)));
+    if (!last) return;
+    const [open, shown] = [firstHourOf(daysLater(last._id, 1)), firstShownHour(clock.now())];
+    await hours.removeBefore(open < shown ? open : shown);
   }
 
   /** Sums the last two hours and everything that no run has summed. Safe in any number of concurrent processes. */
@@ -92,5 +110,19 @@ export function createUsageDays(deps: MoneyDeps) {
     await removeHours();
   }
 
-  return { sumUsage, hours, totals, usage: createUsageViews({ days: collection, lastClosed }) };
+  return {
+    sumUsage,
+    hours,
+    totals,
+    /** The collections from which fees of final days are credited. */
+    collections: { days: collection, states: stateOf },
+    usage: createUsageViews({
+      days: collection,
+      hours: hours.collection,
+      tagDays: tagRows,
+      tagHours: hours.tagRows,
+      ofLedger: createLedgerUsage(deps),
+      lastClosed,
+    }),
+  };
 }

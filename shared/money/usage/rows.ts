@@ -5,6 +5,9 @@ import type { DocumentOf } from "#platform/mongo/collection";
 const group = { key: { type: String }, model: { type: String }, endpoint: { type: String } } as const;
 /** An hour or a day has one row for each combination of these fields. */
 export const groupFields = ["account", "key", "model", "endpoint"] as const;
+export const tagGroupFields = [...groupFields, "tag"] as const;
+/** A row of this tag has all calls with tags, each once. No tag is empty. */
+export const anyTag = "";
 const row = {
   account: { type: String, required: true },
   ...group,
@@ -12,6 +15,10 @@ const row = {
   entries: { type: Number, required: true },
   calls: { type: Number, required: true },
   failed: { type: Number, required: true },
+  /** Missing in rows that an earlier version wrote, as is the next field. */
+  cancelled: { type: Number },
+  /** Typed as `Buckets`. */
+  latency: { type: Schema.Types.Mixed },
   input: { type: Number, required: true },
   output: { type: Number, required: true },
   cached: { type: Number, required: true },
@@ -19,10 +26,20 @@ const row = {
   units: { type: Number, required: true },
   /** Refunds are subtracted. */
   cost: { type: BigInt, required: true },
+  /**
+   * The list price of calls with own provider keys, and their fees, which are a part of the cost. Refunds are
+   * subtracted. Missing in rows that an earlier version wrote.
+   */
+  byokList: { type: BigInt },
+  byokFees: { type: BigInt },
+  /** The amount that prompt caches took off the cost. Missing in rows that an earlier version wrote. */
+  saved: { type: BigInt },
   /** The version of the run that wrote the row. */
   version: { type: Number, required: true },
 } as const;
-export const counts = ["entries", "calls", "failed", "input", "output", "cached", "units"] as const;
+export const counts = ["entries", "calls", "failed", "cancelled", "input", "output", "cached", "units"] as const;
+/** In nano-USD. */
+export const amounts = ["cost", "saved", "byokList", "byokFees"] as const;
 
 export const dayDefinition = {
   /** Day, account, key, model and endpoint, so that the rows of a day are a range. */
@@ -42,9 +59,16 @@ export const hourDefinition = {
   settled: { type: BigInt, required: true },
 } as const;
 
+const tag = { type: String, required: true } as const;
+/** Rows of calls with tags, by tag too. A call counts in the row of each of its tags. */
+export const tagDayDefinition = { ...dayDefinition, tag } as const;
+export const tagHourDefinition = { _id: dayDefinition._id, hour: hourDefinition.hour, ...row, tag } as const;
+
 /** An account's usage in a day by one key, of one model, at one endpoint. */
 export type StoredUsageDay = DocumentOf<typeof dayDefinition>;
 export type StoredUsageHour = DocumentOf<typeof hourDefinition>;
+export type StoredTagDay = DocumentOf<typeof tagDayDefinition>;
+export type StoredTagHour = DocumentOf<typeof tagHourDefinition>;
 
 /**
  * Replaces the rows of a period, in MongoDB, with the incoming ones, whose `_id` is their group. Replaces either all
@@ -54,10 +78,16 @@ export function replaceRows(
   into: string,
   period: { readonly day: string } | { readonly hour: string },
   stored: object,
-  { version, all, amounts }: { version: number; all: boolean; amounts: readonly string[] },
+  {
+    version,
+    all,
+    moreAmounts = [],
+    group = groupFields,
+  }: { version: number; all: boolean; moreAmounts?: readonly string[]; group?: readonly string[] },
 ) {
-  const fields = [...counts, ...amounts];
-  const compared = ["entries", ...amounts];
+  const sums = [...amounts, ...moreAmounts];
+  const fields = [...counts, ...sums];
+  const compared = ["entries", ...sums];
   const had = Object.fromEntries(compared.map((field) => [field, `$${field}`]));
   const changed = compared.map((field) => ({ $ne: [`$${field}`, `$had_${field}`] }));
   return [
@@ -67,15 +97,16 @@ export function replaceRows(
       $group: {
         _id: "$_id",
         ...Object.fromEntries(fields.map((field) => [field, { $sum: `$${field}` }])),
+        latency: { $mergeObjects: "$latency" },
         ...Object.fromEntries(compared.map((field) => [`had_${field}`, { $sum: `$had.${field}` }])),
       },
     },
     ...(all ? [] : [{ $match: { $expr: { $or: changed } } }]),
     {
       $project: {
-        ...Object.fromEntries([...Object.keys(period), ...groupFields].map((field) => [field, `$_id.${field}`])),
-        ...Object.fromEntries(counts.map((field) => [field, 1])),
-        ...Object.fromEntries(amounts.map((field) => [field, { $toLong: `$${field}` }])),
+        ...Object.fromEntries([...Object.keys(period), ...group].map((field) => [field, `$_id.${field}`])),
+        ...Object.fromEntries([...counts, "latency"].map((field) => [field, 1])),
+        ...Object.fromEntries(sums.map((field) => [field, { $toLong: `$${field}` }])),
         version: { $literal: version },
       },
     },

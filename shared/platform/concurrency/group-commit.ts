@@ -12,6 +12,9 @@ const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve,
 
 interface Pending<Item, Result> {
   readonly waiting: Map<string, Waiting<Item, Result>>;
+  /** True if waiting items must be written now, false if they may wait for others. */
+  isDue: boolean;
+  timer: NodeJS.Timeout | undefined;
   /** Number of writes in progress or about to begin. */
   writers: number;
   /** Number of items in the latest write. */
@@ -31,7 +34,8 @@ export interface Pacing {
 /**
  * Groups the items that arrive for a key while a write for that key is in progress into its next write. Each key has at
  * most one write in progress, unless there is a `pacing`. Items are written in the order of arrival; waiting items with
- * equal ids are merged.
+ * equal ids are merged. An item with a `mayWaitMs` joins the next write of its key, and has its own only if there is none
+ * within this time.
  *
  * `write` returns one result for each item, or an `Error` for a failed item. If it throws, the whole group fails.
  */
@@ -40,19 +44,20 @@ export function groupCommit<Item, Result>(options: {
   readonly pacing?: Pacing;
   readonly observe?: ObserveWrite | undefined;
   write(key: string, group: readonly Item[]): Promise<readonly (Result | Error)[]>;
-}): (key: string, id: string, item: Item) => Promise<Result> {
+}): (key: string, id: string, item: Item, mayWaitMs?: number) => Promise<Result> {
   const { many, spacingMs, writers } = options.pacing ?? { many: Number.POSITIVE_INFINITY, spacingMs: 0, writers: 1 };
   const pendingByKey = new Map<string, Pending<Item, Result>>();
 
   async function drain(key: string, pending: Pending<Item, Result>): Promise<void> {
     const { waiting } = pending;
-    while (waiting.size > 0) {
+    while (pending.isDue) {
       await endOfTurn();
       // Another writer has taken them.
-      if (waiting.size === 0) break;
+      if (!pending.isDue) break;
       const ids = [...waiting.keys().take(options.limit)];
       const group = ids.map((id) => waiting.get(id) as Waiting<Item, Result>);
       for (const id of ids) waiting.delete(id);
+      pending.isDue = waiting.size > 0;
       pending.items = group.length;
       const startedAt = performance.now();
       const spacing = group.length < many ? undefined : pause(spacingMs);
@@ -73,24 +78,37 @@ export function groupCommit<Item, Result>(options: {
       await spacing;
     }
     pending.writers--;
-    if (pending.writers === 0) pendingByKey.delete(key);
+    if (pending.writers === 0 && waiting.size === 0) {
+      clearTimeout(pending.timer);
+      pendingByKey.delete(key);
+    }
   }
 
-  return (key, id, item) => {
+  function start(key: string, pending: Pending<Item, Result>): void {
+    pending.isDue = true;
+    if (pending.writers > 0 && (pending.writers >= writers || pending.items >= many)) return;
+    pending.writers++;
+    void drain(key, pending);
+  }
+
+  function startLater(key: string, pending: Pending<Item, Result>, waitMs: number): void {
+    pending.timer ??= setTimeout(() => {
+      pending.timer = undefined;
+      if (pending.waiting.size > 0) start(key, pending);
+    }, waitMs);
+  }
+
+  return (key, id, item, mayWaitMs) => {
     let pending = pendingByKey.get(key);
     if (!pending) {
-      pending = { waiting: new Map(), writers: 0, items: 0 };
+      pending = { waiting: new Map(), isDue: false, timer: undefined, writers: 0, items: 0 };
       pendingByKey.set(key, pending);
     }
     const { waiting } = pending;
-    const standing = waiting.get(id);
-    if (standing) return standing.promise;
-    const added = { item, ...Promise.withResolvers<Result>() };
+    const added = waiting.get(id) ?? { item, ...Promise.withResolvers<Result>() };
     waiting.set(id, added);
-    if (pending.writers === 0 || (pending.writers < writers && pending.items < many)) {
-      pending.writers++;
-      void drain(key, pending);
-    }
+    if (mayWaitMs === undefined) start(key, pending);
+    else startLater(key, pending, mayWaitMs);
     return added.promise;
   };
 }

@@ -51,6 +51,8 @@ export interface Page {
   readonly limit: number;
   /** The id of the last item of the previous page. */
   readonly after?: string | undefined;
+  /** By creation. Default: `desc`, newest first. */
+  readonly order?: "asc" | "desc" | undefined;
 }
 
 interface PageQuery<Document> extends driver.FindOptions {
@@ -59,26 +61,38 @@ interface PageQuery<Document> extends driver.FindOptions {
   readonly filter?: driver.Filter<Document>;
   /** Completed by the id of an unknown `after`: "this account has no key". */
   readonly unknown: string;
+  /** The form in which the caller sent the id. */
+  readonly shownAs?: (id: string) => string;
+  /** The index of the page. */
+  readonly hint?: driver.Hint;
 }
 
-/** Reads a page of a list ordered newest first. Throws 400 for an unknown `after`. */
+/** Reads a page of a list. Throws 400 for an unknown `after`. */
 export async function findPage<Document extends { readonly _id: string; readonly createdAt: Date }>(
   collection: Collection<Document>,
-  { limit, after }: Page,
-  { owner = {}, filter = {}, unknown, ...options }: PageQuery<Document>,
+  { limit, after, order = "desc" }: Page,
+  { owner = {}, filter = {}, unknown, shownAs = (id) => id, hint, ...options }: PageQuery<Document>,
 ) {
   const last =
     after === undefined
       ? undefined
       : await collection.findOne({ ...owner, _id: after } as driver.Filter<Document>, options);
-  if (last === null) throw invalidValue("after", `after: ${unknown} '${after}'.`);
-  const older = last ? { $and: [olderThan(last._id, last.createdAt)] } : {};
-  const page = { ...owner, ...filter, ...older } as driver.Filter<Document>;
-  return collection.find(page, { ...options, sort: { createdAt: -1, _id: -1 }, limit }).toArray();
+  if (last === null) throw invalidValue("after", `after: ${unknown} '${shownAs(after ?? "")}'.`);
+  const beyond = order === "asc" ? newerThan : olderThan;
+  const rest = last ? { $and: [beyond(last._id, last.createdAt)] } : {};
+  const page = { ...owner, ...filter, ...rest } as driver.Filter<Document>;
+  const direction = order === "asc" ? 1 : -1;
+  const sort = { createdAt: direction, _id: direction } as const;
+  return collection.find(page, { ...options, ...(hint !== undefined && { hint }), sort, limit }).toArray();
 }
 
 /** Matches the documents after this one in a list ordered newest first. The first condition is for the index. */
 export const olderThan = (id: string, createdAt: Date) => ({
   createdAt: { $lte: createdAt },
   $or: [{ createdAt: { $lt: createdAt } }, { _id: { $lt: id } }],
+});
+
+const newerThan = (id: string, createdAt: Date) => ({
+  createdAt: { $gte: createdAt },
+  $or: [{ createdAt: { $gt: createdAt } }, { _id: { $gt: id } }],
 });

@@ -185,10 +185,31 @@ export const metricList = {
     ["state"],
     "Batches of buybacks: `open` collect shares of charges, `due` wait for execution, `done` were executed",
   ),
+  inference_webhook_attempts_total: counter(
+    worker,
+    ["outcome"],
+    "Attempts to send a webhook. `outcome`: delivered, retry, failed (it was the last attempt, or a test), gone (410, which disables the endpoint)",
+  ),
+  inference_webhook_attempt_seconds: histogram(
+    worker,
+    [],
+    "Duration of an attempt to send a webhook, up to its timeout of 15 seconds",
+    [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
+  ),
+  inference_webhook_oldest_pending_seconds: gauge(
+    api,
+    [],
+    "How long the most overdue webhook has been due. Receivers whose last attempt failed get one at a time, so a dead one makes this grow",
+  ),
+  inference_webhook_endpoints_disabled_total: counter(
+    worker,
+    ["reason"],
+    "Webhook endpoints that the service has disabled. `reason`: gone (410), failing (five days without a success)",
+  ),
   inference_gathered_age_seconds: gauge(
     api,
     [],
-    "Time since a maintenance worker last counted stored holds, leases, uploads and buybacks. Their metrics are absent after more than two minutes",
+    "Time since a maintenance worker last counted stored holds, leases, uploads, buybacks and batches. Their metrics are absent after more than two minutes",
   ),
   inference_build_info: gauge(both, ["process", "version", "node"], "Always 1; the labels name the running version"),
   inference_catalog_info: gauge(both, ["hash"], "Always 1; the label is the hash of this process's catalog"),
@@ -201,11 +222,91 @@ export const metricList = {
   inference_pool_workers: gauge(api, ["pool"], "Worker processes that serve the pool"),
   inference_pool_running: gauge(api, ["pool"], "Calls running in the pool's workers"),
   inference_pool_free: gauge(api, ["pool"], "Additional calls that the pool's workers could run now"),
-  inference_pool_waiting: gauge(api, ["pool"], "Calls waiting in the pool's queue"),
+  inference_pool_waiting: gauge(
+    api,
+    ["pool"],
+    "Calls waiting in the pool's queue whose callers wait, and scheduled work",
+  ),
   inference_pool_oldest_waiting_seconds: gauge(
     api,
     ["pool"],
-    "How long the oldest job in the queue has waited; 0 if none is waiting",
+    "How long the oldest of these calls has waited; 0 if none is waiting",
+  ),
+  inference_jobs_submitted_total: counter(
+    api,
+    ["endpoint"],
+    "Jobs: calls accepted with `Prefer: respond-async`, after which nobody waits",
+  ),
+  inference_jobs_ended_total: counter(
+    both,
+    ["status"],
+    "Jobs that ended. `status`: completed, failed, cancelled, expired. A worker counts what it ran or found overdue, an API instance what it cancelled",
+  ),
+  inference_jobs_waiting: gauge(api, ["pool"], "Jobs waiting in the pool's queue"),
+  inference_jobs_oldest_waiting_seconds: gauge(
+    api,
+    ["pool"],
+    "How long the oldest job in the queue has waited; 0 if none is waiting. It may wait for `ASYNC_MAX_QUEUE_SECONDS`",
+  ),
+  inference_jobs_recovered_total: counter(
+    worker,
+    ["outcome"],
+    "Jobs that maintenance ended or continued in place of a process that died: `ended` (its cost was captured, or it was cancelled), `enqueued` (no queue had it), `lost` (no worker and no queue had it while it ran; it costs nothing). `expired` ones waited too long, which is no failure of a process",
+  ),
+  inference_cache_calls_total: counter(
+    api,
+    ["outcome"],
+    "Calls that asked for the response cache. `outcome`: hit, coalesced (a hit that waited for an equal call), miss, refresh, bypass (the cache could not be used)",
+  ),
+  inference_cache_saved_nanousd_total: counter(
+    api,
+    [],
+    "Nano-USD (10^-9 USD) that the calls answered from the response cache would have cost",
+  ),
+  inference_cache_available: gauge(
+    api,
+    [],
+    "1 if this instance reaches the Redis of the response cache, else 0; absent if none is configured",
+  ),
+  inference_batches_created_total: counter(
+    api,
+    ["kind"],
+    "Batches created. `kind`: `openai` (`/v1/batches`), `anthropic` (`/v1/messages/batches`)",
+  ),
+  inference_batches_ended_total: counter(
+    both,
+    ["status"],
+    "Batches that ended. `status`: completed, failed (the file was refused; counted by a worker), expired, cancelled",
+  ),
+  inference_batch_lines_total: counter(
+    api,
+    ["outcome"],
+    "Lines whose result was recorded. `outcome`: succeeded, failed, and those that were not run: expired, cancelled",
+  ),
+  inference_batch_lines_retried_total: counter(
+    api,
+    [],
+    "Tries of lines after their first: the one before had failed for a reason that may pass",
+  ),
+  inference_batch_lines_in_flight: gauge(
+    api,
+    ["pool"],
+    "Lines that this instance has admitted and that have not ended; pools without batches are absent",
+  ),
+  inference_provider_batch_lines_total: counter(
+    worker,
+    ["upstream", "outcome"],
+    "Lines in batches of providers that have ended. `outcome`: answered, failed (with the provider's error), not_run",
+  ),
+  inference_batch_oldest_seconds: gauge(
+    api,
+    ["status"],
+    "Time since the creation of the oldest batch that is validating, in_progress (paused ones too), cancelling or finalizing; 0 if there is none",
+  ),
+  inference_batch_stalled_seconds: gauge(
+    api,
+    [],
+    "How long a batch in progress has recorded no line, at most; without those that are paused, and without those that wait for their turn as long as any is worked at",
   ),
   inference_upstream_state: gauge(
     both,

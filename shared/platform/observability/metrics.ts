@@ -14,6 +14,8 @@ type Labels<Name extends MetricName> = Readonly<Record<(typeof metricList)[Name]
 type Samples<Name extends MetricName> = readonly (readonly [labels: Labels<Name>, value: number])[] | undefined;
 
 const gatherMs = 2_000;
+/** The default of 10 ms wakes an idle process a hundred times a second. */
+const loopSampleMs = 50;
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -66,7 +68,12 @@ export function createMetrics(process: "api" | "worker", clock: Clock) {
      * Adds Node's own metrics under the names that dashboards for Node expect (`process_...`, `nodejs_...`). Call it
      * once per process, because it measures for the lifetime of the process.
      */
-    addRuntime: (): void => collectDefaultMetrics({ register: registry, eventLoopUtilizationTimeout: 1_000 }),
+    addRuntime: (): void =>
+      collectDefaultMetrics({
+        register: registry,
+        eventLoopUtilizationTimeout: 1_000,
+        eventLoopMonitoringPrecision: loopSampleMs,
+      }),
     /** Returns Prometheus' text format. Concurrent scrapes share one reading. */
     text(): Promise<string> {
       reading ??= registry.metrics().finally(() => {

@@ -11,16 +11,17 @@ const settleWithinMs = 300_000;
 /** The time limit for refunding the calls of a dead API instance. */
 const refundWithinMs = 60_000;
 
-const nanoUsd = (decimal: unknown): bigint => {
+export const nanoUsd = (decimal: unknown): bigint => {
   const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(decimal)) ?? [];
   return BigInt(`${sign}${whole}${fraction.padEnd(9, "0")}`);
 };
 
-/** Unfinished jobs of calls, by BullMQ's own keys. Scheduled jobs are always delayed. */
+/** Unfinished jobs of calls, by BullMQ's own keys. Those of other pools are scheduled, so one is always delayed. */
 async function openJobs({ stores }: World): Promise<number> {
   const { control } = stores.redis.primary();
   const keys = await control.keys("*");
-  const lists = keys.filter((key) => /:(wait|active|prioritized|delayed)$/.test(key) && !key.includes("maintenance"));
+  const ofCalls = keys.filter((key) => !/maintenance|batches/.test(key));
+  const lists = ofCalls.filter((key) => /:(wait|active|prioritized|delayed)$/.test(key));
   const counts = lists.map((key) => (/:(wait|active)$/.test(key) ? control.llen(key) : control.zcard(key)));
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
@@ -59,6 +60,10 @@ const balanceOf = ({ id, available_usd, held_usd }: Fields): Balance => ({
   heldNanoUsd: nanoUsd(held_usd),
 });
 
+type Parts = readonly { readonly key: string }[];
+/** A file of a batch, or a batch. */
+type WithParts = { readonly [field in "parts" | "outputs" | "failures"]?: Parts };
+
 /** All objects of the bucket, plus those objects and open multipart uploads that no record names. */
 export async function objectKeys(
   {
@@ -87,6 +92,12 @@ export async function objectKeys(
   for (const name of ["uploads", "files"])
     for await (const { _id } of database.collection<{ _id: string }>(name).find({}, { projection: { _id: 1 } }))
       known.add(`${name}/${_id}`);
+  const ofBatches = { projection: { parts: 1, outputs: 1, failures: 1 } };
+  for (const name of ["batchFiles", "batches"])
+    for await (const { parts = [], outputs = [], failures = [] } of database
+      .collection<WithParts>(name)
+      .find({}, ofBatches))
+      for (const { key } of [...parts, ...outputs, ...failures]) known.add(key);
   const open = Uploads.map(({ Key }) => `${Key}, a multipart upload`);
   return { found, stray: [...found.filter((key) => !known.has(key)), ...open] };
 }

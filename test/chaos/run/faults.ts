@@ -147,17 +147,19 @@ const faults: Readonly<Record<FaultKind, Fault>> = {
 
 /**
  * Runs the faults one after the other, each at its time or when the previous one has ended. Resolves after the last
- * one.
+ * one, or after the one that runs when `signal` aborts.
  */
 export async function runFaults(
   world: World,
   planned: readonly PlannedFault[],
   startedAt: number,
   say: (text: string) => void,
+  signal?: AbortSignal,
 ): Promise<readonly FaultRecord[]> {
   const records: FaultRecord[] = [];
   for (const fault of planned) {
-    await wait(Math.max(0, startedAt + fault.atMs - Date.now()));
+    await wait(Math.max(0, startedAt + fault.atMs - Date.now()), undefined, { signal }).catch(() => undefined);
+    if (signal?.aborted) break;
     const startedMs = Date.now();
     const hit = await faults[fault.kind](world, fault);
     const endedMs = Date.now();

@@ -40,7 +40,8 @@ const textBehaviors = {
   hugeUsage: 2,
   noUsage: 1,
 } as const;
-export type Behavior = keyof typeof textBehaviors;
+/** `refused`, a 400, is planned for lines of batches only. */
+export type Behavior = keyof typeof textBehaviors | "refused";
 const otherBehaviors = { ok: 70, slow: 16, hang: 2, reset: 4, failed: 4, limited: 2, truncated: 1, errorBody: 1 };
 
 export const customerNames = ["first", "second", "third", "nearly empty", "limited", "leaving"] as const;
@@ -65,8 +66,8 @@ export interface PlannedCall {
   /** The account of the call, unless it has its own payment. */
   readonly customer: CustomerName;
   readonly behavior: Behavior;
-  /** Selects the upstreams with this behavior: the first, or all of them. */
-  readonly at: "first" | "all";
+  /** Selects what has this behavior: the first upstream, all of them, or the first two requests for the call. */
+  readonly at: "first" | "all" | "twice";
   /** Selects one of the API instances that run at that time. */
   readonly instance: number;
   /** The time after which the caller disconnects. */
@@ -139,7 +140,9 @@ function planCalls(random: Random, durationMs: number, rate: number): PlannedCal
       kind,
       model: isText(kind) ? random.pick(textModels) : `chaos/${kind === "payment" ? "image" : kind}`,
       customer: random.weighted(customers),
-      behavior: random.weighted<Behavior>(isText(kind) ? textBehaviors : { ...noBehaviors, ...otherBehaviors }),
+      behavior: random.weighted<keyof typeof textBehaviors>(
+        isText(kind) ? textBehaviors : { ...noBehaviors, ...otherBehaviors },
+      ),
       at: random.next() < 0.5 ? "first" : "all",
       instance: random.below(1_000),
       ...(random.next() < leavingShare && { leaveAfterMs: random.below(1_500) }),
@@ -158,10 +161,13 @@ function planCalls(random: Random, durationMs: number, rate: number): PlannedCal
   return calls.toSorted((a, b) => a.atMs - b.atMs);
 }
 
-const noBehaviors = Object.fromEntries(Object.keys(textBehaviors).map((name) => [name, 0])) as Record<Behavior, number>;
+const noBehaviors = Object.fromEntries(Object.keys(textBehaviors).map((name) => [name, 0])) as Record<
+  keyof typeof textBehaviors,
+  number
+>;
 
 /** Every kind comes once before any kind comes again. */
-function planFaults(random: Random, durationMs: number): PlannedFault[] {
+export function planFaults(random: Random, durationMs: number): PlannedFault[] {
   const faults: PlannedFault[] = [];
   let waiting: FaultKind[] = [];
   for (let atMs = firstFaultMs; atMs < durationMs - lastFaultMs; atMs += 5_000 + random.below(5_000)) {

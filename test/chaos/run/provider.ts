@@ -16,8 +16,9 @@ import type { ProviderRun } from "./run-log.ts";
 export const upstreamNames = ["openai-a", "openai-b", "anthropic", "gemini"] as const;
 export type UpstreamName = (typeof upstreamNames)[number];
 
-export const promptOf = ({ marker, behavior, at }: PlannedCall) => `Call ${marker} ${behavior} ${at}`;
-const inPrompt = /Call (c\d+) (\w+) (first|all)/;
+export const promptOf = ({ marker, behavior, at }: Pick<PlannedCall, "marker" | "behavior" | "at">) =>
+  `Call ${marker} ${behavior} ${at}`;
+const inPrompt = /Call (c\d+) (\w+) (first|all|twice)/;
 /** The whole prompt is a single token for the mock providers: a word. */
 const embeddedWords = wordsOf("Call c0 ok all").length;
 
@@ -31,7 +32,7 @@ export const uploadBytes = 64 * 1024;
 const hugeText = "x".repeat(400_000);
 
 /** The prices of honest answers, in nano-USD. */
-const bills = {
+export const bills = {
   text: textBill,
   embeddings: BigInt(embeddedWords) * prices.input,
   image: 40_000_000n,
@@ -75,6 +76,8 @@ function scriptFor(behavior: Behavior, name: UpstreamName, { closed }: MockReque
       return problem(500);
     case "limited":
       return problem(429);
+    case "refused":
+      return problem(400);
     case "truncated":
       return { body: '{"id":"x","object":"chat.completion","choices":[{"mess' };
     case "errorBody":
@@ -104,10 +107,15 @@ function billFor({ path, body }: MockRequest): bigint {
   return bills.text;
 }
 
-function runOf(name: UpstreamName, request: MockRequest): { run: ProviderRun; behavior: Behavior } | undefined {
+function runOf(
+  name: UpstreamName,
+  request: MockRequest,
+  timesAsked: (marker: string) => number,
+): { run: ProviderRun; behavior: Behavior } | undefined {
   const [, marker, said, at] = inPrompt.exec(JSON.stringify(request.body)) ?? [];
   if (marker === undefined || request.method !== "POST") return undefined;
-  const behavior = at === "first" && name === "openai-b" ? "ok" : (said as Behavior);
+  const isOver = (at === "first" && name === "openai-b") || (at === "twice" && timesAsked(marker) >= 2);
+  const behavior = isOver ? "ok" : (said as Behavior);
   const bill = billFor(request);
   const billNanoUsd = honest.has(behavior) ? bill : behavior === "hugeUsage" ? bill * BigInt(hugeFactor) : 0n;
   return {
@@ -128,10 +136,15 @@ export interface Providers {
 export async function startProviders(): Promise<Providers> {
   const runs: ProviderRun[] = [];
   const counts: ProviderRun[] = [];
+  const asked = new Map<string, number>();
+  const timesAsked = (marker: string) => asked.get(marker) ?? 0;
   const answerAs = (name: UpstreamName) => (request: MockRequest) => {
-    const asked = runOf(name, request);
-    if (asked) (isCounting(request) ? counts : runs).push(asked.run);
-    return scriptFor(asked?.behavior ?? "ok", name, request);
+    const known = runOf(name, request, timesAsked);
+    if (known) {
+      (isCounting(request) ? counts : runs).push(known.run);
+      asked.set(known.run.marker, timesAsked(known.run.marker) + 1);
+    }
+    return scriptFor(known?.behavior ?? "ok", name, request);
   };
   const unrecorded = { record: false };
   const started = {

@@ -91,6 +91,8 @@ export async function startWorld(options: {
   readonly network: "namespaces" | "proxies" | undefined;
   /** Starts the processes with inspectors. */
   readonly inspect?: boolean;
+  /** Settings of the processes. */
+  readonly env?: Readonly<Record<string, string>>;
 }): Promise<World> {
   const { dataDir } = options;
   const network = await createNetwork(options.network);
@@ -143,6 +145,7 @@ export async function startWorld(options: {
       DRAIN_DELAY: "10",
       DRAIN_GRACE: "30",
       LOG_LEVEL: "info",
+      ...options.env,
     };
 
     await promisify(execFile)(process.execPath, [join(root, "infra/cli/migrate.ts")], { env: common });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import OpenAI, { AuthenticationError, BadRequestError, NotFoundError } from "openai";
+import OpenAI, { AuthenticationError, BadRequestError, NotFoundError, toFile } from "openai";
 import { zodFunction, zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import { z } from "zod";
 
@@ -107,6 +107,51 @@ for (const model of ["local/chat", "openai/gpt-5.5"])
     assert.ok(second.output_text.length > 0);
   });
 
+const everyProvider = [...chatModels, "google/gemini-2.5-flash"];
+const isOpen = ({ status }) => status === "queued" || status === "in_progress";
+const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
+
+for (const model of everyProvider)
+  test(`responses in the background: ${model}`, async () => {
+    let polled = await openai.responses.create({ model, input: "Good morning", background: true });
+    assert.equal(polled.status, "queued");
+    for (; isOpen(polled); polled = await openai.responses.retrieve(polled.id)) await pause();
+    assert.equal(polled.status, "completed");
+    assert.ok(polled.output_text.length > 0);
+
+    const events = [];
+    for await (const event of await openai.responses.create({
+      model,
+      input: "Good morning",
+      background: true,
+      stream: true,
+    }))
+      events.push(event);
+    assert.deepEqual(
+      events.map(({ sequence_number }) => sequence_number),
+      events.map((_, n) => n),
+    );
+    const { response } = events.at(-1);
+    assert.equal(response.status, "completed");
+    const again = [];
+    for await (const event of await openai.responses.retrieve(response.id, { stream: true, starting_after: 3 }))
+      again.push(event);
+    assert.deepEqual(again, events.slice(4));
+    const resumed = await openai.responses.stream({ response_id: response.id, starting_after: 0 }).finalResponse();
+    assert.equal(resumed.output_text, polled.output_text);
+    const next = await openai.responses.create({ model, input: "And now?", previous_response_id: response.id });
+    assert.equal(next.previous_response_id, response.id);
+  });
+
+test("responses in the background: cancelled, twice", async () => {
+  const { id } = await openai.responses.create({ model: "local/chat", input: "slow:20000", background: true });
+  const cancelled = await openai.responses.cancel(id);
+  assert.equal(cancelled.status, "cancelled");
+  assert.deepEqual(await openai.responses.cancel(id), cancelled);
+  await openai.responses.delete(id);
+  await assert.rejects(openai.responses.retrieve(id), { status: 404 });
+});
+
 test("responses: a ping before the first word", async () => {
   const stream = openai.responses.stream({ model: "local/chat", input: "slow:1800" });
   assert.match((await stream.finalResponse()).output_text, /slow/);
@@ -127,6 +172,17 @@ test("images", async () => {
   assert.deepEqual([...Buffer.from(data[0].b64_json, "base64").subarray(1, 4)], [...Buffer.from("PNG")]);
   const [{ url }] = (await openai.images.generate({ ...image, response_format: "url" })).data;
   assert.ok(url.startsWith("http"));
+});
+
+test("files: uploaded, read, listed and deleted", async () => {
+  const content = '{"custom_id":"1"}\n';
+  const sent = await toFile(Buffer.from(content), "requests.jsonl");
+  const file = await openai.files.create({ file: sent, purpose: "batch" });
+  assert.equal(await (await openai.files.content(file.id)).text(), content);
+  const ids = [];
+  for await (const { id } of openai.files.list({ limit: 1, order: "asc" })) ids.push(id);
+  assert.ok(ids.includes(file.id));
+  assert.deepEqual(await openai.files.delete(file.id), { id: file.id, object: "file", deleted: true });
 });
 
 test("models: a list, and one", async () => {

@@ -1,3 +1,5 @@
+import time
+
 import anthropic
 import pytest
 from anthropic import beta_tool
@@ -52,6 +54,19 @@ def test_thinking_and_a_cached_prompt():
         system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
     )
     assert answer.content[0].type == "thinking"
+
+
+def test_batch_from_its_requests_to_its_results():
+    requests = [{"custom_id": name, "params": asking("local/chat")} for name in ("a", "b")]
+    batch = client.messages.batches.create(requests=requests)
+    while batch.processing_status != "ended":
+        time.sleep(0.2)
+        batch = client.messages.batches.retrieve(batch.id)
+    assert batch.request_counts.succeeded == 2
+    results = list(client.messages.batches.results(batch.id))
+    assert sorted(each.custom_id for each in results) == ["a", "b"]
+    assert "Good morning" in text_of(results[0].result.message)
+    assert client.messages.batches.delete(batch.id).id == batch.id
 
 
 def test_image():

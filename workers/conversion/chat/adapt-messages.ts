@@ -62,7 +62,8 @@ function withBasicFields(message: JsonObject, ignored: IgnoredParams): JsonObjec
   return hasCalls(message) ? { ...rest, content, tool_calls } : { ...rest, content };
 }
 
-const shortId = (id: unknown): unknown =>
+/** The id of a tool call in the form that Mistral requires. */
+export const shortId = (id: unknown): unknown =>
   typeof id !== "string" || /^[a-zA-Z0-9]{9}$/.test(id)
     ? id
     : createHash("sha256").update(id).digest("hex").slice(0, 9);

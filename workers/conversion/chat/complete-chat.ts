@@ -17,6 +17,7 @@ export function completeUsage(usage: unknown, estimate: TokenEstimate) {
     completion_tokens: completion,
     total_tokens: prompt + completion,
     ...(estimate.costUsd !== undefined && { cost_usd: estimate.costUsd }),
+    ...(estimate.isByok && { is_byok: true }),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { ServiceError } from "#errors";
-import { errorEvent } from "#formats";
-import { count, isSet, type JsonObject, list, object, text } from "#json";
+import { errorEvent, firstWorkerEvent, newResponse, responseError } from "#formats";
+import { count, type JsonObject, list, object, text } from "#json";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import { asChunk } from "../chat/whole-answers.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
@@ -29,7 +29,7 @@ const lastStatus = (status: string) => (status === "completed" ? "completed" : "
 
 export function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
   const counted = tokenUsage(usage);
-  const { prompt_tokens, prompt_tokens_details, completion_tokens_details, cost_usd } = object(usage);
+  const { prompt_tokens, prompt_tokens_details, completion_tokens_details, cost_usd, is_byok } = object(usage);
   const cost = estimate.costUsd ?? cost_usd;
   const input = counted ? count(prompt_tokens) : estimate.input;
   const output = counted ? counted.output + counted.audio_output : estimate.output;
@@ -45,67 +45,8 @@ export function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): J
     output_tokens_details: { reasoning_tokens: count(reasoning_tokens) },
     total_tokens: input + output,
     ...(cost !== undefined && { cost_usd: cost }),
+    ...((estimate.isByok ?? is_byok === true) && { is_byok: true }),
   };
-}
-
-/** Functions are echoed with all of their fields. `strict` defaults to false, because nothing is known about the model. */
-function echoTool(tool: JsonObject): JsonObject {
-  if (tool["type"] === "namespace") return { ...tool, tools: list(tool["tools"]).map(echoTool) };
-  if (tool["type"] !== "function") return tool;
-  return {
-    ...tool,
-    description: tool["description"] ?? null,
-    parameters: tool["parameters"] ?? null,
-    strict: tool["strict"] ?? false,
-  };
-}
-
-/** A response that has just begun: the settings of the request, or the format's defaults. */
-function newResponse(request: JsonObject, identity: ResponseIdentity): JsonObject {
-  const setting = (field: string, defaultValue: unknown) => (isSet(request[field]) ? request[field] : defaultValue);
-  const { effort, summary } = object(request["reasoning"]);
-  const { format, ...textFields } = object(request["text"]);
-  return {
-    id: responseId(identity),
-    object: "response",
-    created_at: identity.created,
-    access_programs: null,
-    background: false,
-    frequency_penalty: setting("frequency_penalty", 0),
-    instructions: setting("instructions", null),
-    max_output_tokens: setting("max_output_tokens", null),
-    max_tool_calls: setting("max_tool_calls", null),
-    metadata: setting("metadata", {}),
-    model: identity.model,
-    parallel_tool_calls: setting("parallel_tool_calls", true),
-    presence_penalty: setting("presence_penalty", 0),
-    previous_response_id: identity.state?.previousResponseId ?? null,
-    prompt_cache_key: setting("prompt_cache_key", null),
-    reasoning: { effort: effort ?? null, summary: summary ?? null },
-    safety_identifier: setting("safety_identifier", null),
-    service_tier: request["service_tier"] === "auto" ? "default" : setting("service_tier", "default"),
-    store: false,
-    temperature: setting("temperature", 1),
-    text: { format: format ?? { type: "text" }, ...textFields },
-    tool_choice: setting("tool_choice", "auto"),
-    tools: list(request["tools"]).map(echoTool),
-    top_logprobs: setting("top_logprobs", 0),
-    top_p: setting("top_p", 1),
-    truncation: setting("truncation", "disabled"),
-    user: setting("user", null),
-    status: "in_progress",
-    completed_at: null,
-    incomplete_details: null,
-    error: null,
-    output: [],
-    usage: null,
-  };
-}
-
-/** The `error` of a failed response, which uses its own codes. */
-export function responseError({ status, message }: ServiceError): JsonObject {
-  if (status === 429) return { code: "rate_limit_exceeded", message };
-  return { code: status < 500 ? "invalid_prompt" : "server_error", message };
 }
 
 /** Unix seconds. */
@@ -123,7 +64,7 @@ export function convertResponseFromChat(
 }
 
 export const convertStreamFromChat = (identity: ResponseIdentity, request: JsonObject): Required<StreamWriter> =>
-  createWriter(numberedEvents(), identity, request);
+  createWriter(numberedEvents(identity.background ? firstWorkerEvent : 0), identity, request);
 
 /**
  * `events` is undefined if only the whole response is needed. A failed stream ends with `response.failed` and `error`,
@@ -140,13 +81,17 @@ function createWriter(
   let lastChoice: JsonObject = {};
   let hasBegun = events === undefined;
 
-  const begun = newResponse(request, identity);
+  const { created, model, background } = identity;
+  const previousResponseId = identity.state?.previousResponseId;
+  const begun = newResponse(request, { id: responseId(identity), created, model, previousResponseId, background });
   const emitState = (type: string, state: JsonObject): string => emit(type, { response: { ...begun, ...state } });
   const begin = (): string => {
     if (hasBegun) return "";
     hasBegun = true;
-    return emitState("response.created", {}) + emitState("response.in_progress", {});
+    return (background ? "" : emitState("response.created", {})) + emitState("response.in_progress", {});
   };
+  const itemsSoFar = () =>
+    output.items().map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
 
   let closed: { readonly events: string; readonly response: JsonObject } | undefined;
   /** The events that close open items, and the whole response. Repeated calls return the same result. */
@@ -184,14 +129,16 @@ function createWriter(
     response: (estimate: TokenEstimate) => close(estimate).response,
     end(estimate: TokenEstimate) {
       const { events, response } = close(estimate);
-      return events + emit(`response.${text(response["status"])}`, { response });
+      return background ? events : events + emit(`response.${text(response["status"])}`, { response });
     },
+    itemsSoFar,
     fail(error: ServiceError) {
       const started = begin();
-      const items = output
-        .items()
-        .map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
-      const failed = emitState("response.failed", { status: "failed", error: responseError(error), output: items });
+      const failed = emitState("response.failed", {
+        status: "failed",
+        error: responseError(error),
+        output: itemsSoFar(),
+      });
       return started + failed + errorEvent(error, nextNumber());
     },
   };

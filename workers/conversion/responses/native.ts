@@ -1,6 +1,14 @@
 import { invalidValue, upstreamError } from "#errors";
-import { audioFormat, errorEvent, eventText, responsesMedia, uploadOf } from "#formats";
-import { byteLength, type JsonObject, object, text } from "#json";
+import {
+  audioFormat,
+  errorEvent,
+  eventText,
+  firstWorkerEvent,
+  responseError,
+  responsesMedia,
+  uploadOf,
+} from "#formats";
+import { byteLength, isObject, type JsonObject, object, text } from "#json";
 import {
   type FormatConverter,
   ignoredParams,
@@ -9,9 +17,11 @@ import {
   type TokenEstimate,
 } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
-import { convertUsageFromChat, responseError } from "./convert-response-from-chat.ts";
+import { convertUsageFromChat } from "./convert-response-from-chat.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
+import { collectItems } from "./items-so-far.ts";
 import { withoutHostedTools } from "./omit-tools.ts";
+import { responseId } from "./output-items.ts";
 import { includeState, isHollow } from "./reasoning-state.ts";
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
@@ -40,10 +50,11 @@ const stateOf = ({ state }: ResponseIdentity): JsonObject =>
 
 /** The provider's usage with the cost, or an estimate where it reported none. */
 function withCost(response: JsonObject, estimate: TokenEstimate): JsonObject {
-  const { costUsd } = estimate;
+  const { costUsd, isByok } = estimate;
   if (costUsd === undefined) return response;
   const { usage } = response;
-  return { ...response, usage: usage ? { ...object(usage), cost_usd: costUsd } : convertUsageFromChat(null, estimate) };
+  const extended = { ...object(usage), cost_usd: costUsd, ...(isByok && { is_byok: true }) };
+  return { ...response, usage: usage ? extended : convertUsageFromChat(null, estimate) };
 }
 
 /** Final events of an answer that is charged. */
@@ -57,7 +68,34 @@ function outputBytes(event: JsonObject): number {
   return type === "response.output_item.added" ? byteLength(object(event["item"])["name"]) : 0;
 }
 
-function stream(identity: ResponseIdentity): Required<StreamWriter> {
+/** The events that the API writes for a response in the background. */
+const eventsOfApi: readonly string[] = ["response.created", "response.queued"];
+
+/** The provider's events for a response in the background: under our id, and numbered without those of the API. */
+function streamInBackground(identity: ResponseIdentity): Required<StreamWriter> {
+  const identified = { id: responseId(identity), background: true };
+  const collected = collectItems();
+  let nextNumber = firstWorkerEvent;
+  const writer = streamInForeground(identity);
+  return {
+    ...writer,
+    write(event) {
+      const response = isObject(event["response"]) && { response: { ...event["response"], ...identified } };
+      collected.note(event);
+      if (eventsOfApi.includes(text(event["type"]))) return "";
+      const written = writer.write({ ...event, ...response, sequence_number: nextNumber });
+      if (written !== "") nextNumber++;
+      return written;
+    },
+    itemsSoFar: collected.items,
+    end: () => "",
+  };
+}
+
+const stream = (identity: ResponseIdentity): Required<StreamWriter> =>
+  identity.background ? streamInBackground(identity) : streamInForeground(identity);
+
+function streamInForeground(identity: ResponseIdentity): Required<StreamWriter> {
   let response: JsonObject = {};
   let nextNumber = 0;
   let usage: JsonObject | undefined;
@@ -101,6 +139,7 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
     usage: () => usage,
     outputBytes: () => bytes,
     /** Returns undefined unless the provider sent a final event. */
+    itemsSoFar: () => [],
     response: (estimate) => (last ? withCost(response, estimate) : undefined),
     end: (estimate) => (hasEnded ? writeLast(estimate) : fail(upstreamError("The model's stream ended unexpectedly."))),
     fail,
@@ -109,7 +148,7 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
 
 export const native: FormatConverter["native"] = {
   prepare(body, { model, cap, hiddenReasoning }, ignored = ignoredParams()) {
-    const request = withoutHostedTools(body, ignored);
+    const { background: _, ...request } = withoutHostedTools(body, ignored);
     const { input } = request;
     const isUsable = (item: unknown) => !isHollow(object(item));
     const hasHollow = Array.isArray(input) && !input.every(isUsable);

@@ -22,8 +22,8 @@ import { hasState } from "./reasoning-state.ts";
 
 type Emit = (type: string, fields: JsonObject) => string;
 
-export function numberedEvents() {
-  let next = 0;
+export function numberedEvents(first: number) {
+  let next = first;
   const emit: Emit = (type, fields) => eventText({ type, sequence_number: next++, ...fields });
   return { emit, nextNumber: () => next++ };
 }

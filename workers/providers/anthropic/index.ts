@@ -8,11 +8,13 @@ import { messagesHeaders } from "#formats";
 import { isCount, isObject, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import { failureInside } from "../http/failures.ts";
-import { connectProvider, versioned } from "../http/provider-client.ts";
+import { connectProvider, type ProviderClient, versioned } from "../http/provider-client.ts";
 import { readStream, type StreamRules } from "../http/read-stream.ts";
 import { generatesOnly, type Provider, type TextCall, type UpstreamEndpoint, UpstreamFailure } from "../provider.ts";
+import { createAnthropicBatches } from "./batches.ts";
 
-const defaultVersion = "2023-06-01";
+/** The version for callers who name none. */
+export const anthropicVersion = "2023-06-01";
 /** The endpoint that counts tokens refuses fields that control the answer. */
 const answerFields = /^(max_tokens|metadata|service_tier|stop_sequences|stream|temperature|top_k|top_p)$/;
 
@@ -20,28 +22,42 @@ export function createAnthropic(
   { baseUrl, concurrency, apiKey }: UpstreamEndpoint,
   { clock }: { clock: Clock },
 ): Provider {
-  const headers = { "anthropic-version": defaultVersion, ...(apiKey !== undefined && { "x-api-key": apiKey }) };
-  const client = connectProvider({ baseUrl: versioned(baseUrl, "v1"), concurrency, headers }, clock);
+  const headers = { "anthropic-version": anthropicVersion, ...(apiKey !== undefined && { "x-api-key": apiKey }) };
+  return anthropicThrough(connectProvider({ baseUrl: versioned(baseUrl, "v1"), concurrency, headers }, clock));
+}
 
-  const json = async (path: string, body: JsonObject, call: TextCall) => {
-    const answer = await client.sendForJson({ path, json: body, headers: headersOf(call) }, call);
+/** The provider behind this client, which may be a cloud that serves the same requests at addresses of its own. */
+export function anthropicThrough(client: ProviderClient, readEvents = readStream): Provider {
+  const { clock } = client;
+
+  const jsonThrough = (send: typeof client.sendForJson) => async (path: string, body: JsonObject, call: TextCall) => {
+    const answer = await send({ path, json: body, headers: headersOf(call) }, call);
     // Some proxies answer 200 with an error in the body.
     if (answer.type === "error") throw failureInside(answer, clock);
     return answer;
   };
 
+  const json = jsonThrough(client.sendForJson);
+  const embed = generatesOnly("text");
+
+  const answerThrough = (send: typeof json) => async (call: TextCall) => {
+    const { stream: _, ...body } = call.body;
+    const message = await send("/messages", body, call);
+    const { type, content } = message;
+    if (type === "message" && Array.isArray(content) && content.every(isObject)) return message;
+    throw new UpstreamFailure("unavailable", "an answer that is not a message");
+  };
+
   return {
     speaks: ["messages"],
-    async answer(call) {
-      const { stream: _, ...body } = call.body;
-      const message = await json("/messages", body, call);
-      const { type, content } = message;
-      if (type === "message" && Array.isArray(content) && content.every(isObject)) return message;
-      throw new UpstreamFailure("unavailable", "an answer that is not a message");
+    answer: answerThrough(json),
+    batches: {
+      ...createAnthropicBatches(client),
+      through: (send) => ({ answer: answerThrough(jsonThrough(send)), embed }),
     },
-    async *stream(call) {
+    stream(call) {
       const request = { path: "/messages", json: { ...call.body, stream: true }, headers: headersOf(call) };
-      yield* readStream(client, request, streamRules(), call);
+      return readEvents(client, request, streamRules(), call);
     },
     async count(call) {
       const body = Object.fromEntries(Object.entries(call.body).filter(([field]) => !answerFields.test(field)));
@@ -49,7 +65,8 @@ export function createAnthropic(
       if (isCount(tokens)) return tokens;
       throw new UpstreamFailure("unavailable", "a count that is not a whole number");
     },
-    embed: generatesOnly("text"),
+    check: (call) => client.probe("/models?limit=1", call),
+    embed,
     generate: generatesOnly("text"),
     takesLinks: true,
     close: () => client.close(),

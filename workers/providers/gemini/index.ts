@@ -15,20 +15,12 @@
  * Usage: {image}, {second}, {character}, as delivered and never more than requested. Answers are untrusted: an answer has at
  * most 64 MB, an event of a stream 8 MB. Callers see the provider's message only if their request is at fault.
  */
-import { isCount, isObject, type JsonObject } from "#json";
+import { isCount, type JsonObject } from "#json";
 import type { Clock } from "#platform/clock";
 import { connectProvider, type ProviderClient, versioned } from "../http/provider-client.ts";
 import { readStream } from "../http/read-stream.ts";
-import { vectorValues } from "../http/untrusted-json.ts";
-import {
-  type Provider,
-  refusal,
-  runTask,
-  type TextCall,
-  type UpstreamCall,
-  type UpstreamEndpoint,
-  UpstreamFailure,
-} from "../provider.ts";
+import { type Provider, runTask, type TextCall, type UpstreamEndpoint, UpstreamFailure } from "../provider.ts";
+import { batchEmbedContents, type EmbeddingMethod, embed } from "./embeddings.ts";
 import { images, speech } from "./media.ts";
 import { checkAnswer, methodPath, modelPath, streamRules } from "./read-answer.ts";
 import { video } from "./video.ts";
@@ -40,7 +32,12 @@ export function createGemini(
   { clock }: { clock: Clock },
 ): Provider {
   const headers = apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
-  const client = connectProvider({ baseUrl: versioned(baseUrl, "v1beta"), concurrency, headers }, clock);
+  return geminiThrough(connectProvider({ baseUrl: versioned(baseUrl, "v1beta"), concurrency, headers }, clock));
+}
+
+/** The provider behind this client, which may be a cloud that serves the same requests at addresses of its own. */
+export function geminiThrough(client: ProviderClient, embeddings: EmbeddingMethod = batchEmbedContents): Provider {
+  const { clock } = client;
 
   return {
     speaks: ["gemini"],
@@ -48,9 +45,9 @@ export function createGemini(
       const path = methodPath(call.model, "generateContent");
       return checkAnswer(await client.sendForJson({ path, json: bodyOf(call) }, call), clock);
     },
-    async *stream(call) {
+    stream(call) {
       const path = `${methodPath(call.model, "streamGenerateContent")}?alt=sse`;
-      yield* readStream(client, { path, json: bodyOf(call) }, streamRules, call);
+      return readStream(client, { path, json: bodyOf(call) }, streamRules, call);
     },
     async count(call) {
       const generateContentRequest = { ...bodyOf(call), model: modelPath(call.model) };
@@ -60,7 +57,8 @@ export function createGemini(
       if (isCount(totalTokens)) return totalTokens;
       throw new UpstreamFailure("unavailable", "an answer without a count of tokens");
     },
-    embed: (call) => embed(client, call),
+    check: (call) => client.probe("/models?pageSize=1", call),
+    embed: (call) => embed(client, call, embeddings),
     generate: (call) => runTask({ images, video, speech }, client, call),
     takesLinks: true,
     close: () => client.close(),
@@ -70,55 +68,4 @@ export function createGemini(
 function bodyOf({ format, body }: TextCall): JsonObject {
   if (format !== "gemini") throw new UpstreamFailure("misconfigured", `this kind of upstream does not speak ${format}`);
   return body;
-}
-
-/** The provider's limit. */
-const batchSize = 100;
-
-/** The call and its answer have the shape of OpenAI's embeddings. */
-async function embed(client: ProviderClient, call: UpstreamCall): Promise<JsonObject> {
-  const { input, dimensions } = call.body;
-  const texts = Array.isArray(input) ? input : [input];
-  if (!texts.every((text) => typeof text === "string"))
-    throw refusal("input: this model takes text, not tokens.", "input");
-  const vectors: (readonly number[])[] = [];
-  let tokens: number | undefined = 0;
-  for (let from = 0; from < texts.length; from += batchSize) {
-    const batch = await embedBatch(client, call, texts.slice(from, from + batchSize), dimensions ?? undefined);
-    vectors.push(...batch.vectors);
-    tokens = batch.tokens === undefined || tokens === undefined ? undefined : tokens + batch.tokens;
-  }
-  return {
-    data: vectors.map((values, index) => ({ index, embedding: dimensions == null ? values : normalized(values) })),
-    ...(tokens !== undefined && { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
-  };
-}
-
-async function embedBatch(client: ProviderClient, call: UpstreamCall, texts: readonly string[], dimensions: unknown) {
-  const requests = texts.map((text) => ({
-    model: modelPath(call.model),
-    content: { parts: [{ text }] },
-    outputDimensionality: dimensions,
-  }));
-  const path = methodPath(call.model, "batchEmbedContents");
-  const { embeddings, usageMetadata } = await client.sendForJson({ path, json: { requests } }, call, {
-    maxValues: vectorValues,
-  });
-  const vectors = Array.isArray(embeddings) ? embeddings.map(vectorOf) : [];
-  if (vectors.length !== texts.length)
-    throw new UpstreamFailure("unavailable", "an answer without an embedding for each text");
-  const { promptTokenCount } = isObject(usageMetadata) ? usageMetadata : {};
-  return { vectors, tokens: isCount(promptTokenCount) && promptTokenCount > 0 ? promptTokenCount : undefined };
-}
-
-function vectorOf(embedding: unknown): readonly number[] {
-  const { values } = isObject(embedding) ? embedding : {};
-  if (Array.isArray(values) && values.length > 0 && values.every(Number.isFinite)) return values as number[];
-  throw new UpstreamFailure("unavailable", "an embedding that is not a list of numbers");
-}
-
-/** The provider does not normalize a vector again after truncating it; callers of OpenAI's interface expect length 1. */
-function normalized(values: readonly number[]): readonly number[] {
-  const length = Math.hypot(...values);
-  return length > 0 && Math.abs(length - 1) > 1e-3 ? values.map((value) => value / length) : values;
 }

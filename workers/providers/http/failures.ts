@@ -36,6 +36,11 @@ const minimaxError = (base: unknown): JsonObject => {
   return { message: status_msg, code: minimaxCodes.get(status_code) ?? "server_error" };
 };
 
+/** Azure's filter reports this in `innererror`, below codes that differ between its endpoints. */
+const azureFilterCode = "ResponsibleAIPolicyViolation";
+
+const asNumber = (code: unknown): unknown => (/^[45]\d\d$/.test(textOf(code) ?? "") ? Number(code) : code);
+
 /**
  * Reads `{error: {message, code, param}}` and its variants on compatible servers; the `detail[]` of servers that validate
  * with pydantic (Mistral sends it at the top level or in `message`:
@@ -55,6 +60,7 @@ function readError(body: unknown) {
     param,
     detail,
     details,
+    innererror,
     code = Number(http_code) || undefined,
   } = object(error);
   const [invalid] = [...list(detail), ...list(object(message).detail)];
@@ -64,8 +70,11 @@ function readError(body: unknown) {
   const seconds = Number(/^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(delay ?? "")?.[1]);
   return {
     message: textOf(error) ?? textOf(message) ?? textOf(detail) ?? (invalid && `${place}: ${textOf(invalid.msg)}`),
-    /** The code, else the type. Some servers put the HTTP status here. */
-    code: [code, type].find((value) => typeof value === "string" || typeof value === "number"),
+    /** The code, else the type. Some servers put the HTTP status here, Azure as text. */
+    code:
+      object(innererror).code === azureFilterCode
+        ? "content_filter"
+        : [asNumber(code), type].find((value) => typeof value === "string" || typeof value === "number"),
     type: textOf(type) ?? textOf(status) ?? (typeof code === "number" ? googleCodes[code] : undefined),
     param: textOf(param) ?? place,
     /** The reason within the type, as Anthropic and Google report it. */
@@ -92,6 +101,8 @@ export function failureOf(status: number, headers: IncomingHttpHeaders, body: un
   return new UpstreamFailure(kind, `status ${status}${text && `: ${text}`}`, {
     status,
     retryAfterMs: kind === "busy" ? cooldownMs : undefined,
+    ...(isOutOfCredit(status, error) && { isOutOfCredit: true }),
+    ...(isForbidden(status, error) && { isForbidden: true }),
   });
 }
 
@@ -149,14 +160,24 @@ const accountCodes = /^(insufficient_quota|billing_hard_limit_reached|exceeded_c
 const accountTexts =
   /^(your credit balance is too low|you have reached your specified (\w+ )?api usage limits|this organization has been disabled)/i;
 
-function kindOf(
+/** OpenAI answers 429, but waiting does not help. */
+const isOutOfCredit = (
   status: number,
-  { code, type, message = "", detail = "" }: ReturnType<typeof readError>,
-  hasRetryAfter: boolean,
-): FailureKind {
-  // OpenAI answers 429, but waiting does not help.
-  if (typeof code === "string" && accountCodes.test(code)) return "misconfigured";
-  if (status < 500 && (accountDetails.test(detail) || accountTexts.test(message))) return "misconfigured";
+  { code, message = "", detail = "" }: Pick<ReturnType<typeof readError>, "code" | "message" | "detail">,
+): boolean =>
+  status === 402 ||
+  (typeof code === "string" && accountCodes.test(code)) ||
+  (status < 500 && (accountDetails.test(detail) || accountTexts.test(message)));
+
+/** Google and Azure answer 400 to a good key, too, if its account or its deployment is at fault. */
+const isForbidden = (status: number, { code, type, message = "" }: ReturnType<typeof readError>): boolean =>
+  status === 400 &&
+  // Azure: the deployment is of a model without this endpoint.
+  (code === "OperationNotSupported" || type === "FAILED_PRECONDITION" || /api version not supported/i.test(message));
+
+function kindOf(status: number, error: ReturnType<typeof readError>, hasRetryAfter: boolean): FailureKind {
+  const { code, message = "", detail = "" } = error;
+  if (isOutOfCredit(status, error)) return "misconfigured";
   // Together's status for a prompt that is too long (https://docs.together.ai/docs/error-codes).
   if (status === 403 && isContextLimit(message)) return "refused";
   // Groq: more tokens than the operator's limit allows in a minute (https://github.com/sst/opencode/issues/38059).
@@ -165,9 +186,9 @@ function kindOf(
   if (status === 504) return "timeout";
   if (status >= 500 || status === 408 || status === 409 || status === 425) return "unavailable";
   if (status === 400 || status === 413 || status === 415 || status === 422) {
-    // Google answers 400 to a bad key, and if the operator's location or billing is at fault.
-    return code === "invalid_api_key" ||
-      type === "FAILED_PRECONDITION" ||
+    // Google answers 400 to a bad key.
+    return isForbidden(status, error) ||
+      code === "invalid_api_key" ||
       detail === "API_KEY_INVALID" ||
       /api[ _]key (not valid|invalid|expired)/i.test(message)
       ? "misconfigured"
@@ -188,6 +209,8 @@ const contextTexts = [
   /input token count [^a-z]{0,40}exceeds/,
   /exceeded model token limit/,
   /tokens[^a-z]{1,8}(max_new_tokens[^a-z]{1,8})?must be <= ?\d/,
+  // Bedrock.
+  /input is too long for requested model/,
 ];
 
 /** Limits of a server, not of the model: other servers of the same model may differ. */
@@ -196,7 +219,11 @@ const hostTexts = [
   /\bmust be auto\b|\bmust have stream\b|\bunavailable now\b/,
   /\b(is|are) not supported\b|\bdoes(n't| not) support\b|\bunsupported\b/,
   /extra inputs are not permitted|unrecognized request argument|unknown (parameter|field)/,
-  /\btoo (large|long|many)\b|\bexceeds? the (size|maximum|limit)\b/,
+  // Google; Claude at Google.
+  /unknown name .{1,200} cannot find field|^unexpected value\(s\) .{1,400} for the `anthropic-beta` header/,
+  /\btoo (large|long|many)\b|\bexceeds? the (size|maximum|(model )?limit)\b/,
+  // Bedrock.
+  /\binvalid beta flag\b|extraneous key \[.{1,100}\] is not permitted/,
 ];
 const hostCodes: readonly unknown[] = [
   "context_length_exceeded",
@@ -240,7 +267,7 @@ export const withRetryAfter = (
   seconds === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(seconds) };
 
 /** Reads `retry-after-ms`, or Retry-After in seconds or as a date. Returns undefined if it is absent or unreadable. */
-function retryAfter(headers: IncomingHttpHeaders, clock: Clock): number | undefined {
+export function retryAfter(headers: IncomingHttpHeaders, clock: Clock): number | undefined {
   const exact = Number.parseFloat(String(headers["retry-after-ms"]));
   if (exact >= 0) return exact;
   const text = headers["retry-after"];
@@ -256,6 +283,8 @@ function withoutSecrets(message: string): string {
       .slice(0, 2_000)
       .replace(/\b(sk|org|proj|user|key|acct)[-_][\w*.-]{6,}/g, "$1-...")
       .replace(/\b(AIza|AQ\.|r8_)[\w-]{6,}/g, "$1...")
+      .replace(/\b(ABSK|AKIA|ASIA|bedrock-api-key-)[\w+/=-]{12,}/g, "$1...")
+      .replace(/\barn:aws[\w-]*:[\w:/.*-]+/g, "arn:...")
       // Keys of fal consist of an id and a secret.
       .replace(/\b[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}:[\da-f]{8,}/g, "...")
   );

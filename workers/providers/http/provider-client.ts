@@ -17,6 +17,17 @@ export interface ProviderRequest {
   readonly form?: { readonly headers: Readonly<Record<string, string>>; readonly parts: readonly Buffer[] };
   readonly accept?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The answer is a stream of events: those that arrive within a moment are read together. */
+  readonly isStream?: boolean;
+}
+
+/** A request as it is sent, but for the headers that authenticate it. */
+export interface SignableRequest {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Undefined for a form. */
+  readonly body: Buffer | undefined;
 }
 
 interface ProviderEndpoint {
@@ -25,6 +36,10 @@ interface ProviderEndpoint {
   readonly concurrency: number;
   /** Headers of every request: the key, and whatever the provider requires. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Headers that authenticate a request, if they depend on it or on the time. Fails with `UpstreamFailure`. */
+  readonly authorize?: (request: SignableRequest, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
+  /** Changes a request for a cloud that serves a vendor's requests at its own addresses or in its own bodies. */
+  readonly adapt?: (request: ProviderRequest) => ProviderRequest;
   /** Reads the provider's errors, if their shape is specific to the provider. */
   readonly failureOf?: typeof failureOf;
 }
@@ -67,11 +82,23 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
 
   /** Rejects unless the status is a success. */
   const send = async (request: ProviderRequest, { signal, log, span: parent }: CallContext): Promise<HttpAnswer> => {
-    const { method, path, json, form, accept = "application/json", headers } = request;
+    const adapted = endpoint.adapt?.(request) ?? request;
+    const { method, path, json, form, accept = "application/json", headers, isStream = false } = adapted;
     // Bytes, because text takes up to twice the memory and would be held until the answer arrives.
     const body = json ? await bytesOf(json) : form?.parts;
     const contentHeaders = json ? { "content-type": "application/json" } : form?.headers;
     const verb = method ?? (body ? "POST" : "GET");
+    const target = root + withQuery(path);
+    const unsigned = { ...common, accept, ...headers, ...contentHeaders };
+    const authorization = await endpoint.authorize?.(
+      {
+        method: verb,
+        url: new URL(base.origin + target),
+        headers: unsigned,
+        body: body instanceof Buffer ? body : undefined,
+      },
+      signal,
+    );
     // The span omits the query, which may hold a key.
     const span = parent?.child(verb, {
       kind: "client",
@@ -85,10 +112,11 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
     const answer = await http
       .send({
         method: verb,
-        path: root + withQuery(path),
-        headers: { ...common, accept, ...headers, ...contentHeaders },
+        path: target,
+        headers: { ...unsigned, ...authorization },
         ...(body && { body }),
         signal,
+        isGathered: isStream,
       })
       .catch((error: unknown) => {
         span?.fail(error instanceof NotConnected ? (error.code ?? "not connected") : "no answer");
@@ -97,7 +125,8 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
         const { code, message, cause } = error;
         throw new UpstreamFailure("unavailable", code ?? message, { unreachable: true, cause });
       });
-    const upstreamRequestId = answer.headers["x-request-id"] ?? answer.headers["request-id"];
+    const upstreamRequestId =
+      answer.headers["x-request-id"] ?? answer.headers["request-id"] ?? answer.headers["x-amzn-requestid"];
     // The span ends at the head of the answer; reading the body belongs to the attempt.
     span?.set({ "http.response.status_code": answer.status });
     if (answer.status > 399) span?.fail(String(answer.status));
@@ -112,7 +141,7 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
     /**
      * Like `send`, for an answer that is a JSON object. `reserveMemory` is called with the bytes of each part as it arrives.
      */
-    async sendForJson(
+    sendForJson: async (
       request: ProviderRequest,
       call: CallContext,
       {
@@ -120,9 +149,14 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
         maxValues,
         reserveMemory,
       }: { limitBytes?: number; maxValues?: number; reserveMemory?: (bytes: number) => void } = {},
-    ): Promise<JsonObject> {
+    ): Promise<JsonObject> => {
       const text = await readText(await send(request, call), limitBytes, call.signal, reserveMemory);
       return parseLargeAnswer(text, maxValues);
+    },
+    /** Like `send`, for a request whose status is its answer. */
+    probe: async (path: string, call: CallContext): Promise<void> => {
+      const { body } = await send({ path }, call);
+      await body.return?.();
     },
     /** Downloads the file at an address that an answer names. The key is not sent there. */
     download: (url: string, limitBytes: number, signal: AbortSignal): Promise<HttpAnswer> =>

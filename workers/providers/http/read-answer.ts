@@ -4,7 +4,7 @@ import { ServiceError } from "#errors";
 import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
 import type { HttpAnswer } from "#platform/http";
-import { type GenerationCall, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, shownInLog, UpstreamFailure } from "../provider.ts";
 import { failureInside } from "./failures.ts";
 import { parseAnswer } from "./untrusted-json.ts";
 
@@ -113,7 +113,7 @@ export async function storeEach<T>(
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       failure = error;
-      log.warn({ err: error.message }, "an image failed");
+      log.warn(shownInLog(error), "an image failed");
     }
   }
   if (stored === 0) throw failure;
@@ -138,7 +138,7 @@ export async function retryDownload<T>(
       return await download();
     } catch (error) {
       if (!(error instanceof UpstreamFailure) || downloads === maxDownloads || !isTransient(error)) throw error;
-      log.warn({ err: error.message }, "downloading an output failed");
+      log.warn(shownInLog(error), "downloading an output failed");
       const retryAfterMs = Math.min(error.retryAfterMs ?? 0, 10 * downloadRetryMs);
       await sleep(clock, Math.max(downloadRetryMs, retryAfterMs), signal);
     }

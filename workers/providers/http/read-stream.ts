@@ -22,7 +22,27 @@ export interface StreamRules {
    * nor an end.
    */
   readonly createParser?: (parse: (data: string) => JsonObject) => (data: string) => JsonObject;
+  /** Converts the events of one stream, each to any number of others. */
+  readonly convert?: (event: JsonObject) => readonly JsonObject[];
 }
+
+/** How the events of a stream are cut from its bytes. */
+export interface Framing {
+  readonly mediaType: string;
+  /** Answers of other media types are failures. */
+  readonly isRequired?: true;
+  /** Creates the decoder of one stream. It calls `onData` with the data of each event that is complete, a JSON text. */
+  readonly createDecoder: (onData: (data: string) => void) => StreamDecoder;
+}
+
+export interface StreamDecoder {
+  push(bytes: Buffer): void;
+  /** Throws if the stream must not end here. */
+  end?(): void;
+}
+
+/** Decoded in one turn of the event loop. Node may read 2 MB in one, which is a million lines. */
+const turnBytes = 256 * 1024;
 
 /** The events of the answer to a request, parsed. Events before a failure are delivered before it is thrown. */
 export async function* readStream(
@@ -30,13 +50,21 @@ export async function* readStream(
   request: ProviderRequest,
   rules: StreamRules,
   call: UpstreamCall,
+  framing = serverSentEvents,
 ): AsyncGenerator<readonly JsonObject[], void, undefined> {
   const { signal } = call;
-  const answer = await send({ ...request, accept: "text/event-stream" }, call);
+  const { mediaType } = framing;
+  const answer = await send({ ...request, accept: mediaType, isStream: true }, call);
   const type = answer.headers["content-type"] ?? "";
   if (type.startsWith("application/json"))
     throw failureInside(parseAnswer(await readText(answer, errorLimitBytes, signal)), clock);
+  if (framing.isRequired && !type.startsWith(mediaType)) {
+    await answer.body.return?.();
+    throw new UpstreamFailure("unavailable", `an answer that is not of the type ${mediaType}`);
+  }
+  let events: JsonObject[] = [];
   let finished = false;
+  let isOver = false;
   const parseEvent = (data: string): JsonObject => {
     const event = parseAnswer(data);
     const error = rules.failure(event);
@@ -45,27 +73,39 @@ export async function* readStream(
     finished ||= rules.ends(event);
     return event;
   };
-  const read = rules.createParser?.(parseEvent) ?? parseEvent;
+  const parse = rules.createParser?.(parseEvent) ?? parseEvent;
+  const decoder = framing.createDecoder((data) => {
+    if (isOver || data === "") return;
+    const isDone = data === "[DONE]";
+    if (!isDone) {
+      const event = parse(data);
+      if (rules.convert) events.push(...rules.convert(event));
+      else events.push(event);
+    }
+    isOver = rules.endsAtOnce ? finished : isDone;
+  });
+  let sinceTurn = 0;
   try {
-    for await (const texts of eventData(decompressed(answer))) {
-      const events: JsonObject[] = [];
-      let done = false;
+    for await (const bytes of decompressed(answer)) {
+      sinceTurn += bytes.length;
+      if (sinceTurn > turnBytes) {
+        sinceTurn = bytes.length;
+        await setImmediate();
+      }
       let failure: unknown;
       try {
-        for (const data of texts) {
-          if (data === "") continue;
-          done = data === "[DONE]";
-          if (done) break;
-          events.push(read(data));
-          if (rules.endsAtOnce && finished) break;
-        }
+        decoder.push(bytes);
       } catch (error) {
         failure = error;
       }
-      if (events.length > 0) yield events;
+      if (events.length > 0) {
+        yield events;
+        events = [];
+      }
+      if (isOver) return;
       if (failure !== undefined) throw failure;
-      if (rules.endsAtOnce ? finished : done) return;
     }
+    decoder.end?.();
   } catch (error) {
     throwFailure(error, signal);
   }
@@ -74,36 +114,20 @@ export async function* readStream(
 }
 
 const maxEventCharacters = 8 * 1024 * 1024;
-/** Parsed in one turn of the event loop. Node may read 2 MB in one, which is a million lines. */
-const turnBytes = 256 * 1024;
 
-/** The `data` of server-sent events; those that arrive in one read are delivered together. */
-export async function* eventData(body: AsyncIterable<Buffer>): AsyncGenerator<readonly string[], void, undefined> {
-  const decoder = new TextDecoder();
-  let events: string[] = [];
-  let tooLarge = false;
-  const parser = createParser({
-    maxBufferSize: maxEventCharacters,
-    onEvent: ({ data }) => {
-      events.push(data);
-    },
-    onError: ({ type }) => {
-      // The grammar says to ignore unknown fields and malformed retry lines.
-      if (type === "max-buffer-size-exceeded") tooLarge = true;
-    },
-  });
-  let sinceTurn = 0;
-  for await (const bytes of body) {
-    sinceTurn += bytes.length;
-    if (sinceTurn > turnBytes) {
-      sinceTurn = 0;
-      await setImmediate();
-    }
-    parser.feed(decoder.decode(bytes, { stream: true }));
-    if (tooLarge)
-      throw new UpstreamFailure("unavailable", `one event of the stream is over ${maxEventCharacters} characters`);
-    if (events.length === 0) continue;
-    yield events;
-    events = [];
-  }
-}
+export const serverSentEvents: Framing = {
+  mediaType: "text/event-stream",
+  createDecoder(onData) {
+    const decoder = new TextDecoder();
+    const parser = createParser({
+      maxBufferSize: maxEventCharacters,
+      onEvent: ({ data }) => onData(data),
+      onError({ type }) {
+        // The grammar says to ignore unknown fields and malformed retry lines.
+        if (type === "max-buffer-size-exceeded")
+          throw new UpstreamFailure("unavailable", `one event of the stream is over ${maxEventCharacters} characters`);
+      },
+    });
+    return { push: (bytes) => parser.feed(decoder.decode(bytes, { stream: true })) };
+  },
+};

@@ -1,6 +1,6 @@
 import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
-import { type Generated, type GenerationCall, isHandedOver, UpstreamFailure } from "../provider.ts";
+import { type Generated, type GenerationCall, isHandedOver, shownInLog, UpstreamFailure } from "../provider.ts";
 
 /** The protocol of one kind of provider job. A job is represented by the provider's last answer about it. */
 export interface JobProtocol {
@@ -11,6 +11,8 @@ export interface JobProtocol {
   /** The values of a job's `status` while it is queued or runs, and once it has ended. */
   readonly running: readonly unknown[];
   readonly ended: readonly unknown[];
+  /** The percentage of a running job that is done, as its provider tells it. Providers that do not tell it omit this. */
+  progressOf?(job: JsonObject): unknown;
   /** Stores the files of a job that has ended. Throws if it failed. */
   collect(job: JsonObject, id: string): Promise<Generated>;
   /** Cancels the job as far as the provider supports it. The outcome is only logged. */
@@ -53,7 +55,7 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
       isCanceled = await withTimeout(clock, cancelTimeoutMs, signal, cancel);
     } catch (error) {
       signal.throwIfAborted();
-      log.debug({ err: (error as Error).message }, "the job of a disconnected caller could not be canceled");
+      log.debug(shownInLog(error), "the job of a disconnected caller could not be canceled");
     }
     if (isCanceled) throw disconnected.reason;
   };
@@ -72,9 +74,11 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
       }
       try {
         job = await withTimeout(clock, pollTimeoutMs, signal, (limit) => jobs.poll(id, limit));
-        if (!jobs.running.includes(job.status) && !jobs.ended.includes(job.status))
+        const isRunning = jobs.running.includes(job.status);
+        if (!isRunning && !jobs.ended.includes(job.status))
           throw new UpstreamFailure("unavailable", "a job in an unknown state");
         failures = undefined;
+        if (isRunning && jobs.progressOf) call.reportProgress?.(jobs.progressOf(job));
       } catch (error) {
         if (signal.aborted || !(error instanceof UpstreamFailure)) throw error;
         const { kind, retryAfterMs = 0 } = error;
@@ -83,7 +87,7 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
         const denials = isDenied ? (failures?.denials ?? 0) + 1 : 0;
         if (denials === maxDenials || clock.now() - since >= maxFailingMs) throw error;
         failures = { since, denials, retryAfterMs: Math.min(maxRetryAfterMs, retryAfterMs) };
-        log.warn({ kind, err: isDenied ? undefined : error.message }, "polling a provider's job failed");
+        log.warn(shownInLog(error), "polling a provider's job failed");
       }
     }
   };
@@ -94,7 +98,7 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
   } catch (error) {
     if (!isCanceled && !isHandedOver(signal))
       withTimeout(clock, cancelTimeoutMs, undefined, (limit) => jobs.cancel(id, limit)).catch((failure: Error) =>
-        log.debug({ err: failure.message }, "an abandoned job could not be canceled"),
+        log.debug(shownInLog(failure), "an abandoned job could not be canceled"),
       );
     throw error;
   }

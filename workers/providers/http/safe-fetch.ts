@@ -1,9 +1,10 @@
 import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
-import { Agent, buildConnector } from "undici";
+import { Agent, buildConnector, Pool, ProxyAgent } from "undici";
 import { isPublicIp } from "#platform/addresses";
 import type { Clock } from "#platform/clock";
-import { connectTimeoutMs, dispatch, type HttpAnswer } from "#platform/http";
+import { connectTimeoutMs, dispatch, type HttpAnswer, NotConnected } from "#platform/http";
+import type { ReceiverAddresses } from "#platform/receiver-addresses";
 
 const maxRedirects = 5;
 const redirects: readonly number[] = [301, 302, 303, 307, 308];
@@ -58,6 +59,117 @@ export function createSafeFetch(deps: {
     },
   };
 }
+
+/** An answer was read for no longer than this once its headers have arrived. */
+const snippetTimeoutMs = 2_000;
+
+export interface PostAnswer {
+  readonly status: number;
+  readonly headers: HttpAnswer["headers"];
+  /** At most the first `limitBytes` of the body. */
+  readonly start: Buffer;
+}
+
+/**
+ * Posts to URLs that come from customers, and only to addresses that `receivers` allows: they are checked for each
+ * connection, which then goes to one of the addresses that were checked. Redirects are not followed, TLS certificates are
+ * verified, no proxy of the environment is used, and of the answer no more than `limitBytes` are read.
+ *
+ * With `proxyUrl`, all requests go through that proxy, by CONNECT with the host's name: the URL is checked here, its
+ * addresses by the proxy.
+ */
+export function createSafePost(deps: { clock: Clock; receivers: ReceiverAddresses; proxyUrl?: string | undefined }) {
+  const { clock, receivers, proxyUrl } = deps;
+  const options = { headersTimeout: 0, bodyTimeout: 0, allowH2: false };
+  const agent =
+    proxyUrl === undefined
+      ? new Agent({ ...options, connect: allowedOnly(receivers) })
+      : throughProxy(proxyUrl, options);
+  return {
+    /**
+     * Resolves once the start of the answer was read. Rejects with `AddressRefused`, an error of the connection, or
+     * `TimedOut` if the status has not arrived within `timeoutMs`.
+     */
+    async post(request: {
+      url: string;
+      headers: Readonly<Record<string, string>>;
+      body: string;
+      timeoutMs: number;
+      limitBytes: number;
+    }): Promise<PostAnswer> {
+      const { headers, body, timeoutMs, limitBytes } = request;
+      const { origin, pathname, search } = new URL(request.url);
+      if (proxyUrl !== undefined) await receivers.locate(request.url);
+      const end = new AbortController();
+      const sent = { origin, path: pathname + search, method: "POST" as const, headers, body };
+      let cancel = clock.after(timeoutMs, () => end.abort(new TimedOut()));
+      try {
+        const answer = await dispatch(agent, sent, end.signal, clock);
+        cancel();
+        cancel = clock.after(snippetTimeoutMs, () => end.abort(new TimedOut()));
+        return { status: answer.status, headers: answer.headers, start: await startOf(answer.body, limitBytes, end) };
+      } catch (error) {
+        throw error instanceof NotConnected ? error.cause : error;
+      } finally {
+        cancel();
+      }
+    },
+    /** Aborts all requests. */
+    close: (): Promise<void> => agent.destroy(),
+  };
+}
+
+export type SafePost = ReturnType<typeof createSafePost>;
+
+export class TimedOut extends Error {
+  override readonly name = "TimedOut";
+  constructor() {
+    super("timed out");
+  }
+}
+
+/** Closes the connection if there is more. Whatever ends the body, what has arrived of it is returned. */
+async function startOf(body: HttpAnswer["body"], limitBytes: number, end: AbortController): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of body) {
+      parts.push(part);
+      bytes += part.length;
+      if (bytes >= limitBytes) end.abort(new Error("the rest of the response is not needed"));
+    }
+  } catch {}
+  return Buffer.concat(parts).subarray(0, limitBytes);
+}
+
+/** Connects to the addresses that were checked: the name is not resolved a second time. */
+function allowedOnly(receivers: ReceiverAddresses): buildConnector.connector {
+  return (options, callback) => {
+    receivers.locate(`${options.protocol}//${options.host}`).then(
+      ({ addresses }) => {
+        const pinned = addresses.map((address) => ({ address, family: isIP(address) }));
+        const find: LookupFunction = (_, { all }, found) => {
+          const [first] = pinned;
+          if (all || !first) found(null, pinned);
+          else found(null, first.address, first.family);
+        };
+        const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, lookup: find });
+        connect(options, callback);
+      },
+      (error: Error) => callback(error, null),
+    );
+  };
+}
+
+/** A proxy that does not answer a CONNECT counts as a receiver to which connecting timed out. */
+const throughProxy = (uri: string, options: Agent.Options) =>
+  new ProxyAgent({
+    ...options,
+    uri,
+    proxyTunnel: true,
+    connectTimeout: connectTimeoutMs,
+    clientFactory: (origin, tunnel) => new Pool(origin, { ...tunnel, headersTimeout: connectTimeoutMs }),
+  });
 
 const headers = { accept: "*/*", "accept-encoding": "identity", "user-agent": "inference-service" };
 

@@ -33,7 +33,9 @@ function scanAnswer(text: string, values = answerLimits.values): void {
 
 function parseScanned(text: string): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(text);
+    const whole: unknown = JSON.parse(text);
+    // Google wraps errors of streams in a list.
+    const value = Array.isArray(whole) && isObject(whole[0]) && whole[0]["error"] != null ? whole[0] : whole;
     // Each level takes at least two characters, so short texts, like most events, need no check.
     if (isObject(value) && (text.length <= 2 * maxDepth || !isDeeper(value, maxDepth))) return value;
   } catch {}

@@ -33,14 +33,23 @@ type Job = z.infer<typeof job>;
 export async function makeVideo(clock: Clock, call: GenerationCall): Promise<Generated> {
   const { doneAt, image, seed, resolution, duration } =
     call.job === undefined ? await submit(call, clock) : readJob(call.job);
-  const waitMs = doneAt - clock.now();
-  if (waitMs > 0) await sleep(clock, waitMs, call.signal);
+  await waitUntil(doneAt, clock, call);
   if (duration > 0) {
     const clip = await readFile(new URL(`clips/${resolution}.mp4`, import.meta.url));
     call.signal.throwIfAborted();
     await call.store(repeated(clip, duration, seed));
   }
   return { output: { duration, resolution, ...(image !== undefined && { image }) }, usage: { second: duration } };
+}
+
+const reportMs = 1_000;
+
+async function waitUntil(doneAt: number, clock: Clock, call: GenerationCall): Promise<void> {
+  const totalMs = doneAt - clock.now();
+  for (let waitMs = totalMs; waitMs > 0; waitMs = doneAt - clock.now()) {
+    call.reportProgress?.((100 * (totalMs - waitMs)) / totalMs);
+    await sleep(clock, call.reportProgress ? Math.min(waitMs, reportMs) : waitMs, call.signal);
+  }
 }
 
 async function submit(call: GenerationCall, clock: Clock): Promise<Job> {

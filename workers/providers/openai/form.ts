@@ -26,7 +26,7 @@ export async function formOf(
     if (filesBytes > filesLimitBytes)
       throw refusal(`The files together have more than ${filesLimitBytes} bytes.`, file.param);
   }
-  const boundary = `form-${randomBytes(18).toString("base64url")}`;
+  const boundary = newBoundary();
   const parts: Buffer[] = [];
   for (const [index, entry] of entries.entries()) {
     const { name, field, text } = entry;
@@ -38,7 +38,14 @@ export async function formOf(
       parts.push(Buffer.from(head + about), await file.read(limitBytes(field)), Buffer.from("\r\n"));
     } else parts.push(Buffer.from(`${head}\r\n\r\n${text}\r\n`));
   }
-  parts.push(Buffer.from(`--${boundary}--\r\n`));
+  return closeForm(boundary, parts);
+}
+
+export const newBoundary = (): string => `form-${randomBytes(18).toString("base64url")}`;
+
+/** The whole body of a form, of known length. */
+export function closeForm(boundary: string, open: readonly Buffer[]) {
+  const parts = [...open, Buffer.from(`--${boundary}--\r\n`)];
   const bytes = parts.reduce((sum, part) => sum + part.length, 0);
   return {
     headers: { "content-type": `multipart/form-data; boundary=${boundary}`, "content-length": String(bytes) },

@@ -16,7 +16,7 @@ import {
   responsesFailure,
 } from "../../conversion/index.ts";
 import { failureInside } from "../http/failures.ts";
-import { connectProvider } from "../http/provider-client.ts";
+import { connectProvider, type ProviderClient } from "../http/provider-client.ts";
 import { readStream, type StreamRules } from "../http/read-stream.ts";
 import { vectorValues } from "../http/untrusted-json.ts";
 import {
@@ -26,56 +26,78 @@ import {
   type UpstreamEndpoint,
   UpstreamFailure,
 } from "../provider.ts";
+import { createOpenaiBatches } from "./batches.ts";
 import { generate } from "./media.ts";
 
 export function createOpenai(target: UpstreamEndpoint, { clock }: { clock: Clock }): Provider {
   const { baseUrl, concurrency, apiKey } = target;
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  const client = connectProvider({ baseUrl, concurrency, headers }, clock);
+  return openaiThrough(connectProvider({ baseUrl, concurrency, headers }, clock), target);
+}
 
-  const json = async (
-    path: string,
-    body: object,
-    call: UpstreamCall,
-    field: "choices" | "data" | "output" | "results",
-  ) => {
-    const limits = field === "data" ? { maxValues: vectorValues } : {};
-    const answer = await client.sendForJson({ path, json: body }, call, limits);
-    const list = answer[field];
-    // A failed response also has status 200 and a list.
-    const failure = field === "output" ? responsesFailure(answer) : undefined;
-    if (failure) throw failureInside({ error: failure }, clock);
-    if (Array.isArray(list) && list.every(isObject)) return answer;
-    // Some proxies answer 200 with an error in the body.
-    if (answer.error != null || answer.base_resp != null) throw failureInside(answer, clock);
-    throw new UpstreamFailure("unavailable", `an answer without ${field}`);
-  };
+/** The provider behind this client, which may be a cloud that serves the same requests at addresses of its own. */
+export function openaiThrough(
+  client: ProviderClient,
+  target: Pick<UpstreamEndpoint, "formats" | "quirks" | "storesAnswers">,
+  readEvents = readStream,
+): Provider {
+  const { clock } = client;
+
+  type SendForJson = typeof client.sendForJson;
+
+  const jsonThrough =
+    (send: SendForJson) =>
+    async (path: string, body: object, call: UpstreamCall, field: "choices" | "data" | "output" | "results") => {
+      const limits = field === "data" ? { maxValues: vectorValues } : {};
+      const answer = await send({ path, json: body }, call, limits);
+      const list = answer[field];
+      // A failed response also has status 200 and a list.
+      const failure = field === "output" ? responsesFailure(answer) : undefined;
+      if (failure) throw failureInside({ error: failure }, clock);
+      if (Array.isArray(list) && list.every(isObject)) return answer;
+      // Some proxies answer 200 with an error in the body.
+      if (answer.error != null || answer.base_resp != null) throw failureInside(answer, clock);
+      throw new UpstreamFailure("unavailable", `an answer without ${field}`);
+    };
 
   // Tenants share the operator's key, so the provider must not store their answers. Most servers do not know the field.
   const withoutStore = (body: JsonObject) =>
     target.storesAnswers || "store" in body ? { ...body, store: false } : body;
 
-  async function* stream(call: TextCall) {
+  function stream(call: TextCall) {
     const { path, rules } = endpointOf(call.format);
     const json = withoutStore({ ...call.body, stream: true, ...streamOptions(call, target) });
-    yield* readStream(client, { path, json }, rules, call);
+    return readEvents(client, { path, json }, rules, call);
   }
+
+  const json = jsonThrough(client.sendForJson);
+
+  const answerThrough = (send: typeof json) => async (call: TextCall) => {
+    const { stream: _, stream_options: __, ...body } = call.body;
+    const { path, field } = endpointOf(call.format);
+    const answer = await send(path, withoutStore(body), call, field);
+    if (field !== "choices") return answer;
+    const failure = failureOfChoices(answer);
+    if (failure) throw failureInside(failure, clock);
+    return normalizeAnswer(answer, "message");
+  };
+  const answer = answerThrough(json);
+  const embedThrough = (send: typeof json) => (call: UpstreamCall) => send("/embeddings", call.body, call, "data");
 
   return {
     speaks: target.formats,
-    async answer(call) {
-      if (mustStream(call, target)) return joinStream(stream(call));
-      const { stream: _, stream_options: __, ...body } = call.body;
-      const { path, field } = endpointOf(call.format);
-      const answer = await json(path, withoutStore(body), call, field);
-      if (field !== "choices") return answer;
-      const failure = failureOfChoices(answer);
-      if (failure) throw failureInside(failure, clock);
-      return normalizeAnswer(answer, "message");
-    },
+    answer: async (call) => (mustStream(call, target) ? joinStream(stream(call)) : answer(call)),
     stream,
-    embed: (call) => json("/embeddings", call.body, call, "data"),
+    embed: embedThrough(json),
+    batches: {
+      ...createOpenaiBatches(client),
+      through(send) {
+        const own = jsonThrough(send);
+        return { answer: answerThrough(own), embed: embedThrough(own) };
+      },
+    },
     moderate: (call) => json("/moderations", call.body, call, "results"),
+    check: (call) => client.probe("/models", call),
     rerank: (call) => json("/rerank", call.body, call, "results"),
     generate: (call) => generate(client, call),
     takesLinks: true,
@@ -84,14 +106,14 @@ export function createOpenai(target: UpstreamEndpoint, { clock }: { clock: Clock
 }
 
 /** Chat streams of most servers report their usage on request, streams of responses always. */
-const streamOptions = ({ format, body }: TextCall, { quirks }: UpstreamEndpoint): JsonObject => {
+const streamOptions = ({ format, body }: TextCall, { quirks }: Pick<UpstreamEndpoint, "quirks">): JsonObject => {
   if (format !== "chat") return {};
   if (quirks?.stream_usage === "always") return { stream_options: undefined };
   return { stream_options: { ...(body.stream_options as object | null | undefined), include_usage: true } };
 };
 
 /** Fireworks refuses a large cap in a call that is not streamed (https://github.com/nextlevelbuilder/goclaw/pull/660). */
-const mustStream = ({ format, body }: TextCall, { quirks }: UpstreamEndpoint): boolean => {
+const mustStream = ({ format, body }: TextCall, { quirks }: Pick<UpstreamEndpoint, "quirks">): boolean => {
   const cap = body.max_completion_tokens ?? body.max_tokens;
   return format === "chat" && typeof cap === "number" && cap > (quirks?.whole_answer_cap ?? cap);
 };

@@ -143,6 +143,7 @@ const video = (client: ProviderClient, call: GenerationCall): Promise<Generated>
     poll: (id, signal) => client.sendForJson({ path: pathOf(id) }, { ...call, signal }, jobLimits),
     running: ["queued", "in_progress"],
     ended: ["completed", "failed", "cancelled", "expired"],
+    progressOf: ({ progress }) => progress,
     async collect(job, id) {
       if (job.status !== "completed") throw failureInside(job, client.clock);
       const second = secondsDelivered(job, call.input);

@@ -14,7 +14,7 @@ import { type GenerationCall, generatesOnly, type Provider, UpstreamFailure } fr
 import { charactersOf, fetchWithRetry, type JobOutput, recordedSeconds, storeOutput } from "./store-output.ts";
 
 /** One provider: its requests, and how its answers are read. */
-export interface Host extends Pick<JobProtocol, "running" | "ended"> {
+export interface Host extends Pick<JobProtocol, "running" | "ended" | "progressOf"> {
   readonly rules: InputRules;
   submit(model: string, input: JsonObject): ProviderRequest;
   /** The id with which another worker can continue the job. */
@@ -50,6 +50,7 @@ export function createPredictionApi(host: Host, client: ProviderClient, clock: C
       poll: (id, signal) => send(host.poll(id), signal),
       running: host.running,
       ended: host.ended,
+      ...(host.progressOf && { progressOf: host.progressOf }),
       async collect(job, id) {
         const output = await host.outputOf(job, id, (request) => fetchWithRetry(client, call, () => send(request)));
         return storeOutput(client, call, output, recorded);

@@ -28,6 +28,7 @@ export function createReplicate(target: UpstreamEndpoint, { clock }: { clock: Cl
     poll: (id) => ({ path: `/predictions/${id}` }),
     running: ["starting", "processing", "queued"],
     ended: ["succeeded", "failed", "canceled", "aborted"],
+    progressOf: ({ logs }) => (typeof logs === "string" ? lastPercent(logs) : undefined),
     outputOf(prediction) {
       if (prediction.status !== "succeeded") throw predictionFailure(prediction, clock);
       return Promise.resolve({ output: prediction.output, seconds: secondsBilled(prediction) });
@@ -38,7 +39,7 @@ export function createReplicate(target: UpstreamEndpoint, { clock }: { clock: Cl
     isWaiting: ({ status }) => status === "starting" || status === "queued",
     isUnbilled: ({ started_at }) => started_at == null,
   };
-  return createPredictionApi(host, client, clock);
+  return { ...createPredictionApi(host, client, clock), check: (call) => client.probe("/account", call) };
 }
 
 function submit(model: string, input: JsonObject): ProviderRequest {
@@ -46,6 +47,19 @@ function submit(model: string, input: JsonObject): ProviderRequest {
   return version === undefined
     ? { path: `/models/${name}/predictions`, json: { input } }
     : { path: "/predictions", json: { version, input } };
+}
+
+/** Logs may be long, and their last lines tell the most. */
+const logTailCharacters = 2_000;
+/** A line of a progress bar, as Replicate's own clients read it: ` 42%|████▏     | 21/50 [00:03<00:04]`. */
+const progressBar = /^\s{0,10}(\d{1,3})%\|/;
+
+function lastPercent(logs: string): number | undefined {
+  const lines = logs.slice(-logTailCharacters).split(/[\r\n]/);
+  return lines.reduce<number | undefined>((last, line) => {
+    const percent = progressBar.exec(line)?.[1];
+    return percent === undefined ? last : Number(percent);
+  }, undefined);
 }
 
 /** The length by which models of video and audio are billed. */

@@ -6,11 +6,11 @@ import { Button } from "../../components/button.tsx";
 import { Code } from "../../components/code.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { ConfirmDialog } from "../../components/dialog.tsx";
+import { DropZone } from "../../components/drop-zone.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
 import { toast } from "../../components/toast.tsx";
 import { curlForUpload } from "../../lib/examples.ts";
-import { DropZone } from "./drop-zone.tsx";
 import { FileCard } from "./file-card.tsx";
 import { FileList } from "./file-list.tsx";
 import { GeneratedFiles } from "./generated-files.tsx";
@@ -21,7 +21,13 @@ export function Files() {
   const uploading = useUploading(({ id }) => toast(`Uploaded: ${id}`));
   return (
     <Page title="Files" intro="Inputs of models, named by their id in a request, and what models made.">
-      <DropZone onFiles={uploading.start} />
+      <DropZone
+        what="files"
+        note="Images, video and audio, up to 200 MB each. They are deleted after 24 hours."
+        accept="image/*,video/*,audio/*"
+        multiple
+        onFiles={uploading.start}
+      />
       <UploadingList items={uploading.items} />
       <Uploads />
       <GeneratedFiles />

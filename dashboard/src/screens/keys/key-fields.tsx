@@ -1,7 +1,7 @@
 import type { ApiError } from "../../api/client.ts";
 import { Field, TextArea, UsdField } from "../../components/field.tsx";
 import { Select } from "../../components/select.tsx";
-import type { KeyForm, Period } from "./key-form.ts";
+import type { CacheUse, KeyForm, Period } from "./key-form.ts";
 
 interface Props {
   readonly form: KeyForm;
@@ -15,6 +15,12 @@ const periods = [
   { value: "week", label: "per week" },
   { value: "month", label: "per month" },
   { value: "total", label: "in total" },
+];
+
+const cacheUses = [
+  { value: "off", label: "Off, unless a call asks for it" },
+  { value: "on", label: "On, unless a call declines it" },
+  { value: "locked", label: "Always off" },
 ];
 
 const scopes = [
@@ -88,6 +94,33 @@ export function KeyFields({ form, onChange, wrong }: Props) {
         error={errorOf("expires_at")}
         onChange={(event) => set({ expires: event.target.value })}
       />
+      <label className="flex min-h-8 items-center gap-2.5">
+        <input
+          type="checkbox"
+          className="size-4 accent-accent"
+          checked={form.marksPrompts}
+          onChange={({ target }) => set({ marksPrompts: target.checked })}
+        />
+        Prompt cache: mark prompts of models that need it
+      </label>
+      <div className="grid grid-cols-2 gap-3">
+        <Select
+          label="Response cache"
+          options={cacheUses}
+          value={form.cacheUse}
+          onChange={(cacheUse) => set({ cacheUse: cacheUse as CacheUse })}
+        />
+        <Field
+          label="Seconds in the cache"
+          type="number"
+          min={1}
+          max={86_400}
+          placeholder="300"
+          value={form.cacheTtl}
+          error={errorOf("cache")}
+          onChange={(event) => set({ cacheTtl: event.target.value })}
+        />
+      </div>
       <details>
         <summary className="text-xs font-medium text-muted">Rate limits</summary>
         <div className="mt-3 grid gap-3 sm:grid-cols-3">

@@ -2,6 +2,7 @@ import type { Key, KeyPatch, NewKey } from "../../api/keys.ts";
 
 type Scope = Key["scopes"][number];
 export type Period = NonNullable<Key["budget"]>["period"];
+export type CacheUse = "off" | "on" | "locked";
 type Limit = keyof Key["limits"];
 
 /** The fields as the user types them; empty means not set. */
@@ -14,6 +15,9 @@ export interface KeyForm {
   readonly models: string;
   /** A local time, as a date and time input has it. */
   readonly expires: string;
+  readonly marksPrompts: boolean;
+  readonly cacheUse: CacheUse;
+  readonly cacheTtl: string;
   readonly limits: Readonly<Record<Limit, string>>;
 }
 
@@ -23,6 +27,11 @@ function localInput(unixSeconds: number): string {
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
+function cacheUseOf({ enabled, locked }: Key["cache"]): CacheUse {
+  if (enabled) return "on";
+  return locked ? "locked" : "off";
+}
+
 export const formOf = (key: Key | undefined): KeyForm => ({
   name: key?.name ?? "",
   scopes: key?.scopes ?? ["inference"],
@@ -30,6 +39,9 @@ export const formOf = (key: Key | undefined): KeyForm => ({
   period: key?.budget?.period ?? "month",
   models: key?.models?.join("\n") ?? "",
   expires: key?.expires_at ? localInput(key.expires_at) : "",
+  marksPrompts: key?.prompt_cache === "auto",
+  cacheUse: key ? cacheUseOf(key.cache) : "off",
+  cacheTtl: String(key?.cache.ttl_seconds ?? ""),
   limits: {
     requests_per_minute: String(key?.limits.requests_per_minute ?? ""),
     tokens_per_minute: String(key?.limits.tokens_per_minute ?? ""),
@@ -37,10 +49,12 @@ export const formOf = (key: Key | undefined): KeyForm => ({
   },
 });
 
+/** In seconds. */
+const defaultCacheTtl = 300;
 const numberOf = (text: string) => (text === "" ? null : Number(text));
 
 /** Returns all fields; null removes a limit. */
-export function toPatch({ name, scopes, budgetUsd, period, models, expires, limits }: KeyForm): KeyPatch {
+export function toPatch({ name, scopes, budgetUsd, period, models, expires, limits, ...form }: KeyForm): KeyPatch {
   const listed = models.split(/[\s,]+/).filter(Boolean);
   return {
     name: name.trim() || null,
@@ -48,6 +62,12 @@ export function toPatch({ name, scopes, budgetUsd, period, models, expires, limi
     budget: budgetUsd === "" ? null : { limit_usd: budgetUsd, period },
     models: listed.length > 0 ? listed : null,
     expires_at: expires === "" ? null : Math.floor(new Date(expires).getTime() / 1000),
+    prompt_cache: form.marksPrompts ? "auto" : "off",
+    cache: {
+      enabled: form.cacheUse === "on",
+      locked: form.cacheUse === "locked",
+      ttl_seconds: Number(form.cacheTtl || defaultCacheTtl),
+    },
     limits: {
       requests_per_minute: numberOf(limits.requests_per_minute),
       tokens_per_minute: numberOf(limits.tokens_per_minute),

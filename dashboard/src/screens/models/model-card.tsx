@@ -13,7 +13,8 @@ const playable = new Set(["text", "image", "video", "audio", "embeddings"]);
 const shownPrices = 4;
 
 export function ModelCard({ model }: { readonly model: Model }) {
-  const { id, name, description, type, context_length, features, x_pricing } = model;
+  const { id, name, description, type, context_length, features, x_pricing, x_upstreams } = model;
+  const places = [...new Set(x_upstreams.flatMap(({ region }) => region ?? []))];
   const prices = Object.keys(x_pricing).length;
   return (
     <Card className="flex h-full flex-col gap-3">
@@ -27,6 +28,9 @@ export function ModelCard({ model }: { readonly model: Model }) {
       {description && <p className="text-muted">{description}</p>}
       <p className="flex flex-wrap gap-1.5">
         {context_length > 0 && <Badge>{count(context_length)} tokens</Badge>}
+        {places.map((place) => (
+          <Badge key={place}>{place}</Badge>
+        ))}
         {features.slice(0, 6).map((feature) => (
           <Badge key={feature}>{feature}</Badge>
         ))}

@@ -9,6 +9,7 @@ import { QueryView } from "../../components/query-view.tsx";
 import { operatorNavigation } from "../../operator/navigation.ts";
 import { RequestTable } from "../requests/request-table.tsx";
 import { BalanceFigures } from "./balance-figures.tsx";
+import { SpendFigures } from "./spend-figures.tsx";
 import { SpendSection } from "./spend-section.tsx";
 
 const recent = 8;
@@ -41,6 +42,7 @@ function Calls() {
           <FirstCall />
         ) : (
           <>
+            <SpendFigures />
             <SpendSection />
             <section className="flex flex-col gap-4">
               <div className="flex items-center justify-between gap-3">

@@ -1,21 +1,22 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { lazy } from "react";
-import { keysQuery } from "../../api/keys.ts";
-import { useCanManage } from "../../api/session.ts";
+import { useKeyNames } from "../../api/keys.ts";
 import { usageQuery } from "../../api/usage.ts";
 import { Card } from "../../components/card.tsx";
 import { ChartOrTable } from "../../components/chart-or-table.tsx";
+import { cost } from "../../components/measures.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
 import { SwitchButtons } from "../../components/switch-buttons.tsx";
-import { dayOf, daysBefore } from "../../lib/format.ts";
-import { spendByDay } from "../../lib/spend.ts";
-import { useNow } from "../../lib/time.ts";
+import { dayLabel, daysBefore } from "../../lib/format.ts";
+import { stacked } from "../../lib/stacked.ts";
+import { useToday } from "../../lib/time.ts";
+import { timesBetween } from "../../lib/usage.ts";
 import { loaded } from "../../loaded.ts";
 import { SpendTable } from "./spend-table.tsx";
 
-const SpendChart = lazy(loaded(() => import("./spend-chart.tsx")));
+const StackedChart = lazy(loaded(() => import("../../charts/stacked-chart.tsx")));
 const route = getRouteApi("/");
 
 const groups = [
@@ -33,12 +34,15 @@ export function SpendSection() {
   const navigate = route.useNavigate();
   const by = search.by === "key" ? "key" : "model";
   const span = spans.find(({ value }) => value === search.days)?.value ?? "30";
-  const to = dayOf(new Date(useNow()));
+  const to = useToday();
   const from = daysBefore(to, Number(span) - 1);
   const usage = useQuery(usageQuery({ from, to, groupBy: ["day", by] }));
   const nameOf = useKeyNames(by === "key");
   const controls = (
     <>
+      <Link to="/usage" className="text-accent hover:underline">
+        All usage
+      </Link>
       <SwitchButtons
         label="Group"
         value={by}
@@ -57,12 +61,17 @@ export function SpendSection() {
     <Card>
       <QueryView query={usage} skeleton={<Skeleton rows={1} className="h-80" />}>
         {(rows) => {
-          const spend = spendByDay(rows, by, nameOf, { from, to });
+          const spend = stacked(rows, {
+            times: timesBetween(from, to),
+            timeOf: ({ day }) => day,
+            nameOf: (row) => nameOf(row[by] ?? "unknown"),
+            valueOf: cost.valueOf,
+          });
           return (
             <ChartOrTable
               title="Spend by day"
               controls={controls}
-              chart={<SpendChart spend={spend} />}
+              chart={<StackedChart data={spend} measure={cost} timeLabel={dayLabel} />}
               table={<SpendTable spend={spend} />}
             />
           );
@@ -70,16 +79,4 @@ export function SpendSection() {
       </QueryView>
     </Card>
   );
-}
-
-/** Maps key ids to names. */
-function useKeyNames(isNeeded: boolean): (value: string) => string {
-  const canManage = useCanManage();
-  const keys = useInfiniteQuery({ ...keysQuery, enabled: isNeeded && canManage });
-  const names = new Map(
-    keys.data?.pages
-      .flatMap(({ data }) => data)
-      .map(({ id, name, prefix }) => [id, name ? `${name} (${prefix})` : prefix]),
-  );
-  return (value) => names.get(value) ?? value;
 }

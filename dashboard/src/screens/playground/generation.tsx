@@ -1,6 +1,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { generate } from "../../api/generate.ts";
+import { submitJob } from "../../api/jobs.ts";
 import type { Model } from "../../api/models.ts";
 import { Button } from "../../components/button.tsx";
 import { Card } from "../../components/card.tsx";
@@ -34,11 +36,18 @@ export function Generation({ model }: { readonly model: Model }) {
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ["files"] }),
   });
+  const navigate = useNavigate();
+  const background = useMutation({
+    mutationFn: (body: object) => submitJob(model.endpoint, body),
+    onSuccess: ({ id }) => navigate({ to: "/jobs/$id", params: { id } }),
+  });
   useEffect(() => () => running.current?.abort(), []);
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    call.mutate(bodyOf(model, toInput(fields, schema, values)));
+    const { submitter } = event.nativeEvent as SubmitEvent;
+    const start = submitter?.getAttribute("name") === "background" ? background : call;
+    start.mutate(bodyOf(model, toInput(fields, schema, values)));
   }
   const isStopped = call.error instanceof DOMException;
   return (
@@ -61,14 +70,21 @@ export function Generation({ model }: { readonly model: Model }) {
             {call.isPending ? (
               <Button onClick={() => running.current?.abort()}>Stop</Button>
             ) : (
-              <Button type="submit" look="primary">
-                Generate
-              </Button>
+              <span className="flex flex-wrap gap-2">
+                {/* The first is pressed by Enter in a field. */}
+                <Button type="submit" look="primary">
+                  Generate
+                </Button>
+                <Button type="submit" name="background" busy={background.isPending}>
+                  In the background
+                </Button>
+              </span>
             )}
           </div>
         </form>
       </Card>
       <Card>
+        {background.error && <ErrorNote error={background.error} />}
         {call.isPending && <Waiting model={model.id} sinceMs={call.submittedAt} />}
         {call.error && !isStopped && <ErrorNote error={call.error} />}
         {isStopped && <output>Stopped. What the provider had done by then is charged.</output>}

@@ -52,6 +52,13 @@ export function CostTable({ call }: { readonly call: CallWithAttempts }) {
 
 function Note({ call, lines }: { readonly call: CallWithAttempts; readonly lines: readonly CostLine[] }) {
   const difference = toNano(sumUsd(lines.map(({ costUsd }) => costUsd))) - toNano(call.cost_usd);
+  if (call.byok)
+    return (
+      <p className="text-xs text-muted">
+        It ran with your own provider key: the provider charges you, and only a fee was charged here.
+        {lines.length > 0 && " The lines show what it would have cost otherwise, at today's prices."}
+      </p>
+    );
   const isRounding = difference <= BigInt(lines.length) && difference >= -BigInt(lines.length);
   return (
     <ul className="flex flex-col gap-1 text-xs text-muted">

@@ -1,11 +1,13 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { keysQuery } from "../../api/keys.ts";
 import { modelsQuery } from "../../api/models.ts";
+import { useProviderKeyOptions } from "../../api/provider-keys.ts";
 import type { Filters as Values } from "../../api/requests.ts";
 import { useCanManage } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
 import { Field } from "../../components/field.tsx";
 import { Select } from "../../components/select.tsx";
+import { TextFilter } from "../../components/text-filter.tsx";
 import { statusOptions } from "../../lib/statuses.ts";
 
 interface Props {
@@ -17,11 +19,16 @@ export function Filters({ values, onChange }: Props) {
   const canManage = useCanManage();
   const keys = useInfiniteQuery({ ...keysQuery, enabled: canManage }).data?.pages.flatMap(({ data }) => data) ?? [];
   const { data: models = [] } = useQuery(modelsQuery);
+  const providerKeys = useProviderKeyOptions();
   const set = (name: keyof Values) => (value: string) => onChange({ ...values, [name]: value || undefined });
   const ids = models.map(({ id }) => id);
   const known = values.model && !ids.includes(values.model) ? [values.model, ...ids] : ids;
+  const { provider_key } = values;
+  // A deleted key has calls still.
+  const isOther = provider_key && !providerKeys.some(({ value }) => value === provider_key);
+  const withOwn = isOther ? [{ value: provider_key, label: provider_key }, ...providerKeys] : providerKeys;
   return (
-    <search className="grid grid-cols-2 items-end gap-3 lg:grid-cols-[8rem_minmax(0,1fr)_minmax(0,1fr)_10rem_10rem_auto]">
+    <search className="grid grid-cols-2 items-end gap-3 sm:grid-cols-3 lg:grid-cols-5">
       <Select label="Status" value={values.status ?? ""} options={statusOptions} onChange={set("status")} />
       <Select
         label="Model"
@@ -38,6 +45,17 @@ export function Filters({ values, onChange }: Props) {
             ...keys.map(({ id, name, prefix }) => ({ value: id, label: name ?? prefix })),
           ]}
           onChange={set("key")}
+        />
+      )}
+      <TextFilter label="Tag" value={values.tag} onChange={set("tag")} />
+      <TextFilter label="Session" value={values.session_id} onChange={set("session_id")} />
+      <TextFilter label="User" value={values.user} onChange={set("user")} />
+      {withOwn.length > 0 && (
+        <Select
+          label="Provider key"
+          value={provider_key ?? ""}
+          options={[{ value: "", label: "All calls" }, ...withOwn]}
+          onChange={set("provider_key")}
         />
       )}
       <Field

@@ -1,13 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { type CallWithAttempts, requestQuery } from "../../api/requests.ts";
-import { Card, Figure } from "../../components/card.tsx";
-import { CopyButton } from "../../components/copy-button.tsx";
+import { Figure } from "../../components/card.tsx";
+import { CopiedId, Facts } from "../../components/facts.tsx";
 import { Money } from "../../components/money.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Time } from "../../components/time.tsx";
-import { duration } from "../../lib/format.ts";
+import { count, duration } from "../../lib/format.ts";
+import { toNano } from "../../lib/usd.ts";
 import { CostTable } from "./cost-table.tsx";
 import { CallStatus } from "./request-table.tsx";
 import { Waterfall } from "./waterfall.tsx";
@@ -19,12 +20,7 @@ export function RequestDetail() {
   return (
     <Page
       title="Request"
-      intro={
-        <span className="flex flex-wrap items-center gap-2">
-          <code className="text-xs wrap-anywhere">{id}</code>
-          <CopyButton text={id} what="request id" />
-        </span>
-      }
+      intro={<CopiedId id={id} what="request id" />}
       actions={
         <Link to="/requests" className="text-accent hover:underline">
           All requests
@@ -36,7 +32,41 @@ export function RequestDetail() {
   );
 }
 
+function Saved({ call: { cached_tokens, saved_usd } }: { readonly call: CallWithAttempts }) {
+  const isLoss = saved_usd.startsWith("-");
+  return (
+    <>
+      {count(cached_tokens)} tokens read, {isLoss ? "its writes cost" : "saved"}{" "}
+      <Money usd={saved_usd.replace("-", "")} />
+      {isLoss && " more"}
+    </>
+  );
+}
+/** Links to the calls with the same session, user or tag. */
+const Others = ({ by }: { readonly by: Readonly<Record<string, string>> }) => (
+  <Link to="/requests" search={by} className="text-accent hover:underline">
+    {Object.values(by)}
+  </Link>
+);
+
 const time = (ms: number | null) => (ms === null ? "–" : duration(ms));
+
+/** The account's provider key with which the call ran, and what the call would have cost without it. */
+const ownKeyFacts = ({ provider_key_id: id, list_usd, fee_usd }: CallWithAttempts) =>
+  id === null
+    ? []
+    : [
+        {
+          name: "Own provider key",
+          value: (
+            <Link to="/requests" search={{ provider_key: id }} className="text-accent hover:underline">
+              {id}
+            </Link>
+          ),
+        },
+        { name: "Fee", value: <Money usd={fee_usd ?? "0"} /> },
+        { name: "List price", value: <Money usd={list_usd ?? "0"} /> },
+      ];
 
 function Detail({ call }: { readonly call: CallWithAttempts }) {
   const facts = [
@@ -47,6 +77,24 @@ function Detail({ call }: { readonly call: CallWithAttempts }) {
     { name: "Status", value: <CallStatus call={call} /> },
     ...(call.http_status === null ? [] : [{ name: "HTTP status", value: call.http_status }]),
     { name: "Streamed", value: call.streamed === null ? "unknown" : call.streamed ? "yes" : "no" },
+    ...(toNano(call.saved_usd) === 0n ? [] : [{ name: "Prompt cache", value: <Saved call={call} /> }]),
+    ...(call.session_id === null ? [] : [{ name: "Session", value: <Others by={{ session_id: call.session_id }} /> }]),
+    ...(call.user === null ? [] : [{ name: "User", value: <Others by={{ user: call.user }} /> }]),
+    ...(call.tags.length === 0
+      ? []
+      : [
+          {
+            name: "Tags",
+            value: (
+              <span className="flex flex-wrap gap-x-3">
+                {call.tags.map((tag) => (
+                  <Others key={tag} by={{ tag }} />
+                ))}
+              </span>
+            ),
+          },
+        ]),
+    ...ownKeyFacts(call),
     ...(call.finish_reason === null ? [] : [{ name: "Finish reason", value: call.finish_reason }]),
   ];
   return (
@@ -59,16 +107,7 @@ function Detail({ call }: { readonly call: CallWithAttempts }) {
         <Figure label="First token">{time(call.first_token_ms)}</Figure>
         <Figure label="Total">{time(call.total_ms)}</Figure>
       </div>
-      <Card>
-        <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-2 lg:grid-cols-3">
-          {facts.map(({ name, value }) => (
-            <div key={name} className="flex min-w-0 flex-col gap-0.5">
-              <dt className="text-xs text-muted">{name}</dt>
-              <dd className="wrap-anywhere">{value}</dd>
-            </div>
-          ))}
-        </dl>
-      </Card>
+      <Facts facts={facts} />
       <section className="flex flex-col gap-4">
         <h2 className="text-base font-semibold">Where the time went</h2>
         <Waterfall call={call} />

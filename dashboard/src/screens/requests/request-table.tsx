@@ -24,7 +24,12 @@ const columns: readonly Column<Call>[] = [
   },
   {
     header: "Model",
-    cell: ({ model, endpoint }) => <span className="wrap-anywhere">{model ?? endpoint ?? "unknown"}</span>,
+    cell: ({ model, endpoint, tags }) => (
+      <>
+        <span className="wrap-anywhere">{model ?? endpoint ?? "unknown"}</span>
+        {tags.length > 0 && <span className="block text-xs wrap-anywhere text-muted">{tags.join(", ")}</span>}
+      </>
+    ),
     wide: true,
   },
   {
@@ -32,6 +37,7 @@ const columns: readonly Column<Call>[] = [
     cell: (call) => (
       <span className="flex flex-wrap gap-1">
         <CallStatus call={call} />
+        {call.byok && <Badge tone="accent">own key</Badge>}
         {call.refunded && <Badge tone="warn">refunded</Badge>}
       </span>
     ),

@@ -9,6 +9,9 @@ labels:
   {{- with .pool }}
   inference/pool: {{ . }}
   {{- end }}
+  {{- with .root.Values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 annotations:
   # A changed ConfigMap causes the pods to be replaced.
   checksum/config: {{ toJson .root.Values.config | sha256sum }}

@@ -1,0 +1,6 @@
+import { conflict, upstreamTimeout } from "#errors";
+
+/** The errors of jobs that have no answer because of their caller or of the queue, wherever they are noticed. */
+
+export const jobCancelled = () => conflict("The job was cancelled.");
+export const jobNeverBegan = () => upstreamTimeout("No worker was free in time; nothing was charged.");

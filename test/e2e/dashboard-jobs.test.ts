@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { browserOfFile } from "../support/browser.ts";
+import { dashboardOfFile, faultsOf, figure, signedIn } from "../support/browser-screens.ts";
+import { testAdminToken } from "../support/service.ts";
+
+const browser = browserOfFile();
+// The second film waits for the first.
+const shared = dashboardOfFile({ WORKER_CONCURRENCY_MEDIA: "1" });
+
+test("a call in the background is a job: it is followed to its result, or cancelled while it waits", async () => {
+  const { service, storage } = shared;
+  const { page, customer } = await signedIn(browser, service, { origins: [storage] });
+  const submit = async (model: string, prompt: string) => {
+    await page.goto(`/dashboard/playground?model=${model}`);
+    await page.getByLabel("Prompt").fill(prompt);
+    await page.getByRole("button", { name: "In the background" }).click();
+    await page.getByRole("heading", { name: "Job", level: 1 }).waitFor();
+    return new URL(page.url()).pathname;
+  };
+  await submit("local/video", "slow:600000");
+  await page.getByText("in progress").waitFor();
+  const waiting = await submit("local/video", "A lighthouse");
+  expect(await figure(page, "Place in the queue").textContent()).toBe("Next");
+
+  // An operator sees whose jobs wait.
+  const { page: operator } = await browser.open(service.baseUrl);
+  operator.setDefaultTimeout(60_000);
+  await operator.goto("/dashboard/operator/jobs");
+  await operator.getByLabel("API key").fill(testAdminToken);
+  await operator.keyboard.press("Enter");
+  const row = operator.getByRole("table", { name: "Jobs by pool and account" }).getByRole("row").nth(1);
+  expect(await row.textContent()).toMatch(new RegExp(`^${customer.id}media1`));
+  expect(await faultsOf(operator)).toEqual([]);
+
+  await page.getByRole("button", { name: "Cancel the job" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Stop it" }).click();
+  await page.getByText("The job was cancelled.").waitFor();
+  expect(await figure(page, "Status").textContent()).toBe("cancelled");
+  await operator.getByRole("link", { name: "Its requests" }).click();
+  await operator.getByRole("heading", { name: "Requests", level: 1 }).waitFor();
+
+  await submit("local/image", "A lighthouse");
+  await page.getByRole("img", { name: /^Preview of file_/ }).waitFor();
+  expect(await figure(page, "Status").textContent()).toBe("completed");
+  await page.getByRole("link", { name: "Attempts and cost" }).click();
+  await page.getByRole("heading", { name: "Request", level: 1 }).waitFor();
+
+  await page.goto("/dashboard/jobs");
+  const rows = page.getByRole("table", { name: "Jobs, newest first" }).locator("tbody tr");
+  await expect.poll(() => rows.count()).toBe(3);
+  await page.getByLabel("Status").selectOption("cancelled");
+  await expect.poll(() => rows.count()).toBe(1);
+  await page.getByLabel("Endpoint").selectOption("/v1/images/generations");
+  await page.getByText("No job matches").waitFor();
+  expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
+    status: "cancelled",
+    endpoint: "/v1/images/generations",
+  });
+  await page.reload();
+  await page.getByRole("button", { name: "Clear the filters" }).click();
+  await expect.poll(() => rows.count()).toBe(3);
+
+  await page.goto(waiting);
+  await page.getByRole("button", { name: "Delete the job" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await expect.poll(() => rows.count()).toBe(2);
+});
