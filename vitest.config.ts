@@ -1,29 +1,29 @@
 import { defineConfig } from "vitest/config";
 
-/** The quickest to tell go first. The others run side by side: while one waits for processes and timeouts, others work. */
-const order = ["unit", "integration, e2e, chaos"];
-const project = (name: string, timeoutMs: number, extra = {}) => ({
+/** Where the tests are, and which projects run together: docs/testing.md. */
+const project = (name: string, groupOrder: number, timeoutMs: number, extra = {}) => ({
   extends: true as const,
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
-    sequence: { groupOrder: order.findIndex((group) => group.includes(name)) },
-    // Patience, not bars: several times what a quiet machine needs.
+    sequence: { groupOrder },
+    // Patience, not bars: many times what a quiet machine needs.
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
     expect: { poll: { timeout: timeoutMs / 2 } },
     ...extra,
   },
 });
-/** More files at once than processors, because most tests of processes wait for timeouts most of the time. */
 const servers = {
   globalSetup: ["./test/support/servers.ts"],
   setupFiles: ["./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
-  maxWorkers: 3,
+  maxWorkers: 2,
 };
 const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
-
 const browsers = { ...processes, globalSetup: [...processes.globalSetup, "./test/support/browser-setup.ts"] };
+
+/** The end-to-end tests of the gate: the official client over real processes, and the page in a browser. */
+const smokes = ["test/e2e/openai-processes.test.ts", "test/e2e/dashboard-sign-in.test.ts"];
 
 export default defineConfig({
   test: {
@@ -35,10 +35,13 @@ export default defineConfig({
     setupFiles: ["./test/support/around-file.ts", "./test/support/check-logs.ts"],
     reporters: ["default", "./test/support/summary.ts", "./test/support/times.ts"],
     projects: [
-      project("unit", 60_000),
-      project("integration", 120_000, servers),
-      project("e2e", 240_000, browsers),
-      project("chaos", 240_000, processes),
+      project("unit", 0, 120_000),
+      project("integration", 1, 300_000, servers),
+      project("smoke", 1, 300_000, { ...browsers, include: smokes }),
+      project("e2e", 2, 300_000, browsers),
+      project("chaos", 3, 300_000, processes),
+      // What a clock shows needs the machine to itself.
+      project("timing", 4, 300_000, { ...processes, maxWorkers: 1 }),
     ],
   },
 });

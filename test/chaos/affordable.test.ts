@@ -13,7 +13,7 @@ import {
 } from "../support/chaos-setup.ts";
 import { mockUsage } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, longLocks, spawnApi } from "../support/service.ts";
+import { eventually, shortApiTimeout, spawnApi } from "../support/service.ts";
 
 const calls = 200;
 const affordable = 20;
@@ -42,8 +42,8 @@ test.for([
   "200 parallel calls through two API instances on a balance for 20, each costing $cost: exactly 20 run",
   async ({ isMost }) => {
     const stores = await testStores();
-    const { provider, env } = await startProvider();
-    const { client } = await startProcesses(stores, { ...env, ...longLocks });
+    const { provider, env } = await startProvider(shortApiTimeout);
+    const { client } = await startProcesses(stores, env);
     const other = await spawnApi(stores, env);
     await ready(other.client);
     const most = mostOf(env);

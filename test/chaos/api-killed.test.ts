@@ -29,13 +29,14 @@ import {
   type Environment,
   eventually,
   ready,
+  shortTimeouts,
   spawnApi,
   spawnWorker,
 } from "../support/service.ts";
 
 test("an API killed mid-call: its running work is aborted at the provider, its waiting work never starts", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { api: doomed } = await startProcesses(stores, env, { worker: { WORKER_CONCURRENCY_CHAT: "2" } });
   const customer = await doomed.client.account("1.00");
 
@@ -145,7 +146,7 @@ async function giveUp(incoming: IncomingMessage): Promise<void> {
 
 test("an API killed while it sends answers: those that have not arrived are refunded, also slow ones; read or given up, they are paid", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { api: doomed } = await startProcesses(stores, env);
   const [{ client }, customer] = await Promise.all([spawnApi(stores, env), doomed.client.account("1.00")]);
   // Calls of a key with a budget have individual holds.
@@ -206,7 +207,7 @@ test.for([
     const pair = failover ? await redisPair() : undefined;
     const own = await testStores({ oneServer: true });
     const stores = pair ? withRedis(own, { REDIS_URL: pair.address }) : own;
-    const { provider, env } = await startProvider();
+    const { provider, env } = await startProvider(shortTimeouts);
     const { client } = await startProcesses(stores, env);
     const second = await spawnWorker(stores, env);
     const survivor = await client.account("1.00");

@@ -3,7 +3,7 @@ import type { StoredBatch } from "../../shared/batches/index.ts";
 import { chatLine, createBatch, endOf, openBatches, resultsOf } from "../support/batches-setup.ts";
 import { restartEmpty, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
-import { type Client, eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, eventually, ready, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 import { openWire } from "../support/wire.ts";
 
 const count = 400;
@@ -70,7 +70,7 @@ const faults: Readonly<Record<string, (world: World, batch: StoredBatch) => Prom
 async function startWorld() {
   const servers = await ownServers({ redis: true, mongo: true, s3: true });
   const { stores } = servers;
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { api, worker, client } = await startProcesses(stores, env);
   const opened = await openBatches(stores, { env, onEnd });
   const apis = [api];
@@ -156,7 +156,7 @@ test("processes and stores fail one after the other: each line has one result, a
 
 test("an API that stalls while it admits lines does not begin what another one has recorded", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const opened = await openBatches(stores, { env, onEnd });
   let stall: { readonly at: string; run(): void } | undefined;
   const { url } = await openWire(stores.REDIS_URL, (client, server) => {

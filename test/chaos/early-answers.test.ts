@@ -2,13 +2,13 @@ import { expect, test } from "vitest";
 import { heldBy, mongoMember } from "../support/chaos-failover-setup.ts";
 import { ask, path, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { ownMongoSet, testStores } from "../support/servers.ts";
-import { eventually, spawnWorker } from "../support/service.ts";
+import { eventually, shortTimeouts, spawnWorker } from "../support/service.ts";
 
 /** Answers a call whose entry only the primary has, then lets the primary lose it. */
 async function answerAndLose(andKill: "the worker" | "nobody else") {
   const set = (await ownMongoSet()).map(mongoMember);
   const stores = { ...(await testStores()), ...set[0]?.server.env };
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1");
   const primaryOf = (members: typeof set) =>

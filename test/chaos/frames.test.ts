@@ -17,11 +17,12 @@ import {
 } from "../support/chaos-setup.ts";
 import { keysOf } from "../support/jobs-setup.ts";
 import { testStores } from "../support/servers.ts";
+import { shortTimeouts } from "../support/service.ts";
 
 /** Starts a stream that has sent four events, with access to the reply stream of its API instance. */
 async function halfWay() {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const wire = await heldWire(stores.REDIS_URL);
   const apiStores = { ...stores, REDIS_URL: wire.address };
   const { client } = await startProcesses(stores, env, { apiStores });

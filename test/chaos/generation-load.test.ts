@@ -10,11 +10,11 @@ import {
 } from "../support/chaos-generation-setup.ts";
 import { availableUsd, callsOf, ready, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 
 test("workers and APIs killed and stopped under the load of callers with keys: each key is answered, and charged once", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { api: killed, worker: killedWorker } = await startProcesses(stores, env);
   const [stopped, stoppedWorker] = await Promise.all([spawnApi(stores, env), spawnWorker(stores, env)]);
   await ready(stopped.client);

@@ -13,11 +13,11 @@ import { callsOf, heldWire, startProcesses, startProvider } from "../support/cha
 import { mockMp4 } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, spawnWorker } from "../support/service.ts";
+import { eventually, shortTimeouts, spawnWorker } from "../support/service.ts";
 
 test("a worker that pauses longer than its locks last: the provider's job is ended by another, answered and paid once", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client, worker } = await startProcesses(stores, env);
   const [plain, keeping] = await Promise.all([client.account("1.00"), client.account("1.00")]);
   provider.always({ states: ["in_progress", "completed"] });
@@ -52,7 +52,7 @@ test("a worker that pauses longer than its locks last: the provider's job is end
 
 test("a worker cut off from Redis ends a call that another one has ended: the delivered answer is the stored one", async () => {
   const shared = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const wire = await heldWire(shared.REDIS_URL);
   const late = Promise.withResolvers<void>();
   const MONGODB_URI = await brokenWire(shared.MONGODB_URI, ({ insert }) => {

@@ -28,13 +28,13 @@ import {
 } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { ownServers } from "../support/servers.ts";
-import { type Customer, eventually, longLocks } from "../support/service.ts";
+import { type Customer, eventually, shortApiTimeout, shortTimeouts } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
 test("S3 stopped before and during generations: a clear 503 that costs nothing; started again it works", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client } = await startProcesses(stores, env);
   const later = await maintenance(stores);
   const [customer, keeping] = await Promise.all([client.account("1.00"), client.account("1.00")]);
@@ -90,7 +90,7 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
 
 test("Redis stopped and started during a call with a key: the same instance answers it, and it is charged once", async () => {
   const { redis, stores } = await ownServers({ redis: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
@@ -117,11 +117,11 @@ test("Redis stopped and started during a call with a key: the same instance answ
 /** A call with a key that waits for its provider, at an API whose wire to Redis can be held. */
 async function heldCall() {
   const { stores } = await ownServers({ redis: true });
-  const { provider, env } = await startProvider();
+  // The worker renews nothing during the test, so it does not notice that Redis lost its job.
+  const { provider, env } = await startProvider({ ...shortApiTimeout, JOB_LOCK_MS: "30000" });
   const wire = await heldWire(stores.REDIS_URL);
   const apiStores = { ...stores, REDIS_URL: wire.address };
-  // With a long lock the worker renews nothing during the test, so it does not notice that Redis lost its job.
-  const { client } = await startProcesses(stores, { ...env, ...longLocks }, { apiStores });
+  const { client } = await startProcesses(stores, env, { apiStores });
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
@@ -166,7 +166,7 @@ test("the answer of a call with a key is lost after its charge: 503 promises it,
 
 test("MongoDB stopped at any step of a generation and started again: an answer or a clear 503, and one run is charged", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client } = await startProcesses(stores, env);
   const gate = Promise.withResolvers<void>();
   const waiting = { beforeHeaders: gate.promise };

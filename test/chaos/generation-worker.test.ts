@@ -36,13 +36,13 @@ import {
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
-import { eventually, ready, spawnWorker } from "../support/service.ts";
+import { eventually, ready, shortTimeouts, spawnWorker } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
 test("a worker killed while images are made: one clear error, nothing charged, no file remains; repeated, one run is paid", async () => {
   const { stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const keeping = await client.account("1.00");
@@ -91,7 +91,7 @@ test("a worker killed while images are made: one clear error, nothing charged, n
 
 test("a worker killed while images are edited: nothing is charged, and none of the caller's images remains", async () => {
   const { stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const later = await maintenance(stores);
@@ -123,7 +123,7 @@ async function unlucky(stores: Stores, collection: string): Promise<Stores> {
 
 test("a worker killed while a provider's jobs run: the next one continues them, on the same connections, paid once", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client, worker } = await startProcesses(stores, env);
   const plain = await client.account("1.00");
   const keeping = await client.account("1.00");
@@ -151,7 +151,7 @@ test("a worker killed while a provider's jobs run: the next one continues them, 
 
 test("a worker killed between capture and answer: a stored answer is delivered, another one is refunded", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const wire = await heldWire(stores.REDIS_URL);
   const workerStores = { ...stores, REDIS_URL: wire.address };
   const { client, worker } = await startProcesses(stores, env, { workerStores });
@@ -192,7 +192,7 @@ test("a worker killed between capture and answer: a stored answer is delivered, 
 
 test("a worker killed after its answers were stored and before they were captured: they are delivered, and charged then", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   let captures = 0;
   const { stores: workerStores } = await holdCommands(stores, ({ insert }) => {
     if (insert === "ledger") captures += 1;
@@ -222,7 +222,7 @@ test("a worker killed after its answers were stored and before they were capture
 
 test("a stored answer stays paid though its caller is gone and MongoDB is unavailable to the next worker", async () => {
   const shared = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const wire = await heldWire(shared.REDIS_URL);
   const workerStores = { ...shared, REDIS_URL: wire.address };
   const { api, worker, client, redis } = await startTwoApis(shared, env, { workerStores });
@@ -254,7 +254,7 @@ test("a stored answer stays paid though its caller is gone and MongoDB is unavai
 
 test("SIGTERM to a worker with a provider's job past its grace time: another one ends it; a call without a job gets an error", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const worker = { DRAIN_GRACE: "0.2" };
   const { client, worker: stopping } = await startProcesses(stores, env, { worker });
   const plain = await client.account("1.00");

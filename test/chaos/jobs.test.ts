@@ -15,7 +15,15 @@ import {
 } from "../support/chaos-setup.ts";
 import { createDeath } from "../support/deadly-wire.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
-import { type Client, type Customer, eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import {
+  type Client,
+  type Customer,
+  eventually,
+  ready,
+  shortTimeouts,
+  spawnApi,
+  spawnWorker,
+} from "../support/service.ts";
 
 interface Job {
   readonly id: string;
@@ -43,7 +51,7 @@ const ended = (client: Client, customer: Customer, id: string): Promise<Job> =>
 
 test("an API killed once it has accepted a job: the job runs and is charged, another API has its result", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { api, client } = await startTwoApis(stores, env);
   const customer = await api.client.account("1.00");
   const gate = Promise.withResolvers<void>();
@@ -67,7 +75,7 @@ test("an API killed once it has accepted a job: the job runs and is charged, ano
 
 test("a worker killed: a job that it had not started runs elsewhere, one that it ran fails and costs nothing", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { worker, client } = await startProcesses(stores, env, { worker: { WORKER_CONCURRENCY_CHAT: "1" } });
   const customer = await client.account("1.00");
   provider.respond({ beforeHeaders: never });
@@ -96,7 +104,7 @@ test("a worker killed: a job that it had not started runs elsewhere, one that it
 
 test("Redis comes back empty: jobs that waited run, each once", async () => {
   const { stores } = await ownServers({ redis: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { worker, client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   worker.kill("SIGSTOP");
@@ -112,7 +120,7 @@ test("Redis comes back empty: jobs that waited run, each once", async () => {
 
 test("a job that waits is cancelled: no worker starts it, and it costs nothing", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { worker, client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   worker.kill("SIGSTOP");
@@ -148,7 +156,7 @@ const fates = Array.from({ length: 12 }, (_, n) => ({ at: 1 + Math.floor(n / 2),
 
 test("APIs and workers die at any of their messages: every stored job ends, runs at most once, and costs what it says", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client } = await spawnApi(stores, env);
   const customer = await client.account("1.00");
   const accepted = new Set<string>();

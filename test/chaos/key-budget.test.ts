@@ -11,12 +11,12 @@ import {
   startProvider,
 } from "../support/chaos-setup.ts";
 import { ownServers } from "../support/servers.ts";
-import { eventually, longLocks } from "../support/service.ts";
+import { eventually, shortApiTimeout } from "../support/service.ts";
 
 test("Redis comes back empty: the budget of a key has the spent amount, for concurrent calls through two APIs", async () => {
   const { stores } = await ownServers({ redis: true });
-  const { provider, env } = await startProvider();
-  const { bases, client } = await startTwoOfEach(stores, { ...env, ...longLocks });
+  const { provider, env } = await startProvider(shortApiTimeout);
+  const { bases, client } = await startTwoOfEach(stores, env);
   const customer = await client.account("1.00");
   const post = (key: string, at: number) =>
     fetch(`${bases[at % 2]}${path}`, {

@@ -11,11 +11,11 @@ import {
   startProvider,
 } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { spawnWorker } from "../support/service.ts";
+import { shortTimeouts, spawnWorker } from "../support/service.ts";
 
 test("a worker that pauses longer than its locks last: one error, no late answer, nothing charged", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
 

@@ -22,13 +22,13 @@ import {
 } from "../support/chaos-setup.ts";
 import { browse, signIn } from "../support/dashboard-setup.ts";
 import { ownServers } from "../support/servers.ts";
-import { eventually, longLocks, spawnApi, testAdminToken } from "../support/service.ts";
+import { eventually, shortApiTimeout, shortTimeouts, spawnApi, testAdminToken } from "../support/service.ts";
 
 const soonMs = 2_500;
 
 test("MongoDB stopped and started: new calls get 503 soon, finished calls wait for their capture", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const other = await client.account("1.00");
@@ -73,8 +73,8 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
 
 test("MongoDB killed and started under the load of 20 callers: every answer is charged once, every error nothing", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
-  const { provider, env } = await startProvider();
-  const { client } = await startProcesses(stores, { ...env, ...longLocks });
+  const { provider, env } = await startProvider(shortApiTimeout);
+  const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
 
   let answered = 0;
@@ -108,7 +108,7 @@ test("MongoDB killed and started under the load of 20 callers: every answer is c
 
 test("MongoDB unavailable when an API learns of a lost answer: the caller gets the error, and a refund", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const wire = await heldWire(stores.REDIS_URL);
   const apiStores = { ...stores, REDIS_URL: wire.address };
   const { client } = await startProcesses(stores, env, { apiStores });

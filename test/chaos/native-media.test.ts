@@ -6,7 +6,7 @@ import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { asking, costOf, shipped } from "../support/native-media-prices.ts";
 import { type ProviderName, type Providers, startProviders } from "../support/native-media-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, eventually, spawnWorker } from "../support/service.ts";
+import { type Client, type Customer, eventually, shortTimeouts, spawnWorker } from "../support/service.ts";
 
 const flux = "black-forest-labs/flux-1-dev";
 const veo = "google/veo-3.1";
@@ -15,7 +15,8 @@ const output = { video: { url: "0.mp4" } };
 
 async function startService() {
   const stores = await testStores();
-  const { providers, env } = await startProviders();
+  const { providers, env: reachesProviders } = await startProviders();
+  const env = { ...reachesProviders, ...shortTimeouts };
   onTestFinished(async () => {
     for (const provider of [providers.replicate, providers.fal, providers.gemini]) await provider.close();
   });

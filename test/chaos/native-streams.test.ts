@@ -9,7 +9,7 @@ import { type Face, send, streamFaces } from "../support/native-formats.ts";
 import { costOf, priceListOf } from "../support/native-media-prices.ts";
 import { eventsOf, expectFailed, readAlong, saidIn } from "../support/native-stream-events.ts";
 import { testStores } from "../support/servers.ts";
-import { type Client, eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, eventually, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 import type { Refusal } from "../support/service-setup.ts";
 
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
@@ -43,6 +43,7 @@ async function startNatives() {
     OPENAI_API_KEY: "sk-operator",
     GEMINI_BASE_URL: gemini.url,
     GEMINI_API_KEY: "gemini-operator",
+    ...shortTimeouts,
   };
   const text = `${said} never sent`;
   // Everything before the third word has been sent.

@@ -14,7 +14,7 @@ import {
   startOwnKeysMock,
 } from "../support/own-keys-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { type Client, eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, eventually, ready, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 import { nanoUsd } from "../support/service-setup.ts";
 import { startReceiver, webhookEnvironment } from "../support/webhook-receiver.ts";
 
@@ -56,6 +56,7 @@ test("calls with own and shared keys, while a worker and an API die: each is cha
     ...tracing.env,
     ...(await ownKeysEnvironment(mock)),
     OTEL_CAPTURE_CONTENT: "true",
+    ...shortTimeouts,
     RATE_LIMIT_REQUESTS_PER_MINUTE: "100000",
   };
   const commands = await watchRedis(stores);

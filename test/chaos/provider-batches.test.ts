@@ -6,7 +6,7 @@ import { temporaryJson } from "../support/end-of-file.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { startMockOpenaiBatches } from "../support/mock-openai-batches.ts";
 import { type Stores, testStores } from "../support/servers.ts";
-import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, ready, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 
 const catalog = {
   elite_discount_bps: 0,
@@ -41,6 +41,7 @@ test("APIs and workers die while a provider has their lines: each line has one r
     OPENAI_BASE_URL: openai.url,
     OPENAI_API_KEY: "sk-batches",
     PROVIDER_BATCH_POLL_SECONDS: "1",
+    ...shortTimeouts,
   };
   const { client } = await spawnApi(stores, env);
   const customer = await client.account("10.00");

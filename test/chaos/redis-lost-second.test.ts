@@ -10,7 +10,7 @@ import {
 } from "../support/chaos-failover-setup.ts";
 import { callCounts, startProvider } from "../support/chaos-setup.ts";
 import { testStores, withRedis } from "../support/servers.ts";
-import { eventually, spawnWorker } from "../support/service.ts";
+import { eventually, shortTimeouts, spawnWorker } from "../support/service.ts";
 
 const callers = 16;
 const half = callers / 2;
@@ -23,7 +23,7 @@ test.for([
   async ({ running }) => {
     const pair = await redisPair();
     const stores = withRedis(await testStores(), { REDIS_URL: pair.address });
-    const { provider, env } = await startProvider();
+    const { provider, env } = await startProvider(shortTimeouts);
     // Two workers: half of the calls wait, some of them in a group that has begun.
     const { bases, client } = await startTwoOfEach(stores, { ...env, WORKER_CONCURRENCY_CHAT: String(half / 2) });
     const customer = await client.account("100");

@@ -6,7 +6,7 @@ import { startBalancer } from "../support/balancer.ts";
 import { ask, availableUsd, startProvider } from "../support/chaos-setup.ts";
 import { startDripProvider } from "../support/drip-provider.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, longLocks, type ServiceProcess, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, type ServiceProcess, shortApiTimeout, spawnApi, spawnWorker } from "../support/service.ts";
 
 const streams = 50;
 /** The minimum number of chunks, 300 ms apart. */
@@ -45,7 +45,7 @@ test("every process is replaced twice: 50 streams of 30 s continue to their end,
     MOCK_BASE_URL: provider.url,
     DRAIN_DELAY: "6",
     DRAIN_GRACE: "120",
-    ...longLocks,
+    ...shortApiTimeout,
     LOG_LEVEL: "warn",
   };
   const balancer = await startBalancer();

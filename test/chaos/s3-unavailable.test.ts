@@ -13,14 +13,14 @@ import {
   startProvider,
 } from "../support/chaos-setup.ts";
 import { ownServers } from "../support/servers.ts";
-import { eventually } from "../support/service.ts";
+import { eventually, shortTimeouts } from "../support/service.ts";
 
 /** Requests over 64 KB are stored outside the job. */
 const large = ask({ messages: [{ role: "user", content: "x".repeat(70_000) }] });
 
 test("S3 stopped: a large call gets a clear 503 and costs nothing, small calls continue", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const asked = () => outcomeOf(customer.post(path, large));
@@ -47,7 +47,7 @@ test("S3 stopped: a large call gets a clear 503 and costs nothing, small calls c
 
 test("S3 stops after it took a body: the worker cannot read it, the caller gets a clear 503 and pays nothing", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client } = await startProcesses(stores, env, { worker: { WORKER_CONCURRENCY_CHAT: "1" } });
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
@@ -68,7 +68,7 @@ test("S3 stops after it took a body: the worker cannot read it, the caller gets 
 
 test("S3 hangs for a moment: a large call waits for it, small calls continue", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   await s3.kill("SIGSTOP");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createDeath } from "../support/deadly-wire.ts";
 import { type Stores, testStores } from "../support/servers.ts";
-import { type Client, eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, eventually, ready, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 import { asking, localModel } from "../support/service-setup.ts";
 import { startReceiver, webhookEnvironment } from "../support/webhook-receiver.ts";
 import { webhookAccount } from "../support/webhooks-setup.ts";
@@ -42,7 +42,7 @@ async function startDeadly(stores: Stores, executed: boolean) {
 
 test("workers and an API killed at each step from the end of a job to its recorded event: each arrives, under one id", async () => {
   const stores = await testStores();
-  const env = await webhookEnvironment();
+  const env = { ...(await webhookEnvironment()), ...shortTimeouts };
   const { client } = await spawnApi(stores, env);
   const owner = await webhookAccount(client);
   const receiver = await startReceiver();

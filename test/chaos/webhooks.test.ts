@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { restartEmpty, startProcesses } from "../support/chaos-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
-import { type Client, eventually, spawnWorker } from "../support/service.ts";
+import { type Client, eventually, shortTimeouts, spawnWorker } from "../support/service.ts";
 import {
   type ReceivedWebhook,
   startReceiver,
@@ -59,7 +59,7 @@ const onceEach = (ids: readonly string[]) =>
 
 test("a worker killed while it sends: another one sends what was not answered, under the same ids", async () => {
   const stores = await testStores();
-  const env = await webhookEnvironment();
+  const env = { ...(await webhookEnvironment()), ...shortTimeouts };
   const { worker, client } = await startProcesses(stores, env);
   const { receiver, customer, submit, inFlight, answer } = await startHeld(client);
   const ids = await submit();
@@ -75,7 +75,7 @@ test("a worker killed while it sends: another one sends what was not answered, u
 
 test("a worker killed, and Redis emptied: maintenance enqueues the receivers again", async () => {
   const { stores } = await ownServers({ redis: true });
-  const env = await webhookEnvironment();
+  const env = { ...(await webhookEnvironment()), ...shortTimeouts };
   const { worker, client } = await startProcesses(stores, env);
   const { receiver, customer, submit, inFlight, answer } = await startHeld(client);
   const ids = await submit();
@@ -90,7 +90,7 @@ test("a worker killed, and Redis emptied: maintenance enqueues the receivers aga
 
 test("MongoDB stopped while webhooks are sent: what was answered meanwhile is known afterwards", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
-  const env = await webhookEnvironment();
+  const env = { ...(await webhookEnvironment()), ...shortTimeouts };
   const { client } = await startProcesses(stores, env);
   const { receiver, customer, submit, inFlight, answer } = await startHeld(client);
   const ids = await submit();

@@ -24,14 +24,14 @@ import {
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { startMockCohere } from "../support/mock-rerank.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, jobLockMs, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, jobLockMs, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 
 /** The checks for stalled jobs are half a lock apart, and the worker that makes them may be slow. */
 const noticedWithinMs = 2 * jobLockMs + 4_000;
 
 test("a worker killed before and during output: one clear error, or audio that breaks off; nothing charged, the provider never asked again", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const listener = await client.account("1.00");
@@ -107,7 +107,7 @@ test("a worker killed during a rerank and a moderation: an error each, nothing c
 
 test("a worker killed between capture and answer: the caller gets an error and the cost back", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const wire = await heldWire(stores.REDIS_URL);
   const workerStores = { ...stores, REDIS_URL: wire.address };
   const { client, worker } = await startProcesses(stores, env, { workerStores });
@@ -154,7 +154,7 @@ test.for([
   "$what while a group is half done: its answers stay charged, once; the other calls cost nothing",
   async ({ withApi, others }) => {
     const stores = await testStores({ oneServer: true });
-    const { provider, env } = await startProvider();
+    const { provider, env } = await startProvider(shortTimeouts);
     const { apiStores, gather } = await gathering(stores);
     const { api, worker, client } = await startProcesses(stores, env, { apiStores });
     const customer = await client.account("1.00");
@@ -207,7 +207,7 @@ test.for([
 
 test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider();
+  const { provider, env } = await startProvider(shortTimeouts);
   const { client, worker: killed } = await startProcesses(stores, env);
   const stopped = await spawnWorker(stores, env);
   const customer = await client.account("1.00");

@@ -8,7 +8,7 @@ import { cacheDirOf } from "../../infra/embedded/index.ts";
 import { settingsOf } from "../support/payments-setup.ts";
 import { temporaryFolder } from "../support/program.ts";
 import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, longLocks, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../support/service.ts";
 import { testChain } from "../support/solana.ts";
 
 const run = promisify(execFile);
@@ -40,10 +40,7 @@ async function pythonPath(): Promise<string> {
 
 async function start(): Promise<{ env: NodeJS.ProcessEnv; payer: Customer; service: Client }> {
   const [stores, chain] = await Promise.all([testStores(), testChain()]);
-  const [{ client: service }] = await Promise.all([
-    spawnApi(stores, settingsOf(chain)),
-    spawnWorker(stores, longLocks),
-  ]);
+  const [{ client: service }] = await Promise.all([spawnApi(stores, settingsOf(chain)), spawnWorker(stores)]);
   await ready(service);
   const payer = await service.account("1.00");
   const caller = { INFERENCE_URL: service.baseUrl, INFERENCE_KEY: payer.key };

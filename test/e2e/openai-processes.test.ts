@@ -2,7 +2,7 @@ import OpenAI from "openai";
 import { expect, onTestFinished, test } from "vitest";
 import { mockChunk, mockError, startMockOpenai } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, longLocks, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
 
 const localModel = "local/chat";
 const providerModel = "openai/gpt-4.1-mini";
@@ -16,7 +16,7 @@ test("one request id follows a call through both processes' logs, which hold no 
   const env = { LOG_LEVEL: "debug" };
   const [api, worker] = await Promise.all([
     spawnApi(stores, env),
-    spawnWorker(stores, { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: provider.url, ...longLocks, ...env }),
+    spawnWorker(stores, { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: provider.url, ...env }),
   ]);
   await ready(api.client);
   const customer = await api.client.account("5");

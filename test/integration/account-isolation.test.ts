@@ -61,4 +61,4 @@ test("no sequence of account calls by one account changes or shows another's", a
     { numRuns: 150 },
   );
   expect(await read()).toBe(before);
-}, 120_000);
+});

@@ -203,4 +203,4 @@ test("an account has at most 1,000 keys that are not revoked", async () => {
   expect(key?.id).not.toBe(id);
   await ask("DELETE", `/keys/${key?.id}`);
   expect(await ask("POST", "/keys", {})).toMatchObject({ status: 201 });
-}, 60_000);
+});

@@ -235,7 +235,7 @@ describe("a caller who disconnects or waits", () => {
     running.provider.respond({ beforeHeaders: ended.opened });
     const other = post(customer, atProvider());
     await running.provider.request(1);
-    await eventually(async () => (await refusedStatus()) === 400, 10_000);
+    await eventually(async () => (await refusedStatus()) === 400);
     ended.open();
     expect(await other).toMatchObject({ status: 200 });
   });

@@ -65,7 +65,7 @@ test("every example of a request succeeds, and its answer has the described shap
   }
   // `vitest run -u` records them.
   await expect(`${JSON.stringify(answers, null, 2)}\n`).toMatchFileSnapshot("../../api/http/openapi/answers.json");
-}, 120_000);
+});
 
 test("a stream in Gemini's format is an array without alt=sse", async () => {
   const { document, rich, post } = await openCaller(running.service);

@@ -117,4 +117,4 @@ test("each answer of a call has exactly the headers that are described", async (
   }
   expect([...problems]).toEqual([]);
   expect([...described].filter((each) => !sent.has(each))).toEqual([]);
-}, 180_000);
+});

@@ -58,7 +58,7 @@ test("every refusal of a malformed request has a described status, headers and s
     }
   }
   expect(problems).toEqual([]);
-}, 120_000);
+});
 
 test("another method is a 405 that names those that are described, in the shape of the path", async () => {
   const { service } = running;

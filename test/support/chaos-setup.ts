@@ -45,11 +45,15 @@ export const ask = (more: object = {}) => ({
   ...more,
 });
 
-/** A mock provider, and the environment of a service with a single model that it serves. */
-export async function startProvider(): Promise<{ provider: MockOpenai; env: Environment }> {
+/**
+ * A mock provider, and the environment of a service with a single model that it serves. Tests that wait for a death pass
+ * `shortTimeouts`.
+ */
+export async function startProvider(more: Environment = {}): Promise<{ provider: MockOpenai; env: Environment }> {
   const provider = await startMockOpenai();
   onTestFinished(() => provider.close());
-  return { provider, env: { CATALOG_FILE: catalogFile, MOCK_BASE_URL: provider.url, MOCK_API_KEY: "key-of-the-mock" } };
+  const env = { CATALOG_FILE: catalogFile, MOCK_BASE_URL: provider.url, MOCK_API_KEY: "key-of-the-mock", ...more };
+  return { provider, env };
 }
 
 /** One API and one worker process that know of each other. */

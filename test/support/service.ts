@@ -133,12 +133,11 @@ export function spawnProcess(kind: "api" | "workers", env: Environment, cwd = ".
   };
 }
 
-/** Shorter than by default, so that a test need not wait long until a killed process counts as dead. */
+/** For tests that wait until a killed process counts as dead: much shorter than by default. */
 export const jobLockMs = 3_000;
 export const apiTimeoutMs = 10_000;
-/** Locks that outlast the pauses of a busy machine, where no process dies. */
-export const longLocks = { JOB_LOCK_MS: "30000" };
-const shortTimeouts = { JOB_LOCK_MS: String(jobLockMs), API_TIMEOUT_MS: String(apiTimeoutMs) };
+export const shortApiTimeout = { API_TIMEOUT_MS: String(apiTimeoutMs) };
+export const shortTimeouts = { JOB_LOCK_MS: String(jobLockMs), ...shortApiTimeout };
 
 /** An API process that listens. `cwd` is the folder of the service's files. */
 export async function spawnApi(
@@ -147,7 +146,7 @@ export async function spawnApi(
   cwd?: string,
 ): Promise<ServiceProcess & { client: Client; metrics: string }> {
   await migrateDatabase(stores.MONGODB_URI);
-  const api = spawnProcess("api", environment(stores, { ...shortTimeouts, ...env }), cwd);
+  const api = spawnProcess("api", environment(stores, env), cwd);
   const { url, metricsPort } = await api.line(({ msg }) => msg === "listening");
   return { ...api, client: createClient(url as string), metrics: localOrigin(metricsPort as number) };
 }
@@ -159,7 +158,7 @@ export async function spawnWorker(
   cwd?: string,
 ): Promise<ServiceProcess & { metrics: string }> {
   await migrateDatabase(stores.MONGODB_URI);
-  const worker = spawnProcess("workers", environment(stores, { ...shortTimeouts, ...env }), cwd);
+  const worker = spawnProcess("workers", environment(stores, env), cwd);
   const { metricsPort } = await worker.line(({ msg }) => msg === "taking jobs");
   return { ...worker, metrics: localOrigin(metricsPort as number) };
 }
@@ -252,7 +251,7 @@ export function createClient(baseUrl: string): Client {
       eventually(async () => {
         const check = await client.check();
         return check.ok && check.open_holds === 0 ? check : undefined;
-      }, 120_000),
+      }),
   };
   return client;
 }
@@ -264,7 +263,7 @@ export const ready = ({ baseUrl }: Pick<Client, "baseUrl">) =>
 /** Polls until there is a value. The limit is generous, because a busy machine is slow. */
 export async function eventually<T>(
   ask: () => Promise<T | undefined | false> | T | undefined | false,
-  withinMs = 60_000,
+  withinMs = 120_000,
 ): Promise<T> {
   const deadline = Date.now() + withinMs;
   for (;;) {

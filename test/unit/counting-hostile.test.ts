@@ -48,18 +48,14 @@ const hostile: readonly (readonly [string, string, number])[] = [
   ["halves of characters", "\ud800".repeat(30 * kb), 3_900],
 ];
 
-test.each(hostile)(
-  "100 KB of %s is counted while the event loop goes on",
-  { timeout: 60_000 },
-  async (_, text, expected) => {
-    const counted = counting.estimate(said(text), never);
-    // On the main thread, tokenizing would take only a handful of turns.
-    expect(await turnsDuring(counted)).toBeGreaterThan(100);
-    expect(Math.abs((await counted) - alone - expected) / expected).toBeLessThan(0.05);
-  },
-);
+test.each(hostile)("100 KB of %s is counted while the event loop goes on", async (_, text, expected) => {
+  const counted = counting.estimate(said(text), never);
+  // On the main thread, tokenizing would take only a handful of turns.
+  expect(await turnsDuring(counted)).toBeGreaterThan(100);
+  expect(Math.abs((await counted) - alone - expected) / expected).toBeLessThan(0.05);
+});
 
-test("20 MB is counted by a sample from all of it, in many turns of the event loop", { timeout: 60_000 }, async () => {
+test("20 MB is counted by a sample from all of it, in many turns of the event loop", async () => {
   // Flat in memory, like the strings of JSON.parse.
   const english = Buffer.from("The quick brown fox jumps over the lazy dog. ".repeat(222_222)).toString();
   const digits = Buffer.from("0123456789".repeat(1_000_000)).toString();
@@ -73,9 +69,7 @@ test("20 MB is counted by a sample from all of it, in many turns of the event lo
   expect(await turnsDuring(sampleOf(await reading))).toBeGreaterThan(20_000_000 / turnBytes);
 });
 
-test("a hundred thousand small messages are counted, in many turns of the event loop", {
-  timeout: 60_000,
-}, async () => {
+test("a hundred thousand small messages are counted, in many turns of the event loop", async () => {
   const request = { messages: manySmall() };
   expect(await counting.estimate(request, never)).toBe(600_003);
   const reading = readPrompt(promptOf(request, undefined));
