@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type CallHold, createMoney, type Leased, type Leases, type Money } from "../../shared/money/index.ts";
 import { log } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { brokenWire, type Command, losingMoney } from "../support/money-proxy.ts";
+import { brokenWire, type Command, type Fate, losingMoney } from "../support/money-proxy.ts";
 import {
   balance,
   createRecallBus,
@@ -83,6 +83,23 @@ test("a group that does not fit is served in order, and a call without a cap tak
   for (const call of calls) if (call.status === "fulfilled") call.value.end(0n);
   await leases.settleIdle();
   await expectClosed(money, account, 1_000n);
+});
+
+test("money that comes back before the read that decides a refusal is given out, not refused", async () => {
+  const { uri, account, money: bank } = await startBank({ balanceNanoUsd: 0n });
+  let reads = 0;
+  const wire = await brokenWire(uri, async ({ aggregate }): Promise<Fate> => {
+    if (aggregate === "accounts" && ++reads === 2)
+      await bank.credit(account, { amountNanoUsd: 700n, idempotencyKey: "back" });
+    return "pass";
+  });
+  const { money } = await startMoney(wire);
+  const leases = leasesOf(money);
+  const leased = await leases.hold(leaseRequestOf(account, 600n));
+  expect(leased.heldNanoUsd).toBe(600n);
+  leased.end(0n);
+  await leases.settleIdle();
+  await expectClosed(bank, account, 700n);
 });
 
 test("a call that ends twice returns its hold once", async () => {

@@ -27,6 +27,8 @@ const idleMs = 2_000;
 const tickMs = 500;
 /** Pauses in which other instances return unused amounts and calls end. */
 const pausesMs = [50, 100];
+/** Tries of a call that the last read of its account covers. */
+const moreTries = 5;
 const backoff = { firstMs: 100, maxMs: 5_000 };
 /** Limits how long `settleIdle` waits, because leases are not closed while MongoDB is unavailable. */
 const settleMs = 1_000;
@@ -242,6 +244,13 @@ export function createLeases(
       await serve(false);
     }
     if (waiting().length > 0) await serve(true);
+    // A refusal is decided by the read that it quotes: what came back between the last try and that read is tried, too.
+    const isCovered = ({ minNanoUsd }: CallHold) =>
+      state?.frozen === false && state.available + (leases.current?.unusedNanoUsd ?? 0n) >= minNanoUsd;
+    for (let more = 0; waiting().some(isCovered); more++) {
+      if (more === moreTries) return unavailable(new Error("the balance changed during each try"));
+      await serve(true);
+    }
     if (registration.since() === undefined || mongo.upSince() === undefined)
       return unavailable(new Error("the registration lapsed, or MongoDB is unavailable"));
     refusedBefore.remember(account, waiting().length > 0);
