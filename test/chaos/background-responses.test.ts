@@ -16,7 +16,14 @@ import {
 } from "../support/chaos-setup.ts";
 import { mockText } from "../support/mock-openai.ts";
 import { ownServers, testStores } from "../support/servers.ts";
-import { type Client, type Customer, eventually, shortTimeouts, spawnWorker } from "../support/service.ts";
+import {
+  type Client,
+  type Customer,
+  eventually,
+  shortApiTimeout,
+  shortTimeouts,
+  spawnWorker,
+} from "../support/service.ts";
 
 interface Event {
   readonly type: string;
@@ -78,7 +85,7 @@ function expectOne(parts: readonly Reading[], last: string, text: string = expec
 
 test("an API killed while it streams: another one goes on where the reader was, and the call is charged once", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { api, client } = await startTwoApis(stores, { ...env, ...anyModel });
   const customer = await api.client.account("1.00");
   const gate = Promise.withResolvers<void>();
@@ -127,7 +134,7 @@ const isLost = async (client: Client, customer: Customer, { id }: Reading) => {
 
 test("Redis comes back empty: a stream that has ended is read from the stored object, one that ran is refused", async () => {
   const { stores } = await ownServers({ redis: true });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client } = await startProcesses(stores, { ...env, ...anyModel });
   const customer = await client.account("1.00");
   const whole = await create(customer);
@@ -149,7 +156,7 @@ test("Redis comes back empty: a stream that has ended is read from the stored ob
 
 test("Redis loses the events of a running response: no reader gets a gap, and the stored object has the whole stream", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client } = await startProcesses(stores, { ...env, ...anyModel });
   const customer = await client.account("1.00");
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;

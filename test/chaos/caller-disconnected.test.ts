@@ -22,11 +22,11 @@ import {
 import { keysOf } from "../support/jobs-setup.ts";
 import { mockText } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, eventually, shortTimeouts } from "../support/service.ts";
+import { type Client, type Customer, eventually, shortApiTimeout } from "../support/service.ts";
 
 async function service(worker: Record<string, string> = {}) {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client } = await startProcesses(stores, env, { worker });
   return { stores, provider, client };
 }
@@ -72,7 +72,7 @@ test("the caller disconnects while the job waits: it never starts and costs noth
 
 test("callers disconnect while their group waits: they never reach the provider and cost nothing, the others are answered", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { apiStores, gather } = await gathering(stores);
   const { client } = await startProcesses(stores, env, { apiStores, worker: { WORKER_CONCURRENCY_CHAT: "1" } });
   const [busy, customer] = await Promise.all([client.account("1.00"), client.account("1.00")]);

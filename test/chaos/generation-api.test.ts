@@ -25,12 +25,12 @@ import {
 import { mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
-import { eventually, shortTimeouts } from "../support/service.ts";
+import { eventually, shortApiTimeout } from "../support/service.ts";
 
 /** Starts a worker and two API instances: one to damage, whose lease is returned, and one to switch to. */
 async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?: Stores) {
   const stores = given ?? (await testStores({ oneServer: true }));
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { api, client, leaseEnded } = await startTwoApis(stores, env, only);
   const customer = await client.account("1.00");
   const post = () => customer.post(imagesPath, askImage(), keyed());
@@ -92,7 +92,7 @@ async function killedBeforeQueue(headers: Record<string, string>) {
     if (update === "accounts") wire.hold();
     return insert === "ledger";
   });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const apiStores = { ...stores, REDIS_URL: wire.address };
   const survivor = { MEDIA_SYNC_TIMEOUT: "1" };
   const { api, client, leaseEnded } = await startTwoApis(shared, env, { apiStores, survivor });
@@ -150,7 +150,7 @@ test("a key that was stored although its caller got an error does not stay taken
   const wire = await brokenWire(stores.MONGODB_URI, ({ insert }) =>
     insert === "idempotency" && isLosing ? "lose the answer" : "pass",
   );
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const apiStores = { ...stores, MONGODB_URI: wire };
   const { client } = await startProcesses(stores, { ...env, MEDIA_SYNC_TIMEOUT: "20" }, { apiStores });
   const customer = await client.account("1.00");
@@ -169,7 +169,7 @@ test("a key that is stored long after its caller got an error does not stay take
     if (command["delete"] === "idempotency") released.resolve();
     return command["insert"] === "idempotency";
   });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client } = await startProcesses(shared, { ...env, MEDIA_SYNC_TIMEOUT: "20" }, { apiStores: stores });
   const customer = await client.account("1.00");
   const post = () => customer.post(imagesPath, askImage(), keyed());

@@ -14,11 +14,11 @@ import {
 import { callsOf, lost, onlyCall, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { testStores } from "../support/servers.ts";
-import { shortTimeouts } from "../support/service.ts";
+import { shortApiTimeout } from "../support/service.ts";
 
 async function startOne() {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client } = await startProcesses(stores, env);
   // An ended call that still held its slot would make the service refuse the next one.
   const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });

@@ -20,6 +20,7 @@ import {
   type Customer,
   eventually,
   ready,
+  shortApiTimeout,
   shortTimeouts,
   spawnApi,
   spawnWorker,
@@ -51,7 +52,7 @@ const ended = (client: Client, customer: Customer, id: string): Promise<Job> =>
 
 test("an API killed once it has accepted a job: the job runs and is charged, another API has its result", async () => {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { api, client } = await startTwoApis(stores, env);
   const customer = await api.client.account("1.00");
   const gate = Promise.withResolvers<void>();

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { expectBooks, heldBy, mongoMember, startLoad, startTwoOfEach } from "../support/chaos-failover-setup.ts";
 import { startProvider } from "../support/chaos-setup.ts";
 import { ownMongoSet, testStores } from "../support/servers.ts";
-import { eventually, shortTimeouts } from "../support/service.ts";
+import { eventually, shortApiTimeout } from "../support/service.ts";
 
 const callers = 16;
 
@@ -14,7 +14,7 @@ test("the primary of three steps down under load, the next is killed and comes b
       return undefined;
     });
   const stores = { ...(await testStores()), ...set[0]?.server.env };
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { bases, client } = await startTwoOfEach(stores, env);
   const customer = await client.account("100");
   const load = startLoad(bases, customer, callers);

@@ -4,14 +4,14 @@ import type { Server } from "../../infra/embedded/index.ts";
 import { expectBooks, heldBy, redisPair, startLoad, startTwoOfEach, swap } from "../support/chaos-failover-setup.ts";
 import { callCounts, redisOf, startProvider } from "../support/chaos-setup.ts";
 import { ownRedisCluster, ownSentinels, testStores, withRedis } from "../support/servers.ts";
-import { eventually, shortTimeouts } from "../support/service.ts";
+import { eventually, shortApiTimeout } from "../support/service.ts";
 
 const callers = 16;
 
 test("Redis is swapped with its replica twice under load, and no connection ends: all processes follow", async () => {
   const pair = await redisPair();
   const stores = withRedis(await testStores(), { REDIS_URL: pair.address });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { bases, client } = await startTwoOfEach(stores, env);
   const customer = await client.account("100");
   const load = startLoad(bases, customer, callers);
@@ -76,7 +76,7 @@ test.for([
 ])("the primary of $what is killed under load: its replica takes over, the books are exact", async ({ open }) => {
   const { primary, replica, env: address } = await open();
   const stores = withRedis(await testStores(), address);
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { bases, client } = await startTwoOfEach(stores, env);
   const customer = await client.account("100");
   const held = startLoad(bases, customer, 8);

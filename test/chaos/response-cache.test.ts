@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { outcomes, startFlights } from "../support/chaos-cache-setup.ts";
-import { ask, fullCostUsd, never, pacedMs, restartEmpty, terminate } from "../support/chaos-setup.ts";
+import { ask, fullCostUsd, never, restartEmpty, terminate } from "../support/chaos-setup.ts";
 import { ownServers } from "../support/servers.ts";
-import { type Client, eventually, jobLockMs, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, eventually, ready, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 
 const json = ask();
 const silent = ask({ stream: true, messages: [{ role: "user", content: "Say nothing" }] });
@@ -28,13 +28,10 @@ async function beginAll(flights: Awaited<ReturnType<typeof startFlights>>) {
 
 test("the leaders' API is killed: followers elsewhere make their own calls, or their begun streams end with an error", async () => {
   const flights = await startFlights();
-  const { api, client, provider } = flights;
+  const { api, provider } = flights;
   const begun = await beginAll(flights);
   api.kill("SIGKILL");
-  const answers = Promise.all(begun.map(({ far }) => outcomes(far)));
-  // The lock of a flight lasts 5 s.
-  expect(await pacedMs(client, answers)).toBeLessThan(8_000);
-  expect(await answers).toEqual([
+  expect(await Promise.all(begun.map(({ far }) => outcomes(far)))).toEqual([
     ["200 miss", "200 miss"],
     ["200 miss", "200 miss"],
     ["200 hit 4 no_capacity", "200 hit 4 no_capacity"],
@@ -53,13 +50,12 @@ test("the leaders' API is killed: followers elsewhere make their own calls, or t
 });
 
 test("the leaders' worker is killed: they fail as without followers, who make their own calls", async () => {
-  const flights = await startFlights();
-  const { worker, client, provider, stores, env } = flights;
+  const flights = await startFlights(undefined, { worker: shortTimeouts });
+  const { worker, provider, stores, env } = flights;
   const begun = await beginAll(flights);
   await spawnWorker(stores, env);
   worker.kill("SIGKILL");
   const answers = Promise.all(begun.map(({ leader, near, far }) => outcomes([leader, near, ...far])));
-  expect(await pacedMs(client, answers)).toBeLessThan(2 * jobLockMs + 4_000);
   expect(await answers).toEqual([
     ["503 no_capacity", "200 miss", "200 miss", "200 miss"],
     ["503 no_capacity", "200 miss", "200 miss", "200 miss"],
@@ -87,7 +83,6 @@ test.for([
     await cache.kill(signal);
     const arriving = [api.client, client].flatMap((at) => [json, silent].map((body) => flights.follow(body, at)));
     const answers = Promise.all([[whole.near, ...whole.far], [begun.near, ...begun.far], arriving].map(outcomes));
-    expect(await pacedMs(client, answers)).toBeLessThan(3_000);
     expect(await answers).toEqual([
       Array(3).fill("200 bypass"),
       Array(3).fill("200 hit 4 no_capacity"),
@@ -104,7 +99,6 @@ test.for([
     for (const at of [api.client, client])
       await eventually(async () => (await flights.follow(other, at).outcome) === "200 hit");
     const callers = [api.client, client, client].map((at) => flights.follow(stream, at));
-    expect(await pacedMs(client, outcomes(callers))).toBeLessThan(8_000);
     for (const outcome of await outcomes(callers)) expect(outcome).toMatch(late);
     end.resolve();
     expect(await begun.leader.outcome).toBe("200 miss");
@@ -115,11 +109,10 @@ test.for([
 
 test("the queue's Redis is emptied: leaders fail, and their followers are answered or refused, and pay for no other call", async () => {
   const flights = await startFlights();
-  const { client, provider, stores } = flights;
+  const { provider, stores } = flights;
   const begun = await beginAll(flights);
   await restartEmpty(stores);
   const answers = Promise.all(begun.map(({ leader, near, far }) => outcomes([leader, near, ...far])));
-  await pacedMs(client, answers);
   const [whole, [failed, ...own] = [], cut] = await answers;
   expect([whole?.[0], failed]).toEqual(["503 no_capacity", "503 no_capacity"]);
   expect(cut).toEqual(["200 miss 4 no_capacity", ...Array(3).fill("200 hit 4 no_capacity")]);
@@ -201,7 +194,7 @@ test("callers disconnect: work goes on while it is followed, at the leader's cos
   await provider.requests[2]?.closed;
   for (const caller of [left.leader, left.near, ...left.far]) caller.disconnect();
   // The leader's API looks for followers once a second.
-  expect(await pacedMs(api.client, provider.requests[3]?.closed as Promise<void>)).toBeLessThan(4_500);
+  await provider.requests[3]?.closed;
   expect(provider.requests.map(({ aborted }) => aborted)).toEqual([false, false, true, true]);
   gate.resolve();
   for (const { far } of followed) expect(await outcomes(far)).toEqual(["200 hit", "200 hit"]);
@@ -212,6 +205,6 @@ test("callers disconnect: work goes on while it is followed, at the leader's cos
   for (const caller of [dying.leader, dying.near]) caller.disconnect();
   other.kill("SIGKILL");
   // Followers that have not been heard of for 5 s do not count.
-  expect(await pacedMs(api.client, provider.requests[4]?.closed as Promise<void>)).toBeLessThan(8_000);
+  await provider.requests[4]?.closed;
   expect(await flights.charges({ at: api.client })).toEqual({ leaders: [part, part, part, ...full(2)], followers: [] });
 });

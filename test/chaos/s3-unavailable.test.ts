@@ -6,30 +6,27 @@ import {
   callCounts,
   callsOf,
   outcomeOf,
-  pacedMs,
   path,
   redisOf,
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
 import { ownServers } from "../support/servers.ts";
-import { eventually, shortTimeouts } from "../support/service.ts";
+import { eventually, shortApiTimeout } from "../support/service.ts";
 
 /** Requests over 64 KB are stored outside the job. */
 const large = ask({ messages: [{ role: "user", content: "x".repeat(70_000) }] });
 
 test("S3 stopped: a large call gets a clear 503 and costs nothing, small calls continue", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const asked = () => outcomeOf(customer.post(path, large));
   expect(await asked()).toMatchObject({ status: 200 });
 
   await s3.stop();
-  const answer = asked();
-  expect(await pacedMs(client, answer)).toBeLessThan(5_000);
-  const refused = await answer;
+  const refused = await asked();
   expect(refused).toMatchObject({ status: 503, code: "no_capacity" });
   expect(refused.body.error.message).toMatch(/storage/i);
   expect(Number(refused.retryAfter)).toBeGreaterThan(0);
@@ -47,7 +44,7 @@ test("S3 stopped: a large call gets a clear 503 and costs nothing, small calls c
 
 test("S3 stops after it took a body: the worker cannot read it, the caller gets a clear 503 and pays nothing", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client } = await startProcesses(stores, env, { worker: { WORKER_CONCURRENCY_CHAT: "1" } });
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
@@ -68,7 +65,7 @@ test("S3 stops after it took a body: the worker cannot read it, the caller gets 
 
 test("S3 hangs for a moment: a large call waits for it, small calls continue", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   await s3.kill("SIGSTOP");

@@ -32,7 +32,7 @@ import {
   type Customer,
   environment,
   eventually,
-  shortTimeouts,
+  shortApiTimeout,
   spawnApi,
   spawnProcess,
   spawnWorker,
@@ -45,7 +45,7 @@ const unhurried = { DRAIN_GRACE: "60" };
 
 test("SIGTERM to a worker: calls that can finish do, the others get an error, waiting jobs go to other workers", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client, worker } = await startProcesses(stores, env, {
     worker: { WORKER_CONCURRENCY_CHAT: "3", ...graceful },
   });
@@ -84,7 +84,7 @@ test("SIGTERM to a worker: calls that can finish do, the others get an error, wa
 
 test("SIGTERM to an API: calls that can finish do, the others are settled at 0, aborted and get an error", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client, api } = await startProcesses(stores, env, { api: graceful });
   const customer = await client.account("1.00");
 
@@ -117,7 +117,7 @@ test("SIGTERM to an API: calls that can finish do, the others are settled at 0, 
 
 test("SIGTERM to an API: an answer that its caller has not got when the time is over is refunded", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client, api } = await startProcesses(stores, env, { api: { DRAIN_GRACE: "1" } });
   const [{ client: next }, customer] = await Promise.all([spawnApi(stores, env), client.account("1.00")]);
   const agent = new Agent();
@@ -149,7 +149,7 @@ async function postOn(agent: Agent, { baseUrl }: Client, { key }: Customer, body
 
 test("SIGTERM to an API: not ready at once, it still takes connections until the delay is over, and asks for new ones", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client, api } = await startProcesses(stores, env, { api: { DRAIN_DELAY: "8", DRAIN_GRACE: "60" } });
   const customer = await client.account("1.00");
   const agents = Array.from({ length: 3 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
@@ -190,7 +190,7 @@ test("SIGTERM to an API: not ready at once, it still takes connections until the
 
 test("a draining worker takes no jobs: another one takes waiting jobs at once, and running ones continue", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client, worker } = await startProcesses(stores, env, {
     worker: { WORKER_CONCURRENCY_CHAT: "1", DRAIN_GRACE: "60" },
   });
@@ -224,7 +224,7 @@ test.for(["api", "workers"] as const)("SIGTERM to the %s while it starts without
 
 test("SIGTERM to an API while a body comes in: the call is still taken and answered", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client, api } = await startProcesses(stores, env, { api: unhurried });
   const customer = await client.account("1.00");
   const { hostname, port } = new URL(client.baseUrl);
@@ -255,7 +255,7 @@ test("SIGTERM to an API while a body comes in: the call is still taken and answe
 
 test("SIGTERM to an API under load: every call that was admitted is answered, and no hold stays", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider(shortApiTimeout);
   const { client, api } = await startProcesses(stores, env, { api: unhurried });
   const customer = await client.account("1.00");
 
@@ -284,19 +284,19 @@ test("SIGTERM to an API under load: every call that was admitted is answered, an
 
 test("a second signal to a worker and to an API exits at once", async () => {
   const stores = await testStores();
-  const { provider, env } = await startProvider(shortTimeouts);
-  const { client, api, worker } = await startProcesses(stores, { ...env, DRAIN_GRACE: "60" });
+  const { provider, env } = await startProvider(shortApiTimeout);
+  const { client, api, worker } = await startProcesses(stores, { ...env, DRAIN_GRACE: "300" });
   const customer = await client.account("1.00");
   provider.respond({ beforeHeaders: never });
   const call = lost(customer.post(path, ask()));
   await provider.request(0);
   await Promise.all([terminate(worker), terminate(api)]);
   for (const stopping of [worker, api]) {
-    // A second signal within a moment counts as the same Ctrl-C. The grace time is twice the limit of this wait.
+    // A second signal within a moment counts as the same Ctrl-C. The grace time is longer than this waits.
     await eventually(() => {
       stopping.kill("SIGTERM");
       return stopping.child.exitCode !== null;
-    }, 30_000);
+    });
     expect(await stopping.exited).toBe(1);
   }
   await call;

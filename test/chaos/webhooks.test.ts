@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { restartEmpty, startProcesses } from "../support/chaos-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
-import { type Client, eventually, shortTimeouts, spawnWorker } from "../support/service.ts";
+import { type Client, eventually, shortApiTimeout, shortTimeouts, spawnWorker } from "../support/service.ts";
 import {
   type ReceivedWebhook,
   startReceiver,
@@ -90,7 +90,7 @@ test("a worker killed, and Redis emptied: maintenance enqueues the receivers aga
 
 test("MongoDB stopped while webhooks are sent: what was answered meanwhile is known afterwards", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
-  const env = { ...(await webhookEnvironment()), ...shortTimeouts };
+  const env = { ...(await webhookEnvironment()), ...shortApiTimeout };
   const { client } = await startProcesses(stores, env);
   const { receiver, customer, submit, inFlight, answer } = await startHeld(client);
   const ids = await submit();

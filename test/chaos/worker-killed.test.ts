@@ -14,7 +14,6 @@ import {
   never,
   openCollection,
   outcomeOf,
-  pacedMs,
   path,
   read,
   redisOf,
@@ -24,10 +23,7 @@ import {
 import { startMockOpenai } from "../support/mock-openai.ts";
 import { startMockCohere } from "../support/mock-rerank.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, jobLockMs, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
-
-/** The checks for stalled jobs are half a lock apart, and the worker that makes them may be slow. */
-const noticedWithinMs = 2 * jobLockMs + 4_000;
+import { eventually, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 
 test("a worker killed before and during output: one clear error, or audio that breaks off; nothing charged, the provider never asked again", async () => {
   const stores = await testStores({ oneServer: true });
@@ -52,7 +48,6 @@ test("a worker killed before and during output: one clear error, or audio that b
   await spawnWorker(stores, env);
 
   worker.kill("SIGKILL");
-  expect(await pacedMs(client, Promise.all([json, stream.ended]))).toBeLessThan(noticedWithinMs);
   const answer = await json;
   expect(answer).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
   expect(await stream.ended).toBe("closed");

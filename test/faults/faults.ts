@@ -45,7 +45,7 @@ export const areas: Readonly<Record<string, Area>> = {
     },
   },
   "leases and sweeping": {
-    tests: ["test/integration/leases", "test/integration/money-sweep", "test/chaos/leases"],
+    tests: ["test/integration/leases", "test/integration/money-sweep"],
     faults: {
       "a lease gives out the same money again": ["lease.unusedNanoUsd -= heldNanoUsd;", ""],
       "a call of a lease can end twice": [
@@ -194,7 +194,7 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/integration/queues",
       "test/integration/answers",
       "test/integration/errors-limits",
-      "test/integration/stream-bursts",
+      "test/timing/stream-bursts",
       "test/integration/idempotency",
       "test/integration/disconnected-callers",
       "test/chaos/worker-killed",

@@ -12,7 +12,7 @@ import {
 } from "./chaos-setup.ts";
 import { mockText } from "./mock-openai.ts";
 import { type Stores, testStores } from "./servers.ts";
-import { type Client, type Environment, eventually, postWith, ready, shortTimeouts, spawnApi } from "./service.ts";
+import { type Client, type Environment, eventually, postWith, ready, shortApiTimeout, spawnApi } from "./service.ts";
 
 /** A call that wants the response cache, while it runs. */
 interface Caller {
@@ -87,7 +87,7 @@ export async function startFlights(
   only: NonNullable<Parameters<typeof startProcesses>[2]> & { other?: Environment } = {},
 ) {
   const stores = given ?? (await testStores({ oneServer: true }));
-  const { provider, env: reachesProvider } = await startProvider(shortTimeouts);
+  const { provider, env: reachesProvider } = await startProvider(shortApiTimeout);
   // A ping would begin the answer of a silent stream before it is known how it ends.
   const env = { ...reachesProvider, PING_INTERVAL_MS: "120000" };
   const [{ api, worker }, other] = await Promise.all([

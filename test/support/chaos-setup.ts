@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Queue } from "bullmq";
 import { createParser, type EventSourceParser } from "eventsource-parser";
@@ -46,8 +45,8 @@ export const ask = (more: object = {}) => ({
 });
 
 /**
- * A mock provider, and the environment of a service with a single model that it serves. Tests that wait for a death pass
- * `shortTimeouts`.
+ * A mock provider, and the environment of a service with a single model that it serves. Tests that wait for the
+ * death of a worker pass `shortTimeouts`, and of an API only `shortApiTimeout`.
  */
 export async function startProvider(more: Environment = {}): Promise<{ provider: MockOpenai; env: Environment }> {
   const provider = await startMockOpenai();
@@ -159,23 +158,6 @@ export async function outcomeOf(answer: Promise<Response>) {
   const body = (await response.json()) as ErrorBody & { choices?: unknown };
   const retryAfter = response.headers.get("retry-after");
   return { status: response.status, code: body.error?.code, retryAfter, body };
-}
-
-const stepMs = 50;
-
-/**
- * Measures a duration in milliseconds of undisturbed time: a step counts once the waiting API has responded as well, so
- * that other load on the machine delays both.
- */
-export async function pacedMs({ baseUrl }: Client, awaited: Promise<unknown>): Promise<number> {
-  let over = false;
-  const end = () => {
-    over = true;
-  };
-  awaited.then(end, end);
-  let ms = 0;
-  for (; !over; ms += stepMs) await Promise.all([fetch(`${baseUrl}/healthz`), setTimeout(stepMs)]);
-  return ms;
 }
 
 /** Resolves to true if the connection ended without a response, at either side. */
@@ -297,11 +279,11 @@ export const leaseEnded = (redis: Redis, lease: string) =>
   eventually(async () => silenceMs(await redis.pttl(lease)) >= apiTimeoutMs);
 
 /**
- * Simulates a worker that died after the capture: its frames to the only reply stream are lost, and later deliveries of
- * the jobs report that.
+ * Simulates a worker that died after the capture: its frames to the reply stream (by default the only one) are lost, and
+ * later deliveries of the jobs report that.
  */
-export async function loseAnswers(redis: Redis, requestIds: readonly string[]): Promise<void> {
-  const [key] = (await keysOf(redis, "reply:*")) as [string];
+export async function loseAnswers(redis: Redis, requestIds: readonly string[], stream?: string): Promise<void> {
+  const key = stream ?? ((await keysOf(redis, "reply:*"))[0] as string);
   const error = { code: "no_capacity", message: "The worker that ran this call died.", retryAfterSeconds: 1 };
   const words = redis.multi().xtrim(key, "MAXLEN", 0);
   for (const requestId of requestIds) {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { type Client, type Customer, eventually, shortTimeouts } from "./service.ts";
+import { type Client, type Customer, eventually, shortApiTimeout } from "./service.ts";
 
 export const path = "/v1/uploads";
 export const bytes = 4 * 1024 * 1024;
@@ -11,7 +11,7 @@ export const video = Buffer.concat([
 ]);
 /** At 1024 USD per GB. */
 export const costUsd = "4.00";
-export const uploadEnv = { UPLOAD_USD_PER_GB_DAY: "1024", ...shortTimeouts };
+export const uploadEnv = { UPLOAD_USD_PER_GB_DAY: "1024", ...shortApiTimeout };
 
 interface UploadBody {
   readonly id: string;

@@ -1,14 +1,14 @@
 import { leaseEnded, openCollection, ready, redisOf } from "./chaos-setup.ts";
 import { keysOf } from "./jobs-setup.ts";
 import type { Stores } from "./servers.ts";
-import { type Environment, shortTimeouts, spawnApi, spawnWorker } from "./service.ts";
+import { type Environment, shortApiTimeout, spawnApi, spawnWorker } from "./service.ts";
 import { startWorld } from "./x402-setup.ts";
 
 /** A worker and two API processes that accept payments: `api` is the one to damage, `client` belongs to the other. */
 export async function startPair(hurt: { stores?: (stores: Stores) => Promise<Stores>; env?: Environment } = {}) {
   const world = await startWorld();
   const { stores } = world;
-  const env = { ...world.env, ...shortTimeouts, ...hurt.env };
+  const env = { ...world.env, ...shortApiTimeout, ...hurt.env };
   const redis = redisOf(stores);
   const leases = new Set<string>();
   /** Another API process. `leaseEnded` resolves when the others presume it dead. */

@@ -133,11 +133,10 @@ export function spawnProcess(kind: "api" | "workers", env: Environment, cwd = ".
   };
 }
 
-/** For tests that wait until a killed process counts as dead: much shorter than by default. */
-export const jobLockMs = 3_000;
+/** For tests that wait until a killed API or worker counts as dead: much shorter than by default. */
 export const apiTimeoutMs = 10_000;
 export const shortApiTimeout = { API_TIMEOUT_MS: String(apiTimeoutMs) };
-export const shortTimeouts = { JOB_LOCK_MS: String(jobLockMs), ...shortApiTimeout };
+export const shortTimeouts = { JOB_LOCK_MS: "3000", ...shortApiTimeout };
 
 /** An API process that listens. `cwd` is the folder of the service's files. */
 export async function spawnApi(
