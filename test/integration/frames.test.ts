@@ -12,29 +12,30 @@ import {
   path,
   read,
   redisOf,
-  startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
 import { keysOf } from "../support/jobs-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { shortTimeouts } from "../support/service.ts";
+import { ready, startAnotherApi, startService } from "../support/service.ts";
 
 /** Starts a stream that has sent four events, with access to the reply stream of its API instance. */
 async function halfWay() {
   const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider(shortTimeouts);
+  const { provider, env } = await startProvider();
+  const redis = redisOf(stores);
+  await startService(stores, { env });
+  const others = await keysOf(redis, "reply:*");
   const wire = await heldWire(stores.REDIS_URL);
-  const apiStores = { ...stores, REDIS_URL: wire.address };
-  const { client } = await startProcesses(stores, env, { apiStores });
+  const client = await startAnotherApi({ ...stores, REDIS_URL: wire.address }, { env });
+  await ready(client);
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeEvent: { 4: gate.promise } });
-  const redis = redisOf(stores);
   const response = await customer.post(path, ask({ stream: true }));
   const requestId = response.headers.get("x-request-id") as string;
   const stream = read(response);
   await stream.sees(4);
-  const [key] = (await keysOf(redis, "reply:*")) as [string];
+  const key = (await keysOf(redis, "reply:*")).find((each) => !others.includes(each)) as string;
   const write = (seq: number, kind: "chunk" | "final" | "error", data: string) =>
     redis.xadd(key, "*", ...toField({ requestId, seq, kind, data }));
   return { client, customer, provider, wire, gate, redis, key, requestId, stream, write };
@@ -91,11 +92,11 @@ test("a gap after the call was captured: the error is answered and the cost refu
 });
 
 test("a notice of a lost answer that comes twice: one error, one refund, and the API lives", async () => {
-  const { client, customer, wire, gate, redis, requestId, stream } = await halfWay();
+  const { client, customer, wire, gate, redis, key, requestId, stream } = await halfWay();
   wire.hold();
   gate.resolve();
   await client.settled();
-  await loseAnswers(redis, [requestId, requestId]);
+  await loseAnswers(redis, [requestId, requestId], key);
   wire.reconnect();
   expect(await stream.ended).toBe("closed");
   expect(stream.events).toHaveLength(5);

@@ -156,8 +156,8 @@ async function sumOf(money: Money, account: string): Promise<bigint> {
 }
 
 test.each([
-  { what: "a rich account", balanceNanoUsd: 100_000_000n, seeds: [1, 2, 3], tries: 1_000 },
-  { what: "an account that is soon spent", balanceNanoUsd: 20_000n, seeds: [4, 5, 6], tries: 300 },
+  { what: "a rich account", balanceNanoUsd: 100_000_000n, seeds: [1, 2, 3], tries: 600 },
+  { what: "an account that is soon spent", balanceNanoUsd: 20_000n, seeds: [4, 5, 6], tries: 100 },
 ])(
   "instances die at any moment while calls of $what run: nothing is held in the end, and the difference is 0",
   async ({ balanceNanoUsd, seeds, tries }) => {
