@@ -57,7 +57,7 @@ test("an API without a worker is not ready, and serves as soon as there is one",
   });
   expect((await fetch(`${client.baseUrl}/readyz`)).status).toBe(503);
   await spawnWorker(stores);
-  const patient = new OpenAI({ apiKey: customer.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 3 });
+  const patient = new OpenAI({ apiKey: customer.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 100 });
   expect((await patient.chat.completions.create(request)).choices).toHaveLength(1);
   await ready(client);
 });

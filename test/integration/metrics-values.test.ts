@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { metricList } from "#platform/observability/metrics";
 import { scrape } from "../support/metrics.ts";
@@ -95,8 +96,25 @@ test("after a few calls every metric has moved", async () => {
     const [api, worker] = await Promise.all([scrape(service.metrics.api), scrape(service.metrics.worker)]);
     const names = Object.keys(metricList) as (keyof typeof metricList)[];
     const still = names.filter((name) => !seldom.includes(name) && !moved(api, name) && !moved(worker, name));
-    const [active] = [api.value("inference_uploads", { state: "active" })];
-    return still.length === 0 && active === 1 ? { api, worker } : undefined;
+    // These follow the calls, or are counted now and then.
+    const current = [
+      api.value("inference_uploads", { state: "active" }),
+      api.value("inference_endpoint_open_calls", { endpoint: chat }),
+      api.value("inference_batch_lines_in_flight", { pool: "chat" }),
+      Math.sign(api.value("inference_batch_oldest_seconds", { status: "in_progress" }) ?? 0),
+    ];
+    // Five calls of text have ended, and the image.
+    const ended = [chat, "/v1/images/generations"].map((endpoint) =>
+      api.value("inference_overhead_seconds_count", { endpoint }),
+    );
+    const isCurrent = isDeepStrictEqual(
+      [current, ended],
+      [
+        [1, 1, 1, 1],
+        [5, 1],
+      ],
+    );
+    return still.length === 0 && isCurrent ? { api, worker } : undefined;
   });
   opened();
   expect(await open).toBe(200);

@@ -126,11 +126,15 @@ test("a capture that was overtaken while its insert was lost has not won", async
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   let inserts = 0;
+  let overtaken = false;
   const wire = await brokenWire(uri, async (command) => {
-    if (command.insert !== "ledger") return "pass";
+    if (command.insert !== "ledger" || overtaken) return "pass";
     inserts += 1;
-    if (inserts === 2) await money.charge(captureOf(hold, 0n, { status: "failed" }));
-    return inserts <= 2 ? "lose the request" : "pass";
+    if (inserts === 2) {
+      await money.charge(captureOf(hold, 0n, { status: "failed" }));
+      overtaken = true;
+    }
+    return "lose the request";
   });
   const { money: far } = await startMoney(wire);
   const { won, entry } = await far.charge(captureOf(hold, 90n));

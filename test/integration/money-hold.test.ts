@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HoldUnknown } from "../../shared/money/holds.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { brokenWire, type Command, losingMoney } from "../support/money-proxy.ts";
+import { brokenWire, type Command } from "../support/money-proxy.ts";
 import {
   balance,
   captureOf,
@@ -14,6 +14,7 @@ import {
   startMoney,
   times,
 } from "../support/money-setup.ts";
+import { eventually } from "../support/service.ts";
 
 test("exactly those concurrent calls of several processes that the balance covers get a hold", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 2_099n });
@@ -86,15 +87,24 @@ test("a hold whose answer was lost is unknown, is not retried, and is released o
     const [update] = (command["updates"] ?? []) as { q: { _id: string; frozen?: boolean } }[];
     return command["update"] === "accounts" && update?.q._id === account && update.q.frozen === false;
   };
-  const { money: far, sent } = await losingMoney(bank, isHold, "lose the answer");
+  let sent = 0;
+  const wire = await brokenWire(bank.uri, async (command) => {
+    if (!isHold(command)) return "pass";
+    sent += 1;
+    // The connection breaks when the other account has its hold, which would fail if it waited for a connection.
+    await eventually(async () => (await balance(money, other)).openHolds === 1);
+    return "lose the answer";
+  });
+  const { money: far } = await startMoney(wire, bank.clock);
   const lost = [holdOf(account, 300n, { minNanoUsd: 1n }), holdOf(account, 200n)];
   const [one, two, theirs] = await Promise.allSettled([...lost, holdOf(other, 5n)].map((hold) => far.hold(hold)));
 
   expect(one).toMatchObject({ status: "rejected", reason: { name: "HoldUnknown", heldNanoUsd: 300n } });
   expect(two).toMatchObject({ status: "rejected", reason: expect.any(HoldUnknown) });
   expect(theirs).toEqual({ status: "fulfilled", value: { ok: true, heldNanoUsd: 5n } });
-  // We send it once, and the driver repeats it with an id by which MongoDB detects the repeat.
-  expect(sent()).toBe(2);
+  // We send it once, and the driver repeats it with an id by which MongoDB detects the repeat, if it finds MongoDB again
+  // within a second.
+  expect([1, 2]).toContain(sent);
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 500n, heldNanoUsd: 500n, openHolds: 2 });
 
   for (const hold of [...lost, ...lost]) await far.charge(captureOf(hold, 0n, { status: "failed" }));
@@ -127,7 +137,8 @@ test("while MongoDB is known to be unavailable a hold is refused, and nothing is
   });
   const { money: far, mongo } = await startMoney(wire);
   isCut = true;
-  await expect(mongo.ping()).rejects.toThrow("connection");
+  // It finds the connection broken, or waits in vain for another.
+  await expect(mongo.ping()).rejects.toThrow(/connection|not answered/);
   await expect.poll(() => mongo.upSince(), { interval: 10 }).toBeUndefined();
   await expect(far.hold(holdOf(account, 1n))).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
   expect(holds).toBe(0);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { movableClock } from "../support/movable-clock.ts";
 import {
   type Asked,
   bare,
@@ -98,17 +99,22 @@ test("no worker: 503 with Retry-After in every format, nothing is held", async (
 });
 
 test("a call past its deadline: 504 in every format, must not be retried, nothing charged", async () => {
-  const { service } = await startWithProvider({ CALL_TIMEOUT_MS: "500", CATALOG_FILE: withRelayedModel() });
-  const outlived = faces.flatMap((face) =>
-    [face.ask(localModel, "slow:60000"), face.stream(localModel, "slow:60000")].map(async (asked) => {
+  const { clock, advance, isWaiting } = movableClock();
+  const env = { CALL_TIMEOUT_MS: "60000", PING_INTERVAL_MS: "600000", CATALOG_FILE: withRelayedModel() };
+  const { service } = await startWithProvider(env, undefined, clock);
+  for (const [at, face] of faces.entries())
+    for (const [way, ask] of [face.ask, face.stream].entries()) {
+      // The model's pause tells the calls apart.
+      const pauseMs = 500_000 + 2 * at + way;
       const customer = await service.account("1");
-      const response = await send(customer, asked);
+      const calling = send(customer, ask(localModel, `slow:${pauseMs}`));
+      await eventually(() => isWaiting(pauseMs));
+      advance(60_000);
+      const response = await calling;
       expect(response.headers.get("x-should-retry")).toBe("false");
       expect(await refusalIn(face, response)).toEqual(refusalOf(face, late));
       await expectUntouched(service, customer, "1.00");
-    }),
-  );
-  await Promise.all(outlived);
+    }
 });
 
 describe.each([

@@ -62,19 +62,19 @@ test("a credential that was replaced, and a key that was disabled, are out of us
   await eventually(async () => (await customer.post(chat, asking(model))).ok);
   expect(keysUsed()).toEqual([key.credential, replacement]);
   // Only the worker can learn of this.
-  advance(31_000);
+  advance(45_000);
   await eventually(async () => (await customer.post(chat, asking(model))).ok);
   await keys.updateOne({ _id: key.id }, { $set: { disabled: true } });
   await service.settled();
   const before = keysUsed().length;
-  advance(29_500);
+  advance(16_000);
   const last = await customer.post(chat, asking(model));
   expect(last.status).toBe(424);
   expect(keysUsed()).toHaveLength(before);
 });
 
 test("the failures of one customer's key leave another's, and the operator's, as they were", async () => {
-  const { service, mock } = running;
+  const { service, mock, advance } = running;
   const model = nextModel();
   const storm = [await ownKeysCustomer(service), await ownKeysCustomer(service), await ownKeysCustomer(service)];
   for (const [at, kind] of ["limited", "down", "forbidden"].entries()) await storm[at]?.add(kind);
@@ -83,6 +83,11 @@ test("the failures of one customer's key leave another's, and the operator's, as
   const only = { provider: { byok: "only", only: ["alpha"] } };
   for (let round = 0; round < 12; round++)
     await Promise.all(storm.map((customer) => customer.post(chat, { ...asking(model), ...only })));
+  // Each failed probe doubles the time for which the key that is down is left alone.
+  for (const ms of [5_000, 10_000, 20_000]) {
+    advance(ms);
+    await storm[1]?.post(chat, { ...asking(model), ...only });
+  }
   const stormed = mock.requests.length;
   expect(stormed).toBeGreaterThan(12);
   expect(keysUsed()).not.toContain(alpha);

@@ -198,6 +198,7 @@ describe("without a fallback", () => {
     expect(codes).toEqual([424, 424, 424]);
     // The worker remembers the refusal, and the next calls are refused at admission.
     expect(keysUsed()).toEqual([key.credential]);
+    await eventually(async () => (await customer.read(key.id))["status"] !== "unknown");
     const read = await customer.read(key.id);
     expect(read).toMatchObject({ status: "invalid", status_message: "status 401: Incorrect API key provided: ...." });
     await expectUntouched(service, customer, "10.00");

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { brokenWire } from "../support/money-proxy.ts";
 import {
   available,
   expectPaid,
@@ -23,7 +24,11 @@ const knowsNothing = (slot: number) => ({ answer: { context: { apiVersion: "3.0.
 async function forgotten(all: Started) {
   const { chain, clock } = all;
   const { header, memo } = await all.pay();
-  const victim = await all.another();
+  // It must not go on when its call has timed out.
+  const wire = await brokenWire(all.uri, () =>
+    chain.calls["getSignatureStatuses"] === undefined ? "pass" : "lose the request",
+  );
+  const victim = await openPayments(wire, clock, settingsOf(chain));
   chain.faults.next("getSignatureStatuses", { after: new Promise<never>(() => {}) });
   settlePayment(victim, header).catch(() => undefined);
   await eventually(async () => chain.calls["getSignatureStatuses"] === 1);

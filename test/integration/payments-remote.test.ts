@@ -148,9 +148,10 @@ test.each(["lose the request", "fail with 500", "refuse at length"] as const)(
     const all = await start();
     all.state.fate = fate;
     const { header, memo } = await all.pay();
-    all.settle(header).catch(() => undefined);
+    const gaveUp = all.settle(header).catch(() => undefined);
     await eventually(async () => (await stateOf(all, memo)) === "unknown");
     all.clock.later(60_000);
+    await gaveUp;
     await all.far.x402.reconcile();
     expect(await stateOf(all, memo)).toBe("unknown");
     all.chain.advance(400);

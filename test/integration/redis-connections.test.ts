@@ -2,25 +2,9 @@ import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "#platform/config";
 import { connectCacheRedis } from "#platform/redis";
-import { connect, log } from "../support/jobs-setup.ts";
+import { log } from "../support/jobs-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-
-const pause = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-
-test("a process that pauses for seconds keeps its connection, and gets the replies that came in the meantime", async () => {
-  const redis = await connect(await testStores(), "fail-fast");
-  let closed = 0;
-  redis.on("close", () => closed++);
-  for (let i = 0; i < 3; i++) {
-    const reply = redis.ping();
-    // The command is sent before the pause.
-    await new Promise(setImmediate);
-    pause(1_500);
-    expect(await reply).toBe("PONG");
-  }
-  expect(closed).toBe(0);
-});
 
 test("commands of the cache fail at once while its Redis is down or hangs, and work again without a restart", async () => {
   const { cache, stores } = await ownServers({ cache: true });

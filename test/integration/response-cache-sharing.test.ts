@@ -22,7 +22,7 @@ import {
 import { eventually, postWith } from "../support/service.ts";
 import { asking, entriesOf, gate, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
-const running = serviceOfFile({ PING_INTERVAL_MS: "300" });
+const running = serviceOfFile();
 
 const statuses = async (responses: readonly Promise<Response>[]) =>
   Promise.all(
@@ -165,7 +165,7 @@ test("a leader who does not read delays nobody", async () => {
 });
 
 test("a follower whose stream has begun with pings is refused in it", async () => {
-  const { service, provider } = running;
+  const { service, provider, advance } = running;
   const customer = await service.account("10", { limits });
   const poor = await keyOf(running, customer, { limits: { ...limits, tokens_per_minute: 10 } });
   const answer = gate();
@@ -173,7 +173,10 @@ test("a follower whose stream has begun with pings is refused in it", async () =
   const body = { ...asking(providerModel), stream: true, max_tokens: 5_000 };
   const first = customer.post(chat, body, { headers: shared });
   await provider.request(0);
-  const second = await poor.post(chat, body, { headers: shared });
+  const asked = poor.post(chat, body, { headers: shared });
+  await following(running, customer, 1);
+  advance(15_000);
+  const second = await asked;
   expect([second.status, second.headers.get("x-xm-cache")]).toEqual([200, null]);
   answer.open();
   await (await first).text();

@@ -60,12 +60,14 @@ test.each(calls)("an equal call has the answer of the first one, and costs nothi
   const before = running.provider.requests.length;
   const second = await customer.post(path, body, { headers: on });
   const secondText = await second.text();
+  const [age = 0, ttl = 0] = ["age", "ttl"].map((name) => Number(second.headers.get(`x-xm-cache-${name}`)));
+  expect(age + ttl).toBe(300);
   expect(running.provider.requests).toHaveLength(before);
   expect(cacheOf(second)).toMatchObject({
     "x-xm-cache": "hit",
     "x-xm-cache-source": first.headers.get("x-request-id"),
-    "x-xm-cache-age": expect.stringMatching(/^[0-9]$/),
-    "x-xm-cache-ttl": expect.stringMatching(/^(29\d|300)$/),
+    "x-xm-cache-age": expect.stringMatching(/^\d+$/),
+    "x-xm-cache-ttl": expect.stringMatching(/^\d+$/),
   });
   expect(same(secondText)).toBe(same(firstText));
   expect(second.headers.get("content-type")).toBe(first.headers.get("content-type"));

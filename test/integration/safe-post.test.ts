@@ -14,6 +14,8 @@ import { errorOf } from "../support/upstreams-setup.ts";
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 async function listen(server: Server, host: string): Promise<number> {
+  // The sender keeps an idle connection as long as the receiver says.
+  server.keepAliveTimeout = 120_000;
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   onTestFinished(() => {
     server.closeAllConnections();

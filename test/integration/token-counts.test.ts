@@ -189,6 +189,11 @@ describe("Anthropic's client", () => {
     const clock = createManualClock(Date.now());
     const env = { ANTHROPIC_API_KEY: "sk-ant-operator", ANTHROPIC_BASE_URL: served.anthropic.url };
     const service = await startService(await testStores(), { env, clock });
+    // Each process reports its state every second.
+    await eventually(async () => {
+      clock.advance(1_000);
+      return (await fetch(`${service.baseUrl}/readyz`)).ok;
+    });
     served.anthropic.respond({ beforeHeaders: never });
     let counted: Awaited<ReturnType<typeof count>> | undefined;
     const counting = count(await service.account("1"), byMessages, hello.model).then((answer) => {

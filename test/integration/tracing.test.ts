@@ -231,5 +231,6 @@ test("while the receiver hangs, calls are answered as ever", async () => {
   await service.settled();
   open();
   const complete = () => receiver.spans.filter(({ attributes }) => attributes["inference.account"] === customer.id);
-  await eventually(() => complete().length === calls.length);
+  // A request that took too long may be repeated.
+  await eventually(() => new Set(complete().map(({ id }) => id)).size === calls.length);
 });

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { budgetPeriods, periodAt } from "../../shared/key-records/index.ts";
 import {
   type Capture,
@@ -199,6 +199,8 @@ test("usage by day and by hour is the plain sum of the ledger, whenever the job 
       clock.later(hours * 60 * 60_000);
     }
     await Promise.all([...processes, ...processes].map((each) => each.sumUsage()));
+    // No day, hour or period ends while both sides are summed.
+    const now = vi.spyOn(clock, "now").mockReturnValue(clock.now());
     await money.sumUsage();
     for (const account of accounts) {
       const sums = async (span: Span) => {
@@ -243,6 +245,7 @@ test("usage by day and by hour is the plain sum of the ledger, whenever the job 
     const archived = { createdAt: { $lt: new Date(Date.parse(dayOf(new Date(clock.now() - dayMs)))) } };
     await mongo.connection.collection("ledger").deleteMany(archived);
     expect(await spent()).toEqual(expected);
+    now.mockRestore();
   });
   await fc.assert(property, { numRuns: 15, seed: 20_260_102, endOnFailure: true });
 });

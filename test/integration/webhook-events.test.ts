@@ -27,13 +27,18 @@ const read = async ({ key }: Owner, path: string) =>
     await fetch(`${running.service.baseUrl}${path}`, { headers: { authorization: `Bearer ${key}` } })
   ).json()) as WebhookBody;
 
+/** A process that ends a job notes last that all deliveries are recorded. */
+const recorded = (id: string) =>
+  eventually(async () => {
+    const filter = { _id: id.replace("job_", "req_"), endedAt: { $exists: true }, eventDueAt: { $exists: false } };
+    return (await running.mongo.db.collection<{ _id: string }>("detachedCalls").findOne(filter)) !== null;
+  });
+
 /** Resolves with the polled job and its deliveries. */
 async function ended(owner: Owner, id: string, query = "") {
+  await recorded(id);
   const job = await read(owner, `/v1/jobs/${id}?wait=30${query}`);
-  const deliveries = await eventually(async () => {
-    const found = await owner.deliveries(`object_id=${id}`);
-    return found.length > 0 && found;
-  });
+  const deliveries = await owner.deliveries(`object_id=${id}`);
   const bodies = await Promise.all(
     deliveries.map(async (each) => (await owner.ask("GET", `/deliveries/${each.id}`)).body.body ?? "{}"),
   );
@@ -102,12 +107,8 @@ test("the event of a job has the job as its body, once for each endpoint that su
 
   // A process that died after the end of the job, and one that died after the recording.
   const calls = running.mongo.db.collection<{ _id: string }>("detachedCalls");
-  const requestId = id.replace("job_", "req_");
-  expect(await calls.findOne({ _id: requestId, eventDueAt: { $exists: false } })).not.toBeNull();
-  await calls.updateOne({ _id: requestId }, { $set: { eventDueAt: new Date(0) } });
-  await eventually(async () =>
-    calls.findOne({ _id: requestId, eventDueAt: { $exists: false } }).then((found) => found !== null),
-  );
+  await calls.updateOne({ _id: id.replace("job_", "req_") }, { $set: { eventDueAt: new Date(0) } });
+  await recorded(id);
   expect(await owner.deliveries(`object_id=${id}`)).toEqual(deliveries);
 });
 
@@ -119,6 +120,7 @@ test("a failed job and a cancelled one have their own events", async () => {
   expect(failed.job).toMatchObject({ status: "failed", error: { code: expect.any(String) } });
   const waiting = await submit(owner, asking("slow:3000"), {}, chat);
   await owner.post(`/v1/jobs/${waiting.id}/cancel`, undefined);
+  await recorded(waiting.id);
   const job = await read(owner, `/v1/jobs/${waiting.id}?wait=30`);
   const events = await owner.deliveries(`object_id=${waiting.id}`);
   // It is cancelled unless a worker had begun it, and then it completes.
@@ -129,7 +131,7 @@ test("an event is recorded even if the job is deleted at once", async () => {
   const owner = await open();
   await owner.create();
   const { id } = await submit(owner);
-  await read(owner, `/v1/jobs/${id}?wait=30`);
+  await recorded(id);
   await running.mongo.db
     .collection<{ _id: string }>("detachedCalls")
     .updateOne({ _id: id.replace("job_", "req_") }, { $set: { eventDueAt: new Date(running.now() + dayMs) } });

@@ -36,7 +36,6 @@ export async function signedOut(browser: Browser, service: Client, options?: Opt
     scopes: ["inference", "manage"],
   });
   const { page, requests } = await browser.open(service.baseUrl, options);
-  page.setDefaultTimeout(60_000);
   await page.goto("/dashboard");
   return { page, requests, customer, own };
 }

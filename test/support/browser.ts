@@ -9,7 +9,7 @@ import { unpackBrowser } from "./unpack-browser.ts";
  */
 async function launch(): Promise<Browser> {
   const executablePath = await unpackBrowser();
-  return driver.launch({ args: ["--no-sandbox"], ...(executablePath && { executablePath }) });
+  return driver.launch({ args: ["--no-sandbox"], timeout: patienceMs, ...(executablePath && { executablePath }) });
 }
 
 export interface BrowserPage {
@@ -24,6 +24,9 @@ interface PageOptions extends BrowserContextOptions {
   /** Expected console errors, in addition to the 401 by which the page learns that nobody is signed in. */
   readonly expectedErrors?: RegExp;
 }
+
+/** As long as that of `eventually`. */
+const patienceMs = 120_000;
 
 const signedOut = /status of 401 .*\/dashboard\/session$/;
 
@@ -43,6 +46,7 @@ export function browserOfFile() {
   return {
     async open(baseUrl: string, { origins = [], expectedErrors, ...options }: PageOptions = {}): Promise<BrowserPage> {
       const context = await shared.browser.newContext({ baseURL: baseUrl, ...options });
+      context.setDefaultTimeout(patienceMs);
       const page = await context.newPage();
       const requests: string[] = [];
       const faults: string[] = [];

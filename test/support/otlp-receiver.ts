@@ -141,6 +141,8 @@ export async function startOtlpReceiver(onEnd: OnEnd = (stop) => onTestFinished(
   }
 
   const server = createServer((req, res) => void receive(req, res).catch(() => res.destroy()));
+  // An idle connection must not be closed just as the next spans are sent.
+  server.keepAliveTimeout = 120_000;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onEnd(async () => {
     server.closeAllConnections();

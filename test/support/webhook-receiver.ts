@@ -35,6 +35,8 @@ export async function startReceiver(host = "127.0.0.1") {
       (answers.shift() ?? always)(response, webhook);
     });
   });
+  // An idle connection must not be closed just as the next webhook is sent.
+  server.keepAliveTimeout = 120_000;
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   onTestFinished(() => {
     server.closeAllConnections();
