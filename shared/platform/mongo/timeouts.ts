@@ -22,7 +22,9 @@ export class UnansweredError extends driver.MongoNetworkTimeoutError {
 /** Rejects with `UnansweredError` after the timeout. */
 export async function withMongoTimeout<T>(operation: Promise<T>, timeoutMs = defaultMs): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new UnansweredError(operation, timeoutMs)), timeoutMs);
+  // After a pause of this process, an answer that has arrived meanwhile is read first.
+  const end = () => setImmediate(() => reject(new UnansweredError(operation, timeoutMs)));
+  const timer = setTimeout(end, timeoutMs);
   try {
     return await Promise.race([operation, late]);
   } finally {
