@@ -22,7 +22,10 @@ test("a key that manages makes, lists, changes and revokes keys of its account",
   const callWith = async (key: string) => (await postWith(service.baseUrl, key)(chat, asking(localModel))).status;
   expect(await callWith(secret)).toBe(200);
 
-  const listed = await ask("GET", "/keys?limit=1");
+  // The use of a key is recorded beside its call.
+  const list = () => ask("GET", "/keys?limit=1");
+  await expect.poll(async () => (await list()).body.data[0]?.["last_used_at"]).toEqual(expect.any(Number));
+  const listed = await list();
   const spent = { spent_usd: expect.stringMatching(/^\d+\.\d{2,9}$/), resets_at: expect.any(Number) };
   const budget = { ...fields.budget, ...spent };
   expect(listed.body).toMatchObject({

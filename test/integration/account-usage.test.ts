@@ -3,11 +3,16 @@ import { apiOfFile, bearer, openCustomer } from "../support/api-server.ts";
 
 const api = apiOfFile();
 const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
+const dayMs = 86_400_000;
+
+/** Moves the time to the noon of the next day, so that no day ends by itself. */
+const toNoon = () => api.clock.later(1.5 * dayMs - (api.clock.now() % dayMs));
 
 test("usage is grouped as asked; a key sees its own, and one that manages sees the account's", async () => {
   const { money, clock } = api;
   const { manager, first, second, call } = await openCustomer(api);
   const foreign = await openCustomer(api);
+  toNoon();
   await call({ usage: { input: 7, cached_input: 3, output: 2 } });
   await call({ key: second.id, model: "vendor/image", usage: { image: 2 }, status: "failed", costNanoUsd: 500n });
   await foreign.call();
@@ -176,6 +181,7 @@ test("usage is by tag, session and user, and each key sees the labels of its own
 test("the month's invoice has a line a day and model, as JSON or as CSV that no spreadsheet runs", async () => {
   const { money, clock } = api;
   const { account, manager, first, call } = await openCustomer(api);
+  toNoon();
   await call({ model: '=HYPERLINK("http://example.com")', costNanoUsd: 1_500n });
   await call({ model: "vendor/a,b", costNanoUsd: 2_000n });
   await money.refund(account, await call({ model: "vendor/a,b", costNanoUsd: 700n }));

@@ -109,7 +109,6 @@ test.each(["day", "week", "month", "total"] as const)(
       expect([days, await recounted()]).toEqual([days, due()]);
     }
   },
-  120_000,
 );
 
 test("a total has what is in the archive, after Redis lost its data", async () => {

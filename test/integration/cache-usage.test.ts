@@ -21,6 +21,8 @@ test("the use of the response cache is summed by day and key over all processes,
   const empty = { object: "cache_usage", available: true, ...none, data: [], keys: [] };
   expect(await manager.ask("GET", "/cache")).toMatchObject({ status: 200, body: empty });
 
+  // At noon, so that no day ends by itself.
+  clock.later(1.5 * dayMs - (clock.now() % dayMs));
   one.note({ account, key: first.id, outcome: "miss" });
   one.note({ account, key: second.id, outcome: "bypass" });
   await one.stop();

@@ -14,7 +14,9 @@ async function open(adds: string, takes: string) {
   const options = { connection: redis, prefix, skipVersionCheck: true };
   const backend = (scripts: string) => (scripts === "ours" ? backendOf("chat", redis) : createRedisBackend);
   const queue = new Queue("chat", options, backend(adds));
-  const worker = new Worker("chat", null, { ...options, lockDuration: 10_000, stalledInterval: 50 }, backend(takes));
+  // Nobody renews the locks of these jobs.
+  const locks = { lockDuration: 600_000, stalledInterval: 50 };
+  const worker = new Worker("chat", null, { ...options, ...locks }, backend(takes));
   worker.on("error", () => {});
   onTestFinished(async () => {
     await worker.close();

@@ -1,14 +1,14 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createCancellations } from "#jobs";
-import { systemClock } from "#platform/clock";
+import { type Clock, systemClock } from "#platform/clock";
 import { connect, expectExpiry, log, openReader } from "../support/jobs-setup.ts";
-import { movableClock } from "../support/movable-clock.ts";
+import { createManualClock } from "../support/manual-clock.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 const longAgo = 0;
 
-async function openWorker(stores: Stores, clock = systemClock) {
+async function openWorker(stores: Stores, clock: Clock = systemClock) {
   const [subscriber, commands] = await Promise.all([connect(stores, "subscribing"), connect(stores, "waiting")]);
   const cancellations = createCancellations({ subscriber, commands, clock, log });
   onTestFinished(() => cancellations.stop());
@@ -32,18 +32,21 @@ test("a call that has not begun is found to be cancelled, until its deadline", a
   expect(await cancellations.notice("req_cancel_2", longAgo)).toBeUndefined();
   await expectExpiry(commands, "cancelled:req_cancel_1", 60_000, begunAt);
   // A cancellation past the call's deadline is still stored for a moment.
-  await reader.notify("cancelled", "req_cancel_3", -5);
-  expect(await cancellations.notice("req_cancel_3", longAgo)).toBe("cancelled");
+  // On a slow machine the moment may pass before it is looked for.
+  await eventually(async () => {
+    await reader.notify("cancelled", "req_cancel_3", -5);
+    return (await cancellations.notice("req_cancel_3", longAgo)) === "cancelled";
+  });
 });
 
 test("a notice that comes before its call begins is remembered, and Redis is asked only about older calls", async () => {
   const stores = await testStores();
-  const { clock, advance } = movableClock();
+  const clock = createManualClock();
   const [{ reader }, { cancellations, commands, subscriber }] = await Promise.all([
     openReader(stores),
     openWorker(stores, clock),
   ]);
-  advance(30_000);
+  clock.advance(30_000);
   const acceptedAt = clock.now();
   const told = async (id: string) => {
     await reader.notify("disconnected", id, 60_000);
@@ -56,7 +59,7 @@ test("a notice that comes before its call begins is remembered, and Redis is ask
   expect(await cancellations.notice("req_cancel_1", acceptedAt)).toBe("disconnected");
   expect(await cancellations.notice("req_cancel_2", acceptedAt)).toBeUndefined();
   expect(await cancellations.notice("req_cancel_1", acceptedAt - 25_000)).toBeUndefined();
-  advance(59_000);
+  clock.advance(59_000);
   expect(await cancellations.notice("req_cancel_1", clock.now())).toBe("disconnected");
   expect(await cancellations.notice("req_cancel_1", acceptedAt)).toBeUndefined();
 

@@ -19,6 +19,13 @@ const get = (customer: Customer, path: string) =>
   fetch(`${running.service.baseUrl}${path}`, { headers: { authorization: `Bearer ${customer.key}` } });
 const jobOf = async (answer: Response): Promise<Job> => (await answer.json()) as Job;
 
+/** The job, once it has ended. */
+const endedJob = (customer: Customer, id: string, query = "") =>
+  eventually(async () => {
+    const job = await jobOf(await get(customer, `/v1/jobs/${id}?wait=30${query}`));
+    return !["queued", "in_progress"].includes(job.status) && job;
+  });
+
 const calls = [
   ["/v1/chat/completions", { model: "local/chat", messages }],
   ["/v1/messages", { model: "local/chat", messages, max_tokens: 20 }],
@@ -51,7 +58,7 @@ test.for([
       body: form,
     }),
   );
-  const job = await jobOf(await get(customer, `/v1/jobs/${id}?wait=30&include=result`));
+  const job = await endedJob(customer, id, "&include=result");
   expect(job).toMatchObject({ status: "completed", result, result_omitted: result === null });
   const answered = await (await get(customer, `/v1/jobs/${id}/result`)).text();
   expect(result === null || JSON.parse(answered)).toEqual(result === null || job["result"]);
@@ -69,7 +76,7 @@ test.for(calls)("a call becomes a job, and its result is the synchronous answer:
   ]);
   expect(accepted.headers.get("location")).toBe(`${service.baseUrl}/v1/jobs/${job.id}`);
   expect(accepted.headers.get("preference-applied")).toBe("respond-async");
-  const ended = await jobOf(await get(customer, `/v1/jobs/${job.id}?wait=30`));
+  const ended = await endedJob(customer, job.id);
   expect(ended).toMatchObject({ id: job.id, object: "job", status: "completed", status_code: 200, error: null });
   const result = await get(customer, `/v1/jobs/${job.id}/result`);
   const synchronous = await customer.post(path, body, { headers });
@@ -97,7 +104,7 @@ test.for([400, 429, 502])(
     const customer = await running.service.account("1");
     const body = { model: "local/chat", messages: [{ role: "user", content: `error:${status}` }] };
     const { id } = await jobOf(await customer.post("/v1/chat/completions", body, { headers: async }));
-    const ended = await jobOf(await get(customer, `/v1/jobs/${id}?wait=30`));
+    const ended = await endedJob(customer, id);
     const synchronous = await customer.post("/v1/chat/completions", body);
     const { error } = (await synchronous.json()) as { error: object };
     expect(ended).toMatchObject({ status: "failed", status_code: synchronous.status, cost_usd: "0.00", error });
@@ -119,10 +126,12 @@ test("a caller who waits long enough gets the answer, else the job", async () =>
     );
   const answer = await ask("Hello.", "respond-async, wait=60");
   expect([answer.status, await answer.json()]).toMatchObject([200, { object: "chat.completion" }]);
-  const accepted = await ask("slow:3000", "respond-async, wait=1");
+  const accepted = await ask("slow:60001", "respond-async, wait=1");
   expect(accepted.status).toBe(202);
   const { id } = await jobOf(accepted);
-  expect(await jobOf(await get(customer, `/v1/jobs/${id}?wait=30&include=result`))).toMatchObject({
+  await eventually(() => running.isWaiting(60_001));
+  running.advance(60_001);
+  expect(await endedJob(customer, id, "&include=result")).toMatchObject({
     status: "completed",
     result: { object: "chat.completion" },
   });
@@ -143,7 +152,7 @@ test("the same Idempotency-Key gives the same job", async () => {
   const ask = () =>
     customer.post(
       "/v1/chat/completions",
-      { model: "local/chat", messages: [{ role: "user", content: "slow:1000" }] },
+      { model: "local/chat", messages: [{ role: "user", content: "slow:60002" }] },
       { headers },
     );
   const [first, second] = [await ask(), await ask()];
@@ -153,7 +162,9 @@ test("the same Idempotency-Key gives the same job", async () => {
     "true",
     { id },
   ]);
-  await get(customer, `/v1/jobs/${id}?wait=30`);
+  await eventually(() => running.isWaiting(60_002));
+  running.advance(60_002);
+  await endedJob(customer, id);
   expect(await jobOf(await ask())).toMatchObject({ id, status: "completed" });
   await running.service.settled();
   expect(await customer.ledger("usage")).toHaveLength(1);
@@ -175,24 +186,24 @@ test("a job that waits is cancelled for free or expires, and one that runs is no
     const answer = await get(customer, `/v1/jobs/${id}/result`);
     return [answer.status, ((await answer.json()) as { error: object }).error];
   };
-  const first = await ask(customer, "slow:60000", { "x-xm-cancel-after": "20" });
-  await eventually(async () => (await job(first)).status === "in_progress");
+  const first = await ask(customer, "slow:300000", { "x-xm-cancel-after": "100" });
+  await eventually(async () => (await job(first)).status === "in_progress" && running.isWaiting(300_000));
   const [withdrawn, late] = [
     await ask(customer, "Hello."),
-    await ask(customer, "Hello.", { "x-xm-cancel-after": "20" }),
+    await ask(customer, "Hello.", { "x-xm-cancel-after": "100" }),
   ];
   const cancelled = await jobOf(await send(customer, "POST", `/v1/jobs/${withdrawn.id}/cancel`));
   const never = { started_at: null, cost_usd: "0.00", completed_at: expect.any(Number) as number };
   expect(cancelled).toMatchObject({ ...never, status: "cancelled", status_code: 409, error: { code: "conflict" } });
   expect(await result(withdrawn)).toEqual([409, cancelled["error"]]);
-  running.advance(30_000);
+  running.advance(150_000);
   // Its provider has begun, and cannot be stopped for free.
   expect((await job(first)).status).toBe("in_progress");
-  running.advance(30_000);
-  const completed = await jobOf(await get(customer, `/v1/jobs/${first.id}?wait=30`));
+  running.advance(150_000);
+  const completed = await endedJob(customer, first.id);
   expect(completed).toMatchObject({ status: "completed", error: null });
   expect(Number(completed.cost_usd)).toBeGreaterThan(0);
-  const expired = await jobOf(await get(customer, `/v1/jobs/${late.id}?wait=30`));
+  const expired = await endedJob(customer, late.id);
   expect(expired).toMatchObject({ ...never, status: "expired", status_code: 504 });
   expect(await result(late)).toEqual([504, expired["error"]]);
 
@@ -222,13 +233,13 @@ test("a job that waits is cancelled for free or expires, and one that runs is no
 
 test("the progress of a job is shown while it runs", async () => {
   const customer = await running.service.account("1");
-  const film = { model: "local/video", input: { prompt: "slow:40000", duration: 1 } };
+  const film = { model: "local/video", input: { prompt: "slow:200000", duration: 1 } };
   const { id } = await jobOf(await customer.post("/v1/media/generations", film, { headers: async }));
   const job = async () => jobOf(await get(customer, `/v1/jobs/${id}`));
   await eventually(async () => (await job()).status === "in_progress");
   const seen: unknown[] = [];
   const untilMore = async () => {
-    running.advance(8_000);
+    running.advance(40_000);
     await eventually(async () => {
       const { status, progress } = await job();
       if (status !== "in_progress" || progress === null || progress === seen.at(-1)) return false;
@@ -242,8 +253,8 @@ test("the progress of a job is shown while it runs", async () => {
     true,
   ]);
   expect(Number(seen[1])).toBeGreaterThan(Number(seen[0]));
-  running.advance(40_000);
-  expect(await jobOf(await get(customer, `/v1/jobs/${id}?wait=30`))).toMatchObject({
+  running.advance(200_000);
+  expect(await endedJob(customer, id)).toMatchObject({
     status: "completed",
     progress: null,
   });
@@ -311,7 +322,7 @@ test("the limits of a call are checked before the job is accepted", async () => 
 test("another account knows nothing of a job", async () => {
   const [owner, other] = [await running.service.account("1"), await running.service.account("1")];
   const { id } = await jobOf(await chat(owner));
-  await get(owner, `/v1/jobs/${id}?wait=30`);
+  await endedJob(owner, id);
   for (const path of [id, `${id}/result`, "job_unknown", id.replace("job_", "req_")])
     expect([path, (await get(other, `/v1/jobs/${path}`)).status]).toEqual([path, 404]);
   expect(await (await get(other, "/v1/jobs")).json()).toMatchObject({ data: [], has_more: false });
@@ -323,7 +334,7 @@ test("another account knows nothing of a job", async () => {
 test("the routes of jobs accept the credentials of every format", async () => {
   const customer = await running.service.account("1");
   const { id } = await jobOf(await chat(customer));
-  await get(customer, `/v1/jobs/${id}?wait=30`);
+  await endedJob(customer, id);
   for (const headers of [{ "x-api-key": customer.key }, { "x-goog-api-key": customer.key }, undefined])
     for (const [method, path] of [
       ["GET", "/v1/jobs"],
@@ -339,10 +350,10 @@ test("the routes of jobs accept the credentials of every format", async () => {
 test("a result is available for 24 hours, and then expired", async () => {
   const customer = await running.service.account("1");
   const { id } = await jobOf(await chat(customer));
-  expect(await jobOf(await get(customer, `/v1/jobs/${id}?wait=30`))).toMatchObject({ status: "completed" });
-  running.advance(24 * 3_600_000 - 5_000);
+  expect(await endedJob(customer, id)).toMatchObject({ status: "completed" });
+  running.advance(24 * 3_600_000 - 60_000);
   expect((await get(customer, `/v1/jobs/${id}/result`)).status).toBe(200);
-  running.advance(6_000);
+  running.advance(61_000);
   const expired = await get(customer, `/v1/jobs/${id}/result`);
   expect([expired.status, await expired.json()]).toMatchObject([410, { error: { code: "job_expired" } }]);
 });

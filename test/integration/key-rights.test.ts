@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { keyOf, managedAccount } from "../support/account-caller.ts";
 import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
-import { asking, localModel, providerModel, serviceOfFile } from "../support/service-setup.ts";
+import { asking, localModel, providerModel, serviceOfFile, startWithProvider } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
@@ -123,10 +123,13 @@ test("a changed list, scope or expiry is in force at the next call", async () =>
 });
 
 test("a key has a quota of requests for its account, which calls do not share", async () => {
-  const { ask, post } = await managedAccount(running.service);
-  const answers = await Promise.all(Array.from({ length: 350 }, () => ask("GET", "/balance")));
+  // A request is refilled every twelve seconds.
+  const { service, provider } = await startWithProvider({ RATE_LIMIT_ACCOUNT_REQUESTS_PER_MINUTE: "5" });
+  onTestFinished(() => provider.close());
+  const { ask, post } = await managedAccount(service);
+  const answers = await Promise.all(Array.from({ length: 55 }, () => ask("GET", "/balance")));
   const refused = answers.filter(({ status }) => status === 429);
-  expect(answers.filter(({ status }) => status === 200)).toHaveLength(350 - refused.length);
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(55 - refused.length);
   expect(refused.length).toBeGreaterThanOrEqual(5);
   expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
   const called = await post("/v1/chat/completions", asking(localModel));

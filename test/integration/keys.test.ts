@@ -12,7 +12,8 @@ import {
   take,
 } from "../support/keys-instance.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { ownServers, testStores } from "../support/servers.ts";
+import { testStores } from "../support/servers.ts";
+import { openWire } from "../support/wire.ts";
 
 const shared = instancesOfFile();
 const unknown = `live_${"A".repeat(40)}`;
@@ -188,23 +189,47 @@ test("the last use of a key is recorded once a minute", async () => {
   await expect.poll(lastUse).toBe(60_000);
 });
 
-/** An instance on a Redis that the test may stop, and a key with these limits. */
-async function startOnOwnRedis(limits: Partial<Limits>) {
-  const { redis: server, stores } = await ownServers({ redis: true });
+/** An instance on a connection to Redis that the test may break, and a key with these limits. */
+async function startOnWire(limits: Partial<Limits>) {
+  const stores = await testStores({ oneServer: true });
+  let fault: "unavailable" | "silent" | undefined;
+  const { url, cut } = await openWire(stores.REDIS_URL, (client, redis) => {
+    if (fault === "unavailable") return void client.destroy();
+    client.pipe(redis);
+    // After a lost answer the others would belong to other commands.
+    let isSilent = false;
+    redis.on("data", (bytes: Buffer) => {
+      isSilent ||= fault === "silent";
+      if (!isSilent) client.write(bytes);
+    });
+  });
+  const server = {
+    stop() {
+      fault = "unavailable";
+      cut();
+    },
+    /** It runs commands without answering. */
+    silence() {
+      fault = "silent";
+    },
+    restore() {
+      fault = undefined;
+    },
+  };
   const clock = createManualClock();
-  const instance = await startInstance(stores, clock);
+  const instance = await startInstance({ ...stores, REDIS_URL: url.href }, clock);
   const { key, secret } = await issueKey(instance, limits);
   return { server, clock, instance, ...instance, key, secret, caller: await instance.keys.authenticate(secret) };
 }
 
 test("while Redis is unavailable unknown keys are refused, known ones recognized, and paid calls get 503", async () => {
-  const { server, clock, instance, redis, keys, key, secret, caller } = await startOnOwnRedis({
+  const { server, clock, instance, redis, keys, key, secret, caller } = await startOnWire({
     concurrentRequests: 1,
   });
   const running = call(10);
   const slot = await take(instance, caller, running);
 
-  await server.stop();
+  server.stop();
   clock.advance(501);
   await expect(keys.authenticate(unknown)).rejects.toMatchObject({ code: "invalid_api_key" });
   await expect(keys.authenticate(secret)).resolves.toMatchObject({ keyId: key.id });
@@ -215,21 +240,21 @@ test("while Redis is unavailable unknown keys are refused, known ones recognized
   // A call that ends during the outage does not wait for Redis, and its slot is free soon afterwards.
   await keys.release(slot, { usedTokens: 10 });
 
-  await server.start();
+  server.restore();
   await isConnected(redis);
   expect(await redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
   await expect.poll(() => (clock.advance(1_000), redis.zcard(`limits:{${key.id}}:running`).catch(() => -1))).toBe(0);
 });
 
 test("a call that Redis counted without answering gets 503, and is uncounted when Redis answers", async () => {
-  const { server, clock, instance, redis, keys, key, caller } = await startOnOwnRedis({ requestsPerMinute: 10 });
+  const { server, clock, instance, redis, keys, key, caller } = await startOnWire({ requestsPerMinute: 10 });
   // This loads the script: with an unknown one Redis would count nothing before receiving its text.
   const before = call();
   await keys.release(await take(instance, caller, before), { refusedBy });
 
-  await server.kill("SIGSTOP");
+  server.silence();
   await expect(take(instance, caller, call())).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
-  await server.kill("SIGCONT");
+  server.restore();
   await isConnected(redis);
   expect(await redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
   await expect.poll(() => (clock.advance(1_000), redis.zcard(`limits:{${key.id}}:running`))).toBe(0);
@@ -238,10 +263,10 @@ test("a call that Redis counted without answering gets 503, and is uncounted whe
 
 test("calls of a script that Redis ran without answering each end as if it had run for them alone", async () => {
   const limits = { requestsPerMinute: 10, tokensPerMinute: 100 };
-  const { server, clock, instance, redis, keys, key, caller } = await startOnOwnRedis(limits);
+  const { server, clock, instance, redis, keys, key, caller } = await startOnWire(limits);
   const [ending, running] = [await take(instance, caller, call(40)), await take(instance, caller, call(20))];
 
-  await server.kill("SIGSTOP");
+  server.silence();
   const outcomes = await Promise.allSettled([
     keys.release(ending, { usedTokens: 10 }),
     keys.takeSlot(caller, { requestId: newRequestId(), ttlMs: 60_000 }),
@@ -253,7 +278,7 @@ test("calls of a script that Redis ran without answering each end as if it had r
     { status: "rejected", reason: { code: "no_capacity", retryAfterSeconds: 1 } },
   ]);
   expect(running.takenTokens).toBe(20);
-  await server.kill("SIGCONT");
+  server.restore();
   await isConnected(redis);
   const runningIds = () => redis.zrange(`limits:{${key.id}}:running`, "0", "-1");
   await expect.poll(() => (clock.advance(1_000), runningIds())).toEqual([running.requestId]);

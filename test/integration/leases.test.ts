@@ -25,6 +25,13 @@ async function spend(money: Money, leases: Leases, request: CallHold, costNanoUs
   return leased;
 }
 
+/** A bank whose leases do not become idle, however long a test takes. */
+async function startStillBank(balanceNanoUsd: bigint) {
+  const bank = await startBank({ balanceNanoUsd });
+  const clock = { ...bank.clock, every: () => () => {} };
+  return { ...bank, clock, ...(await startMoney(bank.uri, clock)) };
+}
+
 const isGranted = ({ status }: PromiseSettledResult<unknown>) => status === "fulfilled";
 
 /** Expects that nothing is held, and that every nano-USD is accounted for. */
@@ -52,17 +59,22 @@ test("200 calls through two instances, on money for twenty: all of it is used, n
 });
 
 test("another instance gets the unused money of one, and only then is a balance insufficient", async () => {
-  const { money, account, another } = await startBank({ balanceNanoUsd: 1_000n });
+  const { uri, money, account, clock } = await startStillBank(1_000n);
+  let isReturned = async () => true;
+  // Its pauses last until the other instance has returned what it does not use.
+  const after = (_: number, fire: () => void) => (void eventually(isReturned).then(fire), () => {});
+  const { money: other } = await startMoney(uri, { ...clock, after });
   const bus = createRecallBus();
-  const [one, two] = [money, await another()].map((bank, at) => leasesOf(bank, `api_${at}`, bus(`api_${at}`)));
-  if (!one || !two) return;
+  const [one, two] = [leasesOf(money, "api_0", bus("api_0")), leasesOf(other, "api_1", bus("api_1"))];
   // Two calls hold everything, one of them costs little.
   const running = leaseRequestOf(account, 500n);
   const held = await one.hold(running);
   await spend(money, one, leaseRequestOf(account, 500n), 20n);
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n, openHolds: 1 });
   expect(await money.balances([account])).toEqual(new Map([[account, 980n]]));
+  isReturned = async () => (await balance(money, account)).availableNanoUsd === 480n;
   await spend(money, two, leaseRequestOf(account, 480n), 480n);
+  isReturned = async () => true;
   await expect(two.hold(leaseRequestOf(account, 1n))).rejects.toMatchObject({ status: 402, message: /^available: 0/ });
   await money.capture(leasedCapture(running, held, 500n));
   held.end(500n);
@@ -219,7 +231,7 @@ test("the first growth of a lease was lost: the sweeper returns its money", asyn
 });
 
 test("an instance dies: its leases are closed once none of its jobs remains, and a late capture is charged once", async () => {
-  const { money, mongo, account, clock } = await startBank();
+  const { money, mongo, account, clock } = await startStillBank(1_000n);
   const leases = leasesOf(money, "api_dead");
   await spend(money, leases, leaseRequestOf(account, 300n), 120n);
   const running = leaseRequestOf(account, 400n);
@@ -267,7 +279,7 @@ test("an instance dies: its leases are closed once none of its jobs remains, and
 });
 
 test("an instance presumed dead admits nothing on a lease that was closed in the meantime", async () => {
-  const { money, account, clock } = await startBank();
+  const { money, account, clock } = await startStillBank(1_000n);
   let since: number | undefined = 0;
   const registration = {
     instance: "api_paused",
@@ -296,7 +308,7 @@ test("an instance presumed dead admits nothing on a lease that was closed in the
 });
 
 test("an instance that comes back while the sweeper takes it for dead keeps its lease: nothing is given out twice", async () => {
-  const { money, account, clock, another } = await startBank();
+  const { money, account, clock, another } = await startStillBank(1_000n);
   let since: number | undefined = 0;
   const renew = async () => {
     since = performance.now();

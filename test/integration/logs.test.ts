@@ -9,6 +9,7 @@ import { createLogger } from "#platform/logger";
 import { connectS3 } from "#platform/s3";
 import { connect, defaultApiTimeoutMs, keysOf, log, paidCall } from "../support/jobs-setup.ts";
 import { checkLine, createTestLogger, linesRead, takeLeaks } from "../support/logs.ts";
+import { movableClock } from "../support/movable-clock.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually, startService } from "../support/service.ts";
 import { asking, localModel } from "../support/service-setup.ts";
@@ -130,7 +131,8 @@ async function refusing(redis: Redis, key: string, act: () => Promise<void>): Pr
 
 test("Redis refuses writes, jobs and frames: the log names the reason and quotes no prompt", async () => {
   const { stores } = await ownServers({ redis: true });
-  const service = await startService(stores, { env: { CALL_TIMEOUT_MS: "1500" } });
+  const { clock, advance } = movableClock();
+  const service = await startService(stores, { clock });
   const customer = await service.account("1");
   const redis = await connect(stores, "waiting");
   const call = (stream: boolean) =>
@@ -149,7 +151,12 @@ test("Redis refuses writes, jobs and frames: the log names the reason and quotes
   // A refused frame: only the deadline ends the call.
   const [reply = ""] = await keysOf(redis, "reply:*");
   await refusing(redis, reply, async () => {
-    expect(await call(false)).toBe(504);
+    const charges = async () => (await customer.ledger("usage")).length;
+    const before = await charges();
+    const refused = call(false);
+    await eventually(async () => (await charges()) > before);
+    advance(900_000 + 5_000);
+    expect(await refused).toBe(504);
   });
   await eventually(async () => (await call(true)) === 200);
   await service.settled();

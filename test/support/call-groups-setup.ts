@@ -46,6 +46,8 @@ export async function startCallGroups(concurrency: number, env: Environment = {}
           held: String(heldNanoUsd),
           outputCap: 100,
           body: { json: JSON.stringify(body) },
+          // As long as in production.
+          deadlineAt: Date.now() + 900_000,
           ...fields,
           ...fieldsOf(index),
         });

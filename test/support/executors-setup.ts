@@ -45,7 +45,8 @@ export async function market(usd = "50.00") {
     id = "batch1",
   ): Promise<{ readonly execution: Execution; readonly sent: SentTransaction | undefined }> {
     const clock = createManualClock();
-    const timer = setInterval(() => clock.advance(1_000), 10);
+    // Time passes only while the executor sleeps.
+    const timer = setInterval(() => clock.pending() > 0 && clock.advance(1_000), 10);
     const executor = await createExecutor({ config, clock });
     let last = sent;
     try {

@@ -14,7 +14,7 @@ import type { Mongo } from "../../shared/platform/mongo/connection.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { balance, createMovableClock, type MovableClock, openAccount, startMoney } from "./money-setup.ts";
 import { migrated } from "./schema.ts";
-import { ownServers, type Stores, testStores } from "./servers.ts";
+import { type Stores, testStores } from "./servers.ts";
 
 export const minutesMs = 60_000;
 export const hourMs = 60 * minutesMs;
@@ -117,12 +117,6 @@ export async function startArchive(options: { stores?: Stores; env?: Partial<Fil
     },
   };
   return archive;
-}
-
-/** Like `startArchive`, with a storage server that the test may stop. */
-export async function startOwnStorage() {
-  const { s3: server, stores } = await ownServers({ s3: true });
-  return { server, ...(await startArchive({ stores })) };
 }
 
 const png = Buffer.from(
