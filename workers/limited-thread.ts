@@ -53,7 +53,14 @@ export function createLimitedThread<Task, Result extends object>(
 
   function startTimer(ms: number): void {
     stopTimer();
-    stopTimer = clock.after(ms, () => replaceThread("timeout"));
+    let isStopped = false;
+    // After a pause of this process, an answer that has arrived meanwhile is read first.
+    const end = () => setImmediate(() => !isStopped && replaceThread("timeout"));
+    const cancel = clock.after(ms, end);
+    stopTimer = () => {
+      isStopped = true;
+      cancel();
+    };
   }
 
   function start(): Worker {
