@@ -148,6 +148,8 @@ test("Redis refuses writes, jobs and frames: the log names the reason and quotes
   await refusing(redis, "{chat}:chat:pc", async () => {
     expect(await Promise.all([call(false), call(true)])).toEqual([503, 503]);
   });
+  // The record of the worker, which Redis refused as well, is there again.
+  await eventually(async () => (await call(false)) === 200);
   // A refused frame: only the deadline ends the call.
   const [reply = ""] = await keysOf(redis, "reply:*");
   await refusing(redis, reply, async () => {
