@@ -7,7 +7,8 @@ import type { Logger } from "./logger.ts";
  * without a reply.
  * `waiting`: commands of workers, and BullMQ. They wait until Redis has recovered.
  * `blocking`: one blocking command at a time (XREAD). Waits like `waiting`.
- * `subscribing`: a subscriber. Waits like `waiting`.
+ * `subscribing`: a subscriber. Waits like `waiting`. Its user subscribes again whenever it is ready, because ioredis
+ * leaves the promise of a subscription alone that it repeats itself: one that fails would end the process.
  */
 export type RedisMode = "fail-fast" | "waiting" | "blocking" | "subscribing";
 
@@ -30,6 +31,7 @@ const retryDelayMs = (times: number) => Math.min(50 * times, 500);
 const betweenTriesMs = 100;
 
 const piping = (mode: RedisMode) => ({
+  autoResubscribe: false,
   enableOfflineQueue: mode !== "fail-fast",
   enableAutoPipelining: mode === "waiting",
   // Frames are already batched, so a pipeline would only delay them.

@@ -1,10 +1,12 @@
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
+import { createReturnRequests } from "#money";
 import { loadConfig } from "#platform/config";
 import { connectCacheRedis } from "#platform/redis";
-import { log } from "../support/jobs-setup.ts";
+import { connect, log } from "../support/jobs-setup.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
+import { openWire } from "../support/wire.ts";
 
 test("commands of the cache fail at once while its Redis is down or hangs, and work again without a restart", async () => {
   const { cache, stores } = await ownServers({ cache: true });
@@ -29,4 +31,36 @@ test("commands of the cache fail at once while its Redis is down or hangs, and w
 
 test("without an address there is no connection of the cache", async () => {
   expect(connectCacheRedis(loadConfig({ ...(await testStores()), CACHE_REDIS_URL: "" }), log)).toBeUndefined();
+});
+
+test("return requests arrive after a reconnect, and a process may stop while it subscribes again", async () => {
+  const stores = await testStores({ oneServer: true });
+  let isHeld = false;
+  let held = 0;
+  const { url, cut } = await openWire(stores.REDIS_URL, (client, redis) => {
+    redis.pipe(client);
+    client.on("data", (bytes) => {
+      if (isHeld && bytes.includes("subscribe")) held += 1;
+      else redis.write(bytes);
+    });
+  });
+  const subscriber = await connect({ ...stores, REDIS_URL: url.href }, "subscribing");
+  const commands = await connect(stores, "fail-fast");
+  const returnRequests = await createReturnRequests({ instance: "api_1", subscriber, commands, log });
+  const asked: string[] = [];
+  // All databases of a server share its channels.
+  returnRequests.onAsked(({ account, from }) => from === "api_2" && account && asked.push(account));
+
+  cut();
+  await eventually(async () => {
+    await commands.publish("leases:recall", "api_2 acct_1");
+    return asked.includes("acct_1");
+  });
+  isHeld = true;
+  cut();
+  await eventually(() => held > 0);
+  // An unhandled rejection would end the process.
+  subscriber.disconnect();
+  await eventually(() => subscriber.status === "end");
+  expect(new Set(asked)).toEqual(new Set(["acct_1"]));
 });

@@ -20,6 +20,11 @@ export async function createReturnRequests(
 ): Promise<ReturnRequests> {
   const { instance, subscriber, commands, log } = deps;
   await subscriber.subscribe(channel);
+  subscriber.on("ready", () => {
+    subscriber
+      .subscribe(channel)
+      .catch((error: Error) => log.warn({ err: error.message }, "could not subscribe to return requests again"));
+  });
   return {
     ask(account) {
       commands
