@@ -114,6 +114,47 @@ test("money that comes back before the read that decides a refusal is given out,
   await expectClosed(bank, account, 700n);
 });
 
+test("a lease is being closed: the next call waits for its money, and is 503, not 402, while MongoDB does not answer", async () => {
+  const { uri, account, money: bank, clock: bankClock } = await startBank({ balanceNanoUsd: 1_000n });
+  let [reads, isPatient] = [0, true];
+  let closing = Promise.withResolvers<void>();
+  const begun = { close: () => {}, more: () => {} };
+  const wire = await brokenWire(uri, async ({ update, aggregate }): Promise<Fate> => {
+    if (aggregate === "accounts" && ++reads === 4) begun.more();
+    if (update !== "accounts") return "pass";
+    begun.close();
+    await closing.promise;
+    return "pass";
+  });
+  // The pause before a further try ends only with the write, or at once.
+  const after = (ms: number, fire: () => void) =>
+    ms === 500 && isPatient ? () => {} : bankClock.after(ms === 500 ? 0 : ms, fire);
+  const { money } = await startMoney(wire, { ...bankClock, after });
+  const leases = leasesOf(money);
+  const closeIdle = async () => {
+    const isClosing = new Promise<void>((resolve) => (begun.close = resolve));
+    void leases.settleIdle();
+    await isClosing;
+  };
+
+  await spend(money, leases, leaseRequestOf(account, 1_000n), 100n);
+  await closeIdle();
+  begun.more = closing.resolve;
+  await spend(money, leases, leaseRequestOf(account, 600n), 100n);
+  expect(reads).toBeGreaterThanOrEqual(4);
+
+  closing = Promise.withResolvers();
+  isPatient = false;
+  await closeIdle();
+  await expect(leases.hold(leaseRequestOf(account, 600n))).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  await expect(leases.hold(leaseRequestOf(account, 900n))).rejects.toMatchObject({ status: 402 });
+  closing.resolve();
+  isPatient = true;
+  await spend(money, leases, leaseRequestOf(account, 600n), 0n);
+  await leases.settleIdle();
+  await expectClosed(bank, account, 800n);
+});
+
 test("a call that ends twice returns its hold once", async () => {
   const { money, account } = await startBank({ balanceNanoUsd: 1_000n });
   const leases = leasesOf(money);

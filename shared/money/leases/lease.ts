@@ -43,6 +43,8 @@ export interface AccountLeases {
   current: Lease | undefined;
   /** Leases from which no more holds are drawn. They wait for their last call. */
   readonly draining: Set<Lease>;
+  /** Amounts on their way back to the balance, by the writes that return them. */
+  readonly returning: Map<Promise<unknown>, bigint>;
   /** Number of calls that wait for a write. */
   waiting: number;
   readonly spending: Spending;
@@ -54,18 +56,20 @@ export interface AccountState {
   readonly available: bigint;
   readonly held: bigint;
   readonly otherLeases: number;
+  /** What this instance was returning when the state was read. `available` may include it already. */
+  readonly returning: bigint;
 }
 
 /**
- * Returns true if the call may be served soon: from amounts that other instances return or, if the balance does not
- * even cover its minimum, when calls end that hold more than they cost.
+ * Returns true if the call may be served soon: from amounts that this instance or others return or, if the balance does
+ * not even cover its minimum, when calls end that hold more than they cost.
  */
 export function isWorthWaiting(
-  { frozen, available, held, otherLeases }: AccountState,
+  { frozen, available, held, otherLeases, returning }: AccountState,
   { minNanoUsd }: CallHold,
 ): boolean {
   if (frozen || available + held < minNanoUsd) return false;
-  return otherLeases > 0 || available < minNanoUsd;
+  return otherLeases > 0 || returning > 0n || available < minNanoUsd;
 }
 
 export const countOthers = (instance: string) => {

@@ -27,8 +27,10 @@ const idleMs = 2_000;
 const tickMs = 500;
 /** Pauses in which other instances return unused amounts and calls end. */
 const pausesMs = [50, 100];
-/** Tries of a call that the last read of its account covers. */
+/** Tries of a call that the last read of its account covers, or would with what this instance returns. */
 const moreTries = 5;
+/** The longest pause before each of them. */
+const returnMs = 500;
 const backoff = { firstMs: 100, maxMs: 5_000 };
 /** Limits how long `settleIdle` waits, because leases are not closed while MongoDB is unavailable. */
 const settleMs = 1_000;
@@ -58,7 +60,6 @@ export function createLeases(
   const { collection } = accounts;
   const { instance } = registration;
   const byAccount = new Map<string, AccountLeases>();
-  const closing = new Set<Promise<unknown>>();
   const stopping = new AbortController();
   const refusedBefore = createRefusedAccounts();
   let taken = 0;
@@ -70,6 +71,7 @@ export function createLeases(
       account,
       current: undefined,
       draining: new Set<Lease>(),
+      returning: new Map<Promise<unknown>, bigint>(),
       waiting: 0,
       spending: createSpending(clock),
     };
@@ -163,7 +165,7 @@ export function createLeases(
     const options = { returnDocument: "after", projection: { [`${path}.granted`]: 1 } } as const;
     const document = await collection.findOneAndUpdate(filter, update, options).catch((error: unknown) => {
       log.warn({ err: error, account: leases.account }, "the outcome of growing a lease is unknown");
-      drain(leases, { mayArrive: isFirst });
+      drain(leases, isFirst ? needNanoUsd : undefined);
       return unavailable(error);
     });
     if (!document) {
@@ -187,16 +189,19 @@ export function createLeases(
     else if (leases.current === lease) leases.current = undefined;
   }
 
-  async function read({ account }: AccountLeases): Promise<AccountState> {
+  async function read(leases: AccountLeases): Promise<AccountState> {
+    const { account } = leases;
+    for (const lease of leases.draining) giveBack(leases, lease);
+    const returning = sumOf(leases.returning.values());
     const [state] = await collection
-      .aggregate<AccountState>([
+      .aggregate<Omit<AccountState, "returning">>([
         { $match: { _id: account } },
         { $project: { frozen: 1, available: 1, held: 1, otherLeases: countOthers(instance) } },
       ])
       .toArray()
       .catch(unavailable);
     if (!state) throw new Error(`there is no account ${account}`);
-    return state;
+    return { ...state, returning };
   }
 
   async function holdGroup(account: string, group: readonly CallHold[]): Promise<(Leased | Error)[]> {
@@ -224,14 +229,17 @@ export function createLeases(
     // An account that was refused before costs one read per group and no write.
     let state = refusedBefore.has(account) ? await read(leases) : undefined;
 
+    const availableNanoUsd = () => (state?.available ?? 0n) + (leases.current?.unusedNanoUsd ?? 0n);
+    /** Returns true if the account could pay for one of the waiting calls when it was last read. */
+    const canPay = (partly: boolean, moreNanoUsd = 0n) =>
+      state?.frozen === false &&
+      waiting().some((call) => availableNanoUsd() + moreNanoUsd >= (partly ? call.minNanoUsd : call.maxNanoUsd));
+
     async function serve(partly: boolean): Promise<void> {
       giveInOrder(leases, group, partly, given);
       const rest = waiting();
       if (rest.length === 0) return;
-      const covers = ({ maxNanoUsd, minNanoUsd }: CallHold) =>
-        !state || state.available + (leases.current?.unusedNanoUsd ?? 0n) >= (partly ? minNanoUsd : maxNanoUsd);
-      if (!state?.frozen && rest.some(covers) && (await grow(leases, rest, partly)))
-        giveInOrder(leases, rest, partly, given);
+      if ((!state || canPay(partly)) && (await grow(leases, rest, partly))) giveInOrder(leases, rest, partly, given);
       if (waiting().length > 0) state = await read(leases);
     }
 
@@ -244,21 +252,20 @@ export function createLeases(
       await serve(false);
     }
     if (waiting().length > 0) await serve(true);
-    // A refusal is decided by the read that it quotes: what came back between the last try and that read is tried, too.
-    const isCovered = ({ minNanoUsd }: CallHold) =>
-      state?.frozen === false && state.available + (leases.current?.unusedNanoUsd ?? 0n) >= minNanoUsd;
-    for (let more = 0; waiting().some(isCovered); more++) {
+    // A refusal is decided by the read that it quotes: what came back between the last try and that read is tried, too, and
+    // what is on its way back is waited for.
+    for (let more = 0; canPay(true, state?.returning); more++) {
       if (more === moreTries) return unavailable(new Error("the balance changed during each try"));
+      if (!canPay(true)) await atMost(clock, returnMs, Promise.all(leases.returning.keys()));
       await serve(true);
     }
     if (registration.since() === undefined || mongo.upSince() === undefined)
       return unavailable(new Error("the registration lapsed, or MongoDB is unavailable"));
     refusedBefore.remember(account, waiting().length > 0);
-    const availableNanoUsd = (state?.available ?? 0n) + (leases.current?.unusedNanoUsd ?? 0n);
     return group.map(
       (request) =>
         given.get(request) ??
-        (state?.frozen ? accountFrozen() : insufficientBalance(request.insufficientText(availableNanoUsd))),
+        (state?.frozen ? accountFrozen() : insufficientBalance(request.insufficientText(availableNanoUsd()))),
     );
   }
 
@@ -268,63 +275,70 @@ export function createLeases(
     write: holdGroup,
   });
 
+  function noteReturn({ returning }: AccountLeases, amount: bigint, write: Promise<unknown>): void {
+    returning.set(write, amount);
+    void write.finally(() => returning.delete(write));
+  }
+
   /** Returns the amount that the lease does not need. If the write is lost, closing the lease returns it. */
-  function giveBack(account: string, lease: Lease): void {
+  function giveBack(leases: AccountLeases, lease: Lease): void {
+    const { account } = leases;
     const amount = lease.unusedNanoUsd;
     if (amount === 0n) return;
     lease.unusedNanoUsd = 0n;
     const path = `holds.${lease.id}.amount`;
     const update = { $inc: { available: amount, held: -amount, [path]: -amount } };
-    collection
+    const written = collection
       .updateOne({ _id: account, [path]: { $gte: amount } }, update)
       .catch((error: Error) => log.warn({ err: error.message, account }, "a lease could not return its unused amount"));
+    noteReturn(leases, amount, written);
   }
 
-  /** Stops drawing holds from the current lease. `mayArrive`: the write that takes it may still take effect. */
-  function drain(leases: AccountLeases, { mayArrive = false } = {}): void {
+  /** Stops drawing holds from the current lease. `mayArriveNanoUsd`: the write that takes it may still take effect. */
+  function drain(leases: AccountLeases, mayArriveNanoUsd?: bigint): void {
     const lease = leases.current;
     if (!lease) return;
     leases.current = undefined;
-    if (lease.openCalls.size === 0) return close(leases, lease, mayArrive);
+    if (lease.openCalls.size === 0) return close(leases, lease, mayArriveNanoUsd);
     leases.draining.add(lease);
-    giveBack(leases.account, lease);
+    giveBack(leases, lease);
   }
 
-  function close(leases: AccountLeases, lease: Lease, mayArrive = false): void {
+  function close(leases: AccountLeases, lease: Lease, mayArriveNanoUsd?: bigint): void {
     leases.draining.delete(lease);
-    if (lease.stoodAt === undefined && !mayArrive) return;
+    if (lease.stoodAt === undefined && mayArriveNanoUsd === undefined) return;
     const { signal } = stopping;
     const closed = retry({ clock, signal, backoff }, async () => {
-      if (mayArrive) await sleep(clock, lateWriteMs, signal);
+      if (mayArriveNanoUsd !== undefined) await sleep(clock, lateWriteMs, signal);
       await closeOwnLease(leases.account, lease.id, lease.spentNanoUsd);
     }).catch((error: Error) =>
       log.warn({ err: error.message, lease: lease.id }, "a lease could not be closed; the sweeper will close it"),
     );
-    closing.add(closed);
-    void closed.finally(() => closing.delete(closed));
+    noteReturn(leases, mayArriveNanoUsd ?? lease.unusedNanoUsd, closed);
   }
 
   function tick(): void {
     const now = clock.now();
     for (const leases of byAccount.values()) {
-      const { current, waiting, draining, account } = leases;
+      const { current, waiting, draining, returning, account } = leases;
       if (current && waiting === 0) {
         const isQuiet = now - current.lastUsedAt >= idleMs;
         if (now - current.takenAt >= longestLeaseMs || (isQuiet && current.openCalls.size === 0)) drain(leases);
-        else if (isQuiet) giveBack(account, current);
+        else if (isQuiet) giveBack(leases, current);
       }
-      for (const lease of draining) giveBack(account, lease);
-      if (!leases.current && draining.size === 0 && leases.waiting === 0) byAccount.delete(account);
+      for (const lease of draining) giveBack(leases, lease);
+      const isUsed = leases.current || draining.size > 0 || returning.size > 0 || leases.waiting > 0;
+      if (!isUsed) byAccount.delete(account);
     }
   }
   const stopTicks = clock.every(tickMs, tick);
 
   function returnUnused(leases: AccountLeases, from: string): void {
-    const { current, waiting, account } = leases;
+    const { current, waiting } = leases;
     // If two instances both wait, one receives what the other does not use.
     if (!current || (waiting > 0 && instance < from)) return;
     if (current.openCalls.size === 0 && waiting === 0) drain(leases);
-    else giveBack(account, current);
+    else giveBack(leases, current);
   }
   returnRequests.onAsked(({ account, from }) => {
     const asked = account === undefined ? byAccount.values() : [byAccount.get(account)];
@@ -367,7 +381,7 @@ export function createLeases(
         if (entry) end(-entry.amount);
       }
     for (const leases of asked) if (leases.current?.openCalls.size === 0 && leases.waiting === 0) drain(leases);
-    await Promise.all(closing);
+    await Promise.all(asked.flatMap(({ returning }) => [...returning.keys()]));
   }
 
   return {
@@ -392,4 +406,5 @@ export function createLeases(
 
 export type Leases = ReturnType<typeof createLeases>;
 
+const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, each) => sum + each, 0n);
 const least = (amounts: readonly bigint[]): bigint => amounts.reduce((low, each) => (each < low ? each : low));
