@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import type { Clock } from "#platform/clock";
+import { type Clock, onTimeout } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 
 /** Loading the tokenizer's ranks takes 0.2 s, and a second or two on a busy machine. */
@@ -53,14 +53,7 @@ export function createLimitedThread<Task, Result extends object>(
 
   function startTimer(ms: number): void {
     stopTimer();
-    let isStopped = false;
-    // After a pause of this process, an answer that has arrived meanwhile is read first.
-    const end = () => setImmediate(() => !isStopped && replaceThread("timeout"));
-    const cancel = clock.after(ms, end);
-    stopTimer = () => {
-      isStopped = true;
-      cancel();
-    };
+    stopTimer = onTimeout(clock, ms, () => replaceThread("timeout"));
   }
 
   function start(): Worker {

@@ -22,6 +22,19 @@ export const systemClock: Clock = {
   },
 };
 
+/**
+ * Calls `expire` once after `ms`, unless the returned function is called first. After a pause of this process, what has
+ * arrived meanwhile is read before that.
+ */
+export function onTimeout(clock: Clock, ms: number, expire: () => void): () => void {
+  let isCancelled = false;
+  const cancel = clock.after(ms, () => setImmediate(() => isCancelled || expire()));
+  return () => {
+    isCancelled = true;
+    cancel();
+  };
+}
+
 /** Resolves when the work does, or after `ms`. */
 export const atMost = (clock: Clock, ms: number, work: Promise<unknown>): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -32,8 +45,7 @@ export const atMost = (clock: Clock, ms: number, work: Promise<unknown>): Promis
 /** Resolves to the result of the work, or to undefined if it rejects or takes longer than `ms`. */
 export const resultWithin = <T>(clock: Clock, ms: number, work: () => T | Promise<T>): Promise<T | undefined> =>
   new Promise((resolve) => {
-    // After a pause of this process, a result that has arrived meanwhile is read first.
-    const cancel = clock.after(ms, () => setImmediate(resolve, undefined));
+    const cancel = onTimeout(clock, ms, () => resolve(undefined));
     Promise.resolve()
       .then(work)
       .then(resolve, () => resolve(undefined))

@@ -1,29 +1,30 @@
-import { once } from "node:events";
-import { get, type IncomingMessage } from "node:http";
 import { ListObjectsV2Command, PutObjectCommand } from "@aws-sdk/client-s3";
 import mongoose from "mongoose";
 import type OpenAI from "openai";
-import { toFile } from "openai";
 import { expect, onTestFinished, test } from "vitest";
+import {
+  limitBytes,
+  lines,
+  path,
+  readLargest,
+  readSlowly,
+  storeLargest,
+  storeResults,
+  upload,
+} from "../support/batch-files-setup.ts";
 import { eventually } from "../support/service.ts";
-import { insertBatches } from "../support/stored-batches.ts";
-import { curl, headOf, send, wireTo } from "../support/uploads-callers.ts";
-import { boundary, diskFile, formEnd, formType, mebi, partHead, piecesOf } from "../support/uploads-files.ts";
+import { headOf, send, wireTo } from "../support/uploads-callers.ts";
+import { boundary, formEnd, formType, mebi, partHead, piecesOf } from "../support/uploads-files.ts";
 import { openSpools, refused, type Uploader, uploaderOf, uploadServiceOfFile } from "../support/uploads-setup.ts";
 
 /** After each test the bucket is empty, so each test deletes what it stored. */
 const there = uploadServiceOfFile();
 
-const path = "/v1/files";
-const limitBytes = 200 * mebi;
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-const lines = '{"custom_id":"1"}\n{"custom_id":"2"}\n';
 const inAnHour = { anchor: "created_at", seconds: 3_600 } as const;
-const upload = async ({ openai }: Uploader, text = lines, more: Partial<OpenAI.FileCreateParams> = {}) =>
-  openai.files.create({ file: await toFile(Buffer.from(text), "requests.jsonl"), purpose: "batch", ...more });
 
 const field = (name: string, value: string) => Buffer.concat([partHead(name, ""), Buffer.from(`${value}\r\n`)]);
 const jsonl = [partHead("file"), Buffer.from(`${lines}\r\n`)];
@@ -146,19 +147,8 @@ test("a body that is no form is 415", async () => {
 
 test("a file of 200 MB is stored and read, and a byte more is 413", async () => {
   const customer = await there.customer();
-  const file = await diskFile("wav", limitBytes);
-  const url = there.service.baseUrl + path;
-  const sent = await curl(customer, "-F", `file=@${file};filename=日本.jsonl`, "-F", "purpose=batch", url);
-  expect(sent).toMatchObject({ status: 200, body: { bytes: limitBytes, filename: "日本.jsonl" } });
-  const { id } = sent.body as { id: string };
-  const request = get(`${url}/${id}/content`, { headers: customer.headers });
-  const [content] = (await once(request, "response")) as [IncomingMessage];
-  // The reader waits while another file is stored.
-  const other = await upload(customer, "x".repeat(8 * mebi));
-  await customer.openai.files.delete(other.id);
-  let bytes = 0;
-  for await (const chunk of content) bytes += (chunk as Buffer).length;
-  expect(bytes).toBe(limitBytes);
+  const id = await storeLargest(there, customer);
+  await readLargest(there, customer, id);
   await customer.openai.files.delete(id);
 
   const tooLarge = { status: 413, code: "request_too_large", param: "file" };
@@ -177,24 +167,9 @@ test("a file of 200 MB is stored and read, and a byte more is 413", async () => 
 
 test("60 MB of results go to a reader of 1 MB a second, and nothing times out", async () => {
   const customer = await there.customer();
-  const part = await there.files.batchFiles.putPart(customer.id, "outputs", `${"x".repeat(5 * mebi - 1)}\n`);
-  const outputs = Array.from({ length: 12 }, () => part);
-  const batch = { account: customer.id, kind: "anthropic", status: "completed", outputs } as const;
-  const [id = ""] = await insertBatches(there.stores, [batch]);
-  const url = `${there.service.baseUrl}/v1/messages/batches/${id}`;
-  const request = get(`${url}/results`, { headers: customer.headers });
-  const [content] = (await once(request, "response")) as [IncomingMessage];
-  let bytes = 0;
-  for await (const chunk of content) {
-    const second = Math.floor(bytes / mebi / 4);
-    bytes += (chunk as Buffer).length;
-    if (Math.floor(bytes / mebi / 4) === second) continue;
-    there.advance(4_000);
-    // The service serves others meanwhile.
-    expect(await (await ask(customer, "")).json()).toMatchObject({ data: [] });
-  }
-  expect(bytes).toBe(12 * part.bytes);
-  expect((await fetch(url, { method: "DELETE", headers: customer.headers })).status).toBe(200);
+  const results = await storeResults(there, customer);
+  await readSlowly(there, customer, results);
+  expect((await fetch(results.url, { method: "DELETE", headers: customer.headers })).status).toBe(200);
 });
 
 test("a caller who disconnects in the middle of the file leaves nothing", async () => {

@@ -18,33 +18,12 @@ import {
 import { createManualClock } from "../support/manual-clock.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { openWire } from "../support/wire.ts";
+import { openFaultyWire } from "../support/wire.ts";
 
 /** An archive on a connection to storage that the test may break. */
 async function startOnWire() {
   const stores = await testStores();
-  let fault: "unavailable" | "silent" | undefined;
-  const { url, cut } = await openWire(stores.S3_ENDPOINT, (client, storage) => {
-    if (fault === "unavailable") return void client.destroy();
-    client.pipe(storage);
-    storage.on("data", (bytes: Buffer) => {
-      if (fault === "silent" || client.write(bytes)) return;
-      storage.pause();
-      client.once("drain", () => storage.resume());
-    });
-  });
-  const server = {
-    stop() {
-      fault = "unavailable";
-      cut();
-    },
-    silence() {
-      fault = "silent";
-    },
-    restore() {
-      fault = undefined;
-    },
-  };
+  const { url, server } = await openFaultyWire(stores.S3_ENDPOINT);
   return { server, ...(await startArchive({ stores: { ...stores, S3_ENDPOINT: url.origin } })) };
 }
 

@@ -1,18 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { type Face, faces, refusalIn, refusalOf, withRelayedModel } from "../support/native-formats.ts";
-import { localModel, type Refusal, serviceOfFile } from "../support/service-setup.ts";
+import { bodyOf, list, nested } from "../support/json-bodies.ts";
+import { faces, refusalIn, refusalOf, withRelayedModel } from "../support/native-formats.ts";
+import { type Refusal, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const mebi = 1024 * 1024;
-
-/** A body of the format whose field `x` is this JSON. */
-const bodyOf = (face: Face, x: string) => {
-  const { path, body } = face.ask(localModel, "Hi", { x: 0 });
-  return { path, body: JSON.stringify(body).replace('"x":0', () => `"x":${x}`) };
-};
-const list = (count: number, itemOf: (index: number) => string) =>
-  `[${Array.from({ length: count }, (_, i) => itemOf(i)).join()}]`;
-const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
 
 const excesses: readonly (readonly [what: string, x: string, message: RegExp, param: string | null])[] = [
   ["values", list(50_001, () => "{}"), /more than 50000 values/, null],

@@ -13,7 +13,7 @@ import {
 } from "../support/keys-instance.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { testStores } from "../support/servers.ts";
-import { openWire } from "../support/wire.ts";
+import { openFaultyWire } from "../support/wire.ts";
 
 const shared = instancesOfFile();
 const unknown = `live_${"A".repeat(40)}`;
@@ -192,30 +192,7 @@ test("the last use of a key is recorded once a minute", async () => {
 /** An instance on a connection to Redis that the test may break, and a key with these limits. */
 async function startOnWire(limits: Partial<Limits>) {
   const stores = await testStores({ oneServer: true });
-  let fault: "unavailable" | "silent" | undefined;
-  const { url, cut } = await openWire(stores.REDIS_URL, (client, redis) => {
-    if (fault === "unavailable") return void client.destroy();
-    client.pipe(redis);
-    // After a lost answer the others would belong to other commands.
-    let isSilent = false;
-    redis.on("data", (bytes: Buffer) => {
-      isSilent ||= fault === "silent";
-      if (!isSilent) client.write(bytes);
-    });
-  });
-  const server = {
-    stop() {
-      fault = "unavailable";
-      cut();
-    },
-    /** It runs commands without answering. */
-    silence() {
-      fault = "silent";
-    },
-    restore() {
-      fault = undefined;
-    },
-  };
+  const { url, server } = await openFaultyWire(stores.REDIS_URL);
   const clock = createManualClock();
   const instance = await startInstance({ ...stores, REDIS_URL: url.href }, clock);
   const { key, secret } = await issueKey(instance, limits);

@@ -1,5 +1,11 @@
 import { ListObjectsV2Command } from "@aws-sdk/client-s3";
-import { type Batches, createBatches, isEnded, type StoredBatch } from "../../shared/batches/index.ts";
+import {
+  type Batches,
+  createBatches,
+  isEnded,
+  type StoredBatch,
+  type StoredProviderBatch,
+} from "../../shared/batches/index.ts";
 import { createFiles, type Files } from "../../shared/files/index.ts";
 import { createMoney, type Money } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
@@ -100,6 +106,25 @@ export const endOf = ({ batches }: Opened, { account, _id }: StoredBatch, within
     const batch = await batches.find(account, _id);
     return batch && isEnded(batch) ? batch : undefined;
   }, withinMs);
+
+export const providerBatchesOf = ({ mongo }: Opened, { _id }: StoredBatch) =>
+  mongo.db.collection<StoredProviderBatch>("providerBatches").find({ batch: _id }).toArray();
+
+/** Until when those who work at the batch now have claimed it. */
+export async function claimsOf(opened: Opened, batch: StoredBatch): Promise<number[]> {
+  const { account, _id } = batch;
+  const all = [await opened.batches.find(account, _id), ...(await providerBatchesOf(opened, batch))];
+  return all.flatMap((each) => (each?.claimedBy === undefined ? [] : [each.dueAt?.getTime() ?? 0]));
+}
+
+/** Moves the time on, but no claim to its end: a slow machine renews it late. */
+export async function goOn(
+  { opened, now, advance }: { opened: Opened; now: () => number; advance: (ms: number) => void },
+  batch: StoredBatch,
+  ms = 5_000,
+): Promise<void> {
+  if ((await claimsOf(opened, batch)).every((until) => until - now() > 15_000)) advance(ms);
+}
 
 export interface Result {
   readonly custom_id: string;

@@ -35,3 +35,36 @@ export async function openWire(address: string, join: (client: Socket, server: S
   url.port = String((listener.address() as AddressInfo).port);
   return { url, cut };
 }
+
+/** A proxy to a server that may stop, or go silent. */
+export async function openFaultyWire(address: string) {
+  let fault: "unavailable" | "silent" | undefined;
+  const { url, cut } = await openWire(address, (client, server) => {
+    if (fault === "unavailable") return void client.destroy();
+    client.pipe(server);
+    // A connection that lost an answer stays silent: the next answer would be taken for that one.
+    let isSilent = false;
+    server.on("data", (bytes: Buffer) => {
+      isSilent ||= fault === "silent";
+      if (isSilent || client.write(bytes)) return;
+      server.pause();
+      client.once("drain", () => server.resume());
+    });
+  });
+  return {
+    url,
+    server: {
+      stop() {
+        fault = "unavailable";
+        cut();
+      },
+      /** It receives what is sent, but its answers are lost. */
+      silence() {
+        fault = "silent";
+      },
+      restore() {
+        fault = undefined;
+      },
+    },
+  };
+}

@@ -1,19 +1,10 @@
 import { expect, test } from "vitest";
-import { type Face, geminiFace } from "../support/native-formats.ts";
+import { bodyOf, list, nested } from "../support/json-bodies.ts";
+import { geminiFace } from "../support/native-formats.ts";
 import { testStores } from "../support/servers.ts";
 import { spawnApi } from "../support/service.ts";
-import { localModel } from "../support/service-setup.ts";
 
 const mebi = 1024 * 1024;
-
-/** A body of the format whose field `x` is this JSON. */
-const bodyOf = (face: Face, x: string) => {
-  const { path, body } = face.ask(localModel, "Hi", { x: 0 });
-  return { path, body: JSON.stringify(body).replace('"x":0', () => `"x":${x}`) };
-};
-const list = (count: number, itemOf: (index: number) => string) =>
-  `[${Array.from({ length: count }, (_, i) => itemOf(i)).join()}]`;
-const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
 
 const text = (unit: string, bytes: number) => `"${unit.repeat(bytes / Buffer.byteLength(unit))}"`;
 const shapes: readonly (readonly [what: string, x: string])[] = [

@@ -4,6 +4,7 @@
  * own `timeoutMS` has no effect (docs/adr/0030-mongodb-timeouts.md).
  */
 import { mongo as driver } from "mongoose";
+import { onTimeout, systemClock } from "../clock.ts";
 
 const defaultMs = 4_000;
 /** An operation may take this much longer than its `maxTimeMS`. */
@@ -22,13 +23,11 @@ export class UnansweredError extends driver.MongoNetworkTimeoutError {
 /** Rejects with `UnansweredError` after the timeout. */
 export async function withMongoTimeout<T>(operation: Promise<T>, timeoutMs = defaultMs): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  // After a pause of this process, an answer that has arrived meanwhile is read first.
-  const end = () => setImmediate(() => reject(new UnansweredError(operation, timeoutMs)));
-  const timer = setTimeout(end, timeoutMs);
+  const cancel = onTimeout(systemClock, timeoutMs, () => reject(new UnansweredError(operation, timeoutMs)));
   try {
     return await Promise.race([operation, late]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }
 
