@@ -6,10 +6,8 @@ import { eventually } from "../support/service.ts";
 import { startReceiver, verified } from "../support/webhook-receiver.ts";
 import { type WebhookBody, webhooksOfFile } from "../support/webhook-store-setup.ts";
 
-const running = webhooksOfFile({
-  NATIVE_FORMATS_ANY_MODEL: "true",
-  WORKER_POOLS: "chat,batches,maintenance,webhooks",
-});
+const env = { NATIVE_FORMATS_ANY_MODEL: "true", WORKER_POOLS: "chat,batches,maintenance,webhooks" };
+const running = webhooksOfFile(env, ["validate-batches", "enqueue-webhooks"]);
 
 const dayMs = 86_400_000;
 const line = (content: string, model = "local/chat") => ({

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { createPart } from "../../api/batches/recording.ts";
+import { isEnded } from "../../shared/batches/index.ts";
 import { invalidValue } from "../../shared/errors.ts";
 import { keyOf, managedAccount } from "../support/account-caller.ts";
-import { chatLine, createBatch, endOf, type Line, openBatches, resultsOf } from "../support/batches-setup.ts";
+import { chatLine, createBatch, endOf, goOn, type Line, openBatches, resultsOf } from "../support/batches-setup.ts";
 import { scrape } from "../support/metrics.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { ofFile } from "../support/of-file.ts";
@@ -14,7 +15,7 @@ const running = ofFile(
     const stores = await testStores();
     const { clock, ...time } = movableClock();
     const env = { NATIVE_FORMATS_ANY_MODEL: "true" };
-    const service = await startService(stores, { clock, onEnd, env });
+    const service = await startService(stores, { clock, onEnd, env, often: ["validate-batches"] });
     const opened = await openBatches(stores, { clock, onEnd });
     return { service, stores, clock, env, opened, ...time, now: () => clock.now() };
   },
@@ -41,13 +42,6 @@ const entriesOf = ({ account, _id }: { account: string; _id: string }) =>
 
 const chargedBy = (entries: Awaited<ReturnType<typeof entriesOf>>) =>
   entries.reduce((sum, { amount }) => sum - BigInt(amount as bigint), 0n);
-
-/** Moves the time on, but no claim to its end: a slow machine renews it late. */
-async function goOn({ account, _id }: { account: string; _id: string }): Promise<void> {
-  const found = await running.opened.batches.find(account, _id);
-  const until = found?.claimedBy === undefined ? undefined : found.dueAt;
-  if (until === undefined || until.getTime() - running.now() > 15_000) running.advance(5_000);
-}
 
 const customIds = (results: readonly { custom_id: string }[]) => results.map(({ custom_id }) => custom_id).toSorted();
 
@@ -195,7 +189,7 @@ test("an answer that comes after its line was ended elsewhere costs nothing", as
   const ended = invalidValue(undefined, "It was ended elsewhere.").fields();
   await opened.batches.lines.storeError({ account: of.account, line: line._id, requestId: line.requestId }, ended);
   await eventually(async () => {
-    await goOn(batch);
+    await goOn(running, batch);
     return !isWaiting(slowMs);
   });
   expect(await endOf(opened, batch)).toMatchObject({ counts: { succeeded: 0, failed: 1 }, costNanoUsd: 0n });
@@ -277,7 +271,11 @@ test.for(["its file is deleted", "its key is revoked"] as const)("a batch ends a
   await eventually(async () => ((await opened.batches.find(of.account, batch._id))?.counts.succeeded ?? 0) > 0);
   if (why === "its file is deleted") await opened.files.batchFiles.delete(of.account, batch.inputFile);
   else await service.admin("DELETE", `/keys/${of.keyId}`);
-  const ended = await endOf(opened, batch);
+  const ended = await eventually(async () => {
+    await goOn(running, batch);
+    const found = await opened.batches.find(of.account, batch._id);
+    return found && isEnded(found) ? found : undefined;
+  });
   expect(ended.status).toBe("cancelled");
   expect(chargedBy(await entriesOf(ended))).toBe(ended.costNanoUsd);
   expect(await resultsOf(opened, ended)).toHaveLength(ended.counts.succeeded);

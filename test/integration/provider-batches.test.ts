@@ -1,7 +1,16 @@
 import { expect, test } from "vitest";
-import type { StoredBatch, StoredProviderBatch } from "../../shared/batches/index.ts";
+import type { StoredBatch } from "../../shared/batches/index.ts";
 import { managedAccount } from "../support/account-caller.ts";
-import { createBatch, endOf, type Line, openBatches, resultsOf } from "../support/batches-setup.ts";
+import {
+  claimsOf,
+  createBatch,
+  endOf,
+  goOn,
+  type Line,
+  openBatches,
+  providerBatchesOf,
+  resultsOf,
+} from "../support/batches-setup.ts";
 import { temporaryJson } from "../support/end-of-file.ts";
 import { scrape } from "../support/metrics.ts";
 import { mockAnthropicError } from "../support/mock-anthropic.ts";
@@ -72,7 +81,8 @@ const running = ofFile(
       PROVIDER_BATCH_POLL_SECONDS: "1",
       ...(await webhookEnvironment()),
     };
-    const service = await startService(stores, { clock, onEnd, env });
+    const often = ["validate-batches", "run-provider-batches"] as const;
+    const service = await startService(stores, { clock, onEnd, env, often });
     const opened = await openBatches(stores, { env, clock, onEnd });
     return { service, opened, openai, anthropic, advance, now: () => clock.now() };
   },
@@ -92,22 +102,8 @@ async function owner(usd = "10") {
   return { account: account.id, keyId: id, ask };
 }
 
-const providerBatchesOf = ({ _id }: StoredBatch) =>
-  running.opened.mongo.db.collection<StoredProviderBatch>("providerBatches").find({ batch: _id }).toArray();
-
 const entriesOf = ({ account, _id }: StoredBatch) =>
   running.opened.mongo.db.collection("ledger").find({ account, "request.batch": _id }).toArray();
-
-/** Those who work at the batch now, and until when they have claimed it. */
-async function claimsOf(batch: StoredBatch): Promise<number[]> {
-  const all = [await running.opened.batches.find(batch.account, batch._id), ...(await providerBatchesOf(batch))];
-  return all.flatMap((each) => (each?.claimedBy === undefined ? [] : [each.dueAt?.getTime() ?? 0]));
-}
-
-/** Moves the time on, but no claim to its end: a slow machine renews it late. */
-async function goOn(batch: StoredBatch, ms = 5_000): Promise<void> {
-  if ((await claimsOf(batch)).every((until) => until - running.now() > 15_000)) running.advance(ms);
-}
 
 /** The batches at OpenAI, once there are so many. */
 const atOpenai = (count: number) =>
@@ -126,7 +122,7 @@ async function checked(batch: StoredBatch, lines: readonly Line[]) {
   const charged = entries.reduce((sum, { amount }) => sum - BigInt(amount as bigint), 0n);
   expect(charged).toBe(batch.costNanoUsd);
   expect(await service.settled()).toMatchObject({ difference_usd: "0.00", open_holds: 0 });
-  await eventually(async () => (await providerBatchesOf(batch)).every(({ status }) => status === "ended"));
+  await eventually(async () => (await providerBatchesOf(opened, batch)).every(({ status }) => status === "ended"));
   return { outputs, failures, entries, batch };
 }
 
@@ -187,7 +183,7 @@ test("Anthropic's batches serve both formats, and errors of single lines are tho
   });
   // What may pass later is tried again, as a live call.
   const waiting = eventually(async () => {
-    await goOn(created);
+    await goOn(running, created);
     const batch = await opened.batches.find(of.account, created._id);
     return batch?.status === "completed";
   });
@@ -229,7 +225,7 @@ test.for([
   const created = await createBatch(opened, of, lines);
   if (how !== "refuses the file") act((await atOpenai(1))[0]?.id ?? "");
   await eventually(async () => {
-    await goOn(created);
+    await goOn(running, created);
     return (await opened.batches.find(of.account, created._id))?.status === "completed";
   });
   const { entries, batch } = await checked(await endOf(opened, created), lines);
@@ -252,10 +248,10 @@ test.for(Object.keys(ends))("a batch that is %s keeps what its provider has done
   openai.batches.start(id);
   await ends[how]?.(of, created._id);
   await eventually(async () => {
-    await goOn(created);
+    await goOn(running, created);
     return openai.batches.get(id).status === "cancelling";
   });
-  const [{ _id } = { _id: "" }] = await providerBatchesOf(created);
+  const [{ _id } = { _id: "" }] = await providerBatchesOf(opened, created);
   openai.batches.finishCancel(id, { [`${_id}-0`]: {} });
   const { batch, failures } = await checked(await endOf(opened, created), lines);
   expect(batch).toMatchObject({ status: "cancelled", counts: { succeeded: 1, cancelled: 2, failed: 0 } });
@@ -269,13 +265,13 @@ test("a provider that is too slow is cancelled an hour before the end, and the r
   const created = await createBatch(opened, of, lines);
   const [{ id } = { id: "" }] = await atOpenai(1);
   openai.batches.start(id);
-  await eventually(async () => (await claimsOf(created)).length === 0);
+  await eventually(async () => (await claimsOf(opened, created)).length === 0);
   advance(23.1 * 3_600_000);
   await eventually(() => openai.batches.get(id).status === "cancelling");
-  const [{ _id } = { _id: "" }] = await providerBatchesOf(created);
+  const [{ _id } = { _id: "" }] = await providerBatchesOf(opened, created);
   openai.batches.finishCancel(id, { [`${_id}-1`]: {} });
   await eventually(async () => {
-    await goOn(created);
+    await goOn(running, created);
     return (await opened.batches.find(of.account, created._id))?.status === "completed";
   });
   const { batch } = await checked(await endOf(opened, created), lines);
@@ -289,8 +285,8 @@ test("a provider's answer to a submission is lost: its batch is found, and none 
   const created = await createBatch(opened, of, [lineOf(1)]);
   const [{ id } = { id: "" }] = await atOpenai(1);
   await eventually(async () => {
-    await goOn(created);
-    return (await providerBatchesOf(created))[0]?.providerId === id;
+    await goOn(running, created);
+    return (await providerBatchesOf(opened, created))[0]?.providerId === id;
   });
   openai.batches.complete(id);
   await checked(await endOf(opened, created), [lineOf(1)]);
@@ -311,7 +307,7 @@ test("a balance that covers only some lines: they run, the batch pauses, and goe
   advance(2_000);
   await service.admin("POST", `/accounts/${of.account}/credits`, { amount_usd: "5", idempotency_key: created._id });
   await eventually(async () => {
-    await goOn(created, 2_000);
+    await goOn(running, created, 2_000);
     for (const { id, status } of openai.batches.all())
       if (status === "validating" || status === "in_progress") openai.batches.complete(id);
     return (await opened.batches.find(of.account, created._id))?.status === "completed";
@@ -329,7 +325,7 @@ test("the input file is deleted while a provider has the lines: the batch is can
   await opened.files.batchFiles.delete(of.account, created.inputFile);
   openai.batches.complete(id);
   await eventually(async () => {
-    await goOn(created);
+    await goOn(running, created);
     return (await opened.batches.find(of.account, created._id))?.status === "cancelled";
   });
   const ended = await endOf(opened, created);

@@ -17,7 +17,7 @@ const run = promisify(execFile);
 const command = fileURLToPath(new URL("../../infra/cli/demo-topup.ts", import.meta.url));
 
 test("a top-up is requested, paid by a wallet, and credited, as documented", async () => {
-  const { service, chain } = await startPaid();
+  const { service, chain } = await startPaid({}, ["credit-topups"]);
   const document = await readDocument(service.baseUrl);
   const describedAs = (method: string, path: string, status: number, value: unknown) => {
     const described = document.operations.find((each) => each.method === method && each.path === path);
@@ -60,7 +60,7 @@ test("a top-up is requested, paid by a wallet, and credited, as documented", asy
 });
 
 test("npm run demo:topup pays from the demo's wallet and waits until it is credited", async () => {
-  const { service, chain } = await startPaid();
+  const { service, chain } = await startPaid({}, ["credit-topups"]);
   const dataDir = await mkdtemp(join(tmpdir(), "inference-topup-"));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
   const customer = await service.account("1");

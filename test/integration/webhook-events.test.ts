@@ -4,7 +4,7 @@ import type { AttemptOutcome } from "../../shared/webhooks/index.ts";
 import { eventually } from "../support/service.ts";
 import { hookUrl, type WebhookBody, webhookOwner, webhooksOfFile } from "../support/webhook-store-setup.ts";
 
-const running = webhooksOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
+const running = webhooksOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" }, ["enqueue-webhooks", "end-detached-calls"]);
 
 const [minuteMs, dayMs] = [60_000, 86_400_000];
 const chat = "/v1/chat/completions";

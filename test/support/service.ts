@@ -1,13 +1,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { Queue } from "bullmq";
+import type { Redis } from "ioredis";
 import OpenAI from "openai";
 import { onTestFinished } from "vitest";
 import { startApi } from "../../api/start.ts";
+import { type JobName, jobCatalog, prefixOf } from "../../shared/jobs/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createMetrics } from "../../shared/platform/observability/metrics.ts";
 import type { Step } from "../../shared/platform/process/shutdown.ts";
+import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
 import { startWorker } from "../../workers/start.ts";
 import { checkLine, createTestLogger, forbidSecrets, testLogLevel } from "./logs.ts";
 import { migrateDatabase } from "./schema.ts";
@@ -38,26 +42,59 @@ const runSteps = async (steps: readonly Step[]) => {
   for (const step of steps) await step.run();
 };
 
+export type ScheduledJobName = {
+  [Name in JobName]: (typeof jobCatalog)[Name] extends { everyMs: number } ? Name : never;
+}[JobName];
+
+export interface ServiceOptions {
+  readonly env?: Environment;
+  readonly clock?: Clock;
+  readonly onEnd?: (stop: () => Promise<void>) => void;
+  /** Scheduled jobs that run ten times a second, so that a test need not wait for their intervals. */
+  readonly often?: readonly ScheduledJobName[];
+}
+
 /**
  * API and worker inside the test's own process, with a clock that the test may move. They end with the test, or through
  * `onEnd`.
  */
-export async function startService(
-  stores: Stores,
-  options: { env?: Environment; clock?: Clock; onEnd?: (stop: () => Promise<void>) => void } = {},
-): Promise<Service> {
+export async function startService(stores: Stores, options: ServiceOptions = {}): Promise<Service> {
   const env = environment(stores, options.env);
   const { clock = systemClock } = options;
   const deps = { config: loadConfig(env), clock, log: createTestLogger() };
   await migrateDatabase(stores.MONGODB_URI);
   const worker = await startWorker({ ...deps, env, metrics: createMetrics("worker", clock) });
+  const stopOften = options.often?.length ? await runOften(stores, options.often) : undefined;
   const api = await startApi({ ...deps, metrics: createMetrics("api", clock) });
   (options.onEnd ?? onTestFinished)(async () => {
+    await stopOften?.();
     await runSteps(api.shutdown);
     await runSteps(worker.shutdown);
   });
   const metrics = { api: localOrigin(api.metricsPort), worker: localOrigin(worker.metricsPort) };
   return { ...createClient(api.publicUrl), metrics };
+}
+
+/** Enqueues each job again as soon as it has ended. Resolves with what ends that. */
+async function runOften(stores: Stores, names: readonly ScheduledJobName[]): Promise<() => Promise<void>> {
+  const connection = connectRedis(loadConfig({ ...stores }), "waiting", createTestLogger()) as Redis;
+  await startRedis(connection);
+  const jobs = names.map((name) => {
+    const { pool } = jobCatalog[name];
+    return { name, queue: new Queue(pool, { connection, prefix: prefixOf(pool), skipVersionCheck: true }) };
+  });
+  const options = { removeOnComplete: true, removeOnFail: true };
+  let adding: Promise<unknown> = Promise.resolve();
+  const timer = setInterval(() => {
+    // A job that has not ended is not added again.
+    adding = Promise.all(jobs.map(({ name, queue }) => queue.add(name, { v: 1 }, { jobId: name, ...options })));
+  }, 100);
+  return async () => {
+    clearInterval(timer);
+    await adding;
+    await Promise.all(jobs.map(({ queue }) => queue.close()));
+    connection.disconnect();
+  };
 }
 
 /** Another API instance in the test's own process. It ends with the test. */

@@ -7,7 +7,7 @@ import { managedAccount } from "./account-caller.ts";
 import { movableClock } from "./movable-clock.ts";
 import { ofFile } from "./of-file.ts";
 import { testStores } from "./servers.ts";
-import { type Environment, environment, type Service, startService } from "./service.ts";
+import { type Environment, environment, type Service, type ServiceOptions, startService } from "./service.ts";
 import { webhookEnvironment } from "./webhook-receiver.ts";
 
 /** No worker sends what is recorded: tests claim the deliveries themselves. */
@@ -24,13 +24,13 @@ interface WebhookService {
 }
 
 /** One service for all tests of a file, and its store of webhooks. */
-export const webhooksOfFile = (env: Environment = {}): WebhookService =>
+export const webhooksOfFile = (env: Environment = {}, often: ServiceOptions["often"] = []): WebhookService =>
   ofFile(
     async (onEnd) => {
       const stores = await testStores();
       const all = { ...(await webhookEnvironment()), ...unsent, ...env };
       const { clock, advance } = movableClock();
-      const service = await startService(stores, { env: all, clock, onEnd });
+      const service = await startService(stores, { env: all, clock, onEnd, often });
       const mongo = await connectMongo(stores.MONGODB_URI, clock, createLogger("test", "silent"));
       onEnd(() => mongo.close());
       const secrets = createSecrets(loadConfig(environment(stores, all)));

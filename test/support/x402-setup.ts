@@ -11,7 +11,7 @@ import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import { startMockOpenai } from "./mock-openai.ts";
 import { payFrom, settingsOf } from "./payments-setup.ts";
 import { type Stores, testStores } from "./servers.ts";
-import { type Client, type Environment, startService } from "./service.ts";
+import { type Client, type Environment, type ServiceOptions, startService } from "./service.ts";
 import { nanoUsd } from "./service-setup.ts";
 import { type SolanaChain, testChain } from "./solana.ts";
 
@@ -40,9 +40,9 @@ export async function startWorld() {
 }
 
 /** The service in this process, accepting payments. */
-export async function startPaid(env: Environment = {}) {
+export async function startPaid(env: Environment = {}, often: ServiceOptions["often"] = []) {
   const world = await startWorld();
-  const service = await startService(world.stores, { env: { ...world.env, ...env } });
+  const service = await startService(world.stores, { env: { ...world.env, ...env }, often });
   return { ...world, service };
 }
 
