@@ -11,8 +11,9 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/integration/billing",
       "test/integration/buyback-charges",
       "test/integration/payments-buyback",
-      "test/chaos/api-killed",
+      "test/integration/undelivered",
     ],
+    others: ["test/chaos/api-killed"],
     faults: {
       "a hold may exceed what is available": ["available: { $gte: sumNanoUsd }", "available: { $gte: 0n }"],
       "a frozen account can hold": ["frozen: false, ...enough", "...enough"],
@@ -150,8 +151,8 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/integration/webhook-routes",
       "test/integration/webhook-events",
       "test/integration/webhook-account-events",
-      "test/chaos/webhook-events",
     ],
+    others: ["test/chaos/webhook-events"],
     faults: {
       "the end of a job says nothing of its event": ["          eventDueAt: new Date(now + eventDelayMs),\n", ""],
       "maintenance records no events of jobs": ["await detachedCalls.recordDueEvents();", ""],
@@ -194,13 +195,11 @@ export const areas: Readonly<Record<string, Area>> = {
       "test/integration/queues",
       "test/integration/answers",
       "test/integration/errors-limits",
-      "test/timing/stream-bursts",
+      "test/integration/frames",
       "test/integration/idempotency",
       "test/integration/disconnected-callers",
-      "test/chaos/worker-killed",
-      "test/chaos/frames",
-      "test/chaos/api-killed",
     ],
+    others: ["test/timing/stream-bursts", "test/chaos/worker-killed", "test/chaos/api-killed"],
     faults: {
       "a second delivery runs the call again": [
         "if (await money.entry(account, requestId)) return undefined;\n    const job",
