@@ -1,7 +1,8 @@
-import { Queue } from "bullmq";
+import { Queue, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { numbered, startCallGroups, textsOf } from "../support/call-groups-setup.ts";
 import { connect } from "../support/jobs-setup.ts";
+import type { Stores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 import { gate } from "../support/service-setup.ts";
 
@@ -101,3 +102,59 @@ test("a call that cannot be read, or not be captured, does not take the others o
   for (const { ended } of blocking) expect((await ended).kind).toBe("final");
   await eventually(async () => (await queue.getActiveCount()) === 0);
 });
+
+/** Delivers the jobs that a worker has again, as if it had died: their locks are gone. */
+async function deliverAgain(stores: Stores) {
+  const connection = await connect(stores, "blocking");
+  const options = { connection, prefix: "{chat}", skipVersionCheck: true };
+  const queue = new Queue("chat", options);
+  const watcher = new Worker("chat", null, { ...options, stalledInterval: 50, maxStalledCount: 1_000_000 });
+  watcher.on("error", () => {});
+  onTestFinished(async () => {
+    await watcher.close();
+    await queue.close();
+  });
+  void watcher.startStalledCheckTimer();
+  return {
+    /** The calls that each of the jobs still carries. */
+    carried: async () => (await queue.getActive()).map(({ data }) => (data as { calls: object[] }).calls.length),
+    async steal() {
+      const ids = (await queue.getActive()).map(({ id = "" }) => id);
+      const locks = ids.map((id) => `${queue.toKey(id)}:lock`);
+      // The jobs of an earlier check that have no lock are moved by the next one, which is due at once.
+      const changes = connection.multi().del(locks).sadd(queue.toKey("stalled"), ids);
+      await changes.del(queue.toKey("stalled-check")).exec();
+    },
+  };
+}
+
+test.for([
+  { when: "at once", renewed: false },
+  { when: "after the job's lock was renewed", renewed: true },
+])(
+  "a half-done group is delivered again $when: its answer stays charged, once; the other call is an error and costs nothing",
+  async ({ renewed }) => {
+    const { stores, service, provider, admit } = await startCallGroups(4);
+    const { carried, steal } = await deliverAgain(stores);
+    const { opened, open } = gate();
+    provider.respond({}, { beforeHeaders: opened });
+    const [first, second] = await admit(["answered", "unanswered"]);
+    expect((await first?.ended)?.kind).toBe("final");
+    const entry = await first?.entry();
+    expect(entry?.costNanoUsd).toBeGreaterThan(0n);
+    await provider.request(1);
+    // What a later delivery might take for lost is no longer in it.
+    if (renewed) await eventually(async () => (await carried()).join() === "1");
+    await steal();
+    expect(await second?.ended).toMatchObject({ kind: "error" });
+    await eventually(async () => (await carried()).length === 0);
+    open();
+    await service.settled();
+    expect(await first?.entry()).toMatchObject({ costNanoUsd: entry?.costNanoUsd, request: entry?.request });
+    // Only the API instance knows whether its caller has the answer of which the later delivery tells.
+    const told = first?.frames.slice(1).map(({ outcome }) => outcome?.answerLost);
+    expect(told).toEqual(renewed ? [] : [true]);
+    expect(await second?.entry()).toMatchObject({ costNanoUsd: 0n, request: { status: "failed" } });
+    expect(textsOf(provider)).toEqual(["answered", "unanswered"]);
+  },
+);

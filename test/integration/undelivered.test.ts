@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import type { Money } from "../../shared/money/index.ts";
 import type { Mongo } from "../../shared/platform/mongo/connection.ts";
-import { balance, captureOf, free, held, holdOf, minuteMs, startBank } from "../support/money-setup.ts";
+import { balance, captureOf, free, held, holdOf, minuteMs, startBank, startMoney } from "../support/money-setup.ts";
+import { movableClock } from "../support/movable-clock.ts";
+import { eventually } from "../support/service.ts";
+import { asking, providerModel, startWithProvider } from "../support/service-setup.ts";
 
 /** Makes the notes older: their age is by the clock of MongoDB, which no test moves. */
 const silence = ({ connection }: Mongo, ms: number) =>
@@ -86,4 +89,22 @@ test("an instance that cannot be looked at does not keep others from their refun
   expect(ended.toSorted()).toEqual(["api_a", "api_c"]);
   expect([...asked].toSorted()).toEqual(instances);
   expect(await balance(money, account)).toEqual(free(1_000n - 60n));
+});
+
+test("an answer counts as undelivered until its caller has all of it, though it is charged", async () => {
+  const { clock, advance } = movableClock();
+  const { service, provider, stores } = await startWithProvider({}, undefined, clock);
+  const customer = await service.account("1.00");
+  const { mongo } = await startMoney(stores.MONGODB_URI);
+  const notes = mongo.connection.collection<{ next: number; open: { _id: string; account: string }[] }>("apiInstances");
+  // Larger than the buffers of both ends of a connection.
+  provider.respond({ text: "x".repeat(24 * 1024 * 1024) });
+  const answer = await customer.post("/v1/chat/completions", asking(providerModel));
+  const open = { _id: answer.headers.get("x-request-id") ?? "", account: customer.id };
+  await eventually(async () => (await customer.ledger("usage")).length === 1);
+  // The instance writes its note again.
+  advance(5_000);
+  await eventually(async () => (await notes.findOne({ open: [open] }))?.next === 1);
+  await answer.text();
+  await eventually(async () => (await notes.findOne({ open: [] }))?.next === 1);
 });
