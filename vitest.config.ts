@@ -16,7 +16,7 @@ const project = (name: string, groupOrder: number, timeoutMs: number, extra = {}
 });
 const servers = {
   globalSetup: ["./test/support/servers.ts"],
-  setupFiles: ["./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
+  setupFiles: ["./test/support/await-servers.ts", "./test/support/one-slot.ts", "./test/support/shard-keys.ts"],
   maxWorkers: 2,
 };
 const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };

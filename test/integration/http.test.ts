@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { HeadObjectCommand } from "@aws-sdk/client-s3";
-import { describe, expect, inject, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { loadCatalog } from "#catalog";
 import { connectS3 } from "../../shared/platform/s3.ts";
+import { storesOfRun } from "../support/servers.ts";
 import { type Customer, eventually } from "../support/service.ts";
 import {
   asking,
@@ -219,7 +220,7 @@ describe("bodies", () => {
     // Compare by hand: a failure must not print 24 MB.
     expect(received[0]?.content === sent[0]?.content).toBe(true);
     await running.service.settled();
-    const stores = inject("stores");
+    const stores = await storesOfRun();
     const s3 = connectS3(stores);
     const Key = `bodies/${response.headers.get("x-request-id")}`;
     await eventually(() =>

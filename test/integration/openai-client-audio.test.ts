@@ -2,10 +2,11 @@ import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import type OpenAI from "openai";
-import { expect, inject, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { charges } from "../support/generation-setup.ts";
 import { mediaCatalog, speech } from "../support/media-endpoints.ts";
 import { mockMp3 } from "../support/mock-openai-media.ts";
+import { storesOfRun } from "../support/servers.ts";
 import type { Customer } from "../support/service.ts";
 import {
   entryOf,
@@ -89,7 +90,7 @@ test("under an Idempotency-Key the whole audio comes at once, with its length an
 
 /** Storage that accepts writes, and fails to read a generated file. */
 async function unreadableStorage(): Promise<string> {
-  const { S3_ENDPOINT } = inject("stores");
+  const { S3_ENDPOINT } = await storesOfRun();
   const server = createServer((req, res) => {
     const { method, headers, url } = req;
     if (method === "GET" && url?.includes("/files/")) return void res.writeHead(403).end();

@@ -1,6 +1,8 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtempSync } from "node:fs";
+import { mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { inject, onTestFinished } from "vitest";
 import type { TestProject } from "vitest/node";
@@ -43,7 +45,8 @@ export interface Stores {
 
 declare module "vitest" {
   interface ProvidedContext {
-    stores: Stores;
+    /** The file with the result of the servers' start, once there is one. */
+    startOfServers: string;
   }
 }
 
@@ -56,30 +59,62 @@ const redisArgs = ["--databases", String(databases), "--appendfsync", "no"];
 const openFiles = "file_manager=(close_idle_time=20,close_scan_interval=5,close_handle_minimum=100)";
 const mongoArgs = ["--setParameter", "enableTestCommands=1", "--wiredTigerEngineConfigString", openFiles];
 
-/** Starts the servers once per run, however many projects name this file. */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const run = (shared[runKey] ??= { users: 0, servers: startForRun() });
+/**
+ * Starts the servers once per run, however many projects name this file, and does not wait for them: the unit tests run
+ * meanwhile, and a first run may have to compile one. The other tests wait in `await-servers.ts`.
+ */
+export default function setup(project: TestProject): () => Promise<void> {
+  const run = (shared[runKey] ??= startForRun(() => void project.vitest.cancelCurrentRun("test-failure")));
   run.users += 1;
-  const { stores, stop } = await run.servers;
-  project.provide("stores", stores);
+  project.provide("startOfServers", run.file);
   return async () => {
     run.users -= 1;
     if (run.users > 0) return;
     delete shared[runKey];
-    await stop();
+    await run.stop();
   };
 }
 
 interface Run {
   users: number;
-  readonly servers: ReturnType<typeof startForRun>;
+  readonly file: string;
+  readonly stop: () => Promise<void>;
 }
 // Each project may load this file again.
 const runKey = Symbol.for("inference-service.test-servers");
 const shared = globalThis as { [runKey]?: Run };
 
-async function startForRun() {
-  const dataDir = await mkdtemp(join(tmpdir(), "inference-test-"));
+type Start = { readonly stores: Stores } | { readonly error: string };
+
+function startForRun(onFailure: () => void): Run {
+  const dataDir = mkdtempSync(join(tmpdir(), "inference-test-"));
+  const file = join(dataDir, "start.json");
+  const started = startServers(dataDir);
+  const write = async (start: Start) => {
+    await writeFile(`${file}.part`, JSON.stringify(start));
+    await rename(`${file}.part`, file);
+  };
+  const written = started.then(
+    ({ stores }) => write({ stores }),
+    async (error: Error) => {
+      process.exitCode = 1;
+      process.stderr.write(`${error.message}\n`);
+      await write({ error: error.message });
+      onFailure();
+    },
+  );
+  return {
+    users: 0,
+    file,
+    async stop() {
+      await written;
+      await started.then(({ stop }) => stop()).catch(() => undefined);
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function startServers(dataDir: string) {
   const { env } = process;
   const cluster = env["TEST_REDIS"] === "cluster" ? await clusterForRun(join(dataDir, "cluster")) : undefined;
   const embedded = await startEmbedded({ env, dataDir, onProgress: report, redisArgs, mongoArgs });
@@ -90,9 +125,32 @@ async function startForRun() {
     stop: async () => {
       await Promise.all(cluster?.servers.map((server) => server.stop()) ?? []);
       await embedded.stop();
-      await rm(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+// A worker of Vitest keeps these for all of its files.
+const storesKey = Symbol.for("inference-service.test-stores");
+const connectionsKey = Symbol.for("inference-service.test-redis");
+const worker = globalThis as { [storesKey]?: Promise<Stores>; [connectionsKey]?: Map<string, Redis> };
+
+/** The addresses of the run's servers, once they have started. */
+export async function storesOfRun(): Promise<Stores> {
+  worker[storesKey] ??= readStart(inject("startOfServers"));
+  return worker[storesKey];
+}
+
+async function readStart(file: string): Promise<Stores> {
+  for (;;) {
+    const text = await readFile(file, "utf8").catch(() => undefined);
+    if (text === undefined) {
+      await setTimeout(100);
+      continue;
+    }
+    const start = JSON.parse(text) as Start;
+    if ("error" in start) throw new Error(start.error);
+    return start.stores;
+  }
 }
 
 async function clusterForRun(dataDir: string) {
@@ -118,7 +176,7 @@ export interface StoreOptions {
  * running test, or to its file if no test is running. The bucket is shared, so objects need unique keys.
  */
 export async function testStores({ oneServer = false, database = "migrated" }: StoreOptions = {}): Promise<Stores> {
-  const stores = inject("stores");
+  const stores = await storesOfRun();
   const open = database === "new" ? newDatabase : pooledDatabase;
   const [redis, CACHE_REDIS_URL = "", MONGODB_URI] = await Promise.all([
     onRedis(stores, oneServer),
@@ -142,9 +200,6 @@ async function inEmptyDatabase(server: string): Promise<string> {
   url.pathname = `/${await emptyDatabase([server])}`;
   return url.href;
 }
-
-const connectionsKey = Symbol.for("inference-service.test-redis");
-const worker = globalThis as { [connectionsKey]?: Map<string, Redis> };
 
 /** Connections on which tests find empty databases; they last as long as the worker of Vitest. */
 function connectionTo(server: string, use: "count" | "probe"): Redis {
