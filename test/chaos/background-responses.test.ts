@@ -8,7 +8,6 @@ import {
   feed,
   never,
   outcomeOf,
-  redisOf,
   restartEmpty,
   startProcesses,
   startProvider,
@@ -150,33 +149,6 @@ test("Redis comes back empty: a stream that has ended is read from the stored ob
   expect(rest.events).toEqual(whole.events.slice(3));
   expect(await running.ended).toBe("broken");
   expect(await isLost(client, customer, running)).toBe(true);
-  await client.settled();
-  expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
-});
-
-test("Redis loses the events of a running response: no reader gets a gap, and the stored object has the whole stream", async () => {
-  const stores = await testStores();
-  const { provider, env } = await startProvider(shortApiTimeout);
-  const { client } = await startProcesses(stores, { ...env, ...anyModel });
-  const customer = await client.account("1.00");
-  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
-  provider.respond({ beforeEvent: { 4: gates[0].promise, 6: gates[1].promise } });
-  const reading = await create(customer);
-  await reading.sees(delta);
-  await redisOf(stores).del(`events:{${customer.id}}:${reading.id.replace("resp_", "req_")}`);
-  const late = await resume(client, customer, { ...reading, events: reading.events.slice(0, 3) });
-  gates[0].resolve();
-  expect(await late.ended).toBe("broken");
-  expect(late.events).toEqual([]);
-  await eventually(() => isLost(client, customer, reading));
-  gates[1].resolve();
-  await ended(client, customer, reading.id);
-  const rest = await resume(client, customer, { ...reading, events: reading.events.slice(0, 3) });
-  expect(await rest.ended).toBe("closed");
-  expectOne([{ ...reading, events: reading.events.slice(0, 3) }, rest], "response.completed", mockText);
-  // It had every event before the loss.
-  expect(await reading.ended).toBe("closed");
-  expectOne([reading], "response.completed", mockText);
   await client.settled();
   expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
 });

@@ -39,7 +39,6 @@ export const answerAreas: Readonly<Record<string, Area>> = {
     tests: ["test/unit/response-cache-", "test/integration/response-cache"],
     others: ["test/chaos/response-cache"],
     faults: {
-      "two accounts share an entry": ["[format, account, key, endpoint,", "[format, key, endpoint,"],
       "two keys share an entry": ["[format, account, key, endpoint,", "[format, account, endpoint,"],
       "a stream has the answer of JSON": ["model, stream, framing, headers]", "model, framing, headers]"],
       "the order of a tool's parameters does not matter": ["if (!keepsOrder) names.sort();", "names.sort();"],

@@ -3,6 +3,7 @@ import { createParser } from "eventsource-parser";
 import { describe, expect, test } from "vitest";
 import { createEventLogs } from "../../shared/stored-responses/index.ts";
 import {
+  type Event,
   ended,
   errorOf,
   held,
@@ -75,6 +76,35 @@ test("events over 8 MB end the stream and are not kept; the response is, in obje
   expect((await get(customer, id)).status).toBe(404);
   await running.service.settled();
   expect(await customer.ledger("usage")).toHaveLength(1);
+});
+
+test("Redis loses the events of a running response: no reader gets a gap, and the whole stream can be read at its end", async () => {
+  const customer = await running.service.account("1");
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+  running.provider.respond({ beforeEvent: { 6: gates[0].promise, 8: gates[1].promise } });
+  const asked = { model: native.model, input: "Hello there", background: true, stream: true } as const;
+  const stream = (await customer.openai.responses.create(asked))[Symbol.asyncIterator]();
+  const seen: Event[] = [];
+  const next = async () => {
+    const { value, done } = await stream.next();
+    if (!done) seen.push(value as Event);
+    return !done;
+  };
+  while (seen.at(-1)?.type !== "response.output_text.delta") await next();
+  const [id = ""] = idsOf(seen);
+  const redis = await connect(running.stores, "waiting");
+  expect(await redis.del(`events:{${customer.id}}:${id.replace("resp_", "req_")}`)).toBe(1);
+  const late = await get(customer, `${id}?stream=true&starting_after=2`);
+  expect(late.status).toBe(200);
+  gates[0].resolve();
+  await expect(late.text()).rejects.toThrow("terminated");
+  gates[1].resolve();
+  // The creator had every event before the loss.
+  while (await next());
+  expect(numbers(seen)).toEqual(seen.map((_, n) => n));
+  await ended(customer.openai, id);
+  expect(await read(customer.openai, id, 2)).toEqual(seen.slice(3));
+  await running.service.settled();
 });
 
 test("an account has at most 500 readers at an instance, all of whom get the rest, and reads are counted", async () => {
