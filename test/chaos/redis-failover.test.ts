@@ -1,37 +1,10 @@
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import type { Server } from "../../infra/embedded/index.ts";
-import { expectBooks, heldBy, redisPair, startLoad, startTwoOfEach, swap } from "../support/chaos-failover-setup.ts";
+import { expectBooks, heldBy, startLoad, startTwoOfEach } from "../support/chaos-failover-setup.ts";
 import { callCounts, redisOf, startProvider } from "../support/chaos-setup.ts";
 import { ownRedisCluster, ownSentinels, testStores, withRedis } from "../support/servers.ts";
 import { eventually, shortApiTimeout } from "../support/service.ts";
-
-const callers = 16;
-
-test("Redis is swapped with its replica twice under load, and no connection ends: all processes follow", async () => {
-  const pair = await redisPair();
-  const stores = withRedis(await testStores(), { REDIS_URL: pair.address });
-  const { provider, env } = await startProvider(shortApiTimeout);
-  const { bases, client } = await startTwoOfEach(stores, env);
-  const customer = await client.account("100");
-  const load = startLoad(bases, customer, callers);
-  await load.answers(5);
-
-  for (let swaps = 0; swaps < 2; swaps++) {
-    const gate = Promise.withResolvers<void>();
-    provider.always(heldBy(gate.promise));
-    await eventually(() => provider.inFlight() === callers);
-    await swap(pair);
-    provider.always();
-    gate.resolve();
-    await load.answers(5);
-    await eventually(() => pair.behind() === 0);
-  }
-
-  const calls = await load.stop();
-  await expectBooks(client, customer, calls);
-  expect((await callCounts(pair.primary().control, "chat")).active).toBe(0);
-});
 
 const controlOf = ({ port }: Server) => {
   const control = new Redis(port, "127.0.0.1", { maxRetriesPerRequest: null });

@@ -13,7 +13,6 @@ import {
   balanceAfter,
   callCounts,
   callsOf,
-  isAnswered,
   isWhole,
   lost,
   never,
@@ -251,35 +250,6 @@ test("SIGTERM to an API while a body comes in: the call is still taken and answe
   await next.settled();
   expect(provider.requests).toHaveLength(1);
   expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
-});
-
-test("SIGTERM to an API under load: every call that was admitted is answered, and no hold stays", async () => {
-  const stores = await testStores();
-  const { provider, env } = await startProvider(shortApiTimeout);
-  const { client, api } = await startProcesses(stores, env, { api: unhurried });
-  const customer = await client.account("1.00");
-
-  let answered = 0;
-  let over = false;
-  const load = Array.from({ length: 20 }, async () => {
-    while (!over) {
-      try {
-        if (await isAnswered(customer.post(path, ask()))) answered += 1;
-      } catch {
-        // The listener is closed.
-        over = true;
-      }
-    }
-  });
-  await eventually(() => answered > 100);
-  await terminate(api);
-  await Promise.all(load);
-  expect(await api.exited).toBe(0);
-
-  const { client: next } = await spawnApi(stores, env);
-  await next.settled();
-  expect(await availableUsd(next, customer)).toBe(balanceAfter(answered));
-  expect(provider.requests).toHaveLength(answered);
 });
 
 test("a second signal to a worker and to an API exits at once", async () => {

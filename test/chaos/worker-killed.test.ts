@@ -9,8 +9,6 @@ import {
   fullCostUsd,
   groupsIn,
   heldWire,
-  isAnswered,
-  isWhole,
   never,
   openCollection,
   outcomeOf,
@@ -199,47 +197,3 @@ test.for([
     expect(provider.requests).toHaveLength(6);
   },
 );
-
-test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
-  const stores = await testStores({ oneServer: true });
-  const { provider, env } = await startProvider(shortTimeouts);
-  const { client, worker: killed } = await startProcesses(stores, env);
-  const stopped = await spawnWorker(stores, env);
-  const customer = await client.account("1.00");
-
-  let answered = 0;
-  let refused = 0;
-  let over = false;
-  const streamed = async () => {
-    const response = await customer.post(path, ask({ stream: true }));
-    if (response.status !== 200) return isAnswered(Promise.resolve(response));
-    const stream = read(response);
-    await stream.ended;
-    if (!isWhole(stream) && stream.events.at(-1)?.error?.code !== "no_capacity") throw new Error(stream.text());
-    return isWhole(stream);
-  };
-  const load = Array.from({ length: 20 }, async (_, i) => {
-    while (!over) {
-      const whole = i % 2 === 0 ? await isAnswered(customer.post(path, ask())) : await streamed();
-      if (whole) answered += 1;
-      else refused += 1;
-    }
-  });
-  const more = (count: number) => {
-    const enough = answered + count;
-    return eventually(() => answered > enough);
-  };
-  await more(100);
-  killed.kill("SIGKILL");
-  await spawnWorker(stores, env);
-  await more(100);
-  stopped.kill("SIGTERM");
-  expect(await stopped.exited).toBe(0);
-  await more(100);
-  over = true;
-  await Promise.all(load);
-
-  await client.settled();
-  expect(await availableUsd(client, customer)).toBe(balanceAfter(answered));
-  expect(provider.requests.length).toBeLessThanOrEqual(answered + refused);
-});

@@ -6,7 +6,7 @@ import mongoose from "mongoose";
 import { expect, onTestFinished } from "vitest";
 import type { Server } from "../../infra/embedded/index.ts";
 import { ask, type Entry, fullCostUsd, path, read } from "./chaos-setup.ts";
-import { inStep, type Member, swapRedis } from "./failover.ts";
+import { inStep, type Member } from "./failover.ts";
 import { mockText } from "./mock-openai.ts";
 import { ownRedisPair, type Stores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, ready, spawnApi, spawnWorker } from "./service.ts";
@@ -68,9 +68,6 @@ export async function redisPair(): Promise<RedisPair> {
   await inStep(pair.primary(), pair.replica());
   return pair;
 }
-
-/** Keeps all connections open. */
-export const swap = (pair: RedisPair): Promise<void> => swapRedis(pair.primary(), pair.replica(), () => pair.lead());
 
 /** One server of a replica set, from the test's view. */
 export function mongoMember(server: Server) {

@@ -168,7 +168,7 @@ export const lost = (answer: Promise<Response>): Promise<boolean> =>
   );
 
 /** True for a response, false for a clear refusal during an outage; anything else is a failure. */
-export async function isAnswered(answer: Promise<Response>): Promise<boolean> {
+async function isAnswered(answer: Promise<Response>): Promise<boolean> {
   const { status, code, retryAfter, body } = await outcomeOf(answer);
   if (status === 200) return true;
   if (status === 503 && code === "no_capacity" && Number(retryAfter) > 0) return false;
