@@ -7,10 +7,10 @@ import {
   askingAs,
   cacheOf,
   chat,
-  flightsOf,
   following,
   idOf,
   inTurn,
+  keptOf,
   keyOf,
   limits,
   on,
@@ -133,7 +133,7 @@ test("speech whose caller left has gaps, and is not stored", async () => {
   const first = await customer.post(speech, saying, { headers: on, signal: caller.signal });
   await (first.body as ReadableStream<Uint8Array>).getReader().read();
   caller.abort();
-  await eventually(async () => (await flightsOf(running, customer)) === 0);
+  await eventually(async () => (await keptOf(running, customer, "flight")) === 0);
   rest.open();
   await entriesOf(service, customer);
   const again = await customer.post(speech, saying, { headers: on });
@@ -210,4 +210,21 @@ test("a deletion leaves nothing in object storage, nor does a call that runs mea
   expect(await pending).toEqual(["miss"]);
   await eventually(async () => (await texts()) === 0);
   expect(await inTurn([() => askingAs(customer, {}, own)])).toEqual(["miss"]);
+});
+
+test("a call that runs during a deletion leaves no entry either", async () => {
+  const { service, provider } = running;
+  const customer = await service.account("100", { limits });
+  const manager = await keyOf(running, customer, { scopes: ["inference", "manage"], limits });
+  const answer = gate();
+  provider.respond({ beforeHeaders: answer.opened });
+  const pending = inTurn([() => askingAs(customer)]);
+  await provider.request(0);
+  expect(await keptOf(running, customer, "flight")).toBe(1);
+  await fetch(`${service.baseUrl}/v1/cache`, { method: "DELETE", headers: { authorization: `Bearer ${manager.key}` } });
+  answer.open();
+  expect(await pending).toEqual(["miss"]);
+  // An entry would be stored with the end of the flight.
+  await eventually(async () => (await keptOf(running, customer, "flight")) === 0);
+  expect(await keptOf(running, customer, "entry")).toBe(0);
 });

@@ -76,11 +76,15 @@ export function readerOf({ body }: Response) {
   return { until: (part: string) => until(() => text.includes(part)), rest: () => until(() => false) };
 }
 
-/** The number of flights of an account. */
-export async function flightsOf({ stores }: Pick<Running, "stores">, { id }: Customer): Promise<number> {
+/** How many entries of an account there are, or calls whose answers may become some. */
+export async function keptOf(
+  { stores }: Pick<Running, "stores">,
+  { id }: Customer,
+  kind: "entry" | "flight",
+): Promise<number> {
   const redis = new Redis(stores.CACHE_REDIS_URL ?? "");
   onTestFinished(() => redis.disconnect());
-  return (await redis.keys(`cache:{${id}}:*:flight`)).length;
+  return (await redis.keys(`cache:{${id}}:*:${kind}`)).length;
 }
 
 /** The number of an account's answers in object storage. */
