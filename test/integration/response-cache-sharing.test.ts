@@ -7,6 +7,7 @@ import {
   askingAs,
   cacheOf,
   chat,
+  endFlights,
   following,
   idOf,
   inTurn,
@@ -117,6 +118,23 @@ test("a leader that fails sends each follower on its own way", async () => {
   expect((await statuses(others)).map(([cache]) => cache)).toEqual(["miss", "miss", "miss"]);
   expect(provider.requests).toHaveLength(4);
   expect(await entriesOf(service, customer)).toHaveLength(4);
+});
+
+test("a leader whose flight has lapsed, as that of a dead one does, sends each follower on its own way", async () => {
+  const { provider, service } = running;
+  const customer = await service.account("10", { limits });
+  const answer = gate();
+  provider.respond({ beforeHeaders: answer.opened });
+  const first = askingAs(customer);
+  await provider.request(0);
+  const others = [askingAs(customer), askingAs(customer)];
+  await following(running, customer, 2);
+  await endFlights(running, customer);
+  expect((await statuses(others)).map(([cache]) => cache)).toEqual(["miss", "miss"]);
+  answer.open();
+  expect((await first).status).toBe(200);
+  expect(provider.requests).toHaveLength(3);
+  expect(await entriesOf(service, customer)).toHaveLength(3);
 });
 
 const speech = "/v1/audio/speech";

@@ -156,7 +156,8 @@ test("what must not be sent again is not stored", async () => {
   const { service, provider } = running;
   const customer = await service.account("10", { limits });
   const filtered = {
-    choices: [{ index: 0, message: { role: "assistant", content: "" }, finish_reason: "content_filter" }],
+    choices: [{ index: 0, message: { role: "assistant", content: "It is" }, finish_reason: "content_filter" }],
+    usage: mockUsage(),
   };
   const usage = { prompt_tokens: 9, completion_tokens: 0, total_tokens: 9 };
   provider.respond(

@@ -50,9 +50,8 @@ export async function inTurn(asked: readonly (() => Promise<Response>)[]): Promi
 }
 
 /** Resolves when this many requests of the account wait for an equal one. */
-export async function following({ stores }: Pick<Running, "stores">, { id }: Customer, count: number): Promise<void> {
-  const redis = new Redis(stores.CACHE_REDIS_URL ?? "");
-  onTestFinished(() => redis.disconnect());
+export async function following(running: Pick<Running, "stores">, { id }: Customer, count: number): Promise<void> {
+  const redis = openCache(running);
   await eventually(async () => {
     const flights = await redis.keys(`cache:{${id}}:*:flight`);
     const followers = await Promise.all(flights.map((flight) => redis.hget(flight, "followers")));
@@ -76,15 +75,20 @@ export function readerOf({ body }: Response) {
   return { until: (part: string) => until(() => text.includes(part)), rest: () => until(() => false) };
 }
 
-/** How many entries of an account there are, or calls whose answers may become some. */
-export async function keptOf(
-  { stores }: Pick<Running, "stores">,
-  { id }: Customer,
-  kind: "entry" | "flight",
-): Promise<number> {
+function openCache({ stores }: Pick<Running, "stores">): Redis {
   const redis = new Redis(stores.CACHE_REDIS_URL ?? "");
   onTestFinished(() => redis.disconnect());
-  return (await redis.keys(`cache:{${id}}:*:${kind}`)).length;
+  return redis;
+}
+
+/** How many entries of an account there are, or calls whose answers may become some. */
+export const keptOf = async (running: Pick<Running, "stores">, { id }: Customer, kind: "entry" | "flight") =>
+  (await openCache(running).keys(`cache:{${id}}:*:${kind}`)).length;
+
+/** Ends what no leader renews. */
+export async function endFlights(running: Pick<Running, "stores">, { id }: Customer): Promise<void> {
+  const redis = openCache(running);
+  await redis.del(await redis.keys(`cache:{${id}}:*:flight`));
 }
 
 /** The number of an account's answers in object storage. */
