@@ -67,8 +67,8 @@ export const answerAreas: Readonly<Record<string, Area>> = {
       ],
       "speech with gaps is stored": ["      call.recording?.end();\n      const job", "      const job"],
       "a leader who does not read delays its followers": [
-        "if (call.isPaused || call.isFollowed() ||",
-        "if (call.isPaused ||",
+        "isFollowed: () => (leaders.get(flight) ?? 0) > 0,",
+        "isFollowed: () => false,",
       ],
       "a hit needs no right to its model": [
         "namedModels(deps, route, call, caller.models, await ownKeysFor(deps, caller));",
