@@ -24,6 +24,7 @@ const open = (ratio: number, port: string): Promise<Tracing | undefined> =>
       OTEL_RESOURCE_ATTRIBUTES: undefined,
       OTEL_TRACES_SAMPLER: "traceidratio",
       OTEL_TRACES_SAMPLER_ARG: ratio,
+      OTEL_BSP_SCHEDULE_DELAY: defaults("OTEL_BSP_SCHEDULE_DELAY"),
       OTEL_CAPTURE_CONTENT: defaults("OTEL_CAPTURE_CONTENT"),
     },
     { process: "api", clock: systemClock, log: createLogger("bench", "warn") },

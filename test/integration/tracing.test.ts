@@ -10,11 +10,26 @@ const path = "/v1/chat/completions";
 const upstreamModel = providerModel.replace("openai/", "");
 const inference = `chat ${upstreamModel}`;
 
+const clip = {
+  id: "test/video",
+  name: "Video",
+  owned_by: "test",
+  type: "video",
+  task: "video",
+  released: "2026-01-01",
+  input_schema: { type: "object", required: ["prompt"], properties: { prompt: { type: "string", minLength: 1 } } },
+  units: { request: { count: 1 } },
+  pricing: { request: "0.1" },
+  variants: [],
+  upstreams: [{ upstream: "openai", model: "video-1" }],
+};
+
 /** One service for most tests. */
 const running = ofFile(
   async (onEnd) => {
     const receiver = await startOtlpReceiver(onEnd);
-    const started = await startWithProvider({ ...receiver.env, OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=a%20b" }, onEnd);
+    const more = { OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=a%20b", CATALOG_FILE: catalogWith({}, {}, [clip]) };
+    const started = await startWithProvider({ ...receiver.env, ...more }, onEnd);
     onEnd(() => started.provider.close());
     return { ...started, receiver };
   },
@@ -193,23 +208,7 @@ test("a caller who disconnects ends the trace", async () => {
 });
 
 test("a video's submission, each poll and the download are spans of its attempt", async () => {
-  const receiver = await startOtlpReceiver();
-  const clip = {
-    id: "test/video",
-    name: "Video",
-    owned_by: "test",
-    type: "video",
-    task: "video",
-    released: "2026-01-01",
-    input_schema: { type: "object", required: ["prompt"], properties: { prompt: { type: "string", minLength: 1 } } },
-    units: { request: { count: 1 } },
-    pricing: { request: "0.1" },
-    variants: [],
-    upstreams: [{ upstream: "openai", model: "video-1" }],
-  };
-  const { service, provider } = await startWithProvider({ ...receiver.env, CATALOG_FILE: catalogWith({}, {}, [clip]) });
-  onTestFinished(() => provider.close());
-  const customer = await service.account("5");
+  const { customer, provider, receiver } = await traced();
   const { trace, traceparent } = caller(50);
   const body = { model: clip.id, input: { prompt: "waves" } };
   const answer = await customer.post("/v1/media/generations", body, { headers: { traceparent } });

@@ -150,7 +150,10 @@ export async function startOtlpReceiver(onEnd: OnEnd = (stop) => onTestFinished(
   });
   const ofTrace = (trace: string) => spans.filter((span) => span.trace === trace);
   return {
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      OTEL_BSP_SCHEDULE_DELAY: "20",
+    },
     spans,
     /** The reasons of refused requests, expected to be empty. */
     refused,

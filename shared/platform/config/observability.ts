@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { address, secret, text } from "./fields.ts";
+import { address, between, secret, text } from "./fields.ts";
 
 /** Lists of names and values in the notation of OpenTelemetry's specification. */
 const pairs = z
@@ -46,6 +46,7 @@ export const observability = {
     .max(1)
     .default(1)
     .describe("Fraction of calls that `traceidratio` and `parentbased_traceidratio` trace"),
+  OTEL_BSP_SCHEDULE_DELAY: between("Milliseconds that spans wait to be sent together", 10, 60_000, 2_000),
   OTEL_CAPTURE_CONTENT: z
     .stringbool()
     .default(false)

@@ -51,7 +51,6 @@ export interface Span {
 /** Spans over this limit are dropped, so that an unavailable receiver costs a bounded amount of memory. */
 const maxQueuedSpans = 2_048;
 const maxBatchSpans = 512;
-const batchDelayMs = 2_000;
 const exportTimeoutMs = 5_000;
 /** The time for which a shutdown waits for the receiver. */
 const lastExportMs = 2_000;
@@ -94,7 +93,10 @@ export async function startTracing(
       boundSpans(exporter, maxQueuedSpans, deps, (counted) => {
         const sizes = { maxQueueSize: maxQueuedSpans, maxExportBatchSize: maxBatchSpans };
         // The exporter's own limit comes first.
-        const times = { scheduledDelayMillis: batchDelayMs, exportTimeoutMillis: exportTimeoutMs + 1_000 };
+        const times = {
+          scheduledDelayMillis: config.OTEL_BSP_SCHEDULE_DELAY,
+          exportTimeoutMillis: exportTimeoutMs + 1_000,
+        };
         return new sdk.BatchSpanProcessor({ exporter: counted, ...sizes, ...times });
       }),
     ],
