@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { Command } from "commander";
 import type { z } from "zod";
-import { ConfigError } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 import type { check as ledgerCheck } from "../../api/routes/admin/ledger.ts";
 import { type AdminClient, CommandError, createAdminClient, findTarget } from "./admin-client.ts";
 import all from "./admin-operations.json" with { type: "json" };
@@ -76,21 +76,24 @@ const checkPages = 5;
 
 type CheckedPart = z.input<typeof ledgerCheck>;
 
+/** Imported lazily, because it takes long and only a check of several parts needs it. */
+async function addUsd(a: string, b: string): Promise<string> {
+  const { formatUsd, parseUsd } = await import("#money");
+  return formatUsd((parseUsd(a) ?? 0n) + (parseUsd(b) ?? 0n));
+}
+
 /** Checks the ledger part by part. Reports progress after every part except the last. */
 async function checkLedger(send: AdminClient, full: boolean): Promise<Item> {
-  // Imported lazily, because no other command needs it.
-  const { formatUsd, parseUsd } = await import("#money");
   const read = async (after?: string) =>
     (await send("GET", "/ledger/check", { ...(full && { full }), pages: checkPages, after })) as unknown as CheckedPart;
   let sum = await read();
-  let differenceNanoUsd = parseUsd(sum.difference_usd) ?? 0n;
   for (let { next } = sum; next !== null; ) {
     report(`${sum.accounts} of about ${sum.of_accounts} accounts\n`);
     const part: CheckedPart = await read(next);
-    differenceNanoUsd += parseUsd(part.difference_usd) ?? 0n;
     sum = {
       ...part,
       ok: sum.ok && part.ok,
+      difference_usd: await addUsd(sum.difference_usd, part.difference_usd),
       accounts: sum.accounts + part.accounts,
       open_holds: sum.open_holds + part.open_holds,
       overdue_holds: sum.overdue_holds + part.overdue_holds,
@@ -100,7 +103,7 @@ async function checkLedger(send: AdminClient, full: boolean): Promise<Item> {
     next = part.next;
   }
   const { of_accounts: _all, next: _next, ...checked } = sum;
-  return { ...checked, difference_usd: formatUsd(differenceNanoUsd) };
+  return checked;
 }
 
 async function check({ send, input }: Given): Promise<void> {

@@ -6,6 +6,9 @@ import { buybacks, x402 } from "./config/payments.ts";
 import { service } from "./config/service.ts";
 import { stores } from "./config/stores.ts";
 import { workers } from "./config/workers.ts";
+import { configError } from "./config-error.ts";
+
+export { ConfigError, configError } from "./config-error.ts";
 
 /**
  * Every environment variable of the service except the keys and addresses of upstreams, which the catalog names. The
@@ -28,20 +31,6 @@ export type Config = Readonly<z.infer<typeof environment>>;
 export const secretVariables: readonly string[] = Object.entries(environment.shape).flatMap(([name, schema]) =>
   schema.meta()?.["secret"] === true ? [name] : [],
 );
-
-/** Names each variable that is missing or invalid. */
-export class ConfigError extends Error {
-  override readonly name = "ConfigError";
-  readonly faults: readonly string[];
-
-  constructor(message: string, faults: readonly string[] = [message]) {
-    super(message);
-    this.faults = faults;
-  }
-}
-
-export const configError = (...faults: readonly string[]): ConfigError =>
-  new ConfigError(`The configuration is not valid.\n  ${faults.join("\n  ")}`, faults);
 
 const redisAddresses = ["REDIS_URL", "REDIS_SENTINELS", "REDIS_CLUSTER_NODES"] as const;
 

@@ -74,8 +74,8 @@ test("people get tables, and see a secret once", async () => {
   const created = await admin("keys", "create", id, "--name", "ci");
   const [secret = ""] = /^live_\w{40}$/m.exec(created.out) ?? [];
   expect(created.out).toContain("This is the only time that the key is shown.");
-  await admin("credits", "add", id, "1");
-  await admin("credits", "add", id, "2");
+  for (const amount_usd of ["1", "2"])
+    await api.admin("POST", `/accounts/${id}/credits`, { amount_usd, idempotency_key: amount_usd });
 
   const keys = (await admin("keys", "list", id)).out.split("\n");
   expect(keys[0]).toMatch(/^ID +NAME +PREFIX +LIMITS +SCOPES +BUDGET +MODELS +CREATED/);
@@ -241,9 +241,8 @@ test("watching a service that refuses the token ends with its message", async ()
 });
 
 test("the audit log, workers, upstreams and holds are tables", async () => {
-  const account = await json("accounts", "create", "--name", "acme");
-  await json("credits", "add", account.id, "5");
-  await admin("accounts", "update", account.id, "--freeze");
+  const account = await api.account("5");
+  await api.admin("PATCH", `/accounts/${account.id}`, { frozen: true });
   const log = (await admin("audit", "list")).out.split("\n");
   expect(log[0]).toMatch(/^TIME \(UTC\) +WHO +ACTION +RESULT +TARGETS +CHANGES +ID$/);
   expect(log[1]).toMatch(new RegExp(`admin  PATCH /accounts/{id} +200 +${account.id} +{"frozen":true}`));
@@ -256,7 +255,7 @@ test("the audit log, workers, upstreams and holds are tables", async () => {
   expect((await admin("workers", "list")).out).toBe("None.\n");
   expect((await admin("upstreams", "list")).out).toMatch(/^local +local +no key +ready 0, open 0, no_key 0 +\d+$/m);
   expect((await admin("holds", "list")).out).toBe("None.\n");
-  await admin("accounts", "update", account.id, "--unfreeze");
+  await api.admin("PATCH", `/accounts/${account.id}`, { frozen: false });
   const { requestId } = await held(api.money, holdOf(account.id, 2_000_000n));
   expect((await admin("holds", "list")).out).toMatch(new RegExp(`^${requestId}  hold  ${account.id}  0\\.002 `, "m"));
 });

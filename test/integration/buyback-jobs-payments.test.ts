@@ -6,9 +6,9 @@ import { openMaintenance } from "../support/maintenance-setup.ts";
 import { scrape } from "../support/metrics.ts";
 import { openPayments, quoteDocument, settingsOf, settlePayment } from "../support/payments-setup.ts";
 import { startService } from "../support/service.ts";
+import { gate, never } from "../support/service-setup.ts";
 import { drawing, payFor, startWorld } from "../support/x402-setup.ts";
 
-const never = new Promise<never>(() => {});
 const leaseMs = 60_000;
 
 /** A service, and a payment sent by a process that died before its confirmation. */
@@ -70,9 +70,11 @@ test("a job that waits for the network runs once in a worker, and does not block
   // The network is waited for as long as the test takes.
   const limit = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => new AbortController().signal);
   onTestFinished(() => limit.mockRestore());
-  // Block every query of the chain, for longer than the test.
+  // Block every query of the chain for as long, and not for the worker's end.
+  const { opened, open } = gate();
+  onTestFinished(open);
   for (const method of ["getBlockHeight", "getSignatureStatuses", "getTransaction", "isBlockhashValid"])
-    chain.faults.next(method, { after: never }, 1_000);
+    chain.faults.next(method, { after: opened }, 1_000);
   const asked = () => ["getBlockHeight", "getSignatureStatuses"].map((method) => chain.calls[method] ?? 0);
   const before = asked();
   clock.later(leaseMs);

@@ -2,14 +2,22 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Caller } from "../../api/keys/index.ts";
 import { ServiceError } from "../../shared/errors.ts";
-import { dayMs } from "../../shared/platform/clock.ts";
+import { type Clock, dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { begin, type Call, exceeded, startBudget, usd } from "../support/budget-setup.ts";
 import { type Instance, isConnected } from "../support/keys-instance.ts";
+import { movableClock } from "../support/movable-clock.ts";
 import { step } from "../support/property-runs.ts";
 
+/** Refuses at once, without the pauses in which calls that end may still make room. */
+function startImpatient(limitUsd: bigint, period?: Parameters<typeof startBudget>[1]) {
+  const { clock, advance } = movableClock();
+  const after: Clock["after"] = (ms, fire) => clock.after(ms > 100 ? ms : 0, fire);
+  return startBudget(limitUsd, period, undefined, { clock: { ...clock, after }, advance });
+}
+
 test("calls side by side through two instances take all that the budget covers, and not more", async () => {
-  const { a, b, caller, spent } = await startBudget(50n);
+  const { a, b, caller, spent } = await startImpatient(50n);
   const tries = Array.from({ length: 200 }, (_, at) => begin(at % 2 ? a : b, caller, usd));
   const results = await Promise.allSettled(tries);
   const calls = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
@@ -23,7 +31,7 @@ test("calls side by side through two instances take all that the budget covers, 
 });
 
 test("calls with holds that a count finds before they took are refused where they exceed the budget together", async () => {
-  const { a, account, caller, spent } = await startBudget(10n);
+  const { a, account, caller, spent } = await startImpatient(10n);
   const held = async () => {
     const requestId = newRequestId();
     const slot = await a.keys.takeSlot(caller, { requestId, ttlMs: 60_000 });
@@ -48,7 +56,7 @@ test("calls with holds that a count finds before they took are refused where the
 });
 
 test("a key with a budget and the keys that it makes, and those make, spend its budget together", async () => {
-  const { a, b, account, caller, key, spent } = await startBudget(10n);
+  const { a, b, account, caller, key, spent } = await startImpatient(10n);
   const made = async (by: Caller, limitUsd?: bigint) => {
     const fields = limitUsd === undefined ? {} : { budget: { limitNanoUsd: limitUsd * usd, period: "day" as const } };
     return a.keys.authenticate((await a.keys.issue(account.id, fields, by)).secret);
@@ -93,7 +101,7 @@ test("a key with a budget and the keys that it makes, and those make, spend its 
 });
 
 test("a call whose instance died is ended by its entry in the ledger", async () => {
-  const { a, b, caller, spent } = await startBudget(10n);
+  const { a, b, caller, spent } = await startImpatient(10n);
   const lost = await begin(a, caller, 9n * usd);
   await expect(begin(b, caller, 2n * usd)).rejects.toMatchObject(exceeded);
   await lost.charge(4n * usd);
@@ -103,7 +111,7 @@ test("a call whose instance died is ended by its entry in the ledger", async () 
 });
 
 test("a reconnect counts again, because a failover may have lost a take", async () => {
-  const { a, b, caller } = await startBudget(10n);
+  const { a, b, caller } = await startImpatient(10n);
   const open = await begin(a, caller, 6n * usd);
   // Simulate a replica that lacks the last second.
   const hash = `limits:{${caller.keyId}}:budget`;
@@ -121,7 +129,7 @@ test.each([
   ["week", "2026-12-30T12:00:00Z", "2027-01-04T00:00:00.000Z"],
   ["month", "2026-12-31T23:59:00Z", "2027-01-01T00:00:00.000Z"],
 ] as const)("a budget of a %s begins again, and calls that are open count in both", async (period, start, reset) => {
-  const { a, b, caller, advance, clock, spent } = await startBudget(10n, period);
+  const { a, b, caller, advance, clock, spent } = await startImpatient(10n, period);
   advance(Date.parse(start) - clock.now());
   const done = await begin(a, caller, 6n * usd);
   await done.end(6n * usd);
@@ -136,7 +144,7 @@ test.each([
 });
 
 test("a total never resets", async () => {
-  const { a, caller, advance } = await startBudget(10n, "total");
+  const { a, caller, advance } = await startImpatient(10n, "total");
   await (await begin(a, caller, 6n * usd)).end(6n * usd);
   advance(400 * dayMs);
   await a.redis.flushdb();
@@ -146,7 +154,7 @@ test("a total never resets", async () => {
 });
 
 test("a call in flight when a budget is set is counted when it ends", async () => {
-  const { a, account, advance } = await startBudget(1n);
+  const { a, account, advance } = await startImpatient(1n);
   const { key, secret } = await a.keys.issue(account.id, {});
   const setAt = Date.now();
   await a.keys.update(key.id, { budget: { limitNanoUsd: 10n * usd, period: "total" } });
@@ -174,7 +182,7 @@ test("a call in flight when a budget is set is counted when it ends", async () =
 });
 
 test("a changed budget is in force at the next call", async () => {
-  const { a, b, caller, key } = await startBudget(1n);
+  const { a, b, caller, key } = await startImpatient(1n);
   await expect(begin(a, caller, 2n * usd)).rejects.toMatchObject(exceeded);
   await b.keys.update(key.id, { budget: { limitNanoUsd: 2n * usd, period: "month" } });
   await (await begin(a, caller, 2n * usd)).end(2n * usd);

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { metricList } from "#platform/observability/metrics";
+import { openMaintenance } from "../support/maintenance-setup.ts";
 import { scrape } from "../support/metrics.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { eventually } from "../support/service.ts";
@@ -36,7 +37,7 @@ function moved(samples: Samples, name: keyof typeof metricList): boolean {
 }
 
 test("after a few calls every metric has moved", async () => {
-  const world = await startPaid(await webhookEnvironment());
+  const world = await startPaid(await webhookEnvironment(), ["count-stored", "validate-batches"]);
   const { service, provider } = world;
   const customer = await service.account("5");
   const call = async (more: object = {}) => {
@@ -60,6 +61,7 @@ test("after a few calls every metric has moved", async () => {
   expect((await buy(world, service, drawing())).response.status).toBe(200);
   const { key, topup } = await askTopup(service, customer.id, "5.00");
   await payUrl(world.chain, await world.chain.wallet("5.00", { sol: 1n }), topup.solana_pay_url);
+  await (await openMaintenance(world.stores)).run("credit-topups");
   expect(await completed(service, key, topup.id)).toMatchObject({ received_usd: "5.00" });
   const uploaded = await fetch(`${service.baseUrl}/v1/uploads`, {
     method: "POST",

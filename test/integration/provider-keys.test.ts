@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
@@ -13,7 +13,7 @@ import { movableClock } from "../support/movable-clock.ts";
 import { ofFile } from "../support/of-file.ts";
 import { readDocument } from "../support/openapi.ts";
 import { environment } from "../support/service.ts";
-import { providerModel, startWithProvider } from "../support/service-setup.ts";
+import { gate, providerModel, startWithProvider } from "../support/service-setup.ts";
 import { webhookEnvironment } from "../support/webhook-receiver.ts";
 import { hookUrl } from "../support/webhook-store-setup.ts";
 
@@ -44,7 +44,9 @@ const running = ofFile(
     const mongo = await connectMongo(started.stores.MONGODB_URI, clock, createLogger("test", "silent"));
     onEnd(() => mongo.close());
     const secrets = createSecrets(loadConfig(environment(started.stores, env)));
-    return { ...started, ...time, mongo, secrets, env, oldKey, providerKeys: createProviderKeys({ mongo, clock }) };
+    const document = await readDocument(started.service.baseUrl);
+    const providerKeys = createProviderKeys({ mongo, clock });
+    return { ...started, ...time, mongo, secrets, env, oldKey, document, providerKeys };
   },
   ({ provider }) => {
     provider.reset();
@@ -53,8 +55,8 @@ const running = ofFile(
 );
 
 async function owner() {
-  const customer = await managedAccount(running.service);
-  const document = await readDocument(running.service.baseUrl);
+  const { document, service } = running;
+  const customer = await managedAccount(service);
   /** Compares the shape of each answer with its description. */
   async function ask(method: string, path = "", body?: unknown) {
     const answer = await customer.ask(method, `/provider-keys${path}`, body);
@@ -176,7 +178,9 @@ test("an unreachable provider, one without a free request, and `check=false` lea
 test("a check that takes longer than 20 seconds is not waited for, and five are under way at most", async () => {
   const { provider, advance } = running;
   const { ask, create } = await owner();
-  provider.always({ beforeHeaders: new Promise(() => {}) });
+  const { opened, open } = gate();
+  onTestFinished(open);
+  provider.always({ beforeHeaders: opened });
   const slow = Array.from({ length: 5 }, () => create());
   await provider.request(4);
   const refused = await ask("POST", "", { provider: "openai", credential: good });
@@ -264,12 +268,12 @@ test("a rotation replaces the credential, and what is said of the earlier one ch
   expect(found && (await openCredential(secrets, found))).toBe(next);
 
   // Both read version 2.
-  const gate = Promise.withResolvers<void>();
+  const { opened, open } = gate();
   const before = provider.requests.length;
-  provider.always({ body: { data: [] }, beforeHeaders: gate.promise });
+  provider.always({ body: { data: [] }, beforeHeaders: opened });
   const both = ["3", "4"].map((n) => ask("PATCH", `/${id}`, { credential: good.replace("0001", `000${n}`) }));
   await provider.request(before + 1);
-  gate.resolve();
+  open();
   expect((await Promise.all(both)).map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409]);
   expect((await ask("GET", `/${id}`)).body["version"]).toBe(3);
   provider.always(() => mockError(401, "Revoked."));

@@ -2,7 +2,7 @@ import type { Caller } from "../../api/keys/index.ts";
 import { dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { type Instance, startInstance } from "./keys-instance.ts";
-import { movableClock } from "./movable-clock.ts";
+import { type MovableClock, movableClock } from "./movable-clock.ts";
 import { type Stores, testStores } from "./servers.ts";
 
 export const usd = 1_000_000_000n;
@@ -57,8 +57,8 @@ export async function startBudget(
   limitUsd: bigint,
   period: "day" | "week" | "month" | "total" = "day",
   given?: Stores,
+  { clock, advance }: Pick<MovableClock, "clock" | "advance"> = movableClock(),
 ) {
-  const { clock, advance } = movableClock();
   const stores = given ?? (await testStores());
   const [a, b] = [await startInstance(stores, clock), await startInstance(stores, clock)];
   const account = await a.money.createAccount({ name: "acme" });

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { configError } from "../config.ts";
+import { configError } from "../config-error.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
