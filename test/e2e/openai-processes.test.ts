@@ -1,4 +1,3 @@
-import OpenAI from "openai";
 import { expect, onTestFinished, test } from "vitest";
 import { mockChunk, mockError, startMockOpenai } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
@@ -9,18 +8,20 @@ const providerModel = "openai/gpt-4.1-mini";
 const operatorKey = "sk-operator-1234567890";
 const saying = (content: string) => [{ role: "user" as const, content }];
 
-test("one request id follows a call through both processes' logs, which hold no key and no prompt", async () => {
+test("an API serves once there is a worker; one request id follows a call through both logs, which hold no key and no prompt", async () => {
   const stores = await testStores();
   const provider = await startMockOpenai();
   onTestFinished(() => provider.close());
   const env = { LOG_LEVEL: "debug" };
-  const [api, worker] = await Promise.all([
-    spawnApi(stores, env),
-    spawnWorker(stores, { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: provider.url, ...env }),
-  ]);
-  await ready(api.client);
+  const api = await spawnApi(stores, env);
   const customer = await api.client.account("5");
   const marker = "the-words-of-a-prompt";
+  const ask = () => customer.openai.chat.completions.create({ model: localModel, messages: saying(marker) });
+  await expect(ask()).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  expect((await fetch(`${api.client.baseUrl}/readyz`)).status).toBe(503);
+  const worker = await spawnWorker(stores, { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: provider.url, ...env });
+  await ready(api.client);
+  expect((await ask()).choices).toHaveLength(1);
   const post = (body: object) => customer.post("/v1/chat/completions", { messages: saying(marker), ...body });
   provider.respond({}, mockError(400, `I will not do "${marker}".`), mockError(401, `Incorrect key ${operatorKey}`), {
     events: [mockChunk({ content: marker }), `data: {"broken ${marker}\n\n`],
@@ -44,20 +45,4 @@ test("one request id follows a call through both processes' logs, which hold no 
   expect(text).not.toContain(customer.key);
   expect(text).not.toContain(operatorKey);
   expect(text).not.toContain(marker);
-});
-
-test("an API without a worker is not ready, and serves as soon as there is one", async () => {
-  const stores = await testStores();
-  const { client } = await spawnApi(stores);
-  const customer = await client.account("5");
-  const request = { model: localModel, messages: saying("hi") };
-  await expect(customer.openai.chat.completions.create(request)).rejects.toMatchObject({
-    status: 503,
-    code: "no_capacity",
-  });
-  expect((await fetch(`${client.baseUrl}/readyz`)).status).toBe(503);
-  await spawnWorker(stores);
-  const patient = new OpenAI({ apiKey: customer.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 100 });
-  expect((await patient.chat.completions.create(request)).choices).toHaveLength(1);
-  await ready(client);
 });

@@ -1,10 +1,36 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { expect, test } from "vitest";
+import type { StoredBatch } from "../../shared/batches/index.ts";
+import { goOn, openBatches } from "../support/batches-setup.ts";
+import { movableClock } from "../support/movable-clock.ts";
+import { ofFile } from "../support/of-file.ts";
 import { runDemo } from "../support/run-demo.ts";
-import { eventually } from "../support/service.ts";
-import { serviceOfFile } from "../support/service-setup.ts";
+import { testStores } from "../support/servers.ts";
+import { type Customer, eventually, startService } from "../support/service.ts";
 
-const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
+const running = ofFile(
+  async (onEnd) => {
+    const stores = await testStores();
+    const { clock, advance } = movableClock();
+    const env = { NATIVE_FORMATS_ANY_MODEL: "true" };
+    const service = await startService(stores, { clock, onEnd, env, often: ["validate-batches"] });
+    return { service, opened: await openBatches(stores, { clock, onEnd }), advance, now: () => clock.now() };
+  },
+  () => {},
+);
+
+/** Reads a batch until it fits. An instance looks for batches twice a second. */
+const until = <Batch extends { readonly id: string }>(
+  { id: account }: Customer,
+  read: () => Promise<Batch>,
+  fits: (batch: Batch) => unknown,
+): Promise<Batch> =>
+  eventually(async () => {
+    const batch = await read();
+    if (fits(batch)) return batch;
+    await goOn(running, { account, _id: batch.id } as StoredBatch, 500);
+    return undefined;
+  });
 
 interface ResultLine {
   readonly custom_id: string;
@@ -46,10 +72,11 @@ test.for(endpoints)(
       completion_window: "24h",
       metadata: { order: "17" },
     });
-    const batch = await eventually(async () => {
-      const now = await batches.retrieve(id);
-      return now.completed_at ? now : undefined;
-    });
+    const batch = await until(
+      customer,
+      () => batches.retrieve(id),
+      (now) => now.completed_at,
+    );
     expect(batch).toMatchObject({
       object: "batch",
       status: "completed",
@@ -89,10 +116,11 @@ test("OpenAI's client: what fails is in the error file, and a file that is refus
       purpose: "batch",
     });
     const { id } = await batches.create({ input_file_id, endpoint: chat, completion_window: "24h" });
-    return eventually(async () => {
-      const now = await batches.retrieve(id);
-      return now.completed_at || now.failed_at ? now : undefined;
-    });
+    return until(
+      customer,
+      () => batches.retrieve(id),
+      (now) => now.completed_at ?? now.failed_at,
+    );
   };
   const mixed = await run([asking("Hello."), asking("error:400")]);
   expect(mixed).toMatchObject({ status: "completed", request_counts: { total: 2, completed: 1, failed: 1 } });
@@ -118,12 +146,10 @@ test("OpenAI's client: a batch is cancelled", async () => {
     purpose: "batch",
   });
   const { id } = await batches.create({ input_file_id, endpoint: chat, completion_window: "24h" });
-  await eventually(async () => (await batches.retrieve(id)).status === "in_progress");
+  const read = () => batches.retrieve(id);
+  await until(customer, read, ({ status }) => status === "in_progress");
   expect((await batches.cancel(id)).status).toBe("cancelling");
-  const batch = await eventually(async () => {
-    const now = await batches.retrieve(id);
-    return now.cancelled_at ? now : undefined;
-  });
+  const batch = await until(customer, read, (now) => now.cancelled_at);
   const { completed = 0, failed = 0 } = batch.request_counts ?? {};
   expect([batch.status, completed + failed, failed > 0]).toEqual(["cancelled", 200, true]);
   const notRun = (await (await files.content(batch.error_file_id ?? "")).text()).trimEnd().split("\n");
@@ -146,10 +172,11 @@ test("Anthropic's client: a batch of messages from its requests to its results",
   });
   expect(created).toMatchObject({ type: "message_batch", processing_status: "in_progress", results_url: null });
   await expect(batches.results(created.id)).rejects.toThrow(/results/);
-  const batch = await eventually(async () => {
-    const now = await batches.retrieve(created.id);
-    return now.processing_status === "ended" ? now : undefined;
-  });
+  const batch = await until(
+    customer,
+    () => batches.retrieve(created.id),
+    ({ processing_status: status }) => status === "ended",
+  );
   expect(batch.request_counts).toEqual({ processing: 0, succeeded: 1, errored: 2, canceled: 0, expired: 0 });
   const results = await Array.fromAsync(await batches.results(created.id));
   expect(results.toSorted((a, b) => a.custom_id.localeCompare(b.custom_id))).toMatchObject([

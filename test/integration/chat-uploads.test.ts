@@ -221,8 +221,11 @@ describe("within the memory that a worker has for uploads in requests", () => {
     const refused = await customer.post(chat, body);
     expect(await refusalOf(refused.clone())).toEqual(refusal(full));
     expect(refused.headers.get("retry-after")).toBe("2");
-    // The response is sent before the hold is released.
-    await eventually(async () => (await customer.available()) === before);
+    // The response is sent before the hold is released, and its lease keeps it for two seconds.
+    await eventually(async () => {
+      small.advance(500);
+      return (await customer.available()) === before;
+    });
     expect(provider.requests).toHaveLength(1);
     expect((await customer.post(chat, saying(providerModel, text("no uploads")))).status).toBe(200);
 
