@@ -118,7 +118,7 @@ async function deliverAgain(stores: Stores) {
   return {
     /** The calls that each of the jobs still carries. */
     carried: async () => (await queue.getActive()).map(({ data }) => (data as { calls: object[] }).calls.length),
-    async steal() {
+    steal: async () => {
       const ids = (await queue.getActive()).map(({ id = "" }) => id);
       const locks = ids.map((id) => `${queue.toKey(id)}:lock`);
       // The jobs of an earlier check that have no lock are moved by the next one, which is due at once.

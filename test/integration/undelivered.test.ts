@@ -105,6 +105,6 @@ test("an answer counts as undelivered until its caller has all of it, though it 
   // The instance writes its note again.
   advance(5_000);
   await eventually(async () => (await notes.findOne({ open: [open] }))?.next === 1);
-  await answer.text();
+  expect((await answer.text()).length).toBeGreaterThan(24 * 1024 * 1024);
   await eventually(async () => (await notes.findOne({ open: [] }))?.next === 1);
 });
