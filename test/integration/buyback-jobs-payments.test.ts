@@ -52,6 +52,8 @@ test("a payment whose process died is settled by the job, is listed as owed, and
 
   const transaction = "5".repeat(88);
   await service.admin("PATCH", `/accounts/${account}`, { frozen: true });
+  // Entries of one millisecond are listed in the order of their ids.
+  clock.later(1_000);
   await service.admin("POST", `/owed/${memo}/refunds`, { amount_usd: "0.04", transaction });
   expect(await service.admin("GET", `/accounts/${account}/ledger`)).toMatchObject({
     data: [
