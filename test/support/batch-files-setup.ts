@@ -43,9 +43,9 @@ export async function readLargest(
   let bytes = 0;
   for await (const chunk of content) {
     bytes += (chunk as Buffer).length;
-    if (most < limitBytes && bytes >= most) return;
+    if (bytes >= most) break;
   }
-  expect(bytes).toBe(limitBytes);
+  expect(bytes).toBeGreaterThanOrEqual(most);
 }
 
 /** A batch with 60 MB of results. */

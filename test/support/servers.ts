@@ -108,7 +108,11 @@ function startForRun(onFailure: () => void): Run {
     file,
     async stop() {
       await written;
-      await started.then(({ stop }) => stop()).catch(() => undefined);
+      // Only a start that failed has nothing to stop: startEmbedded has then stopped what had started.
+      await started.then(
+        ({ stop }) => stop(),
+        () => undefined,
+      );
       await rm(dataDir, { recursive: true, force: true });
     },
   };
