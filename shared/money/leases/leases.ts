@@ -1,7 +1,6 @@
 import { accountFrozen, insufficientBalance } from "#errors";
 import { atMost, sleep } from "#platform/clock";
 import { groupCommit } from "#platform/concurrency/group-commit";
-import { retry } from "#platform/concurrency/retry";
 import type { MoneyDeps } from "../deps.ts";
 import { type CallHold, unavailable } from "../holds.ts";
 import { createRefusedAccounts } from "../refused-accounts.ts";
@@ -20,6 +19,7 @@ import {
   type Registration,
 } from "./lease.ts";
 import type { ReturnRequests } from "./return-requests.ts";
+import { createReturns } from "./returns.ts";
 
 const groupLimit = 500;
 const longestLeaseMs = 60_000;
@@ -31,11 +31,8 @@ const pausesMs = [50, 100];
 const moreTries = 5;
 /** The longest pause before each of them. */
 const returnMs = 500;
-const backoff = { firstMs: 100, maxMs: 5_000 };
 /** Limits how long `settleIdle` waits, because leases are not closed while MongoDB is unavailable. */
 const settleMs = 1_000;
-/** A write without a response may still take effect within this time. */
-const lateWriteMs = 10_000;
 
 /** No advance is taken unless this many calls are affordable. */
 const affordableCalls = 20n;
@@ -56,11 +53,11 @@ export function createLeases(
     returnRequests: ReturnRequests;
   },
 ) {
-  const { accounts, ledger, mongo, closeOwnLease, registration, returnRequests, observer, clock, log } = deps;
+  const { accounts, ledger, mongo, registration, returnRequests, observer, clock, log } = deps;
   const { collection } = accounts;
   const { instance } = registration;
   const byAccount = new Map<string, AccountLeases>();
-  const stopping = new AbortController();
+  const { giveBack, drain, close, abandon } = createReturns(deps);
   const refusedBefore = createRefusedAccounts();
   let taken = 0;
 
@@ -275,48 +272,6 @@ export function createLeases(
     write: holdGroup,
   });
 
-  function noteReturn({ returning }: AccountLeases, amount: bigint, write: Promise<unknown>): void {
-    returning.set(write, amount);
-    void write.finally(() => returning.delete(write));
-  }
-
-  /** Returns the amount that the lease does not need. If the write is lost, closing the lease returns it. */
-  function giveBack(leases: AccountLeases, lease: Lease): void {
-    const { account } = leases;
-    const amount = lease.unusedNanoUsd;
-    if (amount === 0n) return;
-    lease.unusedNanoUsd = 0n;
-    const path = `holds.${lease.id}.amount`;
-    const update = { $inc: { available: amount, held: -amount, [path]: -amount } };
-    const written = collection
-      .updateOne({ _id: account, [path]: { $gte: amount } }, update)
-      .catch((error: Error) => log.warn({ err: error.message, account }, "a lease could not return its unused amount"));
-    noteReturn(leases, amount, written);
-  }
-
-  /** Stops drawing holds from the current lease. `mayArriveNanoUsd`: the write that takes it may still take effect. */
-  function drain(leases: AccountLeases, mayArriveNanoUsd?: bigint): void {
-    const lease = leases.current;
-    if (!lease) return;
-    leases.current = undefined;
-    if (lease.openCalls.size === 0) return close(leases, lease, mayArriveNanoUsd);
-    leases.draining.add(lease);
-    giveBack(leases, lease);
-  }
-
-  function close(leases: AccountLeases, lease: Lease, mayArriveNanoUsd?: bigint): void {
-    leases.draining.delete(lease);
-    if (lease.stoodAt === undefined && mayArriveNanoUsd === undefined) return;
-    const { signal } = stopping;
-    const closed = retry({ clock, signal, backoff }, async () => {
-      if (mayArriveNanoUsd !== undefined) await sleep(clock, lateWriteMs, signal);
-      await closeOwnLease(leases.account, lease.id, lease.spentNanoUsd);
-    }).catch((error: Error) =>
-      log.warn({ err: error.message, lease: lease.id }, "a lease could not be closed; the sweeper will close it"),
-    );
-    noteReturn(leases, mayArriveNanoUsd ?? lease.unusedNanoUsd, closed);
-  }
-
   function tick(): void {
     const now = clock.now();
     for (const leases of byAccount.values()) {
@@ -400,7 +355,7 @@ export function createLeases(
       await closeIdle();
     },
     /** Stops waiting for MongoDB. */
-    abandon: () => stopping.abort(new Error("this process stops")),
+    abandon,
   };
 }
 
