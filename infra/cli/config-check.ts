@@ -1,7 +1,8 @@
 import { type Catalog, CatalogError, loadCatalog, upstreamVariables } from "#catalog";
 import { buybackConfig, settlerOf, solanaConfig } from "#payments";
 import { systemClock } from "#platform/clock";
-import { type Config, ConfigError, environment, loadConfig, secretVariables } from "#platform/config";
+import { type Config, environment, loadConfig, secretVariables } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 import { createProcessLogger } from "#platform/logger";
 import { type Environment, fileVariable, withSecretFiles } from "#platform/process/secret-files";
 import { createSecrets } from "#secrets";

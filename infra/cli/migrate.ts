@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { systemClock } from "#platform/clock";
-import { ConfigError, configError, environment } from "#platform/config";
+import { environment } from "#platform/config";
+import { ConfigError, configError } from "#platform/config-error";
 import { createProcessLogger } from "#platform/logger";
 import { connectMongo, type Mongo } from "#platform/mongo/connection";
 import { MigrationError, migrate, migrationStates } from "#platform/mongo/migrations";

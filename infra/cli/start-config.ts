@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ConfigError } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 
 export const defaultDataDir = ".data";
 

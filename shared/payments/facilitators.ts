@@ -2,7 +2,7 @@ import { type Address, getSignatureFromTransaction, type KeyPairSigner } from "@
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { type PaymentRequirements, SettleError } from "@x402/core/types";
 import { type FacilitatorRpcConfig, toFacilitatorSvmSigner } from "@x402/svm";
-import { configError } from "#platform/config";
+import { configError } from "#platform/config-error";
 import type { Logger } from "#platform/logger";
 import type { Rpc } from "./chain.ts";
 import { isSignature, type SolanaConfig } from "./config.ts";

@@ -8,8 +8,6 @@ import { stores } from "./config/stores.ts";
 import { workers } from "./config/workers.ts";
 import { configError } from "./config-error.ts";
 
-export { ConfigError, configError } from "./config-error.ts";
-
 /**
  * Every environment variable of the service except the keys and addresses of upstreams, which the catalog names. The
  * table in docs/configuration.md is generated from this list. Durations end in _MS, sizes in _BYTES.

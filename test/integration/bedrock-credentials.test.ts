@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { ConfigError } from "../../shared/platform/config.ts";
+import { ConfigError } from "../../shared/platform/config-error.ts";
 import { mockIdentity, startMockIdentity } from "../support/mock-aws-identity.ts";
 import { mockAccessKey, mockApiKey, mockSession } from "../support/mock-bedrock.ts";
 import { startBedrock } from "../support/provider-setup.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ConfigError } from "../../shared/platform/config.ts";
+import { ConfigError } from "../../shared/platform/config-error.ts";
 import { readCredential } from "../../workers/providers/azure/credentials.ts";
 import { createAzure } from "../../workers/providers/azure/index.ts";
 import { createManualClock } from "../support/manual-clock.ts";

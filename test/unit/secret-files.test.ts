@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { loadCatalog, withUpstreamKeys } from "#catalog";
-import { ConfigError, environment, loadConfig, secretVariables } from "#platform/config";
+import { environment, loadConfig, secretVariables } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 import { withSecretFiles } from "#platform/process/secret-files";
 
 const folder = mkdtempSync(join(tmpdir(), "secret-files-"));

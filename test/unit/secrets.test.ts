@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { notConfigured } from "#errors";
-import { ConfigError } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 import { createSecrets, newPrivateKey, publicKeyOf, suite } from "../../shared/secrets/index.ts";
 
 const hex = (text: string) => Buffer.from(text, "hex");

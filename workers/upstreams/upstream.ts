@@ -1,7 +1,7 @@
 import { cloudParts, filledAddress, type Upstream } from "#catalog";
 import type { AttemptOutcome } from "#money";
 import type { Clock } from "#platform/clock";
-import { ConfigError } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 import type { Environment } from "#platform/process/secret-files";
 import type { Counting } from "../counting/index.ts";
 import { type Provider, providers } from "../providers/index.ts";

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { AddressInfo, Server } from "node:net";
-import { ConfigError } from "../config.ts";
+import { ConfigError } from "../config-error.ts";
 
 export class PortInUse extends ConfigError {}
 

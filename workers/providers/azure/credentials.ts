@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { ClientSecretPost } from "oauth4webapi";
 import { z } from "zod";
 import type { Clock } from "#platform/clock";
-import { ConfigError } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 import type { Environment } from "#platform/process/secret-files";
 import { connectTokenEndpoint, createTokens, type Grant } from "../http/tokens.ts";
 import { UpstreamFailure } from "../provider.ts";

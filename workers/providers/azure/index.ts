@@ -11,7 +11,7 @@
  * one (filter-annotations.ts).
  */
 import type { Clock } from "#platform/clock";
-import { ConfigError } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 import type { Environment } from "#platform/process/secret-files";
 import { anthropicThrough, anthropicVersion } from "../anthropic/index.ts";
 import type { failureOf } from "../http/failures.ts";

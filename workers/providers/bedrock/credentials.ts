@@ -4,7 +4,7 @@ import { SignatureV4 } from "@smithy/signature-v4";
 import { z } from "zod";
 import type { Clock } from "#platform/clock";
 import { unlessAborted } from "#platform/concurrency/unless-aborted";
-import { configError } from "#platform/config";
+import { configError } from "#platform/config-error";
 import type { Environment } from "#platform/process/secret-files";
 import type { SignableRequest } from "../http/provider-client.ts";
 import { type UpstreamEndpoint, UpstreamFailure } from "../provider.ts";

@@ -11,7 +11,7 @@
 import type { Format } from "#formats";
 import { isCount, isObject, type JsonObject, list } from "#json";
 import type { Clock } from "#platform/clock";
-import { ConfigError } from "#platform/config";
+import { ConfigError } from "#platform/config-error";
 import type { Environment } from "#platform/process/secret-files";
 import { anthropicThrough } from "../anthropic/index.ts";
 import type { EmbeddingMethod } from "../gemini/embeddings.ts";
