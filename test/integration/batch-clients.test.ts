@@ -1,12 +1,11 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { expect, test } from "vitest";
-import type { StoredBatch } from "../../shared/batches/index.ts";
-import { goOn, openBatches } from "../support/batches-setup.ts";
+import { later, openBatches } from "../support/batches-setup.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { ofFile } from "../support/of-file.ts";
 import { runDemo } from "../support/run-demo.ts";
 import { testStores } from "../support/servers.ts";
-import { type Customer, eventually, startService } from "../support/service.ts";
+import { type Customer, startService } from "../support/service.ts";
 
 const running = ofFile(
   async (onEnd) => {
@@ -20,17 +19,18 @@ const running = ofFile(
 );
 
 /** Reads a batch until it fits. An instance looks for batches twice a second. */
-const until = <Batch extends { readonly id: string }>(
+async function until<Batch extends { readonly id: string }>(
   { id: account }: Customer,
   read: () => Promise<Batch>,
   fits: (batch: Batch) => unknown,
-): Promise<Batch> =>
-  eventually(async () => {
+): Promise<Batch> {
+  const { id: _id } = await read();
+  const fitting = async () => {
     const batch = await read();
-    if (fits(batch)) return batch;
-    await goOn(running, { account, _id: batch.id } as StoredBatch, 500);
-    return undefined;
-  });
+    return fits(batch) ? batch : undefined;
+  };
+  return later(running, { account, _id }, fitting, 500);
+}
 
 interface ResultLine {
   readonly custom_id: string;

@@ -1,9 +1,17 @@
 import { expect, test } from "vitest";
 import { createPart } from "../../api/batches/recording.ts";
-import { isEnded } from "../../shared/batches/index.ts";
 import { invalidValue } from "../../shared/errors.ts";
 import { keyOf, managedAccount } from "../support/account-caller.ts";
-import { chatLine, createBatch, endOf, goOn, type Line, openBatches, resultsOf } from "../support/batches-setup.ts";
+import {
+  chatLine,
+  createBatch,
+  endOf,
+  type Line,
+  later,
+  laterEndOf,
+  openBatches,
+  resultsOf,
+} from "../support/batches-setup.ts";
 import { scrape } from "../support/metrics.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { ofFile } from "../support/of-file.ts";
@@ -188,10 +196,7 @@ test("an answer that comes after its line was ended elsewhere costs nothing", as
   await eventually(() => isWaiting(slowMs));
   const ended = invalidValue(undefined, "It was ended elsewhere.").fields();
   await opened.batches.lines.storeError({ account: of.account, line: line._id, requestId: line.requestId }, ended);
-  await eventually(async () => {
-    await goOn(running, batch);
-    return !isWaiting(slowMs);
-  });
+  await later(running, batch, () => !isWaiting(slowMs));
   expect(await endOf(opened, batch)).toMatchObject({ counts: { succeeded: 0, failed: 1 }, costNanoUsd: 0n });
   await service.settled();
   expect(chargedBy(await entriesOf(batch))).toBe(0n);
@@ -271,11 +276,7 @@ test.for(["its file is deleted", "its key is revoked"] as const)("a batch ends a
   await eventually(async () => ((await opened.batches.find(of.account, batch._id))?.counts.succeeded ?? 0) > 0);
   if (why === "its file is deleted") await opened.files.batchFiles.delete(of.account, batch.inputFile);
   else await service.admin("DELETE", `/keys/${of.keyId}`);
-  const ended = await eventually(async () => {
-    await goOn(running, batch);
-    const found = await opened.batches.find(of.account, batch._id);
-    return found && isEnded(found) ? found : undefined;
-  });
+  const ended = await laterEndOf(running, batch);
   expect(ended.status).toBe("cancelled");
   expect(chargedBy(await entriesOf(ended))).toBe(ended.costNanoUsd);
   expect(await resultsOf(opened, ended)).toHaveLength(ended.counts.succeeded);

@@ -1,7 +1,6 @@
-import { Queue } from "bullmq";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "#platform/clock";
-import { connect } from "../support/jobs-setup.ts";
+import { openQueue } from "../support/jobs-setup.ts";
 import { openMaintenance } from "../support/maintenance-setup.ts";
 import { scrape } from "../support/metrics.ts";
 import { openPayments, quoteDocument, settingsOf, settlePayment } from "../support/payments-setup.ts";
@@ -84,12 +83,7 @@ test("a job that waits for the network runs once in a worker, and does not block
   await expect.poll(asked).not.toEqual(before);
   await run("gather-buybacks");
   await run("sweep-holds");
-  const queue = new Queue("maintenance", {
-    connection: await connect(stores, "waiting"),
-    prefix: "{maintenance}",
-    skipVersionCheck: true,
-  });
-  onTestFinished(() => queue.close());
+  const queue = await openQueue(stores, "maintenance");
   // One of these, or a scheduled one that came before them.
   const active = async () => (await queue.getActive()).filter(({ name }) => name === "reconcile-payments").length;
   await expect.poll(active).toBe(1);

@@ -1,7 +1,7 @@
-import { Queue, Worker } from "bullmq";
+import { Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { numbered, startCallGroups, textsOf } from "../support/call-groups-setup.ts";
-import { connect } from "../support/jobs-setup.ts";
+import { connect, openQueue, queueOn } from "../support/jobs-setup.ts";
 import type { Stores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 import { gate } from "../support/service-setup.ts";
@@ -80,12 +80,7 @@ test("a call that cannot be read, or not be captured, does not take the others o
   await eventually(async () => (await queues.backlog("chat")) === 1);
   const [whole] = await admit(["whole"]);
 
-  const queue = new Queue("chat", {
-    connection: await connect(stores, "waiting"),
-    prefix: "{chat}",
-    skipVersionCheck: true,
-  });
-  onTestFinished(() => queue.close());
+  const queue = await openQueue(stores, "chat");
   const jobs = await queue.getJobs(["prioritized"], 0, -1, true);
   const [poisoned, healthy] = jobs.map(({ data }) => (data as { calls: { keyId: string }[] }).calls[0]);
   const tooLong = { ...healthy, requestId: "req_of_no_hold", keyId: "k".repeat(20_000) };
@@ -107,7 +102,7 @@ test("a call that cannot be read, or not be captured, does not take the others o
 async function deliverAgain(stores: Stores) {
   const connection = await connect(stores, "blocking");
   const options = { connection, prefix: "{chat}", skipVersionCheck: true };
-  const queue = new Queue("chat", options);
+  const queue = queueOn(connection, "chat");
   const watcher = new Worker("chat", null, { ...options, stalledInterval: 50, maxStalledCount: 1_000_000 });
   watcher.on("error", () => {});
   onTestFinished(async () => {

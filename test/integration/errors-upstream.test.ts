@@ -1,7 +1,6 @@
-import { Queue } from "bullmq";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
-import { connect } from "../support/jobs-setup.ts";
+import { openQueue } from "../support/jobs-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { testStores } from "../support/servers.ts";
@@ -92,9 +91,7 @@ test("a stream that no worker takes is answered some seconds after its deadline:
   const env = { CALL_TIMEOUT_MS: String(timeoutMs), PING_INTERVAL_MS: String(10 * timeoutMs) };
   const service = await startService(stores, { env, clock });
   const customer = await service.account("1");
-  const connection = await connect(stores, "waiting");
-  const queue = new Queue("chat", { connection, prefix: "{chat}", skipVersionCheck: true });
-  onTestFinished(() => queue.close());
+  const queue = await openQueue(stores, "chat");
   await queue.pause();
   const calling = customer.post(chat, { ...asking(localModel), stream: true });
   await eventually(async () => (await queue.getPrioritizedCount()) + (await queue.getWaitingCount()) === 1);

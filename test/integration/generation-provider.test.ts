@@ -24,11 +24,12 @@ import {
   refusal,
   refusalOf,
   serviceOfFile,
+  testVideo,
   upstreamError,
 } from "../support/service-setup.ts";
 
 const speech = { model: "openai/tts-1", input: { text: "Grüße 👋", voice: "nova", format: "mp3" } };
-const video = (input: object = {}) => ({ model: "test/video", input: { prompt: "waves", ...input } });
+const video = (input: object = {}) => ({ model: testVideo.id, input: { prompt: "waves", ...input } });
 
 /** Prices are set here, so that changes of the price list do not affect the tests. */
 const CATALOG_FILE = catalogWith(
@@ -46,30 +47,7 @@ const CATALOG_FILE = catalogWith(
       ],
     },
   },
-  [
-    {
-      id: "test/video",
-      name: "Video",
-      owned_by: "test",
-      type: "video",
-      task: "video",
-      released: "2026-01-01",
-      input_schema: {
-        type: "object",
-        required: ["prompt"],
-        properties: {
-          prompt: { type: "string", minLength: 1 },
-          duration: { enum: [4, 8], default: 4 },
-          resolution: { enum: ["720x1280", "1024x1792"], default: "720x1280" },
-          image: { type: "string" },
-        },
-      },
-      units: { second: { field: "duration" } },
-      pricing: { second: "0.1" },
-      variants: [{ name: "1024x1792", when: { resolution: ["1024x1792"] }, pricing: { second: "0.3" } }],
-      upstreams: [{ upstream: "openai", model: "video-1" }],
-    },
-  ],
+  [testVideo],
 );
 const running = serviceOfFile({ CATALOG_FILE, XAI_API_KEY: "operator" });
 const small = serviceOfFile({ CATALOG_FILE, WORKER_PAYLOAD_BUDGET_BYTES: String(26 * 1024 * 1024) });

@@ -1,5 +1,4 @@
 import { PutObjectCommand, S3ServiceException } from "@aws-sdk/client-s3";
-import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import mongoose from "mongoose";
 import { expect, onTestFinished, test } from "vitest";
@@ -7,7 +6,7 @@ import { createQueues, createReplies } from "#jobs";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
 import { connectS3 } from "#platform/s3";
-import { connect, defaultApiTimeoutMs, keysOf, log, paidCall } from "../support/jobs-setup.ts";
+import { connect, defaultApiTimeoutMs, keysOf, log, paidCall, queueOn } from "../support/jobs-setup.ts";
 import { checkLine, createTestLogger, linesRead, takeLeaks } from "../support/logs.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
@@ -67,7 +66,7 @@ const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<
     async (stores) => {
       const redis = await connect(stores, "blocking");
       await redis.set("{chat}:chat:wait", "x");
-      const queue = new Queue("chat", { connection: redis, prefix: "{chat}", skipVersionCheck: true });
+      const queue = queueOn(redis, "chat");
       onTestFinished(() => queue.close());
       return queue.addBulk([{ name: "a", data: { prompt } }]);
     },

@@ -5,8 +5,9 @@ import {
   claimsOf,
   createBatch,
   endOf,
-  goOn,
   type Line,
+  later,
+  laterEndOf,
   openBatches,
   providerBatchesOf,
   resultsOf,
@@ -182,13 +183,7 @@ test("Anthropic's batches serve both formats, and errors of single lines are tho
     [expired ?? ""]: "expired",
   });
   // What may pass later is tried again, as a live call.
-  const waiting = eventually(async () => {
-    await goOn(running, created);
-    const batch = await opened.batches.find(of.account, created._id);
-    return batch?.status === "completed";
-  });
-  await waiting;
-  const { batch, failures, outputs } = await checked(await endOf(opened, created), lines);
+  const { batch, failures, outputs } = await checked(await laterEndOf(running, created), lines);
   expect(batch.counts).toMatchObject({ succeeded: 3, failed: 1 });
   const metrics = await scrape(running.service.metrics.worker);
   const counted = (outcome: string) =>
@@ -224,11 +219,7 @@ test.for([
   const lines = [lineOf(1, "test/two"), lineOf(2, "test/two")];
   const created = await createBatch(opened, of, lines);
   if (how !== "refuses the file") act((await atOpenai(1))[0]?.id ?? "");
-  await eventually(async () => {
-    await goOn(running, created);
-    return (await opened.batches.find(of.account, created._id))?.status === "completed";
-  });
-  const { entries, batch } = await checked(await endOf(opened, created), lines);
+  const { entries, batch } = await checked(await laterEndOf(running, created), lines);
   expect(batch.counts.succeeded).toBe(2);
   const charged = entries.map(({ amount }) => Number(-amount)).filter((cost) => cost > 0);
   expect(charged).toEqual([22_500, 22_500]);
@@ -247,10 +238,7 @@ test.for(Object.keys(ends))("a batch that is %s keeps what its provider has done
   const [{ id } = { id: "" }] = await atOpenai(1);
   openai.batches.start(id);
   await ends[how]?.(of, created._id);
-  await eventually(async () => {
-    await goOn(running, created);
-    return openai.batches.get(id).status === "cancelling";
-  });
+  await later(running, created, () => openai.batches.get(id).status === "cancelling");
   const [{ _id } = { _id: "" }] = await providerBatchesOf(opened, created);
   openai.batches.finishCancel(id, { [`${_id}-0`]: {} });
   const { batch, failures } = await checked(await endOf(opened, created), lines);
@@ -270,11 +258,7 @@ test("a provider that is too slow is cancelled an hour before the end, and the r
   await eventually(() => openai.batches.get(id).status === "cancelling");
   const [{ _id } = { _id: "" }] = await providerBatchesOf(opened, created);
   openai.batches.finishCancel(id, { [`${_id}-1`]: {} });
-  await eventually(async () => {
-    await goOn(running, created);
-    return (await opened.batches.find(of.account, created._id))?.status === "completed";
-  });
-  const { batch } = await checked(await endOf(opened, created), lines);
+  const { batch } = await checked(await laterEndOf(running, created), lines);
   expect(batch.counts.succeeded).toBe(2);
 });
 
@@ -284,10 +268,7 @@ test("a provider's answer to a submission is lost: its batch is found, and none 
   openai.respondTo("POST /v1/batches", { lost: true });
   const created = await createBatch(opened, of, [lineOf(1)]);
   const [{ id } = { id: "" }] = await atOpenai(1);
-  await eventually(async () => {
-    await goOn(running, created);
-    return (await providerBatchesOf(opened, created))[0]?.providerId === id;
-  });
+  await later(running, created, async () => (await providerBatchesOf(opened, created))[0]?.providerId === id);
   openai.batches.complete(id);
   await checked(await endOf(opened, created), [lineOf(1)]);
   expect(openai.batches.all()).toHaveLength(1);
@@ -306,12 +287,12 @@ test("a balance that covers only some lines: they run, the batch pauses, and goe
   expect(openai.batches.start(first?.id ?? "").request_counts.total).toBeGreaterThan(4);
   advance(2_000);
   await service.admin("POST", `/accounts/${of.account}/credits`, { amount_usd: "5", idempotency_key: created._id });
-  await eventually(async () => {
-    await goOn(running, created, 2_000);
+  const complete = async () => {
     for (const { id, status } of openai.batches.all())
       if (status === "validating" || status === "in_progress") openai.batches.complete(id);
     return (await opened.batches.find(of.account, created._id))?.status === "completed";
-  });
+  };
+  await later(running, created, complete, 2_000);
   const { batch } = await checked(await endOf(opened, created), lines);
   expect(batch.counts.succeeded).toBe(80);
 });
@@ -324,11 +305,7 @@ test("the input file is deleted while a provider has the lines: the batch is can
   expect(await of.ask("DELETE", `/files/${created.inputFile}`)).toMatchObject({ status: 409 });
   await opened.files.batchFiles.delete(of.account, created.inputFile);
   openai.batches.complete(id);
-  await eventually(async () => {
-    await goOn(running, created);
-    return (await opened.batches.find(of.account, created._id))?.status === "cancelled";
-  });
-  const ended = await endOf(opened, created);
-  expect(ended).toMatchObject({ costNanoUsd: 0n, counts: { succeeded: 0 } });
+  const ended = await laterEndOf(running, created);
+  expect(ended).toMatchObject({ status: "cancelled", costNanoUsd: 0n, counts: { succeeded: 0 } });
   expect(await running.service.settled()).toMatchObject({ difference_usd: "0.00", open_holds: 0 });
 });

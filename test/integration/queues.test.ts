@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
-import { type Job, Queue, Worker } from "bullmq";
+import { type Job, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { createQueues, jobCatalog, type PaidCall, payloadsOf } from "#jobs";
-import { connect, log, paidCall } from "../support/jobs-setup.ts";
+import { connect, log, openQueue, paidCall } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
@@ -198,11 +198,7 @@ test("schedules are registered once, by any number of workers, and registering a
   const stores = await testStores();
   const [one, other] = await Promise.all([open(stores), open(stores)]);
   await Promise.all([one.schedule(), other.schedule()]);
-  const connection = await connect(stores, "waiting");
-  const queues = ["maintenance", "batches"].map(
-    (name) => new Queue(name, { connection, prefix: `{${name}}`, skipVersionCheck: true }),
-  );
-  onTestFinished(async () => void (await Promise.all(queues.map((queue) => queue.close()))));
+  const queues = await Promise.all([openQueue(stores, "maintenance"), openQueue(stores, "batches")]);
   const runs = async () => {
     const jobs = await Promise.all(queues.map((queue) => queue.getJobs(["delayed", "waiting", "prioritized"])));
     return jobs

@@ -4,31 +4,25 @@ import { mockError, mockText } from "../support/mock-openai.ts";
 import { ofFile } from "../support/of-file.ts";
 import { caller, type ReceivedSpan, startOtlpReceiver, treeOf } from "../support/otlp-receiver.ts";
 import { eventually } from "../support/service.ts";
-import { asking, catalogWith, gate, localModel, providerModel, startWithProvider } from "../support/service-setup.ts";
+import {
+  asking,
+  catalogWith,
+  gate,
+  localModel,
+  providerModel,
+  startWithProvider,
+  testVideo,
+} from "../support/service-setup.ts";
 
 const path = "/v1/chat/completions";
 const upstreamModel = providerModel.replace("openai/", "");
 const inference = `chat ${upstreamModel}`;
 
-const clip = {
-  id: "test/video",
-  name: "Video",
-  owned_by: "test",
-  type: "video",
-  task: "video",
-  released: "2026-01-01",
-  input_schema: { type: "object", required: ["prompt"], properties: { prompt: { type: "string", minLength: 1 } } },
-  units: { request: { count: 1 } },
-  pricing: { request: "0.1" },
-  variants: [],
-  upstreams: [{ upstream: "openai", model: "video-1" }],
-};
-
 /** One service for most tests. */
 const running = ofFile(
   async (onEnd) => {
     const receiver = await startOtlpReceiver(onEnd);
-    const more = { OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=a%20b", CATALOG_FILE: catalogWith({}, {}, [clip]) };
+    const more = { OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=a%20b", CATALOG_FILE: catalogWith({}, {}, [testVideo]) };
     const started = await startWithProvider({ ...receiver.env, ...more }, onEnd);
     onEnd(() => started.provider.close());
     return { ...started, receiver };
@@ -210,7 +204,7 @@ test("a caller who disconnects ends the trace", async () => {
 test("a video's submission, each poll and the download are spans of its attempt", async () => {
   const { customer, provider, receiver } = await traced();
   const { trace, traceparent } = caller(50);
-  const body = { model: clip.id, input: { prompt: "waves" } };
+  const body = { model: testVideo.id, input: { prompt: "waves" } };
   const answer = await customer.post("/v1/media/generations", body, { headers: { traceparent } });
   expect(answer.status).toBe(200);
   const spans = await receiver.trace(trace, "POST /v1/media/generations", "process media");

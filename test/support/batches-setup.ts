@@ -101,30 +101,49 @@ export async function createBatch(
   });
 }
 
-export const endOf = ({ batches }: Opened, { account, _id }: StoredBatch, withinMs?: number): Promise<StoredBatch> =>
-  eventually(async () => {
-    const batch = await batches.find(account, _id);
-    return batch && isEnded(batch) ? batch : undefined;
-  }, withinMs);
+type BatchKey = Pick<StoredBatch, "account" | "_id">;
 
-export const providerBatchesOf = ({ mongo }: Opened, { _id }: StoredBatch) =>
+async function ended({ batches }: Opened, { account, _id }: BatchKey): Promise<StoredBatch | undefined> {
+  const batch = await batches.find(account, _id);
+  return batch && isEnded(batch) ? batch : undefined;
+}
+
+export const endOf = (opened: Opened, batch: BatchKey, withinMs?: number): Promise<StoredBatch> =>
+  eventually(() => ended(opened, batch), withinMs);
+
+export const providerBatchesOf = ({ mongo }: Opened, { _id }: BatchKey) =>
   mongo.db.collection<StoredProviderBatch>("providerBatches").find({ batch: _id }).toArray();
 
 /** Until when those who work at the batch now have claimed it. */
-export async function claimsOf(opened: Opened, batch: StoredBatch): Promise<number[]> {
+export async function claimsOf(opened: Opened, batch: BatchKey): Promise<number[]> {
   const { account, _id } = batch;
   const all = [await opened.batches.find(account, _id), ...(await providerBatchesOf(opened, batch))];
   return all.flatMap((each) => (each?.claimedBy === undefined ? [] : [each.dueAt?.getTime() ?? 0]));
 }
 
-/** Moves the time on, but no claim to its end: a slow machine renews it late. */
-export async function goOn(
-  { opened, now, advance }: { opened: Opened; now: () => number; advance: (ms: number) => void },
-  batch: StoredBatch,
-  ms = 5_000,
-): Promise<void> {
-  if ((await claimsOf(opened, batch)).every((until) => until - now() > 15_000)) advance(ms);
+interface Moved {
+  readonly opened: Opened;
+  readonly now: () => number;
+  readonly advance: (ms: number) => void;
 }
+
+/** Moves the time on until there is an answer, but no claim to its end: a slow machine renews it late. */
+export const later = <T>(
+  { opened, now, advance }: Moved,
+  batch: BatchKey,
+  ask: () => Promise<T | undefined | false> | T | undefined | false,
+  stepMs = 5_000,
+): Promise<T> =>
+  eventually(async () => {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    if ((await claimsOf(opened, batch)).every((until) => until - now() > 15_000)) advance(stepMs);
+    return undefined;
+  });
+
+/** Moves the time on until the batch has ended. */
+export const laterEndOf = (moved: Moved, batch: BatchKey): Promise<StoredBatch> =>
+  later(moved, batch, () => ended(moved.opened, batch));
 
 export interface Result {
   readonly custom_id: string;

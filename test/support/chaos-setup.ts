@@ -1,16 +1,15 @@
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { Queue } from "bullmq";
 import { createParser, type EventSourceParser } from "eventsource-parser";
 import type { Redis } from "ioredis";
 import mongoose from "mongoose";
 import { onTestFinished } from "vitest";
-import { type Pool, payloadsOf, pools, prefixOf } from "#jobs";
+import { type Pool, payloadsOf, pools } from "#jobs";
 import { formatUsd } from "#money";
 import { silenceMs, toField } from "../../shared/jobs/frames.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { connectRedis } from "../../shared/platform/redis.ts";
-import { keysOf, log } from "./jobs-setup.ts";
+import { keysOf, log, queueOn } from "./jobs-setup.ts";
 import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
 import type { Stores } from "./servers.ts";
 import {
@@ -99,7 +98,7 @@ export async function terminate(process: ServiceProcess): Promise<void> {
 async function jobsIn(stores: Stores): Promise<string> {
   const connection = openRedis(stores);
   const listed = pools.map(async (pool) => {
-    const queue = new Queue(pool, { connection, prefix: prefixOf(pool), skipVersionCheck: true });
+    const queue = queueOn(connection, pool);
     const jobs = (["wait", "prioritized", "active", "delayed"] as const).map(
       async (state) => `${pool} ${state}: ${(await queue.getRanges([state], 0, -1)).join(", ")}`,
     );
@@ -268,7 +267,7 @@ export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: n
 
 /** The payloads of each job in this state. */
 export async function groupsIn(redis: Redis, pool: Pool, state: "prioritized" | "active"): Promise<unknown[][]> {
-  const queue = new Queue(pool, { connection: redis, prefix: prefixOf(pool), skipVersionCheck: true });
+  const queue = queueOn(redis, pool);
   const jobs = await queue.getJobs([state]);
   await queue.close();
   return jobs.map(({ data }) => [...payloadsOf(data)]);

@@ -1,6 +1,7 @@
+import { Queue } from "bullmq";
 import { Cluster, type Redis } from "ioredis";
 import { expect, onTestFinished } from "vitest";
-import { createReplies, createReplyReader, type Frame, type PaidCall } from "#jobs";
+import { createReplies, createReplyReader, type Frame, type PaidCall, type Pool, prefixOf } from "#jobs";
 import { type Clock, systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
 import { createLogger } from "#platform/logger";
@@ -18,6 +19,17 @@ export async function connect(stores: Stores, manner: RedisMode): Promise<Redis>
   onTestFinished(() => redis.disconnect());
   await startRedis(redis);
   return redis;
+}
+
+/** BullMQ's own view of a pool's queue. */
+export const queueOn = (connection: Redis, pool: Pool): Queue =>
+  new Queue(pool, { connection, prefix: prefixOf(pool), skipVersionCheck: true });
+
+/** The same, on a connection of its own. It ends with the test. */
+export async function openQueue(stores: Stores, pool: Pool): Promise<Queue> {
+  const queue = queueOn(await connect(stores, "waiting"), pool);
+  onTestFinished(() => queue.close());
+  return queue;
 }
 
 /** The names of all matching keys, on a cluster as well. */

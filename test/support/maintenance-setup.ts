@@ -1,17 +1,10 @@
-import { Queue } from "bullmq";
-import { onTestFinished } from "vitest";
-import { connect } from "./jobs-setup.ts";
+import { openQueue } from "./jobs-setup.ts";
 import type { Stores } from "./servers.ts";
 import { eventually } from "./service.ts";
 
 /** Enqueues scheduled jobs at once, and waits until a worker has finished them. */
 export async function openMaintenance(stores: Stores) {
-  const queue = new Queue("maintenance", {
-    connection: await connect(stores, "waiting"),
-    prefix: "{maintenance}",
-    skipVersionCheck: true,
-  });
-  onTestFinished(() => queue.close());
+  const queue = await openQueue(stores, "maintenance");
   const add = (name: string) => queue.add(name, { v: 1 });
 
   async function run(name: string): Promise<void> {

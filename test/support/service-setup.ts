@@ -210,6 +210,30 @@ export function catalogWith(
   return temporaryJson("catalog", changed);
 }
 
+/** A model that makes videos at the provider "openai", as its job, for `catalogWith`. */
+export const testVideo = {
+  id: "test/video",
+  name: "Video",
+  owned_by: "test",
+  type: "video",
+  task: "video",
+  released: "2026-01-01",
+  input_schema: {
+    type: "object",
+    required: ["prompt"],
+    properties: {
+      prompt: { type: "string", minLength: 1 },
+      duration: { enum: [4, 8], default: 4 },
+      resolution: { enum: ["720x1280", "1024x1792"], default: "720x1280" },
+      image: { type: "string" },
+    },
+  },
+  units: { second: { field: "duration" } },
+  pricing: { second: "0.1" },
+  variants: [{ name: "1024x1792", when: { resolution: ["1024x1792"] }, pricing: { second: "0.3" } }],
+  upstreams: [{ upstream: "openai", model: "video-1" }],
+};
+
 /** A promise and its resolver, to let a test release waiting work. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
   let open = () => {};

@@ -1,18 +1,18 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import OpenAI from "openai";
 import { onTestFinished } from "vitest";
 import { startApi } from "../../api/start.ts";
-import { type JobName, jobCatalog, prefixOf } from "../../shared/jobs/index.ts";
+import { type JobName, jobCatalog } from "../../shared/jobs/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createMetrics } from "../../shared/platform/observability/metrics.ts";
 import type { Step } from "../../shared/platform/process/shutdown.ts";
 import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
 import { startWorker } from "../../workers/start.ts";
+import { queueOn } from "./jobs-setup.ts";
 import { checkLine, createTestLogger, forbidSecrets, testLogLevel } from "./logs.ts";
 import { migrateDatabase } from "./schema.ts";
 import type { Stores } from "./servers.ts";
@@ -81,7 +81,7 @@ async function runOften(stores: Stores, names: readonly ScheduledJobName[]): Pro
   await startRedis(connection);
   const jobs = names.map((name) => {
     const { pool } = jobCatalog[name];
-    return { name, queue: new Queue(pool, { connection, prefix: prefixOf(pool), skipVersionCheck: true }) };
+    return { name, queue: queueOn(connection, pool) };
   });
   const options = { removeOnComplete: true, removeOnFail: true };
   let adding: Promise<unknown> = Promise.resolve();
