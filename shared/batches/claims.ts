@@ -70,17 +70,23 @@ export function createClaims({
       return (renewed ?? undefined) as StoredBatch | undefined;
     },
 
-    /** Gives the claim back. The batch is claimed again after `pauseMs`. */
+    /**
+     * Gives the claim back. The batch is claimed again after `pauseMs`, or at once if a provider has ended lines since it
+     * was read: this process may not have seen that.
+     */
     async release(batch: StoredBatch, pauseMs = 0): Promise<void> {
-      const change = { $set: { dueAt: new Date(clock.now() + pauseMs) }, $unset: { claimedBy: "" } };
-      await collection.updateOne(claimedBatch(batch), change as Update);
+      const now = clock.now();
+      const isSame = { $eq: [{ $ifNull: ["$providerEnds", 0] }, batch.providerEnds ?? 0] };
+      const dueAt = { $cond: [isSame, new Date(now + pauseMs), new Date(now)] };
+      await collection.updateOne(claimedBatch(batch), [{ $set: { dueAt } }, { $unset: "claimedBy" }]);
     },
 
-    /** Notes that a provider works at lines of the batch. `hasResults`: there is something to record now. */
-    async noteProgress(account: string, _id: string, { hasResults }: { readonly hasResults: boolean }): Promise<void> {
+    /** Notes that a provider works at lines of the batch. `hasEnded`: it has ended them, so there is something to record now. */
+    async noteProgress(account: string, _id: string, { hasEnded }: { readonly hasEnded: boolean }): Promise<void> {
       const now = new Date(clock.now());
-      await collection.updateOne({ account, _id } as Filter, { $set: { progressAt: now } } as Update);
-      if (!hasResults) return;
+      const change = { $set: { progressAt: now }, $inc: { providerEnds: hasEnded ? 1 : 0 } };
+      await collection.updateOne({ account, _id } as Filter, change as Update);
+      if (!hasEnded) return;
       const waiting = { account, _id, dueAt: { $exists: true }, claimedBy: { $exists: false } } as Filter;
       await collection.updateOne(waiting, { $set: { dueAt: now } } as Update);
     },

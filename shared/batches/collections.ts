@@ -104,6 +104,8 @@ export const batchDefinition = {
   recorded: { type: [Number], required: true },
   /** When a part was recorded last, or the turn of the batch came. */
   progressAt: { type: Date },
+  /** How many batches of its lines at providers have ended. */
+  providerEnds: { type: Number },
   outputFile: { type: String },
   errorFile: { type: String },
   /** Why no line begins at the moment: the code of the error that the next one would have. */

@@ -1,19 +1,19 @@
 import { expect, onTestFinished, test } from "vitest";
-import { lineIdOf, type StoredLine } from "../../shared/batches/index.ts";
+import { lineIdOf, type StoredBatch, type StoredLine } from "../../shared/batches/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { openBatches } from "../support/batches-setup.ts";
+import { createBatch, openBatches } from "../support/batches-setup.ts";
 import { testStores } from "../support/servers.ts";
 
 const account = "acct_lines";
 const error = noCapacity("The worker died.").fields();
 const answer = { text: '{"object":"chat.completion"}', usage: { input: 4 }, costNanoUsd: 4_000n, estimated: false };
 
+const open = async () =>
+  openBatches(await testStores(), { onEnd: (stop) => onTestFinished(async () => void (await stop())) });
+
 async function startLines() {
-  const stores = await testStores();
-  const { batches } = await openBatches(stores, {
-    onEnd: (stop) => onTestFinished(async () => void (await stop())),
-  });
+  const { batches } = await open();
   const line: StoredLine = {
     _id: lineIdOf("batch_1", 0),
     account,
@@ -71,4 +71,19 @@ test("an answer counts if it is the result of its line, also when storing it is 
   await lines.storeError(tryOf(line), error);
   expect(await lines.storeAnswer(tryOf(line), answer)).toBe(false);
   expect(await ended(all)).toMatchObject([{ text: undefined, code: "no_capacity" }]);
+});
+
+test("lines that a provider ends while a process gives their batch back are looked at now, not after the pause", async () => {
+  const opened = await open();
+  const { batches } = opened;
+  const { _id } = await createBatch(opened, { account, keyId: "key_1" }, ["{}"]);
+  const claim = () => batches.claim("api_1", ["validating"]);
+  const looked = await claim();
+  await batches.noteProgress(account, _id, { hasEnded: true });
+  await batches.release(looked as StoredBatch, 60_000);
+  const again = await claim();
+  expect(again?._id).toBe(_id);
+  await batches.noteProgress(account, _id, { hasEnded: false });
+  await batches.release(again as StoredBatch, 60_000);
+  expect(await claim()).toBeUndefined();
 });

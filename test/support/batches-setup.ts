@@ -109,7 +109,23 @@ async function ended({ batches }: Opened, { account, _id }: BatchKey): Promise<S
 }
 
 export const endOf = (opened: Opened, batch: BatchKey, withinMs?: number): Promise<StoredBatch> =>
-  eventually(() => ended(opened, batch), withinMs);
+  eventually(() => ended(opened, batch), withinMs).catch(async (error: Error) => {
+    throw new Error(`${error.message}\n${await stateOf(opened, batch)}`, { cause: error });
+  });
+
+/** Who has what of a batch, to explain a failed test. */
+async function stateOf(opened: Opened, { account, _id }: BatchKey): Promise<string> {
+  const { status, counts, cursor, dueAt, claimedBy, paused } = (await opened.batches.find(account, _id)) ?? {};
+  const [atProviders, lines] = await Promise.all([
+    providerBatchesOf(opened, { account, _id }),
+    opened.batches.lines.open(account, _id),
+  ]);
+  const batch = { status, counts, cursor, dueAt, claimedBy, paused };
+  return JSON.stringify({ now: new Date(), batch, atProviders, lines }, (name, value: unknown) => {
+    if (name === "payload") return undefined;
+    return typeof value === "bigint" ? String(value) : value;
+  });
+}
 
 export const providerBatchesOf = ({ mongo }: Opened, { _id }: BatchKey) =>
   mongo.db.collection<StoredProviderBatch>("providerBatches").find({ batch: _id }).toArray();

@@ -204,7 +204,7 @@ async function workAt(deps: ProviderBatchDeps, claimed: StoredProviderBatch, par
     if (cancelledAt && now > cancelledAt.getTime() + cancelMs) return end();
     const pauseMs = providerPollMs * (1 - jitter + 2 * jitter * Math.random());
     if (isWanted) {
-      if (hasEnded === false) await batches.noteProgress(account, claimed.batch, { hasResults: false });
+      if (hasEnded === false) await batches.noteProgress(account, claimed.batch, { hasEnded: false });
       return providerBatches.release(claimed, pauseMs);
     }
     if (!cancelledAt) await waitFor(provider.cancel(id, within(requestMs))).catch(failed);
@@ -247,7 +247,7 @@ async function workAt(deps: ProviderBatchDeps, claimed: StoredProviderBatch, par
     if (unrun.length > 0) deps.observeProviderLines(claimed.upstream, "not_run", unrun.length);
     await money.closeLease(account, longLeaseOf(_id));
     await providerBatches.end(claimed);
-    if (parent && !isEnded(parent)) await batches.noteProgress(account, claimed.batch, { hasResults: true });
+    if (parent && !isEnded(parent)) await batches.noteProgress(account, claimed.batch, { hasEnded: true });
   }
 
   if (clock.now() > claimed.giveUpAt.getTime() + lastLookMs) return end();
