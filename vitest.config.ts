@@ -39,7 +39,8 @@ export default defineConfig({
       project("integration", 1, 300_000, servers),
       project("smoke", 1, 300_000, { ...browsers, include: smokes }),
       project("e2e", 2, 300_000, browsers),
-      project("chaos", 3, 300_000, processes),
+      // These wait for timeouts most of the time.
+      project("chaos", 3, 300_000, { ...processes, maxWorkers: 3 }),
       // What a clock shows needs the machine to itself.
       project("timing", 4, 300_000, { ...processes, maxWorkers: 1 }),
     ],

@@ -377,6 +377,8 @@ export async function runBatch(
   } finally {
     await beginning;
     onInFlight(0, 0);
+    // If another process has the batch, it does not know what was collected here since.
+    await providerLines.seal({ all: true }).catch(() => undefined);
   }
   if (failure) throw failure;
 }

@@ -199,7 +199,7 @@ export const providerBatchDefinition = {
   providerId: { type: String },
   cancelledAt: { type: Date },
   claimedBy: { type: String },
-  /** The time at which a process may claim it; missing while it is collected and once it has ended. */
+  /** The time at which a process may claim it; missing once it has ended. */
   dueAt: { type: Date },
   purgeAt: { type: Date },
 } as const;

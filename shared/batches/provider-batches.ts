@@ -7,6 +7,8 @@ import type { StoredProviderBatch } from "./collections.ts";
 
 /** Ended ones are kept this long, for operators. */
 const keptMs = 7 * dayMs;
+/** Lines are collected for a minute. One that was not sealed by then has lost its process: a worker takes what there is. */
+const collectedMs = 5 * 60_000;
 
 const prefix = "pb_";
 export const newProviderBatchId = (): string => prefix + randomBase62(20);
@@ -28,7 +30,9 @@ export function createProviderBatches({
     async create(
       batch: Pick<StoredProviderBatch, "_id" | "account" | "batch" | "upstream" | "model" | "job" | "giveUpAt">,
     ): Promise<void> {
-      const stored = { ...batch, status: "collecting", createdAt: new Date(clock.now()), tries: 0 };
+      const now = clock.now();
+      const dueAt = new Date(now + collectedMs);
+      const stored = { ...batch, status: "collecting", createdAt: new Date(now), dueAt, tries: 0 };
       await collection.insertOne(stored as never);
     },
 
@@ -46,7 +50,13 @@ export function createProviderBatches({
 
     /** Lets a worker look at those of a batch now, because it was cancelled or has expired. */
     async hurry({ account, batch }: Pick<StoredProviderBatch, "account" | "batch">): Promise<void> {
-      const filter = { account, batch, dueAt: { $exists: true }, claimedBy: { $exists: false } } as Filter;
+      const filter = {
+        account,
+        batch,
+        status: { $ne: "collecting" },
+        dueAt: { $exists: true },
+        claimedBy: { $exists: false },
+      } as Filter;
       await collection.updateMany(filter, { $set: { dueAt: new Date(clock.now()) } } as Update);
     },
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { StoredBatch } from "../../shared/batches/index.ts";
+import { newProviderBatchId, type StoredBatch } from "../../shared/batches/index.ts";
+import { longLeaseOf } from "../../shared/money/index.ts";
 import { managedAccount } from "../support/account-caller.ts";
 import {
   claimsOf,
@@ -308,4 +309,20 @@ test("the input file is deleted while a provider has the lines: the batch is can
   const ended = await laterEndOf(running, created);
   expect(ended).toMatchObject({ status: "cancelled", costNanoUsd: 0n, counts: { succeeded: 0 } });
   expect(await running.service.settled()).toMatchObject({ difference_usd: "0.00", open_holds: 0 });
+});
+
+test("lines that were collected for a provider and never handed over hold nothing for long", async () => {
+  const { opened, service, now } = running;
+  const of = await owner();
+  const { account, _id: batch } = await createBatch(opened, of, [lineOf(1, "test/live")]);
+  await endOf(opened, { account, _id: batch });
+  // An instance that stalled had gone on with a batch that another one has ended since.
+  const [_id, giveUpAt] = [newProviderBatchId(), new Date(now() + 3_600_000)];
+  const more = { account, batch, upstream: "openai", model: "test/one", job: "chat", giveUpAt } as const;
+  await opened.batches.providerBatches.create({ _id, ...more });
+  const growth = { account, lease: longLeaseOf(_id), isFirst: true, nanoUsd: 10_000n, callsEndAt: now() + 86_400_000 };
+  expect(await opened.money.growLongLease(growth)).toBe(true);
+  const ended = async () => (await providerBatchesOf(opened, { account, _id: batch }))[0]?.status === "ended";
+  await later(running, { account, _id: batch }, ended, 60_000);
+  expect(await service.settled()).toMatchObject({ difference_usd: "0.00", open_holds: 0 });
 });
