@@ -21,7 +21,7 @@ import {
 import { sleep } from "#platform/clock";
 import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import { retry } from "#platform/concurrency/retry";
-import { type Config } from "#platform/config";
+import type { Config } from "#platform/config";
 import { ConfigError } from "#platform/config-error";
 import { randomBase62 } from "#platform/ids";
 import type { RedisClient } from "#platform/redis";

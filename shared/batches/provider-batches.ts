@@ -50,13 +50,7 @@ export function createProviderBatches({
 
     /** Lets a worker look at those of a batch now, because it was cancelled or has expired. */
     async hurry({ account, batch }: Pick<StoredProviderBatch, "account" | "batch">): Promise<void> {
-      const filter = {
-        account,
-        batch,
-        status: { $ne: "collecting" },
-        dueAt: { $exists: true },
-        claimedBy: { $exists: false },
-      } as Filter;
+      const filter = { account, batch, dueAt: { $exists: true }, claimedBy: { $exists: false } } as Filter;
       await collection.updateMany(filter, { $set: { dueAt: new Date(clock.now()) } } as Update);
     },
 

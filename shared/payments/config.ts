@@ -6,7 +6,7 @@ import {
   type KeyPairSigner,
 } from "@solana/kit";
 import { parseUsd } from "#money";
-import { type Config } from "#platform/config";
+import type { Config } from "#platform/config";
 import { configError } from "#platform/config-error";
 
 /** The networks with a short name. A CAIP-2 id is `solana:` and the first 32 characters of the genesis block's hash. */

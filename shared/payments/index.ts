@@ -21,7 +21,7 @@ import { encodePaymentRequiredHeader } from "@x402/core/http";
 import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
 import type { Money } from "#money";
-import { type Config } from "#platform/config";
+import type { Config } from "#platform/config";
 import { ConfigError, configError } from "#platform/config-error";
 import type { Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";

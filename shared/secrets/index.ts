@@ -9,7 +9,7 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { Aes256Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
 import { notConfigured } from "#errors";
-import { type Config } from "#platform/config";
+import type { Config } from "#platform/config";
 import { configError } from "#platform/config-error";
 
 export { type Reseal, type SealedValues, underOtherKey } from "./sealed-values.ts";

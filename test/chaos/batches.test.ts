@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import type { StoredBatch } from "../../shared/batches/index.ts";
 import { chatLine, createBatch, endOf, openBatches, resultsOf } from "../support/batches-setup.ts";
 import { restartEmpty, startProcesses, startProvider } from "../support/chaos-setup.ts";
@@ -72,7 +72,7 @@ async function startWorld() {
   const { stores } = servers;
   const { provider, env } = await startProvider(shortTimeouts);
   const { api, worker, client } = await startProcesses(stores, env);
-  const opened = await openBatches(stores, { env, onEnd });
+  const opened = await openBatches(stores, { env });
   const apis = [api];
   const workers: Process[] = [worker];
   const world: World = {
@@ -94,8 +94,6 @@ async function startWorld() {
   await world.startApi();
   return { world, opened, provider, client };
 }
-
-const onEnd = (stop: () => unknown) => onTestFinished(async () => void (await stop()));
 
 const linesOf = (batch: number) =>
   Array.from({ length: count }, (_, line) => chatLine(line, `Batch ${batch}.`, { model: "mock/chat" }));
@@ -157,7 +155,7 @@ test("processes and stores fail one after the other: each line has one result, a
 test("an API that stalls while it admits lines does not begin what another one has recorded", async () => {
   const stores = await testStores({ oneServer: true });
   const { provider, env } = await startProvider(shortTimeouts);
-  const opened = await openBatches(stores, { env, onEnd });
+  const opened = await openBatches(stores, { env });
   let stall: { readonly at: string; run(): void } | undefined;
   const { url } = await openWire(stores.REDIS_URL, (client, server) => {
     client.on("data", (data: Buffer) => {

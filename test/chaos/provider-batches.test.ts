@@ -46,7 +46,7 @@ test("APIs and workers die while a provider has their lines: each line has one r
   const { client } = await spawnApi(stores, env);
   const customer = await client.account("10.00");
   const { data } = await client.admin<{ data: { id: string }[] }>("GET", `/accounts/${customer.id}/keys`);
-  const opened = await openBatches(stores, { env, onEnd: (stop) => onTestFinished(async () => void (await stop())) });
+  const opened = await openBatches(stores, { env });
 
   async function startDoomed<P extends { kill(signal: NodeJS.Signals): void }>(
     fate: (typeof fates)[number],

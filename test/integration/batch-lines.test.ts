@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { lineIdOf, type StoredBatch, type StoredLine } from "../../shared/batches/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
@@ -9,11 +9,8 @@ const account = "acct_lines";
 const error = noCapacity("The worker died.").fields();
 const answer = { text: '{"object":"chat.completion"}', usage: { input: 4 }, costNanoUsd: 4_000n, estimated: false };
 
-const open = async () =>
-  openBatches(await testStores(), { onEnd: (stop) => onTestFinished(async () => void (await stop())) });
-
 async function startLines() {
-  const { batches } = await open();
+  const { batches } = await openBatches(await testStores());
   const line: StoredLine = {
     _id: lineIdOf("batch_1", 0),
     account,
@@ -74,7 +71,7 @@ test("an answer counts if it is the result of its line, also when storing it is 
 });
 
 test("lines that a provider ends while a process gives their batch back are looked at now, not after the pause", async () => {
-  const opened = await open();
+  const opened = await openBatches(await testStores());
   const { batches } = opened;
   const { _id } = await createBatch(opened, { account, keyId: "key_1" }, ["{}"]);
   const claim = () => batches.claim("api_1", ["validating"]);

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { batchStatuses, isEnded } from "../../shared/batches/index.ts";
 import { keyOf, managedAccount } from "../support/account-caller.ts";
 import { openBatches } from "../support/batches-setup.ts";
@@ -351,7 +351,7 @@ test("each batch is shown, cancelled and deleted as its state allows", async () 
 test("results are sent in their parts' order, and deleted with their batch", async () => {
   const { service, stores } = running;
   const { account, key, ask } = await managedAccount(service);
-  const { files } = await openBatches(stores, { onEnd: (stop) => onTestFinished(async () => void (await stop())) });
+  const { files } = await openBatches(stores);
   const texts = [`{"custom_id":"${"a".repeat(200_000)}"}\n`, '{"custom_id":"b"}\n', '{"custom_id":"c"}\n'];
   const outputs = await Promise.all(texts.map((text, at) => files.batchFiles.putPart(account.id, `${at}`, text)));
   const [id = ""] = await insertBatches(stores, [

@@ -185,7 +185,7 @@ test("Anthropic's batches serve both formats, and errors of single lines are tho
   });
   // What may pass later is tried again, as a live call.
   const { batch, failures, outputs } = await checked(await laterEndOf(running, created), lines);
-  expect(batch.counts).toMatchObject({ succeeded: 3, failed: 1 });
+  expect(batch).toMatchObject({ status: "completed", counts: { succeeded: 3, failed: 1 } });
   const metrics = await scrape(running.service.metrics.worker);
   const counted = (outcome: string) =>
     metrics.value("inference_provider_batch_lines_total", { upstream: "anthropic", outcome });
@@ -221,7 +221,7 @@ test.for([
   const created = await createBatch(opened, of, lines);
   if (how !== "refuses the file") act((await atOpenai(1))[0]?.id ?? "");
   const { entries, batch } = await checked(await laterEndOf(running, created), lines);
-  expect(batch.counts.succeeded).toBe(2);
+  expect(batch).toMatchObject({ status: "completed", counts: { succeeded: 2 } });
   const charged = entries.map(({ amount }) => Number(-amount)).filter((cost) => cost > 0);
   expect(charged).toEqual([22_500, 22_500]);
 });
@@ -260,7 +260,7 @@ test("a provider that is too slow is cancelled an hour before the end, and the r
   const [{ _id } = { _id: "" }] = await providerBatchesOf(opened, created);
   openai.batches.finishCancel(id, { [`${_id}-1`]: {} });
   const { batch } = await checked(await laterEndOf(running, created), lines);
-  expect(batch.counts.succeeded).toBe(2);
+  expect(batch).toMatchObject({ status: "completed", counts: { succeeded: 2 } });
 });
 
 test("a provider's answer to a submission is lost: its batch is found, and none is made twice", async () => {

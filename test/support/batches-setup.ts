@@ -15,7 +15,7 @@ import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { createSecrets } from "../../shared/secrets/index.ts";
 import { createWebhooks } from "../../shared/webhooks/index.ts";
-import type { OnEnd } from "./of-file.ts";
+import { afterTest, type OnEnd } from "./of-file.ts";
 import type { Stores } from "./servers.ts";
 import { type Environment, environment, eventually } from "./service.ts";
 
@@ -24,7 +24,7 @@ const log = createLogger("test", "silent");
 /** The modules of batches on a service's stores, as one of its processes would have them. */
 export async function openBatches(
   stores: Stores,
-  { env = {}, clock = systemClock, onEnd }: { env?: Environment; clock?: Clock; onEnd: OnEnd },
+  { env = {}, clock = systemClock, onEnd = afterTest }: { env?: Environment; clock?: Clock; onEnd?: OnEnd } = {},
 ): Promise<{
   batches: Batches;
   files: Files;

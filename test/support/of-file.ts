@@ -1,7 +1,10 @@
-import { beforeAll, beforeEach } from "vitest";
+import { beforeAll, beforeEach, onTestFinished } from "vitest";
 
-/** Registers a cleanup after the last test of the file, in the order of registration. */
+/** Registers a cleanup: in `ofFile` after the last test of the file, in the order of registration. */
 export type OnEnd = (stop: () => Promise<unknown>) => void;
+
+/** Registers a cleanup after the running test. */
+export const afterTest: OnEnd = (stop) => onTestFinished(async () => void (await stop()));
 
 /** A value shared by all tests of a file, started before the first of them. It can be read only inside a test. */
 export function ofFile<Shared extends object>(

@@ -2,8 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import protobuf from "protobufjs";
-import { onTestFinished } from "vitest";
-import type { OnEnd } from "./of-file.ts";
+import { afterTest, type OnEnd } from "./of-file.ts";
 import { eventually } from "./service.ts";
 
 /**
@@ -118,7 +117,7 @@ function received(service: string, span: WireSpan): ReceivedSpan {
  * A receiver of traces through OTLP over HTTP, which refuses requests against the specification. It ends with the test,
  * or through `onEnd`.
  */
-export async function startOtlpReceiver(onEnd: OnEnd = (stop) => onTestFinished(async () => void (await stop()))) {
+export async function startOtlpReceiver(onEnd: OnEnd = afterTest) {
   const spans: ReceivedSpan[] = [];
   const refused: unknown[] = [];
   const headers: IncomingHttpHeaders[] = [];

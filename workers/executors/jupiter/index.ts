@@ -12,7 +12,7 @@ import {
   walletOf,
 } from "#payments";
 import { type Clock, sleep } from "#platform/clock";
-import { type Config } from "#platform/config";
+import type { Config } from "#platform/config";
 import { configError } from "#platform/config-error";
 import { connectJupiter } from "./api.ts";
 import { checkEffects, signSwap, tokenPrograms } from "./transaction.ts";
