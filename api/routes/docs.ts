@@ -1,7 +1,9 @@
-import { type Request, type Response, Router, static as serveStatic } from "express";
+import { join } from "node:path";
+import { type Request, type RequestHandler, type Response, Router } from "express";
 // The package's main module needs a browser.
 import absolutePath from "swagger-ui-dist/absolute-path.js";
 import { methodNotAllowed } from "../http/errors.ts";
+import { type PageFile, readPageFile, sendPageFile } from "../http/page-files.ts";
 import { adminDocument, openApiDocument } from "./openapi.ts";
 
 const page = `<!doctype html>
@@ -18,17 +20,29 @@ const page = `<!doctype html>
 `;
 const start = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#ui", validatorUrl: null });\n`;
 
+/** The files of Swagger UI that the page needs. */
+const files = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
+
+function serveFile(name: string): RequestHandler {
+  let file: Promise<PageFile> | undefined;
+  return async (req, res) => {
+    file ??= readPageFile(join(absolutePath(), name));
+    await sendPageFile(req, res.set("cache-control", "public, max-age=3600"), await file);
+  };
+}
+
 /** `GET /openapi.json`, and `GET /docs`, which shows it without scripts of other hosts. */
 export function docsRoutes({ publicUrl }: { publicUrl: () => string }): Router {
   const router = Router();
-  let document: string | undefined;
+  // One copy, however many clients are reading it.
+  let document: Buffer | undefined;
   router.get("/openapi.json", (_req, res) => {
-    document ??= JSON.stringify(openApiDocument(publicUrl()));
+    document ??= Buffer.from(JSON.stringify(openApiDocument(publicUrl())));
     res.type("json").send(document);
   });
   router.get("/docs", (_req, res) => void res.type("html").send(page));
   router.get("/docs/start.js", (_req, res) => void res.type("js").send(start));
-  router.use("/docs", serveStatic(absolutePath(), { index: false, redirect: false }));
+  for (const name of files) router.get(`/docs/${name}`, serveFile(name));
   return router;
 }
 

@@ -24,8 +24,8 @@ interface ModelListDeps extends Uses<"clock">, ModelDeps {}
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {
-  /** Returns JSON text. */
-  list(query: unknown): string;
+  /** Returns JSON text, or its bytes. */
+  list(query: unknown): string | Buffer;
   get(id: string): object;
 }
 
@@ -87,10 +87,14 @@ function chatModels(deps: ModelDeps): ModelList {
     rendered.set(model, { served, json });
     return json;
   };
+  // One copy, however many clients are reading it.
+  let last: { readonly parts: readonly string[]; readonly bytes: Buffer } | undefined;
   return {
     list() {
-      const listed = catalog.list().filter((model) => isListed(registry, model));
-      return `{"object":"list","data":[${listed.map(jsonOf).join()}]}`;
+      const parts = catalog.list().flatMap((model) => (isListed(registry, model) ? jsonOf(model) : []));
+      if (parts.length !== last?.parts.length || parts.some((part, at) => part !== last?.parts[at]))
+        last = { parts, bytes: Buffer.from(`{"object":"list","data":[${parts.join()}]}`) };
+      return last.bytes;
     },
     get: (id) => shown(listedOr404(deps, id, catalog.find(id))),
   };

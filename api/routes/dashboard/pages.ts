@@ -1,34 +1,8 @@
-import { createHash } from "node:crypto";
-import { readdir, readFile, stat } from "node:fs/promises";
-import { extname, join, relative, sep } from "node:path";
-import { promisify } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
-import { type Request, type RequestHandler, type Response, Router } from "express";
+import { readdir, stat } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import { type Request, type RequestHandler, Router } from "express";
 import { methodNotAllowed, noSuchRoute } from "../../http/errors.ts";
-
-const types: Readonly<Record<string, string>> = {
-  ".html": "text/html; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
-  ".css": "text/css; charset=utf-8",
-  ".json": "application/json; charset=utf-8",
-  ".svg": "image/svg+xml",
-  ".png": "image/png",
-  ".ico": "image/x-icon",
-  ".webp": "image/webp",
-  ".woff2": "font/woff2",
-  ".txt": "text/plain; charset=utf-8",
-};
-const compressible = /^(text|application\/json|image\/svg)/;
-const encodings = { br: brotli, gzip: promisify(gzip) } as const;
-type Encoding = keyof typeof encodings;
-
-interface PageFile {
-  readonly type: string;
-  readonly bytes: Buffer;
-  readonly etag: string;
-  /** Compressed once, at the first request that accepts the encoding. */
-  readonly encoded: Map<Encoding, Promise<Buffer>>;
-}
+import { type PageFile, readPageFile, sendPageFile } from "../../http/page-files.ts";
 
 interface Build {
   readonly builtAt: number;
@@ -76,7 +50,7 @@ export function pageRoutes(folder: string): Router {
     const file = known.files.get(name) ?? (isNavigation(req) && !isAsset ? known.files.get("index.html") : undefined);
     if (!file) return noSuchRoute(req, res, next);
     res.set("cache-control", isAsset ? "public, max-age=31536000, immutable" : "no-cache");
-    await send(req, res, file);
+    await sendPageFile(req, res, file);
   };
 
   const router = Router();
@@ -92,46 +66,10 @@ export function pageRoutes(folder: string): Router {
 const isNavigation = (req: Request) =>
   req.get("sec-fetch-mode") === "navigate" || (req.get("accept") ?? "").includes("text/html");
 
-async function send(req: Request, res: Response, file: PageFile): Promise<void> {
-  const encoding = compressible.test(file.type) ? accepted(req) : undefined;
-  const etag = encoding ? file.etag.replace(/"$/, `-${encoding}"`) : file.etag;
-  res.vary("accept-encoding").set({ etag, "content-type": file.type });
-  if (
-    req
-      .get("if-none-match")
-      ?.split(",")
-      .some((tag) => tag.trim().replace(/^W\//, "") === etag)
-  )
-    return void res.status(304).end();
-  const bytes = encoding ? await encodedAs(file, encoding) : file.bytes;
-  if (encoding) res.set("content-encoding", encoding);
-  res.set("content-length", String(bytes.length));
-  res.end(req.method === "HEAD" ? undefined : bytes);
-}
-
-const accepted = (req: Request): Encoding | undefined =>
-  (["br", "gzip"] as const).find((encoding) => req.acceptsEncodings(encoding) === encoding);
-
-function encodedAs({ bytes, encoded }: PageFile, encoding: Encoding): Promise<Buffer> {
-  let work = encoded.get(encoding);
-  if (!work) encoded.set(encoding, (work = encodings[encoding](bytes)));
-  return work;
-}
-
-function brotli(bytes: Buffer): Promise<Buffer> {
-  return promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } });
-}
-
 async function readBuild(folder: string, builtAt: number): Promise<Build> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const files = await Promise.all(
-    paths.map(async (path): Promise<[string, PageFile]> => {
-      const bytes = await readFile(path);
-      const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"`;
-      const type = types[extname(path)] ?? "application/octet-stream";
-      return [relative(folder, path).split(sep).join("/"), { type, bytes, etag, encoded: new Map() }];
-    }),
-  );
+  const nameOf = (path: string) => relative(folder, path).split(sep).join("/");
+  const files = await Promise.all(paths.map(async (path) => [nameOf(path), await readPageFile(path)] as const));
   return { builtAt, files: new Map(files) };
 }
