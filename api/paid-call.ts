@@ -16,7 +16,7 @@ import { assertLargeBodyPayable, limitFreeCalls } from "./admission/check-balanc
 import { type AsyncDeps, accept, acceptAgain, admitJob, asyncRequestOf } from "./async-call.ts";
 import { newBackground } from "./background/accept.ts";
 import { passedHeaders, payloadOf } from "./call-payload.ts";
-import { answerParts, refuse, stalledMs } from "./http/answer.ts";
+import { answerParts, refuse } from "./http/answer.ts";
 import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import { tagsOf } from "./http/tags.ts";
@@ -310,7 +310,6 @@ async function answerAgain(
   if (!("text" in answer)) throw new TypeError("an upload's answer under the key of a call");
   markReplayed(res, requestId);
   res.set({ ...answer.headers, "x-xm-cost-usd": formatUsd(answer.costNanoUsd) });
-  res.setTimeout(stalledMs, () => res.destroy());
   if (write) await write(deps, { res, text: answer.text, format });
   else answerParts(res.status(200), [answer.text]);
 }

@@ -7,7 +7,7 @@ import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import { sleep } from "#platform/clock";
 import type { Uses } from "#platform/uses";
 import type { EventLogEntry, EventLogName, EventLogs } from "#stored-responses";
-import { beginStream, slicesOf, stalledMs, writeSlices } from "../http/answer.ts";
+import { beginStream, slicesOf, writeSlices } from "../http/answer.ts";
 import { type BackgroundView, endedResponse, isBackground } from "./response-text.ts";
 
 interface Deps extends Uses<"clock" | "log"> {
@@ -60,8 +60,7 @@ const copies = 3;
 /**
  * The readers of streams in the background in this process. Events come from the log in Redis while the response runs, and
  * from the document of its call afterwards; the first and the last event are always made from that document. A reader who
- * would miss an event is disconnected. A reader who does not read waits without taking memory, and is disconnected after
- * `stalledMs`.
+ * would miss an event is disconnected. A reader who does not read waits without taking memory.
  */
 export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIntervalMs, clock, log }: Deps) {
   const followed = new Map<string, Followed>();
@@ -254,7 +253,6 @@ export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIn
   function begin(res: Response): void {
     beginStream(res);
     res.flushHeaders();
-    res.setTimeout(Math.max(stalledMs, 2 * pingIntervalMs), () => res.destroy());
   }
 
   /** Streams a response. Throws before anything is written: 409 if its events are not kept, 429, 503. */

@@ -79,10 +79,6 @@ function allowReads(): void {
   dropSome();
 }
 
-/** A write without progress for this long counts as a disconnect. */
-export const stalledMs = 30_000;
-/** The bytes of a connection that the kernel has accepted. */
-export const sentBytes = ({ socket }: Response) => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0);
 const sliceBytes = 64 * 1024;
 
 /** Like `answerJson`, for text in parts. Each part is written once the caller has read the previous one. */

@@ -1,39 +1,126 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { Server as NetServer, type Socket } from "node:net";
 import { atMost, type Clock } from "#platform/clock";
 
+/** A client that sends more requests than this ahead of their responses is cut off. */
+const maxUnfinished = 16;
+/** A client that has read nothing for this long is cut off. */
+const stalledMs = 30_000;
+const checkMs = 1_000;
+/** What clients have not read of complete responses may take this much memory together. */
+const maxUnsentBytes = 64 * 1024 * 1024;
+/** Beyond it, those who have read nothing for this long are cut off, then those whose responses have waited longest. */
+const idleMs = 2_000;
+
+type Response = Parameters<RequestListener>[1];
+
 interface Connection {
-  /** Responses that have not ended; several if the client pipelines requests. */
-  readonly unfinished: Set<ServerResponse>;
+  /** The responses that have not ended, in order. The request of the first one is served, the others wait. */
+  readonly unfinished: Set<Response>;
   /**
    * When the connection was opened or its last response ended, in milliseconds of the monotonic clock, and the bytes
    * received by then.
    */
   idleSince: number;
   idleAtBytes: number;
+  /** When the client last read, and the bytes that the kernel had accepted by then. */
+  readAt: number;
+  readBytes: number;
 }
 
-/** The connections of the HTTP server, and how they end when it stops. */
-export function trackConnections(server: Server, clock: Clock) {
+/** The responses whose readers may pause for longer than `stalledMs`. */
+const patience = new WeakMap<ServerResponse, number>();
+export const allowPauses = (res: ServerResponse, ms: number): void => void patience.set(res, ms);
+
+/** What Node keeps on a socket (lib/net.js, lib/_http_server.js). */
+interface NodeSocket extends Socket {
+  readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
+  readonly parser?: { onIncoming: (req: IncomingMessage, keepAlive: boolean) => number } | null;
+}
+
+/** The bytes of a connection that the kernel has accepted. The socket itself counts a write once all of it was accepted. */
+export function sentBytes(socket: NodeSocket | null): number {
+  const { bytesWritten, writeQueueSize } = socket?._handle ?? { bytesWritten: 0, writeQueueSize: 0 };
+  return bytesWritten - writeQueueSize;
+}
+
+/**
+ * The connections of the HTTP server: what one of them may cost, and how they end when the server stops.
+ *
+ * The requests of a connection are served one after the other: a pipelined one opens and renders nothing before the response
+ * to the one before it was sent. So a connection has one unsent response at most, whoever reads it or not.
+ */
+export function trackConnections(server: Server, serve: RequestListener, clock: Clock) {
   const connections = new Map<Socket, Connection>();
   let onIdle: (socket: Socket, connection: Connection) => void = () => {};
+  /** What the kernel has not accepted of complete responses, in the order in which they were completed. */
+  const unsent = new Map<Socket, number>();
+  let unsentBytes = 0;
 
   server.on("connection", (socket: Socket) => {
-    connections.set(socket, { unfinished: new Set(), idleSince: performance.now(), idleAtBytes: 0 });
+    const unfinished = new Set<Response>();
+    const times = { idleSince: performance.now(), idleAtBytes: 0, readAt: clock.now(), readBytes: 0 };
+    connections.set(socket, { unfinished, ...times });
     socket.once("close", () => connections.delete(socket));
+    cutBeyond(socket, () => unfinished.size >= maxUnfinished);
   });
-  const note = ({ socket }: IncomingMessage, res: ServerResponse) => {
+  const take: RequestListener = (req, res) => {
+    const { socket } = req;
     const connection = connections.get(socket);
     if (!connection) return;
-    connection.unfinished.add(res);
+    const { unfinished } = connection;
+    unfinished.add(res);
     res.once("close", () => {
-      connection.unfinished.delete(res);
+      const [served] = unfinished;
+      unfinished.delete(res);
+      const [next] = unfinished;
       connection.idleSince = performance.now();
       connection.idleAtBytes = socket.bytesRead;
-      onIdle(socket, connection);
+      if (served === res) forget(socket);
+      // The response may have been the last one of its connection.
+      if (served === res && next && socket.writable) serve(next.req, next);
+      else onIdle(socket, connection);
     });
+    res.once("prefinish", () => countUnsent(socket, res.writableLength));
+    if (unfinished.size === 1) serve(req, res);
   };
-  for (const event of ["request", "checkContinue", "checkExpectation"]) server.prependListener(event, note);
+  for (const event of ["request", "checkContinue", "checkExpectation"]) server.on(event, take);
+
+  function countUnsent(socket: Socket, bytes: number): void {
+    if (bytes === 0) return;
+    unsent.set(socket, bytes);
+    unsentBytes += bytes;
+    if (unsentBytes <= maxUnsentBytes) return;
+    const since = clock.now() - idleMs;
+    for (const other of unsent.keys()) if ((connections.get(other)?.readAt ?? 0) < since) cut(other);
+    for (const other of unsent.keys()) if (unsentBytes > maxUnsentBytes) cut(other);
+  }
+
+  function cut(socket: Socket): void {
+    socket.destroy();
+    forget(socket);
+  }
+
+  function forget(socket: Socket): void {
+    unsentBytes -= unsent.get(socket) ?? 0;
+    unsent.delete(socket);
+  }
+
+  function cutStalled(): void {
+    const now = clock.now();
+    for (const [socket, connection] of connections) {
+      const bytes = sentBytes(socket);
+      const [served] = connection.unfinished;
+      if (socket.writableLength === 0 || bytes !== connection.readBytes)
+        Object.assign(connection, { readAt: now, readBytes: bytes });
+      else if (now - connection.readAt >= ((served && patience.get(served)) ?? stalledMs))
+        // If this process itself was stalled, it first learns what was sent meanwhile.
+        setImmediate(() => {
+          if (socket.writableLength > 0 && sentBytes(socket) === bytes) socket.destroy();
+        });
+    }
+  }
+  server.once("close", clock.every(checkMs, cutStalled));
 
   /**
    * Stops accepting connections, and closes each one once it has been idle for `idleMs`: a client that used it a moment ago
@@ -75,5 +162,23 @@ export function trackConnections(server: Server, clock: Clock) {
       server.close();
       server.closeAllConnections();
     },
+  };
+}
+
+/** Tells the parser that what follows is not HTTP. */
+const upgraded = 2;
+
+/**
+ * Cuts the connection at a request for which it is full. Node parses 64 KB at once, which can be 1,700 requests and take 30 ms,
+ * so the parser must not go on with the rest of them.
+ */
+function cutBeyond(socket: NodeSocket, isFull: () => boolean): void {
+  const { parser } = socket;
+  if (!parser) return;
+  const accept = parser.onIncoming;
+  parser.onIncoming = (req, keepAlive) => {
+    if (!isFull()) return accept(req, keepAlive);
+    socket.destroy();
+    return upgraded;
   };
 }

@@ -25,11 +25,9 @@ const limits = { keepAliveTimeout: 65_000, requestTimeout: uploadTimeoutMs, head
  */
 export function createListener(app: RequestListener, clock: Clock, own: ServerOptions = {}) {
   // The app checks `Host`.
-  const server = createServer({ ...limits, requireHostHeader: false, ...own }, app);
+  const server = createServer({ ...limits, requireHostHeader: false, ...own });
   // `Expect: 100-continue` is answered when the body is about to be read, so that a refused one is never sent.
-  server.on("checkContinue", app).on("checkExpectation", app);
-
-  const connections = trackConnections(server, clock);
+  const connections = trackConnections(server, app, clock);
   const ended = new WeakSet<Duplex>();
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (ended.has(socket)) return;

@@ -1,7 +1,7 @@
 import type { Response } from "express";
 import { noCapacity, ServiceError } from "#errors";
 import type { Uses } from "#platform/uses";
-import { sentBytes } from "./answer.ts";
+import { allowPauses } from "./connections.ts";
 import { localsOf } from "./headers.ts";
 
 export interface Range {
@@ -51,18 +51,7 @@ async function* prepend(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGener
  * Readers who take nothing for this long are cut. It is longer than for calls, because a player with a full buffer, or a
  * program that works at each line of a result, reads seldom.
  */
-const stalledMs = 600_000;
-const checkMs = 60_000;
-
-/** Returns the function that ends the watch. */
-function cutWhenStalled({ res, clock }: Pick<Sending, "res" | "clock">): () => void {
-  let last = { bytes: 0, at: clock.now() };
-  return clock.every(checkMs, () => {
-    const bytes = sentBytes(res);
-    if (res.writableLength === 0 || bytes !== last.bytes) last = { bytes, at: clock.now() };
-    else if (clock.now() - last.at >= stalledMs) res.destroy();
-  });
-}
+const pauseMs = 600_000;
 
 interface Sending extends Uses<"clock" | "log"> {
   readonly res: Response;
@@ -78,7 +67,7 @@ export async function sendStored(sending: Sending, send: (signal: AbortSignal) =
   const disconnected = new AbortController();
   res.once("close", () => disconnected.abort());
   const leave = arrive();
-  const endWatch = cutWhenStalled(sending);
+  allowPauses(res, pauseMs);
   try {
     await send(disconnected.signal);
   } catch (error) {
@@ -88,7 +77,6 @@ export async function sendStored(sending: Sending, send: (signal: AbortSignal) =
     log.warn({ err: error, requestId: localsOf(res).requestId, file }, "a file could not be sent completely");
     res.destroy();
   } finally {
-    endWatch();
     leave();
   }
 }

@@ -1,7 +1,8 @@
 import type { ServiceError } from "#errors";
 import type { Frame } from "#jobs";
 import { formatUsd } from "#money";
-import { answerError, answerParts, beginStream, sentBytes, stalledMs } from "../http/answer.ts";
+import { answerError, answerParts, beginStream } from "../http/answer.ts";
+import { sentBytes } from "../http/connections.ts";
 import { localsOf } from "../http/headers.ts";
 import { isDetached, type OpenCall, type WrittenAnswer } from "./open-call.ts";
 
@@ -12,7 +13,6 @@ const pauseBytes = 256 * 1024;
 /** If memory runs out, a caller who has read nothing for this long counts as disconnected. */
 const idleMs = 2_000;
 
-/** Bytes that the kernel took: `bytesWritten` also counts those that the socket still buffers. */
 /** Longer text is written at once, so that it does not pile up for a caller who does not read. */
 const maxJoinedUnits = 64 * 1024;
 
@@ -66,7 +66,7 @@ const hasMemory = ({ res: { writableLength }, unsent }: WrittenAnswer) =>
   unsent.resize(writableLength > freeBytes ? writableLength : 0);
 
 const isIdle = ({ res, sent, lastWriteAt }: WrittenAnswer) =>
-  lastWriteAt - sent.at >= idleMs && sentBytes(res) === sent.bytes;
+  lastWriteAt - sent.at >= idleMs && sentBytes(res.socket) === sent.bytes;
 
 /** A provider may send much faster than the caller reads. */
 function pauseIfFull(call: WrittenAnswer): void {
@@ -84,18 +84,13 @@ function resume(call: WrittenAnswer): void {
   call.pace("resume");
 }
 
-/** Repeats a pause, and cuts the connection of a caller who has read nothing for `stalledMs`. Called on every tick. */
+/** Repeats a pause, and notes when the caller reads. Called on every tick. */
 export function checkProgress(call: WrittenAnswer, now: number): void {
   const { res, sent } = call;
   if (call.isPaused && (isDetached(call) || call.isFollowed())) resume(call);
   else if (call.isPaused) call.pace("pause");
-  const bytes = sentBytes(res);
+  const bytes = sentBytes(res.socket);
   if (res.writableLength === 0 || bytes !== sent.bytes) call.sent = { bytes, at: now };
-  else if (now - sent.at >= stalledMs)
-    // If this process itself was stalled, it first learns what was sent meanwhile.
-    setImmediate(() => {
-      if (res.writableLength > 0 && sentBytes(res) === bytes) res.destroy();
-    });
 }
 
 export function writeFinal(call: OpenCall, { data, outcome }: Frame, now: number): void {

@@ -27,7 +27,7 @@ import type { ModelDeps } from "../admission/model.ts";
 import { ownKeysFor } from "../admission/own-keys.ts";
 import { namedModels } from "../admission/targets.ts";
 import { passedHeaders } from "../call-payload.ts";
-import { answerParts, beginStream, slicesOf, stalledMs, writeSlices } from "../http/answer.ts";
+import { answerParts, beginStream, slicesOf, writeSlices } from "../http/answer.ts";
 import { localsOf } from "../http/headers.ts";
 import type { EndedCall } from "../open-calls/index.ts";
 import type { PaidRoute, RouteBody } from "../paid-route.ts";
@@ -119,7 +119,6 @@ export function createCachedAnswers(deps: Deps) {
     const whole = () => fromTemplate(template, requestId, now);
     const inSlices = () =>
       writeSlices(res, slicesOf(partsFrom(template, requestId, now), call.isBinary ? "base64" : "utf8"));
-    res.setTimeout(stalledMs, () => res.destroy());
     res.set(hitHeaders(answer, isShared, now));
     if (call.stream) {
       beginStream(res, route.codec.streamType);
@@ -178,8 +177,6 @@ export function createCachedAnswers(deps: Deps) {
       deadlineAt,
     });
     if (result.kind === "failed") return false;
-    // Nobody looks after its progress from here on.
-    res.setTimeout(stalledMs, () => res.destroy());
     if (result.kind === "gone") {
       deps.observeCall({ endpoint: route.endpoint, status: 499, code: undefined });
       return true;

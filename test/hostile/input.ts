@@ -17,7 +17,7 @@ export interface Target {
 }
 
 export interface HostileInput {
-  readonly kind: "json" | "headers" | "media" | "schemas" | "answers";
+  readonly kind: "json" | "headers" | "pipelined" | "media" | "schemas" | "answers";
   readonly name: string;
   /** Part of `npm test` as well. */
   readonly isShort?: boolean;

@@ -1,24 +1,26 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { Response } from "express";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { noCapacity } from "#errors";
+import { createListener } from "../../api/http/listener.ts";
 import { sendStored } from "../../api/http/read-stored.ts";
 import { type OpenCall, openCall, type Submission, startOrContinueAttempt } from "../../api/open-calls/open-call.ts";
 import { checkProgress, writeError, writeEvents, writeFinal } from "../../api/open-calls/write-answer.ts";
 import { chatCodec } from "../../shared/formats/index.ts";
 import type { Frame } from "../../shared/jobs/index.ts";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
+import type { Clock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
 
 /** A caller that is a bare socket. */
-async function callerOf(answer: (req: IncomingMessage, res: ServerResponse) => void) {
-  const server = createServer(answer);
+async function callerOf(clock: Clock, answer: (res: ServerResponse) => void) {
+  const { server } = createListener((_, res) => answer(res), clock);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => {
@@ -36,7 +38,7 @@ async function openOne(stream: boolean, { limitBytes = 0, isBinary = false, payl
   const clock = createManualClock();
   const budget = createByteBudget(limitBytes);
   const arrived = Promise.withResolvers<OpenCall>();
-  const socket = await callerOf((_, raw) => {
+  const socket = await callerOf(clock, (raw) => {
     // The parts of express that these tests use.
     const res = Object.assign(raw, {
       locals: { requestId: "req_1" },
@@ -130,7 +132,7 @@ test("a stored file is sent at the pace of its reader, who is cut after ten minu
   async function* pieces() {
     for (; read < count; read++) yield piece;
   }
-  const socket = await callerOf((_, raw) => {
+  const socket = await callerOf(clock, (raw) => {
     begun.resolve(raw);
     const sending = { res: raw as Response, file: "file-1", arrive: () => ended.resolve, clock, log: silent };
     void sendStored(sending, () => pipeline(pieces(), raw));
