@@ -6,11 +6,12 @@ import { prompt } from "./workload.ts";
 
 /**
  * Callers who try to exhaust the service's memory, in a separate thread so that they do not delay the measured calls. They
- * begin within three seconds, and one who is answered or disconnected begins again after five to fifteen. The thread has the
+ * begin within three seconds, and one who is answered or disconnected begins again after five to fifteen, or about one if
+ * its requests cost it nothing. The thread has the
  * lowest priority: on other machines, as in reality, it would take no processor time from the service at all. Posts the
  * counts of each status once a second.
  */
-export type Attack = "streams" | "drips" | "keyless" | "unfunded";
+export type Attack = "streams" | "drips" | "keyless" | "unfunded" | "pipelined";
 
 export interface Attackers {
   readonly attack: Attack;
@@ -23,13 +24,19 @@ export interface Attackers {
 const { attack, port, model, keys } = workerData as Attackers;
 const statuses: Record<string, number> = {};
 const beginWithinMs = 3_000;
-const againMs = 10_000;
+const againMs = attack === "pipelined" ? 1_000 : 10_000;
 /** The delay before the last byte of a keyless body. */
 const lastByteMs = 5_000;
 const reportMs = 1_000;
 const dripMs = 50;
 const mebi = 1024 * 1024;
 const space = Buffer.alloc(64 * 1024, " ");
+
+/** Each is 64 KB of requests without a key. */
+const pipelined = ["/openapi.json", "/docs/swagger-ui-bundle.js", "/v1/models", "/none"].map((path) => {
+  const request = `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`;
+  return request.repeat(space.length / request.length);
+});
 
 interface Body {
   readonly path: string;
@@ -62,7 +69,7 @@ const messages = (content: unknown) => ({ model, messages: [{ role: "user", cont
 const padded = (value: object, length: number) => Buffer.from(JSON.stringify(value).padEnd(length));
 const dripping = new Set<Socket>();
 
-const bodies: Readonly<Record<Attack, (caller: number) => Body>> = {
+const bodies: Readonly<Record<Exclude<Attack, "pipelined">, (caller: number) => Body>> = {
   streams(caller) {
     const { path, body } = asking[streamFormats[caller % streamFormats.length] ?? "chat"];
     const text = JSON.stringify(body(model)).replace(prompt, burstPrompt);
@@ -100,9 +107,19 @@ const values = isUnfunded
   ? padded({ ...messages("Hi"), metadata: Array.from({ length: 3_000_000 }, () => ({})) }, largest)
   : space;
 
-function begin(caller: number): void {
+/** Sends what the caller asks for. */
+function ask(socket: Socket, caller: number): void {
+  if (attack === "pipelined") return void socket.write(pipelined[caller % pipelined.length] ?? "");
   const { path, length, send } = bodies[attack](caller);
   const key = keys[caller] ?? "";
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n` +
+      `${key && `authorization: Bearer ${key}\r\n`}\r\n`,
+  );
+  void send(socket);
+}
+
+function begin(caller: number): void {
   const socket = connect(port, "127.0.0.1");
   let isOver = false;
   const again = () => {
@@ -112,18 +129,16 @@ function begin(caller: number): void {
     setTimeout(begin, againMs * (0.5 + Math.random()), caller);
   };
   socket.on("error", () => {}).on("close", again);
-  if (attack === "streams") socket.pause();
+  if (attack === "streams" || attack === "pipelined") socket.pause();
   else
     socket.once("data", (answer: Buffer) => {
       const status = answer.toString("latin1", 9, 12);
       statuses[status] = (statuses[status] ?? 0) + 1;
       again();
     });
-  socket.write(
-    `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n` +
-      `${key && `authorization: Bearer ${key}\r\n`}\r\n`,
-  );
-  void send(socket);
+  ask(socket, caller);
+  // One that does not read does not see its end.
+  if (attack === "pipelined") setTimeout(again, againMs / 2);
 }
 
 setPriority(0, constants.priority.PRIORITY_LOW);

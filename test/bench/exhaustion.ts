@@ -4,7 +4,7 @@ import { startChain } from "../../infra/embedded/solana/index.ts";
 import { type Bench, processOf } from "./bench.ts";
 import type { Attack, Attackers } from "./exhausting-callers.ts";
 import { type Outcome, runLoad } from "./load.ts";
-import { residentBytes, sampleMs, watchMost } from "./processes.ts";
+import { openDescriptors, residentBytes, sampleMs, watchMost } from "./processes.ts";
 import { openKey, type Service } from "./service.ts";
 import { mebi, ms, table, times } from "./table.ts";
 import { requestBody } from "./workload.ts";
@@ -34,6 +34,7 @@ const plans: readonly Plan[] = [
   { attack: "drips", title: "200 who send a body byte by byte after 1 MB", callers: 200, accounts: 20, usd: "10" },
   { attack: "keyless", title: "1,000 keyless ones, 120 KB each", callers: 1_000, accounts: 0 },
   { attack: "unfunded", title: "500 accounts without money, 25 MB each", callers: 500, accounts: 500 },
+  { attack: "pipelined", title: "100 keyless ones, 64 KB of GETs a second each, unread", callers: 100, accounts: 0 },
 ];
 
 export interface ExhaustionRound {
@@ -42,6 +43,8 @@ export interface ExhaustionRound {
   readonly meanwhile: Outcome;
   readonly mostBytes: Readonly<Record<(typeof names)[number], number>>;
   readonly redisBytes: number;
+  /** The API's open file descriptors at most. */
+  readonly descriptors: number;
   /** The counts of each status that the attacking callers received. */
   readonly statuses: Readonly<Record<string, number>>;
 }
@@ -95,6 +98,7 @@ export async function measureExhaustion(
       const process = processOf(service, name);
       return watchMost(() => residentBytes(process));
     });
+    const descriptorsMost = watchMost(() => openDescriptors(processOf(service, "api")));
     const redisMost = watchMost(() => service.stores.redisMemoryBytes());
     let statuses: Readonly<Record<string, number>> = {};
     const attackers = new Worker(new URL("exhausting-callers.ts", import.meta.url), { workerData });
@@ -105,8 +109,9 @@ export async function measureExhaustion(
     const meanwhile = await others();
     const [api = 0, worker = 0] = watches.map((most) => most());
     const redisBytes = redisMost();
+    const descriptors = descriptorsMost();
     await attackers.terminate();
-    const round = { title, alone, meanwhile, mostBytes: { api, worker }, redisBytes, statuses };
+    const round = { title, alone, meanwhile, mostBytes: { api, worker }, redisBytes, descriptors, statuses };
     say(JSON.stringify(round));
     rounds.push(round);
   }
@@ -118,7 +123,7 @@ export function renderExhaustion(
   command: string,
   machine: readonly string[],
 ): string {
-  const rows = rounds.map(({ title, alone, meanwhile, mostBytes, redisBytes, statuses }) => {
+  const rows = rounds.map(({ title, alone, meanwhile, mostBytes, redisBytes, descriptors, statuses }) => {
     const ratio = meanwhile.latencyMs.p99 / alone.latencyMs.p99;
     const isBounded = Math.max(mostBytes.api, mostBytes.worker) < limitBytes;
     return [
@@ -129,6 +134,7 @@ export function renderExhaustion(
       mebi(mostBytes.api),
       mebi(mostBytes.worker),
       mebi(redisBytes),
+      String(descriptors),
       ms(alone.latencyMs.p99),
       ms(meanwhile.latencyMs.p99),
       times(ratio),
@@ -144,6 +150,6 @@ on from one attack to the next. Attackers, callers, mock, API, worker and stores
 
 ${machine.map((line) => `- ${line}`).join("\n")}
 
-${table(["attack", "answered", "API, MiB", "worker, MiB", "Redis, MiB", "p99 alone, ms", "meanwhile", "ratio", "failed", ""], rows, 2)}
+${table(["attack", "answered", "API, MiB", "worker, MiB", "Redis, MiB", "API, descriptors", "p99 alone, ms", "meanwhile", "ratio", "failed", ""], rows, 2)}
 `;
 }

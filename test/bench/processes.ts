@@ -85,6 +85,8 @@ export function wakeUps({ pid }: Measured): number {
 
 export const residentBytes = ({ pid }: Measured): number => Number(stat(pid)[21]) * pageBytes;
 
+export const openDescriptors = ({ pid }: Measured): number => readdirSync(`/proc/${pid}/fd`).length;
+
 export const sampleMs = 50;
 
 /** Tracks the maximum until the returned function is called. */
