@@ -58,7 +58,7 @@ interface AppDeps
   readonly refusals: Refusals;
   readonly responseCache: ResponseCache;
   readonly cacheUsage: CacheUsage;
-  readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
+  readonly probes: Readonly<Record<"mongodb" | "redis" | "s3" | "descriptors", Probe>>;
 }
 
 export function createApp(deps: AppDeps): Express {

@@ -11,8 +11,9 @@ import { retry } from "#platform/concurrency/retry";
 import { newId } from "#platform/ids";
 import { checkSchema } from "#platform/mongo/migrations";
 import { serveMetrics } from "#platform/observability/metrics-server";
-import { createProbes } from "#platform/observability/probe";
+import { createProbe, createProbes } from "#platform/observability/probe";
 import { startTracing } from "#platform/observability/tracing";
+import { checkDescriptors } from "#platform/process/descriptors";
 import { listen } from "#platform/process/listen";
 import { createReceiverAddresses } from "#platform/receiver-addresses";
 import {
@@ -139,10 +140,11 @@ export async function startApi(deps: ProcessDeps) {
     pingIntervalMs: config.PING_INTERVAL_MS,
     memory: bodyBudget,
   });
-  const probes = createProbes(
-    { clock, metrics },
-    { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() },
-  );
+  const stores = { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() };
+  const probes = {
+    ...createProbes({ clock, metrics }, stores),
+    descriptors: createProbe(clock, checkDescriptors),
+  };
   const spoolBudget = createByteBudget(config.UPLOAD_BUDGET_BYTES);
   const clusterStats = createClusterStats({ redis, clock });
   observe({ metrics, registry, queues, openCalls, reader, clusterStats, catalog: common.catalog, clock });

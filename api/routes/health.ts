@@ -3,7 +3,7 @@ import { callPools, type WorkerRegistry } from "#jobs";
 import type { Probe } from "#platform/observability/probe";
 
 interface Deps {
-  readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
+  readonly probes: Readonly<Record<"mongodb" | "redis" | "s3" | "descriptors", Probe>>;
   readonly registry: WorkerRegistry;
   readonly draining: () => boolean;
 }
@@ -17,14 +17,15 @@ export function healthRoutes({ probes, registry, draining }: Deps): Router {
   const replies = async (probe: Probe) => (await probe()) !== undefined;
   router.get("/healthz", (_req, res) => void res.json({ status: "ok" }));
   router.get("/readyz", async (_req, res) => {
-    const stores = [replies(probes.mongodb), replies(probes.redis), replies(probes.s3)] as const;
-    const [mongodb, redis, s3] = await Promise.all(stores);
+    const [mongodb, redis, s3, descriptors] = await Promise.all(
+      [probes.mongodb, probes.redis, probes.s3, probes.descriptors].map(replies),
+    );
     const workers = Object.fromEntries(callPools.map((pool) => [pool, registry.serving(pool)]));
     const catalog = registry.catalog();
-    const isReady = mongodb && redis && !draining() && Object.values(workers).some((count) => count > 0);
+    const isReady = mongodb && redis && descriptors && !draining() && Object.values(workers).some((count) => count > 0);
     const whenReady = s3 && !catalog.differs ? "ready" : "degraded";
     const status = isReady ? whenReady : "not ready";
-    res.status(isReady ? 200 : 503).json({ status, mongodb, redis, s3, workers, catalog });
+    res.status(isReady ? 200 : 503).json({ status, mongodb, redis, s3, descriptors, workers, catalog });
   });
   return router;
 }

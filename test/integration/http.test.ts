@@ -75,6 +75,7 @@ describe("routes", () => {
         mongodb: true,
         redis: true,
         s3: true,
+        descriptors: true,
         workers: { chat: 1, embeddings: 1, image: 1, media: 1 },
         catalog: { hash, workers: { [hash]: 1 }, differs: false },
       },

@@ -4,11 +4,11 @@ import type { Metrics } from "./metrics.ts";
 const timeoutMs = 1_000;
 const validMs = 1_000;
 
-/** Resolves to the seconds that a store took to reply, or undefined if it did not reply within a second. */
+/** Resolves to the seconds that a check took, or undefined if it failed or took more than a second. */
 export type Probe = () => Promise<number | undefined>;
 
-/** Pings at most once a second, regardless of the number of requests. */
-function createProbe(clock: Clock, ping: () => Promise<unknown>): Probe {
+/** Checks at most once a second, regardless of the number of requests. */
+export function createProbe(clock: Clock, ping: () => Promise<unknown>): Probe {
   let last: { readonly at: number; readonly reply: Promise<number | undefined> } | undefined;
 
   async function measure(): Promise<number> {
