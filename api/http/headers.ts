@@ -16,9 +16,15 @@ interface Locals {
 
 export const localsOf = (res: Response): Locals => res.locals as Locals;
 
-/** The caller's IP address. Behind `TRUSTED_PROXIES` it is the forwarded one, if that is valid. */
-export const addressOf = ({ ip = "", socket }: Pick<Request, "ip" | "socket">): string =>
-  isIP(ip) === 0 ? (socket.remoteAddress ?? "") : ip;
+/** `192.0.2.1:443` and `[2001:db8::1]:443`, as Azure's gateway and IIS forward them. */
+const withPort = /^(?:(\d+\.\d+\.\d+\.\d+)|\[([\da-fA-F:.]+)\]):\d{1,5}$/;
+
+/** The caller's IP address. Behind `TRUSTED_PROXIES` it is the forwarded one, without its port, if that is valid. */
+export function addressOf({ ip = "", socket }: Pick<Request, "ip" | "socket">): string {
+  const [, v4, v6] = withPort.exec(ip) ?? [];
+  const address = v4 ?? v6 ?? ip;
+  return isIP(address) === 0 ? (socket.remoteAddress ?? "") : address;
+}
 
 const exposed = [
   "x-request-id",

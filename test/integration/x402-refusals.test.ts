@@ -147,6 +147,11 @@ test("behind trusted proxies the limit is that of the address which they name", 
     402, 429, 402,
   ]);
   expect(await statuses("198.51.100.2", "2001:db8::1", "2001:db8::2", "2001:db8::3")).toEqual([429, 402, 402, 429]);
+  // Some proxies name the port as well.
+  expect(await statuses("198.51.100.1:443", "198.51.100.7:1", "198.51.100.7:2", "198.51.100.7:3")).toEqual([
+    429, 402, 402, 429,
+  ]);
+  expect(await statuses("[2001:db8::1]:443", "[2001:db8:0:9::1]:443")).toEqual([429, 402]);
   // An invalid address falls back to the proxy's own.
   expect(await statuses("nonsense", "", "' OR 1=1")).toEqual([402, 402, 429]);
 });
