@@ -65,7 +65,16 @@ test("the cookie is for scripts unreadable, for this path alone, and useless any
     body: { key: customer.key },
     headers: { "sec-fetch-site": "same-origin", "x-forwarded-proto": "https" },
   });
-  expect(behindTls.headers.get("set-cookie")).toContain("; Secure");
+  const secure = (behindTls.headers.get("set-cookie") ?? "").split("; ");
+  expect(secure[0]).toMatch(/^__Host-dashboard_session=[\w-]{43}$/);
+  expect(secure).toEqual(expect.arrayContaining(["Path=/", "HttpOnly", "SameSite=Strict", "Secure"]));
+  // Another host of the domain can set the name without the prefix: neither beside the session's cookie nor alone does it count.
+  const overTls = async (...cookies: readonly string[]) => {
+    const headers = { "sec-fetch-site": "same-origin", "x-forwarded-proto": "https" };
+    return (await browse(service, "GET", balance, { cookie: cookies.join("; "), headers })).status;
+  };
+  expect(await overTls(`dashboard_session=${"A".repeat(43)}`, cookieOf(behindTls))).toBe(200);
+  expect(await overTls(cookieOf(answer))).toBe(401);
 
   const cookie = cookieOf(answer);
   const admin = await signIn(service, { admin_token: testAdminToken });

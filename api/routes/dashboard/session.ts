@@ -22,9 +22,6 @@ export interface SessionDeps extends Uses<"log"> {
   readonly hasTopups: boolean;
 }
 
-const cookieName = "dashboard_session";
-const path = "/dashboard";
-
 const secret = z.string().min(1).max(1_000);
 const signIn = z.union(
   [z.strictObject({ key: secret }), z.strictObject({ admin_token: secret }), z.strictObject({ code: secret })],
@@ -38,21 +35,28 @@ const refused = () =>
 const signedOut = () => invalidApiKey("Not signed in, or the session has ended.");
 
 /**
- * Returns undefined if there are two cookies of this name: another host of the domain may have set one of them. The path of
- * the cookie keeps it from other routes, which do not read cookies either.
- */
-function secretOf(req: Pick<Request, "headers">): string | undefined {
-  const cookies = req.headers.cookie?.split(";") ?? [];
-  const named = cookies.map((each) => each.trim()).filter((each) => each.startsWith(`${cookieName}=`));
-  return named.length === 1 ? named[0]?.slice(cookieName.length + 1) : undefined;
-}
-
-/**
  * Returns true if a proxy that ends TLS, or the public address, says so. A forged header only weakens the sender's own
  * cookie.
  */
 const isSecure = (req: Pick<Request, "get">, publicUrl: string) =>
   publicUrl.startsWith("https:") || req.get("x-forwarded-proto")?.split(",")[0]?.trim() === "https";
+
+/**
+ * Over https the cookie has a name that browsers accept only from this very host: otherwise another host of the domain could
+ * sign a person in to a session of its own. Such a cookie must have the path `/`; only routes below `/dashboard` read it.
+ */
+const cookieOf = (req: Pick<Request, "get">, publicUrl: string) =>
+  isSecure(req, publicUrl)
+    ? { name: "__Host-dashboard_session", secure: true, path: "/" }
+    : { name: "dashboard_session", secure: false, path: "/dashboard" };
+
+/** Returns undefined if there are two cookies of this name: without https, another host may have set one of them. */
+function secretOf(req: Pick<Request, "get">, publicUrl: string): string | undefined {
+  const { name } = cookieOf(req, publicUrl);
+  const cookies = req.get("cookie")?.split(";") ?? [];
+  const named = cookies.map((each) => each.trim()).filter((each) => each.startsWith(`${name}=`));
+  return named.length === 1 ? named[0]?.slice(name.length + 1) : undefined;
+}
 
 /** The owner of a request's session, whose key or token is valid. */
 export interface SignedIn {
@@ -62,9 +66,10 @@ export interface SignedIn {
 }
 
 /** Throws 401 for a request without a session, or with one whose key or token is no longer valid. */
-export function createIdentify({ sessions, keys, tokens }: Pick<SessionDeps, "sessions" | "keys" | "tokens">) {
-  return async (req: Pick<Request, "headers">): Promise<SignedIn> => {
-    const given = secretOf(req);
+export function createIdentify(deps: Pick<SessionDeps, "sessions" | "keys" | "tokens" | "publicUrl">) {
+  const { sessions, keys, tokens, publicUrl } = deps;
+  return async (req: Pick<Request, "get">): Promise<SignedIn> => {
+    const given = secretOf(req, publicUrl());
     const session = given === undefined ? undefined : await sessions.find(given);
     if (!session || given === undefined) throw signedOut();
     if (session.kind === "account") return { session, caller: await keys.callerOf(session.key) };
@@ -85,12 +90,7 @@ const sessionObject = fields({
   service: fields({ public_url: z.string(), topups: z.boolean(), docs: z.string() }),
 });
 
-const cookieOptions = (req: Pick<Request, "get">, publicUrl: string) => ({
-  httpOnly: true,
-  secure: isSecure(req, publicUrl),
-  sameSite: "strict" as const,
-  path,
-});
+const hidden = { httpOnly: true, sameSite: "strict" } as const;
 
 const beginForAccount = ({ sessions }: SessionDeps, account: string, key: string) =>
   sessions.begin(() => ({ kind: "account", account, key }));
@@ -129,8 +129,8 @@ async function show({ keys, money, publicUrl, hasTopups }: SessionDeps, session:
   return { ...common, account, key };
 }
 
-async function endOf({ sessions }: SessionDeps, req: Pick<Request, "headers">): Promise<void> {
-  const given = secretOf(req);
+async function endOf({ sessions, publicUrl }: SessionDeps, req: Pick<Request, "get">): Promise<void> {
+  const given = secretOf(req, publicUrl());
   if (given !== undefined) await sessions.end(given);
 }
 
@@ -146,7 +146,8 @@ async function signInto(
   try {
     const begun = await begin(deps, body);
     await Promise.all([succeeded(), endOf(deps, req)]);
-    res.cookie(cookieName, begun.secret, { ...cookieOptions(req, publicUrl()), maxAge: sessionLifeMs });
+    const { name, ...options } = cookieOf(req, publicUrl());
+    res.cookie(name, begun.secret, { ...hidden, ...options, maxAge: sessionLifeMs });
     log.info({ requestId, with: kind, address }, "signed in");
     return await show(deps, found(await sessions.find(begun.secret), "session"));
   } catch (error) {
@@ -187,7 +188,8 @@ export const sessionRoutes = [
     answer: fields({ object: tag("session"), deleted: z.literal(true) }),
     async handle(deps, { req, res }) {
       await endOf(deps, req);
-      res.clearCookie(cookieName, cookieOptions(req, deps.publicUrl()));
+      const { name, ...options } = cookieOf(req, deps.publicUrl());
+      res.clearCookie(name, { ...hidden, ...options });
       return { deleted: true as const };
     },
   }),
