@@ -26,7 +26,11 @@ const resourceLimits = { maxOldGenerationSizeMb: 256 };
 /** `ended` means that the task took too long or the thread died. `busy` means that the task never got its turn. */
 export type Outcome<Result> = { readonly result: Result } | "ended" | "busy";
 
+/** An account whose task took too long waits behind all others for this long: each such attempt takes the thread's whole limit. */
+const behindMs = 60_000;
+
 interface Waiting<Task, Result> {
+  readonly account: string;
   readonly task: () => Task | Promise<Task>;
   /** Stops waiting and removes the task from the queue. */
   readonly leave: () => void;
@@ -35,7 +39,8 @@ interface Waiting<Task, Result> {
 
 /**
  * Runs tasks one after another in a thread, which is terminated when a task takes too long. The thread is started at first
- * use and restarted after it ended. Accounts take turns. The thread does not keep the process alive.
+ * use and restarted after it ended. Accounts take turns, those whose tasks took too long after the others. The thread does
+ * not keep the process alive.
  */
 export function createLimitedThread<Task, Result extends object>(
   { name, url, limitMs, waitLimitMs, maxWaiting, maxOfAccount }: Options,
@@ -45,6 +50,8 @@ export function createLimitedThread<Task, Result extends object>(
   /** Waiting tasks by account; the account whose turn is next comes first. */
   const waiting = new Map<string, Set<Job>>();
   let waitingCount = 0;
+  /** Accounts whose tasks took too long, and until when they wait behind the others; the oldest first. */
+  const behind = new Map<string, number>();
   let thread: Worker | undefined;
   let isReady = false;
   let running: Job | undefined;
@@ -88,8 +95,16 @@ export function createLimitedThread<Task, Result extends object>(
     log.warn({ thread: name, reason }, "a thread ended");
     // If it did not start, it would not start for the next task either.
     if (!isReady) refuseAll();
+    if (running) putBehind(running.account);
     void end("ended");
     next();
+  }
+
+  function putBehind(account: string): void {
+    const now = clock.now();
+    behind.delete(account);
+    behind.set(account, now + behindMs);
+    for (const [each, until] of behind) if (until <= now) behind.delete(each);
   }
 
   async function end(outcome: "ended" | "busy"): Promise<void> {
@@ -103,7 +118,9 @@ export function createLimitedThread<Task, Result extends object>(
   }
 
   function next(): void {
-    const [first] = waiting;
+    const now = clock.now();
+    const inTime = waiting.entries().find(([account]) => (behind.get(account) ?? 0) <= now);
+    const first = inTime ?? waiting.entries().next().value;
     if (!first || running || isClosed) return;
     thread ??= start();
     if (!isReady) return;
@@ -117,9 +134,20 @@ export function createLimitedThread<Task, Result extends object>(
   }
 
   async function post(job: Job): Promise<void> {
-    const made = job.task();
-    const task = made instanceof Promise ? await made : made;
-    if (running === job) thread?.postMessage(task);
+    try {
+      const made = job.task();
+      const task = made instanceof Promise ? await made : made;
+      if (running === job) thread?.postMessage(task);
+    } catch (error) {
+      // Error messages may quote a prompt.
+      const reason = error instanceof Error ? error.name : "unknown";
+      log.error({ thread: name, reason }, "a task could not be passed to its thread");
+      job.settle("busy");
+      if (running !== job) return;
+      stopTimer();
+      running = undefined;
+      next();
+    }
   }
 
   return {
@@ -139,7 +167,7 @@ export function createLimitedThread<Task, Result extends object>(
         leave();
         resolve(outcome);
       };
-      const job: Job = { task, leave, settle };
+      const job: Job = { account, task, leave, settle };
       // An aborted task continues in the thread within its time limit.
       const onAbort = () => settle("busy");
       signal.addEventListener("abort", onAbort, { once: true });
