@@ -13,8 +13,9 @@
  * bucket in debt, by its capacity at most.
  *
  * A budget is one hash, so that no part of it can be lost alone: the cost of ended calls of the period (`spent`), and the
- * maximum cost of each open call (`o:<id>`, their sum in `open`). It is valid only if it is of this period or a later one
- * and was counted after the caller's connection to Redis was made, so that anything lost in a failover is counted again.
+ * maximum cost of each open call (`o:<id>`, their sum in `open`). It is valid only if it is of this period or a later one,
+ * was counted by this process of Redis (`run`), whose clock thus gave `at`, and after the caller's connection to Redis was
+ * made, so that anything lost in a failover is counted again.
  * take: a call may already be open, because a count found its hold, perhaps along with holds of other calls that have not
  * taken yet. Then it changes nothing, and is refused if all of them together exceed the limit.
  * end: counts once, because only the removal of the call applies it.
@@ -31,15 +32,16 @@ local minutes = math.max(0, now - (tonumber(stored[3]) or now)) / 60000
 local requests = math.max(0, (tonumber(stored[1]) or 0) - minutes * requestsPerMinute)
 local tokens = math.max(0, (tonumber(stored[2]) or 0) - minutes * tokensPerMinute)
 local operations, budgetChanged = 4, false
-local limit, spent, open, counting, counted
+local limit, run, spent, open, counting, counted
 if budget then
   operations = 8
   limit = tonumber(ARGV[4])
-  local state = redis.call('HMGET', budget, 'period', 'from', 'spent', 'open', 'at', 'until')
+  run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+  local state = redis.call('HMGET', budget, 'period', 'from', 'spent', 'open', 'at', 'until', 'run')
   spent, open = tonumber(state[3]) or 0, tonumber(state[4]) or 0
   counting = (tonumber(state[6]) or 0) > now
   counted = not counting and state[1] == ARGV[5] and tonumber(state[2]) >= tonumber(ARGV[6])
-    and tonumber(state[5]) >= now - tonumber(ARGV[7])
+    and state[7] == run and tonumber(state[5]) >= now - tonumber(ARGV[7])
 end
 local taken
 local answers, changed = {}, false
@@ -139,7 +141,7 @@ for i = operations, #ARGV, 4 do
           open = open + tonumber(amount)
         end
       end
-      redis.call('HSET', budget, 'period', ARGV[5], 'from', from, 'at', now)
+      redis.call('HSET', budget, 'period', ARGV[5], 'from', from, 'at', now, 'run', run)
       counting, counted, budgetChanged, verdict = false, true, true, 'taken'
     end
   elseif redis.call('ZREM', running, id) == 1 then

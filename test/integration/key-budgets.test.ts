@@ -110,15 +110,29 @@ test("a call whose instance died is ended by its entry in the ledger", async () 
   expect(await spent()).toBe(4n * usd);
 });
 
-test("a reconnect counts again, because a failover may have lost a take", async () => {
+test.each([
+  [
+    "a reconnect",
+    async ({ redis }: Instance) => {
+      redis.disconnect(true);
+      await isConnected(redis);
+    },
+  ],
+  // The clock of the new primary is behind that of the old one.
+  [
+    "another primary",
+    async ({ redis }: Instance, hash: string) => {
+      await redis.hset(hash, { run: "another", at: String(Date.now() + dayMs) });
+    },
+  ],
+])("%s counts again, because a failover may have lost a take", async (_, failOver) => {
   const { a, b, caller } = await startImpatient(10n);
   const open = await begin(a, caller, 6n * usd);
   // Simulate a replica that lacks the last second.
   const hash = `limits:{${caller.keyId}}:budget`;
   await a.redis.hdel(hash, `o:${open.requestId}`);
   await a.redis.hset(hash, "open", "0");
-  b.redis.disconnect(true);
-  await isConnected(b.redis);
+  await failOver(b, hash);
   await expect(begin(b, caller, 5n * usd)).rejects.toThrow(
     /10\.00 USD a day: 0\.00 USD are spent, calls in flight can cost 6\.00 USD/,
   );
