@@ -98,9 +98,9 @@ export function createKeys(
   const lookUp = createLookups<CachedKey>({ clock, epoch });
   const lookUpProviderKeys = createLookups<readonly ProviderKey[]>({ clock, epoch });
 
-  async function read(by: { hash: string } | { _id: string }, currentEpoch: string): Promise<CachedKey | undefined> {
+  async function read(finding: Promise<KeyRecord | undefined>, currentEpoch: string): Promise<CachedKey | undefined> {
     try {
-      const key = await store.find(by);
+      const key = await finding;
       const account = key && (await money.account(key.account));
       if (!account) return undefined;
       const { tier, buybackToken, frozen } = account;
@@ -128,7 +128,7 @@ export function createKeys(
   }
 
   const refresh = async (keyId: string) =>
-    (await lookUp(keyId, (currentEpoch) => read({ _id: keyId }, currentEpoch)))?.caller;
+    (await lookUp(keyId, (currentEpoch) => read(store.find(keyId), currentEpoch)))?.caller;
 
   function recordUse(key: CachedKey) {
     const now = clock.now();
@@ -140,9 +140,9 @@ export function createKeys(
   }
 
   /** `name` is that of the lookup in the cache. Throws 401 for a key that is unknown, revoked or expired. */
-  async function validCaller(name: string, by: { hash: string } | { _id: string }): Promise<Caller> {
+  async function validCaller(name: string, find: (name: string) => Promise<KeyRecord | undefined>): Promise<Caller> {
     await epoch.update();
-    const known = await lookUp(name, (currentEpoch) => read(by, currentEpoch));
+    const known = await lookUp(name, (currentEpoch) => read(find(name), currentEpoch));
     if (!known) throw invalidApiKey();
     assertNotExpired(known.caller, clock);
     recordUse(known);
@@ -198,11 +198,11 @@ export function createKeys(
     async authenticate(secret: string | undefined): Promise<Caller> {
       const hash = secretHash(secret);
       if (hash === undefined) throw invalidApiKey();
-      return validCaller(hash, { hash });
+      return validCaller(hash, (of) => store.findByHash(of));
     },
 
     /** The caller that `authenticate` returns for this key's secret. Throws 401 once the key is no longer valid. */
-    callerOf: (keyId: string): Promise<Caller> => validCaller(keyId, { _id: keyId }),
+    callerOf: (keyId: string): Promise<Caller> => validCaller(keyId, (id) => store.find(id)),
 
     /** The caller of a call paid by x402. There is no key; the id of the payment's account takes its place. */
     payer: (account: string, buybackToken: string | undefined): Caller => ({

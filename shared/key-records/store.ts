@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { notFound } from "#errors";
 import { dayMs } from "#platform/clock";
+import { groupCommit } from "#platform/concurrency/group-commit";
 import { newId, randomBase62 } from "#platform/ids";
 import { findPage, openCollection, type Page } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
@@ -121,12 +122,26 @@ function updateOf({ limits = {}, budget, ...others }: KeyPatch, now: Date) {
   };
 }
 
+const hashesAtOnce = 100;
+
 export type KeyStore = ReturnType<typeof createKeyStore>;
 
 /** The collection `keys`. It holds no secret, only the hash of one. */
 export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
   const { model, collection } = openCollection<Stored>(mongo, "keys", definition);
   const now = () => new Date(clock.now());
+  /** Anybody can invent secrets: however many arrive at once, MongoDB has one read of them at a time. */
+  const findByHash = groupCommit<string, KeyRecord | undefined>({
+    limit: hashesAtOnce,
+    async write(_, hashes) {
+      const found = await model
+        .find({ hash: { $in: [...hashes] }, ...live })
+        .lean()
+        .exec();
+      const keys = new Map(found.map((stored) => [stored.hash, toRecord(stored)]));
+      return hashes.map((each) => keys.get(each));
+    },
+  });
 
   async function change({ id, account }: KeyId, update: object): Promise<KeyRecord> {
     const stored = await model
@@ -224,10 +239,13 @@ export function createKeyStore({ mongo, clock }: Uses<"mongo" | "clock">) {
     /** Keeps the time of the first revocation. */
     revoke: (id: KeyId) => change(id, [{ $set: { revokedAt: { $ifNull: ["$revokedAt", now()] } } }]),
 
+    /** Finds a key that is not revoked by the hash of its secret. */
+    findByHash: (of: string): Promise<KeyRecord | undefined> => findByHash("", of, of),
+
     /** Finds a key that is not revoked. */
-    async find(by: { hash: string } | { _id: string }): Promise<KeyRecord | undefined> {
+    async find(id: string): Promise<KeyRecord | undefined> {
       const stored = await model
-        .findOne({ ...by, ...live })
+        .findOne({ _id: id, ...live })
         .lean()
         .exec();
       return stored ? toRecord(stored) : undefined;

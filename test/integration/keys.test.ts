@@ -42,6 +42,19 @@ test("a missing, malformed or unknown key is refused", async () => {
     await expect(keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
 });
 
+test("however many invented keys arrive at once, MongoDB has few reads of them", async () => {
+  const { keys, mongo } = await startInstance(await testStores());
+  const reads: string[] = [];
+  mongo.connection.set("debug", (collection: string, method: string) => void reads.push(`${collection} ${method}`));
+  const invented = Array.from({ length: 500 }, (_, n) => `live_${String(n).padStart(40, "0")}`);
+  const outcomes = await Promise.allSettled(invented.map((secret) => keys.authenticate(secret)));
+  expect(outcomes).toEqual(
+    Array(500).fill(expect.objectContaining({ reason: expect.objectContaining({ code: "invalid_api_key" }) })),
+  );
+  expect([...new Set(reads)]).toEqual(["keys find"]);
+  expect(reads.length).toBeLessThan(50);
+});
+
 test("a key is only issued for an account that exists", async () => {
   const { keys } = shared.a;
   await expect(keys.issue("acct_none", {})).rejects.toMatchObject({ code: "not_found" });

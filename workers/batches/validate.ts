@@ -64,7 +64,7 @@ export async function validateBatches(deps: ValidationDeps): Promise<void> {
 async function validate(deps: ValidationDeps, claimed: StoredBatch): Promise<void> {
   const { batches, files, keyStore, money, clock, ending } = deps;
   const { account, inputFile } = claimed;
-  const key = await keyStore.find({ _id: claimed.key });
+  const key = await keyStore.find(claimed.key);
   const owner = await money.account(account);
   const terms: Terms = { tier: owner?.tier ?? "standard", models: key?.models ?? null };
   const found = createFindings(deps, claimed, terms);
