@@ -11,8 +11,8 @@ async function readLimit(): Promise<number> {
 /** Rejects if the process has less than a tenth of its file descriptors left. Knows of none without Linux's /proc. */
 export async function checkDescriptors(): Promise<void> {
   limit ??= readLimit();
-  const most = 0.9 * (await limit);
+  const most = await limit;
   if (!Number.isFinite(most)) return;
   const { length } = await readdir("/proc/self/fd");
-  if (length > most) throw new Error(`${length} file descriptors are open`);
+  if (length > 0.9 * most) throw new Error(`${length} of ${most} file descriptors are open`);
 }
