@@ -81,7 +81,7 @@ function allowReads(): void {
 
 const sliceBytes = 64 * 1024;
 
-/** Like `answerJson`, for text in parts. Each part is written once the caller has read the previous one. */
+/** Like `answerJson`, for long text or text in parts. */
 export function answerParts(res: Response, parts: readonly string[]): void {
   const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
   jsonHeaders(res, length);
@@ -90,13 +90,17 @@ export function answerParts(res: Response, parts: readonly string[]): void {
   writeSlices(res, slicesOf(parts));
 }
 
-/** Writes the rest of an answer, each slice once the caller has read the previous one, and ends it. */
-export function writeSlices(res: Response, slices: Generator<Buffer>): void {
+/**
+ * Writes the rest of an answer, each slice once the caller has read the previous one, and ends it. Other connections get their
+ * turn between two slices, because the kernel takes megabytes for one connection at once.
+ */
+export function writeSlices(res: Response, slices: Iterator<Buffer>): void {
   const next = (): void => {
-    // A `for...of` loop would end the generator on return.
-    for (let slice = slices.next(); !slice.done && !res.closed; slice = slices.next())
-      if (!res.write(slice.value)) return void res.once("drain", next);
-    res.end();
+    if (res.closed) return;
+    const slice = slices.next();
+    if (slice.done) return void res.end();
+    if (res.write(slice.value)) setImmediate(next);
+    else res.once("drain", () => setImmediate(next));
   };
   next();
 }

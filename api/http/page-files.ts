@@ -4,6 +4,7 @@ import { extname } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Request, Response } from "express";
+import { slicesOf, writeSlices } from "./answer.ts";
 
 const types: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -21,7 +22,10 @@ const compressible = /^(text|application\/json|image\/svg)/;
 const encodings = { br: brotli, gzip: promisify(gzip) } as const;
 type Encoding = keyof typeof encodings;
 
-/** A file that is served from memory: one that is streamed from the disk would stay open until a slow client has read it. */
+/**
+ * A file or document that is the same for everybody, in memory: one copy serves any number of clients, while a file streamed
+ * from the disk would stay open until a slow client has read it.
+ */
 export interface PageFile {
   readonly type: string;
   readonly bytes: Buffer;
@@ -30,10 +34,12 @@ export interface PageFile {
   readonly encoded: Map<Encoding, Promise<Buffer>>;
 }
 
-export async function readPageFile(path: string): Promise<PageFile> {
-  const bytes = await readFile(path);
+export const readPageFile = async (path: string): Promise<PageFile> => pageFile(extname(path), await readFile(path));
+
+/** `extension` has its dot. */
+export function pageFile(extension: string, bytes: Buffer): PageFile {
   const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"`;
-  return { type: types[extname(path)] ?? "application/octet-stream", bytes, etag, encoded: new Map() };
+  return { type: types[extension] ?? "application/octet-stream", bytes, etag, encoded: new Map() };
 }
 
 /** Sends the file compressed if the client accepts that, or 304 if it has the file. */
@@ -51,7 +57,8 @@ export async function sendPageFile(req: Request, res: Response, file: PageFile):
   const bytes = encoding ? await encodedAs(file, encoding) : file.bytes;
   if (encoding) res.set("content-encoding", encoding);
   res.set("content-length", String(bytes.length));
-  res.end(req.method === "HEAD" ? undefined : bytes);
+  if (req.method === "HEAD") return void res.end();
+  writeSlices(res, slicesOf([bytes]));
 }
 
 const accepted = (req: Request): Encoding | undefined =>
@@ -63,6 +70,10 @@ function encodedAs({ bytes, encoded }: PageFile, encoding: Encoding): Promise<Bu
   return work;
 }
 
+/** The highest quality takes 15 times as long, 4 s for the largest file, and saves another 8 %. */
+const brotliQuality = 9;
+
 function brotli(bytes: Buffer): Promise<Buffer> {
-  return promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } });
+  const { BROTLI_PARAM_QUALITY: quality, BROTLI_PARAM_SIZE_HINT: size } = constants;
+  return promisify(brotliCompress)(bytes, { params: { [quality]: brotliQuality, [size]: bytes.length } });
 }

@@ -3,7 +3,7 @@ import { type Request, type RequestHandler, type Response, Router } from "expres
 // The package's main module needs a browser.
 import absolutePath from "swagger-ui-dist/absolute-path.js";
 import { methodNotAllowed } from "../http/errors.ts";
-import { type PageFile, readPageFile, sendPageFile } from "../http/page-files.ts";
+import { type PageFile, pageFile, readPageFile, sendPageFile } from "../http/page-files.ts";
 import { adminDocument, openApiDocument } from "./openapi.ts";
 
 const page = `<!doctype html>
@@ -34,11 +34,10 @@ function serveFile(name: string): RequestHandler {
 /** `GET /openapi.json`, and `GET /docs`, which shows it without scripts of other hosts. */
 export function docsRoutes({ publicUrl }: { publicUrl: () => string }): Router {
   const router = Router();
-  // One copy, however many clients are reading it.
-  let document: Buffer | undefined;
-  router.get("/openapi.json", (_req, res) => {
-    document ??= Buffer.from(JSON.stringify(openApiDocument(publicUrl())));
-    res.type("json").send(document);
+  let document: PageFile | undefined;
+  router.get("/openapi.json", (req, res) => {
+    document ??= pageFile(".json", Buffer.from(JSON.stringify(openApiDocument(publicUrl()))));
+    return sendPageFile(req, res, document);
   });
   router.get("/docs", (_req, res) => void res.type("html").send(page));
   router.get("/docs/start.js", (_req, res) => void res.type("js").send(start));

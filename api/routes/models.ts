@@ -4,12 +4,14 @@ import type { Model } from "#catalog";
 import { invalidValue } from "#errors";
 import type { Uses } from "#platform/uses";
 import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel, servedAt } from "../admission/model.ts";
+import { answerParts } from "../http/answer.ts";
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse, wholeNumber } from "../http/input.ts";
 import { refTo } from "../http/openapi/formats/index.ts";
 import { requestId } from "../http/openapi/headers.ts";
 import { type Group, operation, pathId } from "../http/openapi/operation.ts";
+import { type PageFile, pageFile, sendPageFile } from "../http/page-files.ts";
 import {
   chatModel,
   geminiModel,
@@ -24,8 +26,8 @@ interface ModelListDeps extends Uses<"clock">, ModelDeps {}
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {
-  /** Returns JSON text, or its bytes. */
-  list(query: unknown): string | Buffer;
+  /** Returns JSON text, or a document if it is the same for everybody. */
+  list(query: unknown): string | PageFile;
   get(id: string): object;
 }
 
@@ -61,7 +63,11 @@ const unknownVerb: RequestHandler = (req, res, next) =>
 function routes(listFor: (req: Request) => ModelList, before: readonly RequestHandler[] = []): Router {
   const router = Router();
   for (const handle of before) router.use(handle);
-  router.get("/", (req, res) => void res.type("json").send(listFor(req).list(req.query)));
+  router.get("/", async (req, res) => {
+    const list = listFor(req).list(req.query);
+    if (typeof list === "string") answerParts(res, [list]);
+    else await sendPageFile(req, res, list);
+  });
   router.get("/*id", (req, res) => void res.json(listFor(req).get(idOf(req))));
   router.post("/*id", unknownVerb);
   router.all(["/", "/*id"], methodNotAllowed("GET", "HEAD"));
@@ -87,14 +93,13 @@ function chatModels(deps: ModelDeps): ModelList {
     rendered.set(model, { served, json });
     return json;
   };
-  // One copy, however many clients are reading it.
-  let last: { readonly parts: readonly string[]; readonly bytes: Buffer } | undefined;
+  let last: { readonly parts: readonly string[]; readonly file: PageFile } | undefined;
   return {
     list() {
       const parts = catalog.list().flatMap((model) => (isListed(registry, model) ? jsonOf(model) : []));
       if (parts.length !== last?.parts.length || parts.some((part, at) => part !== last?.parts[at]))
-        last = { parts, bytes: Buffer.from(`{"object":"list","data":[${parts.join()}]}`) };
-      return last.bytes;
+        last = { parts, file: pageFile(".json", Buffer.from(`{"object":"list","data":[${parts.join()}]}`)) };
+      return last.file;
     },
     get: (id) => shown(listedOr404(deps, id, catalog.find(id))),
   };
@@ -225,7 +230,7 @@ const formatHeader = z.object({
 const byHeader = {
   ...requestId,
   "request-id": z.string().optional().describe("The same as `x-request-id`, in Anthropic's format"),
-  Vary: z.literal("anthropic-version, x-goog-api-key, x-goog-api-client"),
+  Vary: z.string().describe("The headers that select the format, and `accept-encoding`"),
 };
 
 const description =

@@ -1,12 +1,14 @@
 import { once } from "node:events";
 import type { RequestListener, ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
+import type { Response } from "express";
 import { expect, onTestFinished, test } from "vitest";
+import { writeSlices } from "../../api/http/answer.ts";
 import { createListener } from "../../api/http/listener.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
-/** What one connection may cost: its requests are served one after the other, and it is cut if it does not read. */
+/** A connection's requests are served one after the other, long responses in slices, and it is cut if it does not read. */
 
 async function listening(app: RequestListener, clock = systemClock) {
   const { server } = createListener(app, clock);
@@ -83,6 +85,30 @@ test("a request that waits is not served once the response before it has ended t
   await gone.promise;
   await new Promise(setImmediate);
   expect(served).toEqual(["/last", "/held"]);
+});
+
+test("between two slices of a long response, other connections get their turn", async () => {
+  const turns: number[] = [];
+  const { open } = await listening((_, res) => {
+    let turn = 0;
+    const count = () => {
+      turn++;
+      if (!res.closed) setImmediate(count);
+    };
+    count();
+    const slices = function* () {
+      for (let n = 0; n < 16; n++) {
+        turns.push(turn);
+        yield Buffer.alloc(64 * 1024);
+      }
+    };
+    res.setHeader("connection", "close");
+    writeSlices(res as Response, slices());
+  });
+  const socket = open().resume();
+  socket.write(get("long"));
+  await closed(socket);
+  expect(new Set(turns).size).toBe(16);
 });
 
 test("a client who reads nothing for 30 s is cut, whatever it asked for; one who reads slowly is not", async () => {
