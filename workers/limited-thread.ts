@@ -79,11 +79,16 @@ export function createLimitedThread<Task, Result extends object>(
   }
 
   function receive(answer: "ready" | Result): void {
-    stopTimer();
     isReady = true;
     const done = running;
-    running = undefined;
     if (answer !== "ready") done?.settle({ result: answer });
+    goOn();
+  }
+
+  /** The thread is ready for the next task. */
+  function goOn(): void {
+    stopTimer();
+    running = undefined;
     next();
   }
 
@@ -118,13 +123,12 @@ export function createLimitedThread<Task, Result extends object>(
   }
 
   function next(): void {
-    const now = clock.now();
-    const inTime = waiting.entries().find(([account]) => (behind.get(account) ?? 0) <= now);
-    const first = inTime ?? waiting.entries().next().value;
-    if (!first || running || isClosed) return;
+    if (running || isClosed || waitingCount === 0) return;
     thread ??= start();
     if (!isReady) return;
-    const [account, jobs] = first;
+    const now = clock.now();
+    const inTime = waiting.entries().find(([account]) => (behind.get(account) ?? 0) <= now);
+    const [account, jobs] = inTime ?? (waiting.entries().next().value as [string, Set<Job>]);
     const [job] = jobs;
     job?.leave();
     if (waiting.delete(account)) waiting.set(account, jobs);
@@ -143,10 +147,7 @@ export function createLimitedThread<Task, Result extends object>(
       const reason = error instanceof Error ? error.name : "unknown";
       log.error({ thread: name, reason }, "a task could not be passed to its thread");
       job.settle("busy");
-      if (running !== job) return;
-      stopTimer();
-      running = undefined;
-      next();
+      if (running === job) goOn();
     }
   }
 

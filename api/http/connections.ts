@@ -7,7 +7,7 @@ const maxUnfinished = 16;
 /** A client that has read nothing for this long is cut off. */
 const stalledMs = 30_000;
 const checkMs = 1_000;
-/** What clients have not read of complete responses may take this much memory together. */
+/** Complete responses that clients have not read yet may take this much memory together. */
 const maxUnsentBytes = 64 * 1024 * 1024;
 /** Beyond it, those who have read nothing for this long are cut off, then those whose responses have waited longest. */
 const idleMs = 2_000;
@@ -23,25 +23,37 @@ interface Connection {
    */
   idleSince: number;
   idleAtBytes: number;
-  /** When the client last read, and the bytes that the kernel had accepted by then. */
+  /** When the client last read, as of the last second, and the bytes that the kernel had accepted by then. */
   readAt: number;
   readBytes: number;
+  /** For how long the client may read nothing of the response that is being served. */
+  patienceMs: number;
 }
 
-/** The responses whose readers may pause for longer than `stalledMs`. */
-const patience = new WeakMap<ServerResponse, number>();
-export const allowPauses = (res: ServerResponse, ms: number): void => void patience.set(res, ms);
+const connectionOf = new WeakMap<Socket, Connection>();
 
-/** What Node keeps on a socket (lib/net.js, lib/_http_server.js). */
+/** Allows the client to read nothing of this response for longer than 30 s. */
+export function allowPauses({ socket }: ServerResponse, ms: number): void {
+  const connection = socket && connectionOf.get(socket);
+  if (connection) connection.patienceMs = ms;
+}
+
+/** Two internal fields of Node's sockets (lib/net.js, lib/_http_server.js). */
 interface NodeSocket extends Socket {
   readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
   readonly parser?: { onIncoming: (req: IncomingMessage, keepAlive: boolean) => number } | null;
 }
 
 /** The bytes of a connection that the kernel has accepted. The socket itself counts a write once all of it was accepted. */
-export function sentBytes(socket: NodeSocket | null): number {
-  const { bytesWritten, writeQueueSize } = socket?._handle ?? { bytesWritten: 0, writeQueueSize: 0 };
+function sentBytes(socket: NodeSocket): number {
+  const { bytesWritten, writeQueueSize } = socket._handle ?? { bytesWritten: 0, writeQueueSize: 0 };
   return bytesWritten - writeQueueSize;
+}
+
+/** Returns true if the client has read nothing since this time, although something waits for it. Unix milliseconds. */
+export function hasReadNothingSince(socket: Socket | null, time: number): boolean {
+  const connection = socket && connectionOf.get(socket);
+  return !!connection && connection.readAt <= time && connection.readBytes === sentBytes(socket);
 }
 
 /**
@@ -53,15 +65,20 @@ export function sentBytes(socket: NodeSocket | null): number {
 export function trackConnections(server: Server, serve: RequestListener, clock: Clock) {
   const connections = new Map<Socket, Connection>();
   let onIdle: (socket: Socket, connection: Connection) => void = () => {};
-  /** What the kernel has not accepted of complete responses, in the order in which they were completed. */
+  /** Bytes of complete responses that the kernel has not accepted, in the order in which the responses were completed. */
   const unsent = new Map<Socket, number>();
   let unsentBytes = 0;
 
   server.on("connection", (socket: Socket) => {
     const unfinished = new Set<Response>();
-    const times = { idleSince: performance.now(), idleAtBytes: 0, readAt: clock.now(), readBytes: 0 };
-    connections.set(socket, { unfinished, ...times });
-    socket.once("close", () => connections.delete(socket));
+    const idle = { idleSince: performance.now(), idleAtBytes: 0 };
+    const connection = { unfinished, ...idle, readAt: clock.now(), readBytes: 0, patienceMs: stalledMs };
+    connections.set(socket, connection);
+    connectionOf.set(socket, connection);
+    socket.once("close", () => {
+      connections.delete(socket);
+      forget(socket);
+    });
     cutBeyond(socket, () => unfinished.size >= maxUnfinished);
   });
   const take: RequestListener = (req, res) => {
@@ -76,6 +93,7 @@ export function trackConnections(server: Server, serve: RequestListener, clock: 
       const [next] = unfinished;
       connection.idleSince = performance.now();
       connection.idleAtBytes = socket.bytesRead;
+      connection.patienceMs = stalledMs;
       if (served === res) forget(socket);
       // The response may have been the last one of its connection.
       if (served === res && next && socket.writable) serve(next.req, next);
@@ -92,7 +110,7 @@ export function trackConnections(server: Server, serve: RequestListener, clock: 
     unsentBytes += bytes;
     if (unsentBytes <= maxUnsentBytes) return;
     const since = clock.now() - idleMs;
-    for (const other of unsent.keys()) if ((connections.get(other)?.readAt ?? 0) < since) cut(other);
+    for (const other of unsent.keys()) if (hasReadNothingSince(other, since)) cut(other);
     for (const other of unsent.keys()) if (unsentBytes > maxUnsentBytes) cut(other);
   }
 
@@ -110,10 +128,9 @@ export function trackConnections(server: Server, serve: RequestListener, clock: 
     const now = clock.now();
     for (const [socket, connection] of connections) {
       const bytes = sentBytes(socket);
-      const [served] = connection.unfinished;
       if (socket.writableLength === 0 || bytes !== connection.readBytes)
         Object.assign(connection, { readAt: now, readBytes: bytes });
-      else if (now - connection.readAt >= ((served && patience.get(served)) ?? stalledMs))
+      else if (now - connection.readAt >= connection.patienceMs)
         // If this process itself was stalled, it first learns what was sent meanwhile.
         setImmediate(() => {
           if (socket.writableLength > 0 && sentBytes(socket) === bytes) socket.destroy();

@@ -30,7 +30,7 @@ import {
   type Submission,
   startOrContinueAttempt,
 } from "./open-call.ts";
-import { checkProgress, writeError, writeEvents, writeFinal, writeOtherwise, writePing } from "./write-answer.ts";
+import { checkPause, writeError, writeEvents, writeFinal, writeOtherwise, writePing } from "./write-answer.ts";
 
 /** Larger bodies go to object storage, not into the job. */
 const maxInlineBodyBytes = 64 * 1024;
@@ -49,7 +49,7 @@ export { shuttingDown } from "./call-registry.ts";
 export { createDeliveries } from "./deliveries.ts";
 export { type EndedCall, type Recording, type WrittenAnswer, writtenAnswer } from "./open-call.ts";
 export { createRunningCalls, type RunningCalls } from "./running-calls.ts";
-export { checkProgress, endEvents, writeError, writeEvents, writePing } from "./write-answer.ts";
+export { checkPause, endEvents, writeError, writeEvents, writePing } from "./write-answer.ts";
 
 export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, deliveries, money, files, clock, log } = deps;
@@ -241,7 +241,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
   function tick(): void {
     const now = clock.now();
     for (const call of open.values()) {
-      checkProgress(call, now);
+      checkPause(call);
       const { state, payload } = call;
       if (state.kind === "answered") continue;
       if (now > lastFrameAt(call))

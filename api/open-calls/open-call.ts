@@ -145,8 +145,6 @@ export const writtenAnswer = (
   lastWriteAt: now,
   /** Unix milliseconds; set for streams. */
   firstEventAt: undefined as number | undefined,
-  /** The number of bytes that the caller has received, and the time since which it has received no more. */
-  sent: { bytes: 0, at: now },
 });
 
 export type WrittenAnswer = ReturnType<typeof writtenAnswer>;

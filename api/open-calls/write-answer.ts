@@ -2,7 +2,7 @@ import type { ServiceError } from "#errors";
 import type { Frame } from "#jobs";
 import { formatUsd } from "#money";
 import { answerError, answerParts, beginStream } from "../http/answer.ts";
-import { sentBytes } from "../http/connections.ts";
+import { hasReadNothingSince } from "../http/connections.ts";
 import { localsOf } from "../http/headers.ts";
 import { isDetached, type OpenCall, type WrittenAnswer } from "./open-call.ts";
 
@@ -65,8 +65,7 @@ function writeChunk(res: WrittenAnswer["res"], text: string): void {
 const hasMemory = ({ res: { writableLength }, unsent }: WrittenAnswer) =>
   unsent.resize(writableLength > freeBytes ? writableLength : 0);
 
-const isIdle = ({ res, sent, lastWriteAt }: WrittenAnswer) =>
-  lastWriteAt - sent.at >= idleMs && sentBytes(res.socket) === sent.bytes;
+const isIdle = ({ res, lastWriteAt }: WrittenAnswer) => hasReadNothingSince(res.socket, lastWriteAt - idleMs);
 
 /** A provider may send much faster than the caller reads. */
 function pauseIfFull(call: WrittenAnswer): void {
@@ -84,13 +83,11 @@ function resume(call: WrittenAnswer): void {
   call.pace("resume");
 }
 
-/** Repeats a pause, and notes when the caller reads. Called on every tick. */
-export function checkProgress(call: WrittenAnswer, now: number): void {
-  const { res, sent } = call;
-  if (call.isPaused && (isDetached(call) || call.isFollowed())) resume(call);
-  else if (call.isPaused) call.pace("pause");
-  const bytes = sentBytes(res.socket);
-  if (res.writableLength === 0 || bytes !== sent.bytes) call.sent = { bytes, at: now };
+/** Repeats a pause, which would end by itself, or ends it if the caller need not be waited for. Called on every tick. */
+export function checkPause(call: WrittenAnswer): void {
+  if (!call.isPaused) return;
+  if (isDetached(call) || call.isFollowed()) resume(call);
+  else call.pace("pause");
 }
 
 export function writeFinal(call: OpenCall, { data, outcome }: Frame, now: number): void {

@@ -5,7 +5,7 @@ import type { ByteBudget } from "#platform/byte-budget";
 import type { Uses } from "#platform/uses";
 import type { Flight, FoundAnswer, LogPart, ResponseCache } from "#response-cache";
 import {
-  checkProgress,
+  checkPause,
   endEvents,
   shuttingDown,
   type WrittenAnswer,
@@ -138,7 +138,7 @@ export function createFollowers(deps: FollowerDeps) {
         if (written.hasContent) writeError(written, error);
         leave(follower, () => reject(error));
       };
-      checkProgress(written, now);
+      checkPause(written);
       if (now >= deadlineAt) end(outOfTime());
       else if (ending()) end(shuttingDown());
       else if (stream && !res.closed && now - written.lastWriteAt >= pingIntervalMs) writePing(written, now);

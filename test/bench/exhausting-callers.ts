@@ -6,10 +6,9 @@ import { prompt } from "./workload.ts";
 
 /**
  * Callers who try to exhaust the service's memory, in a separate thread so that they do not delay the measured calls. They
- * begin within three seconds, and one who is answered or disconnected begins again after five to fifteen, or about one if
- * its requests cost it nothing. The thread has the
- * lowest priority: on other machines, as in reality, it would take no processor time from the service at all. Posts the
- * counts of each status once a second.
+ * begin within three seconds, and one who is answered or disconnected begins again after five to fifteen; those who pipeline
+ * begin again after about one, since their requests cost them nothing. The thread has the lowest priority: on other machines,
+ * as in reality, it would take no processor time from the service at all. Posts the counts of each status once a second.
  */
 export type Attack = "streams" | "drips" | "keyless" | "unfunded" | "pipelined";
 

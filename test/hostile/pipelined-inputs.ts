@@ -4,7 +4,7 @@ import type { HostileInput, Send, Target } from "./input.ts";
 const bytes = 64 * 1024;
 const sockets = 50;
 
-/** As many requests as Node reads at once, on each of many connections that read nothing. Resolves once all are cut. */
+/** Each of many connections sends as many requests as Node reads at once. Resolves once all connections are cut. */
 const pipelining =
   (request: (target: Target) => string) =>
   (target: Target): Send => {
