@@ -122,7 +122,7 @@ export async function startApi(deps: ProcessDeps) {
   const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   const running = createRunningCalls({ redis, queues, clock });
   const { instance } = reader;
-  const deliveries = createDeliveries({ instance, money, callTimeoutMs: config.CALL_TIMEOUT_MS, clock, log });
+  const deliveries = createDeliveries({ instance, money, redis, callTimeoutMs: config.CALL_TIMEOUT_MS, clock, log });
   await atStart(() => deliveries.note());
   const eventLogs = createEventLogs({ redis, clock, log });
   const responseReaders = createResponseReaders({
@@ -140,6 +140,8 @@ export async function startApi(deps: ProcessDeps) {
     pingIntervalMs: config.PING_INTERVAL_MS,
     memory: bodyBudget,
   });
+  reader.onLapse(deliveries.confirm);
+  deliveries.onDeath(openCalls.endRefunded);
   const stores = { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() };
   const probes = {
     ...createProbes({ clock, metrics }, stores),

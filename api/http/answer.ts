@@ -95,11 +95,14 @@ export function answerParts(res: Response, parts: readonly string[]): void {
  * turn between two slices, because the kernel takes megabytes for one connection at once.
  */
 export function writeSlices(res: Response, slices: Iterator<Buffer>): void {
+  let following = slices.next();
   const next = (): void => {
     if (res.closed) return;
-    const slice = slices.next();
-    if (slice.done) return void res.end();
-    if (res.write(slice.value)) setImmediate(next);
+    const slice = following;
+    if (!slice.done) following = slices.next();
+    // The response ends in the turn in which the kernel takes its last byte.
+    if (slice.done || following.done) res.end(slice.value);
+    else if (res.write(slice.value)) setImmediate(next);
     else res.once("drain", () => setImmediate(next));
   };
   next();

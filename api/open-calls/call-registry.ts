@@ -1,6 +1,6 @@
 import { noCapacity } from "#errors";
 import { isTextPool } from "#jobs";
-import { type OpenCall, type OpenCallDeps, poolOf } from "./open-call.ts";
+import { isDelivered, type OpenCall, type OpenCallDeps, poolOf } from "./open-call.ts";
 
 export const shuttingDown = () => noCapacity("This instance is shutting down; repeat the call.", 1);
 
@@ -87,7 +87,7 @@ export function createCallRegistry(
       const firstEventMs = call.firstEventAt === undefined ? undefined : call.firstEventAt - acceptedAt;
       call.trace?.end(status, code, call.firstEventAt);
       observeCall({ endpoint, admitted: { model, totalMs, firstEventMs, providerMs: call.providerMs }, status, code });
-      const outcome = { status, code, disconnected: !call.res.writableFinished, totalMs };
+      const outcome = { status, code, disconnected: !isDelivered(call), totalMs };
       const ids = call.trace?.span.ids;
       log.info({ requestId, account, key: keyId, endpoint, model, stream, ...outcome, ...ids }, "call");
       resolveIfIdle();

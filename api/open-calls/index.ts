@@ -19,6 +19,7 @@ import type { ReleaseReason } from "#money";
 import { sleep } from "#platform/clock";
 import { createCallRegistry, shuttingDown } from "./call-registry.ts";
 import {
+  isDelivered,
   isDetached,
   isFinished,
   isStored,
@@ -36,6 +37,8 @@ import { checkPause, writeError, writeEvents, writeFinal, writeOtherwise, writeP
 const maxInlineBodyBytes = 64 * 1024;
 /** A worker gets this long to write the last frames of a call whose job is lost. */
 const lastFramesMs = 1_000;
+/** At a shutdown, a caller who has had this long to read an answer has disconnected. */
+const readMs = 2_000;
 /** A stopping process waits this long for the holds of its calls to be released. */
 const lastReleasesMs = 10_000;
 
@@ -43,6 +46,7 @@ const runTwice = () => noCapacity("The call was run twice; nothing was charged. 
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
 /** Redis failed over to a replica that did not have the frame yet. */
 const frameLost = () => noCapacity("A part of the response was lost; nothing was charged. Repeat the call.", 1);
+const paused = () => noCapacity("This instance was paused for too long; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
 export { shuttingDown } from "./call-registry.ts";
@@ -105,8 +109,10 @@ export function createOpenCalls(deps: OpenCallDeps) {
     if (isFinished(call)) return;
     if (isDetached(call)) return open.end(call, 499);
     call.unsubscribe();
-    call.state = { kind: "answered", ...end };
+    call.state = { kind: "answered", at: clock.now(), ...end };
     write();
+    // The kernel has all of it, so the delivery is recorded in this turn of the event loop, before anything else happens.
+    if (isDelivered(call)) onClose(call);
   }
 
   /**
@@ -213,7 +219,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
   function onClose(call: OpenCall): void {
     const { state, res } = call;
     if (state.kind === "answered")
-      return res.writableFinished ? open.end(call, state.status, { code: state.code }) : open.end(call, 499);
+      return isDelivered(call) ? open.end(call, state.status, { code: state.code }) : open.end(call, 499);
     if (state.kind !== "ended" && call.queuedJob && !isStored(call))
       background("a disconnect could not be handled", call, handleDisconnect(call));
   }
@@ -270,6 +276,23 @@ export function createOpenCalls(deps: OpenCallDeps) {
       log.warn({ err: error.message, requestId }, "a job could not be enqueued; maintenance will"),
     );
     if (call.state.kind === "queued" && clock.now() >= (call.answerBy ?? 0)) accept(call, call.storedJob);
+  }
+
+  /** Ends the calls that are refunded because this instance has counted as dead. None of them gets another frame. */
+  function endRefunded(): void {
+    for (const call of open.values()) {
+      if (!deliveries.isOpen(call.payload.requestId)) continue;
+      call.unsubscribe();
+      if (call.state.kind === "answered") background("a call that was cut could not be refunded", call, cut(call));
+      else background("a call of a paused process could not be ended", call, fail(call, paused()));
+    }
+  }
+
+  /** Disconnects a caller who has not read the whole answer, and refunds it. */
+  async function cut(call: OpenCall): Promise<void> {
+    const { account, requestId } = call.payload;
+    call.res.destroy();
+    if (call.costNanoUsd !== 0n) await money.refund(account, requestId);
   }
 
   /** Fails the calls whose jobs are gone, once the frames that their workers had written are read. */
@@ -348,6 +371,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
       failLostCalls().catch((error: Error) => log.warn({ err: error.message }, "could not look for lost jobs"));
     },
 
+    endRefunded,
+
     idle: open.idle,
 
     /** Refuses further calls, and fails those that are open. */
@@ -356,7 +381,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       const signal = AbortSignal.timeout(lastReleasesMs);
       const ending = open.values().map(async (call) => {
         const error = shuttingDown();
-        if (call.state.kind === "answered") return open.end(call, 499, { isCut: true });
+        if (call.state.kind === "answered") return open.end(call, 499, { isCut: clock.now() - call.state.at < readMs });
         if (isStored(call) && call.queuedJob) {
           postpone(call, error);
           return open.end(call, error.status, { code: error.code, workContinues: true });

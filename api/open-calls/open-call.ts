@@ -120,7 +120,7 @@ type CallState =
   /** The hold is being released here; a frame may still come first. */
   | { readonly kind: "releasing" }
   /** The end of the answer is written. The call is over once the caller has received it or disconnects. */
-  | { readonly kind: "answered"; readonly status: number; readonly code?: string | undefined }
+  | { readonly kind: "answered"; readonly at: number; readonly status: number; readonly code?: string | undefined }
   | { readonly kind: "ended" };
 
 /** An answer while it is written to its caller. */
@@ -181,6 +181,10 @@ export const isStored = ({ payload }: OpenCall): boolean =>
 
 /** No caller waits for the answer: the caller disconnected, or was answered that the result can be fetched later. */
 export const isDetached = ({ res }: Pick<OpenCall, "res">): boolean => res.closed || res.writableEnded;
+
+/** The kernel has taken all bytes of the answer. Node says so only in a later tick. */
+export const isDelivered = ({ res }: Pick<OpenCall, "res">): boolean =>
+  res.writableFinished || (res.writableEnded && res.writableLength === 0 && res.socket?.writable === true);
 
 /** Nothing that comes now changes how the call ends. */
 export const isFinished = ({ state }: OpenCall): boolean => state.kind === "answered" || state.kind === "ended";

@@ -1,6 +1,6 @@
 /**
  * The job catalog, the queues, both ends of the reply protocol, cancellation, and the worker registry. Owns the Redis
- * prefixes `{<queue>}:`, `reply:`, `cancelled:` and `{worker}:`, and the channels `cancel`, `disconnect`, `pause` and
+ * prefixes `{<queue>}:`, `reply:`, `delivered:`, `cancelled:` and `{worker}:`, and the channels `cancel`, `disconnect`, `pause` and
  * `resume`.
  *
  * A queue only delivers: jobs may be lost, duplicated or delayed without harm to money or results. Frames reach an API
@@ -29,6 +29,7 @@ export {
   pools,
   replyAddress,
 } from "./catalog.ts";
+export { createDelivered, type Delivered } from "./delivered.ts";
 export { type Frame, type Outcome, type Pace } from "./frames.ts";
 export { createQueues, type QueuedJob, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";

@@ -20,6 +20,8 @@ const readCount = 64;
 const blockMs = 5_000;
 const trimMs = 250;
 const retryDelayMs = 100;
+/** After a note in MongoDB, no instance counts as dead for twice this time. */
+const confirmedMs = 10_000;
 
 /**
  * Renews the registration, or recreates a missing stream. The stream's ids continue after the last one read, regardless
@@ -80,17 +82,44 @@ export function createReplyReader(
   /** The last renewal, and the start of the period without a gap over `longestGapMs`, by the monotonic clock. */
   let renewedAt = Number.NEGATIVE_INFINITY;
   let renewedSince = 0;
+  /** No other process takes this instance for dead before this time, by the monotonic clock. */
+  let aliveUntil = Number.POSITIVE_INFINITY;
+  let confirm = async () => {};
+  /** Set while this instance finds out whether it has counted as dead. No frame is handed over meanwhile. */
+  let lapse: Promise<void> | undefined;
 
   async function renew(): Promise<void> {
     const args = [registrationMs / 1_000, lastId, after(lastId)];
     const sentAt = performance.now();
     const answer = await commands.eval(renewScript, 1, key, ...args);
     const [missing, missed] = answer as [0 | 1, [id: string, fields: string[]][]];
+    await checkLapse();
     // While the stream was missing, others considered this instance dead, however briefly.
     if (missing || sentAt - renewedAt > longestGapMs) renewedSince = sentAt;
     renewedAt = Math.max(renewedAt, sentAt);
+    extend(sentAt + longestGapMs);
     for (const [, fields] of missed) handOverAll(fields);
     if (missing) onDataLoss();
+  }
+
+  function extend(until: number): void {
+    aliveUntil = aliveUntil === Number.POSITIVE_INFINITY ? until : Math.max(aliveUntil, until);
+  }
+
+  /**
+   * After a pause of this process, its calls may have been refunded: resolves once that is known, and they have ended. Frames
+   * that are handed over then find no call.
+   */
+  async function checkLapse(): Promise<void> {
+    while (lapse || performance.now() > aliveUntil) {
+      const askedAt = performance.now();
+      lapse ??= confirm()
+        .then(() => extend(askedAt + confirmedMs))
+        .finally(() => {
+          lapse = undefined;
+        });
+      await lapse;
+    }
   }
 
   function renewSoon(): Promise<boolean> {
@@ -187,6 +216,7 @@ export function createReplyReader(
         await renewing;
         for (const [, entries] of answer ?? [])
           for (const [id, fields] of entries) {
+            if (lapse || performance.now() > aliveUntil) await checkLapse();
             lastId = id;
             handOverAll(fields);
           }
@@ -206,6 +236,13 @@ export function createReplyReader(
       instance,
       since: () => (performance.now() - renewedAt <= longestGapMs ? renewedSince : undefined),
       renew,
+    },
+    /**
+     * Registers a callback for when the registration has lapsed, so that this instance may count as dead. It resolves once
+     * that is known.
+     */
+    onLapse(listener: () => Promise<void>): void {
+      confirm = listener;
     },
     /** Registers a callback for when Redis has lost the reply stream, and possibly all of its other data. */
     onDataLoss(listener: () => void): void {

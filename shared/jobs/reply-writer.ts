@@ -5,6 +5,7 @@ import { rhythm } from "#platform/concurrency/rhythm";
 import { randomBase62 } from "#platform/ids";
 import { onReconnect } from "#platform/redis";
 import type { Uses } from "#platform/uses";
+import { deliveredSince } from "./delivered.ts";
 import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
 import {
   type Frame,
@@ -88,6 +89,8 @@ export function createReplies(
     instanceResponds: (replyTo: string) => hasRenewed(replyTo, silentMs),
     /** Returns false if the instance has been silent for so long that it counts as dead. */
     instanceLives: (replyTo: string) => hasRenewed(replyTo, apiTimeoutMs),
+    /** The calls that an instance has delivered since it wrote this note. */
+    deliveredSince: (note: string) => deliveredSince(redis, note),
 
     /** Reports the end of a call from a delivery that did not run it, in an unnumbered frame. */
     async late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {

@@ -81,6 +81,7 @@ export { moneySchema } from "./migrations.ts";
 export type { Movement, Payout } from "./movements.ts";
 export { feeOf, listWithin } from "./own-key-fee.ts";
 export { isPaymentAccount, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
+export type { DeliveryNote, Instances } from "./undelivered.ts";
 export { dayOf, daysLater, firstShownHour, hourDays, hourOf, hoursLater } from "./usage/dates.ts";
 export { maxLedgerCalls, maxLedgerDays } from "./usage/ledger-usage.ts";
 export { maxMonthTags } from "./usage/month-tags.ts";

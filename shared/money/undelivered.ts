@@ -1,10 +1,12 @@
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
+import { isDuplicate } from "#platform/mongo/connection";
 import type { MoneyDeps } from "./deps.ts";
 import { type EntryKey, refundOf, timeIndex } from "./ledger.ts";
 import { hasRecovered } from "./sweep.ts";
 
 /** The note of an API instance about the JSON calls whose responses it has to deliver. */
 const definition = {
+  /** The instance's id. Further notes of an instance that has counted as dead add a number. */
   _id: { type: String, required: true },
   /** The number that its next call gets. */
   next: { type: Number, required: true },
@@ -16,23 +18,42 @@ const definition = {
   scanFrom: { type: Date, required: true },
   /** None of its calls can be captured after this time. */
   endsAt: { type: Date, required: true },
+  /** Set once the instance counts as dead. It can no longer write this note. */
+  dead: { type: Boolean },
   /** Set once the instance is dead and the holds of its calls without a job are ended. */
   holdsEnded: { type: Boolean },
 } as const;
 type StoredInstance = DocumentOf<typeof definition, { open: readonly EntryKey[] }>;
 
+/** The note in which an instance records its calls until it counts as dead. Its calls have numbers of their own. */
 export interface DeliveryNote {
-  readonly instance: string;
+  readonly id: string;
+  readonly firstNumber: number;
+}
+
+export interface Deliveries {
+  readonly note: DeliveryNote;
   readonly next: number;
   readonly open: readonly EntryKey[];
   /** Unix milliseconds. */
   readonly endsAt: number;
 }
 
-type EndHoldsOf = (instance: string) => Promise<unknown>;
+export interface Instances {
+  /** Asked about instances that have noted nothing for a while. */
+  isAlive(instance: string): Promise<boolean>;
+  /** The calls that an instance has delivered since it last wrote this note. */
+  deliveredSince(note: string): Promise<ReadonlySet<string>>;
+  /** Ends the holds of an instance's calls that never reached a queue. */
+  endHoldsOf(instance: string): Promise<unknown>;
+}
 
-/** Many times the interval of the notes. */
-const silentMs = 5_000;
+/** A note has fewer numbers than this. */
+const numbers = 2 ** 32;
+const instanceOf = (note: string) => note.split("#", 1)[0] as string;
+
+/** An instance renews its note every 5 s. */
+const silentMs = 20_000;
 /** The clocks of MongoDB, API instances and workers may differ by this much. */
 const skewMs = 120_000;
 /** If a note is lost, the instance's last one is older, and more is refunded. */
@@ -48,18 +69,30 @@ export function createUndelivered(
   const { mongo, ledger, refund, clock, log } = deps;
   const { collection } = openCollection<StoredInstance>(mongo, "apiInstances", definition);
 
-  async function noteDeliveries({ instance, next, open, endsAt }: DeliveryNote): Promise<void> {
+  /** The first note of an instance, or the one that follows a note with which it has counted as dead. */
+  function deliveryNote(instance: string, last?: DeliveryNote): DeliveryNote {
+    const firstNumber = last ? last.firstNumber + numbers : 0;
+    return { id: last ? `${instance}#${firstNumber / numbers}` : instance, firstNumber };
+  }
+
+  /** Resolves to false if the instance has counted as dead since its last note. */
+  async function noteDeliveries({ note, next, open, endsAt }: Deliveries): Promise<boolean> {
     const update = {
       $set: { next, open, endsAt: new Date(endsAt) },
-      $unset: { holdsEnded: "" },
       $currentDate: { notedAt: true, scanFrom: true },
     } as const;
-    await collection.updateOne({ _id: instance }, update, { upsert: true, ...quick });
+    try {
+      await collection.updateOne({ _id: note.id, dead: { $exists: false } }, update, { upsert: true, ...quick });
+      return true;
+    } catch (error) {
+      if (isDuplicate(error)) return false;
+      throw error;
+    }
   }
 
   /** Call it when the instance has delivered all its responses and takes no more calls. */
-  async function endDeliveries(instance: string): Promise<void> {
-    await collection.deleteOne({ _id: instance });
+  async function endDeliveries({ id }: DeliveryNote): Promise<void> {
+    await collection.deleteOne({ _id: id, dead: { $exists: false } });
   }
 
   /** Finds charged calls numbered `next` or higher. */
@@ -68,18 +101,27 @@ export function createUndelivered(
       .find(
         {
           createdAt: { $gte: new Date(scanFrom.getTime() - skewMs) },
-          "reply.instance": _id,
-          "reply.number": { $gte: next },
+          "reply.instance": instanceOf(_id),
+          "reply.number": { $gte: next, $lt: (Math.floor(next / numbers) + 1) * numbers },
         },
         { projection: { account: 1 }, hint: timeIndex, ...longRunning, ...scatter("undelivered answers") },
       )
       .toArray();
 
-  async function refundCallsOf(dead: StoredInstance, endHoldsOf: EndHoldsOf): Promise<number> {
+  /** Returns false if the instance is alive. Otherwise it ends its calls itself before it reads another frame of them. */
+  async function isDead({ _id, notedAt, dead }: StoredInstance, instances: Instances): Promise<boolean> {
+    if (dead) return true;
+    if (await instances.isAlive(instanceOf(_id))) return false;
+    return (await collection.updateOne({ _id, notedAt }, { $set: { dead: true } })).matchedCount === 1;
+  }
+
+  async function refundCallsOf(dead: StoredInstance, instances: Instances): Promise<number> {
     const now = new Date(clock.now());
     const captured = await ledger.readCommitted(dead.open);
     const charged = dead.open.filter(({ _id }) => (captured.get(_id)?.amount ?? 0n) < 0n);
-    const undelivered = [...charged, ...(await findLater(dead))];
+    const found = [...charged, ...(await findLater(dead))];
+    const delivered = await instances.deliveredSince(dead._id);
+    const undelivered = found.filter(({ _id }) => !delivered.has(_id));
     const refundKeys = undelivered.map(({ _id, account }) => ({ _id: refundOf(_id), account }));
     const refunded = await ledger.readCommitted(refundKeys);
     const owed = undelivered.filter(({ _id }) => !refunded.has(refundOf(_id)));
@@ -87,7 +129,9 @@ export function createUndelivered(
     // A worker that was stopped for a while may still capture a call, and a worker that waited for MongoDB may still
     // insert a capture.
     if (!hasRecovered(deps)) return owed.length;
-    if (!dead.holdsEnded) await endHoldsOf(dead._id);
+    const instance = instanceOf(dead._id);
+    // One that was only paused ends them itself.
+    if (!dead.holdsEnded && !(await instances.isAlive(instance))) await instances.endHoldsOf(instance);
     const isSame = { _id: dead._id, notedAt: dead.notedAt };
     const open = dead.open.filter(({ _id }) => !captured.has(_id));
     if (now > dead.endsAt) await collection.deleteOne(isSame);
@@ -96,21 +140,17 @@ export function createUndelivered(
   }
 
   /**
-   * Refunds the undelivered responses of dead instances, and ends the holds of their calls that never reached a queue.
-   * `isAlive` is asked about instances that have noted nothing for a while. Safe in any number of concurrent processes.
-   * Resolves to the number of refunded calls.
+   * Refunds the undelivered responses of dead instances, and ends the holds of their calls that never reached a queue. Safe in
+   * any number of concurrent processes. Resolves to the number of refunded calls.
    */
-  async function refundUndelivered(
-    isAlive: (instance: string) => Promise<boolean>,
-    endHoldsOf: EndHoldsOf,
-  ): Promise<number> {
+  async function refundUndelivered(instances: Instances): Promise<number> {
     const isSilent = { $expr: { $lt: ["$notedAt", { $subtract: ["$$NOW", silentMs] }] } };
     let refunded = 0;
     for (const silent of await collection.find(isSilent).toArray()) {
       const instance = silent._id;
       try {
-        if (await isAlive(instance)) continue;
-        const count = await refundCallsOf(silent, endHoldsOf);
+        if (!(await isDead(silent, instances))) continue;
+        const count = await refundCallsOf(silent, instances);
         if (count > 0) log.warn({ instance, count }, "responses that an API instance lost when it died were refunded");
         refunded += count;
       } catch (error) {
@@ -124,5 +164,5 @@ export function createUndelivered(
     return refunded;
   }
 
-  return { noteDeliveries, endDeliveries, refundUndelivered };
+  return { deliveryNote, noteDeliveries, endDeliveries, refundUndelivered };
 }

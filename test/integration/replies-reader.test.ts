@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "#platform/clock";
 import { toField } from "../../shared/jobs/frames.ts";
 import { bothEnds, collect, expectExpiry, replyKey as key, openReader, openWriter } from "../support/jobs-setup.ts";
@@ -107,6 +107,30 @@ test("a reply stream that was missing interrupts the registration, however short
   clock.advance(1_000);
   await eventually(async () => (await redis.exists(key)) === 1);
   await eventually(() => (reader.registration.since() as number) > since);
+});
+
+test("after a pause in which an instance may have counted as dead, no frame is handed over before it knows", async () => {
+  const { reader, replies } = await bothEnds();
+  const asked = Promise.withResolvers<void>();
+  const known = Promise.withResolvers<void>();
+  reader.onLapse(() => {
+    asked.resolve();
+    return known.promise;
+  });
+  const frames: string[] = [];
+  const stop = reader.expect("req_1", ({ data }) => frames.push(data));
+  const { ended } = collect(reader, "req_2");
+  const real = performance.now.bind(performance);
+  const paused = vi.spyOn(performance, "now").mockImplementation(() => real() + 60_000);
+  onTestFinished(() => paused.mockRestore());
+  for (const requestId of ["req_1", "req_2"]) await replies.open("api_test", requestId, onGone).final("late", {});
+  await asked.promise;
+  expect(frames).toEqual([]);
+  // The call was refunded.
+  stop();
+  known.resolve();
+  expect((await ended).data).toBe("late");
+  expect(frames).toEqual([]);
 });
 
 test("an instance that has not renewed its stream for six seconds gets no more work, and is dead after thirty", async () => {

@@ -1,17 +1,30 @@
-import { expect, test } from "vitest";
-import type { Money } from "../../shared/money/index.ts";
+import { ServerResponse } from "node:http";
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { DeliveryNote, Instances, Money } from "../../shared/money/index.ts";
 import type { Mongo } from "../../shared/platform/mongo/connection.ts";
+import { availableUsd } from "../support/chaos-setup.ts";
 import { balance, captureOf, free, held, holdOf, minuteMs, startBank, startMoney } from "../support/money-setup.ts";
 import { movableClock } from "../support/movable-clock.ts";
-import { eventually } from "../support/service.ts";
-import { asking, providerModel, startWithProvider } from "../support/service-setup.ts";
+import { startRedisThread } from "../support/redis-thread.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
+import {
+  asking,
+  localModel,
+  noCapacity,
+  providerModel,
+  refusal,
+  refusalOf,
+  startWithProvider,
+} from "../support/service-setup.ts";
 
 /** Makes the notes older: their age is by the clock of MongoDB, which no test moves. */
 const silence = ({ connection }: Mongo, ms: number) =>
   connection.collection("apiInstances").updateMany({}, [{ $set: { notedAt: { $subtract: ["$notedAt", ms] } } }]);
 
-const dead = async () => false;
-const nothing = async () => undefined;
+const none: ReadonlySet<string> = new Set();
+/** An instance that is dead, and had told Redis nothing. */
+const dead: Instances = { isAlive: async () => false, deliveredSince: async () => none, endHoldsOf: async () => {} };
 
 /** A call with this number at an API instance, and its charge. */
 async function heldCall(money: Money, account: string, number: number, instance = "api_dead") {
@@ -27,20 +40,21 @@ test("an undelivered call of a dead instance is refunded once, whenever it is ch
   const call = (number: number) => heldCall(money, account, number);
   const [delivered, open, late] = [await call(0), await call(1), await call(2)];
   const endsAt = clock.now() + 10 * minuteMs;
-  await money.noteDeliveries({ instance: "api_dead", next: 3, open: [open.key, late.key], endsAt });
+  const note = money.deliveryNote("api_dead");
+  await money.noteDeliveries({ note, next: 3, open: [open.key, late.key], endsAt });
   const [begun, elsewhere] = [await call(3), await heldCall(money, account, 3, "api_other")];
   for (const each of [delivered, open, begun, elsewhere]) await each.charge();
 
   const processes = [money, await another()];
   const refund = async () => {
-    const counts = await Promise.all(processes.map((each) => each.refundUndelivered(dead, nothing)));
+    const counts = await Promise.all(processes.map((each) => each.refundUndelivered(dead)));
     return counts.some((count) => count > 0);
   };
   // However slow the test is, the note stays recent.
   await silence(mongo, -60_000);
   expect(await refund()).toBe(false);
-  await silence(mongo, 80_000);
-  expect(await money.refundUndelivered(async () => true, nothing)).toBe(0);
+  await silence(mongo, 90_000);
+  expect(await money.refundUndelivered({ ...dead, isAlive: async () => true })).toBe(0);
   expect(await refund()).toBe(true);
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 1_000n - 2n * 60n - 100n });
   await late.charge();
@@ -56,11 +70,11 @@ test("an undelivered call of a dead instance is refunded once, whenever it is ch
   const last = await call(4);
   clock.later(11 * minuteMs);
   const restarted = await another();
-  expect(await restarted.refundUndelivered(dead, nothing)).toBe(0);
+  expect(await restarted.refundUndelivered(dead)).toBe(0);
   await last.charge();
-  expect(await restarted.refundUndelivered(dead, nothing)).toBe(1);
+  expect(await restarted.refundUndelivered(dead)).toBe(1);
   clock.later(2 * minuteMs);
-  expect(await restarted.refundUndelivered(dead, nothing)).toBe(0);
+  expect(await restarted.refundUndelivered(dead)).toBe(0);
   expect(await mongo.connection.collection("apiInstances").countDocuments()).toBe(0);
   expect(await balance(money, account)).toEqual(free(1_000n - 2n * 60n));
 });
@@ -70,7 +84,7 @@ test("an instance that cannot be looked at does not keep others from their refun
   const instances = ["api_a", "api_b", "api_c"];
   for (const instance of instances) {
     const endsAt = clock.now() + 10 * minuteMs;
-    await money.noteDeliveries({ instance, next: 0, open: [], endsAt });
+    await money.noteDeliveries({ note: money.deliveryNote(instance), next: 0, open: [], endsAt });
     await (await heldCall(money, account, 0, instance)).charge();
   }
   const asked = new Set<string>();
@@ -79,9 +93,10 @@ test("an instance that cannot be looked at does not keep others from their refun
     if (instance === "api_b") throw new Error("Redis is unavailable");
     return false;
   };
-  await silence(mongo, 20_000);
+  await silence(mongo, 60_000);
   const ended: string[] = [];
-  const refund = async () => money.refundUndelivered(isAlive, async (instance) => ended.push(instance));
+  const endHoldsOf = async (instance: string) => ended.push(instance);
+  const refund = async () => money.refundUndelivered({ ...dead, isAlive, endHoldsOf });
   expect(await refund()).toBe(2);
   clock.later(2 * minuteMs);
   await refund();
@@ -89,6 +104,104 @@ test("an instance that cannot be looked at does not keep others from their refun
   expect(ended.toSorted()).toEqual(["api_a", "api_c"]);
   expect([...asked].toSorted()).toEqual(instances);
   expect(await balance(money, account)).toEqual(free(1_000n - 60n));
+});
+
+test("an instance that counts as dead cannot write its note again; the calls of its next one are not refunded", async () => {
+  const { money, mongo, account, clock } = await startBank();
+  const note = money.deliveryNote("api_paused");
+  const endsAt = clock.now() + 10 * minuteMs;
+  const noted = (of: DeliveryNote, next: number) => money.noteDeliveries({ note: of, next, open: [], endsAt });
+  const call = (number: number) => heldCall(money, account, number, "api_paused");
+  const [delivered, lost] = [await call(0), await call(1)];
+  for (const each of [delivered, lost]) await each.charge();
+  expect(await noted(note, 0)).toBe(true);
+  await silence(mongo, minuteMs);
+
+  // It notes something while it is looked at: it is alive.
+  const isAlive = async () => {
+    await noted(note, 0);
+    return false;
+  };
+  expect(await money.refundUndelivered({ ...dead, isAlive })).toBe(0);
+  await silence(mongo, minuteMs);
+  const deliveredSince = async () => new Set([delivered.key._id]);
+  expect(await money.refundUndelivered({ ...dead, deliveredSince })).toBe(1);
+  expect(await noted(note, 2)).toBe(false);
+
+  const next = money.deliveryNote("api_paused", note);
+  expect(await noted(next, next.firstNumber)).toBe(true);
+  await (await call(next.firstNumber)).charge();
+  // Its calls of before are refunded although it is alive; their holds are its own affair.
+  await (await call(2)).charge();
+  clock.later(2 * minuteMs);
+  const alive = { ...dead, isAlive: async () => true, endHoldsOf: () => Promise.reject(new Error("alive")) };
+  expect(await money.refundUndelivered({ ...alive, deliveredSince })).toBe(1);
+  expect(await balance(money, account)).toEqual(free(1_000n - 2n * 60n));
+});
+
+test("Redis learns that an answer is delivered before anything else can delay this process", async () => {
+  const stores = await testStores({ oneServer: true });
+  const service = await startService(stores);
+  const customer = await service.account("1.00");
+  const { mongo } = await startMoney(stores.MONGODB_URI);
+  const instance = await mongo.connection.collection<{ _id: string }>("apiInstances").findOne();
+  const redis = await startRedisThread(stores.REDIS_URL);
+  onTestFinished(() => redis.close().then(() => {}));
+  let known: unknown;
+  const end = ServerResponse.prototype.end as (this: ServerResponse, ...args: unknown[]) => ServerResponse;
+  const spy = vi.spyOn(ServerResponse.prototype, "end").mockImplementation(function (this: ServerResponse, ...args) {
+    // Runs before what Node does in the next tick after an end.
+    if (this.hasHeader("x-xm-cost-usd"))
+      process.nextTick(() => {
+        known = redis.ask("zrange", `delivered:${instance?._id}`, "0", "-1");
+      });
+    return end.apply(this, args);
+  });
+  onTestFinished(() => spy.mockRestore());
+  const answer = await customer.post("/v1/chat/completions", asking(localModel));
+  expect(await answer.json()).toMatchObject({ object: "chat.completion" });
+  expect(known).toContain(answer.headers.get("x-request-id"));
+});
+
+test("calls of an instance that counted as dead meanwhile are not answered: none is delivered and refunded", async () => {
+  const { clock, advance } = movableClock();
+  const { service, provider, stores } = await startWithProvider({}, undefined, clock);
+  const customer = await service.account("1.00");
+  const { mongo } = await startMoney(stores.MONGODB_URI);
+  const notes = mongo.connection.collection<{ _id: string; next: number; dead?: true }>("apiInstances");
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ text: "x".repeat(24 * 1024 * 1024) }, { beforeHeaders: gate.promise });
+  const unread = await customer.post("/v1/chat/completions", asking(providerModel));
+  const waiting = customer.post("/v1/chat/completions", asking(providerModel));
+  await provider.request(1);
+
+  await notes.updateMany({}, { $set: { dead: true } });
+  advance(5_000);
+  expect(await refusalOf(await waiting)).toEqual(refusal({ ...noCapacity, message: /was paused/ }));
+  gate.resolve();
+  await expect(unread.text()).rejects.toThrow();
+  await eventually(async () => (await customer.ledger("refund")).length === 1);
+  await eventually(async () => (await availableUsd(service, customer)) === "1.00");
+  expect((await customer.post("/v1/chat/completions", asking(providerModel))).status).toBe(200);
+  await eventually(async () => (await notes.findOne({ dead: { $exists: false } }))?.next === 2 ** 32 + 1);
+});
+
+test("at a shutdown, who has had two seconds to read an answer is charged; who has not is refunded", async () => {
+  const { clock, advance } = movableClock();
+  const stops: (() => Promise<void>)[] = [];
+  const env = { DRAIN_GRACE: "0" };
+  const { service, provider, stores } = await startWithProvider(env, (stop) => stops.push(stop), clock);
+  const customer = await service.account("1.00");
+  const { mongo } = await startMoney(stores.MONGODB_URI);
+  provider.always({ text: "x".repeat(24 * 1024 * 1024) });
+  const idOf = ({ headers }: Response) => headers.get("x-request-id") ?? "";
+  const slow = await customer.post("/v1/chat/completions", asking(providerModel));
+  advance(2_000);
+  const recent = await customer.post("/v1/chat/completions", asking(providerModel));
+  expect(idOf(slow)).not.toBe(idOf(recent));
+  for (const stop of stops) await stop();
+  const open = [{ _id: idOf(recent), account: customer.id }];
+  expect(await mongo.connection.collection("apiInstances").findOne()).toMatchObject({ next: 2, open });
 });
 
 test("an answer counts as undelivered until its caller has all of it, though it is charged", async () => {

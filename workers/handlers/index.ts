@@ -159,10 +159,11 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
     const { isPending, isServing, mayBeLost } = jobChecks(deps);
     const isPendingOrLost = async (requestId: string, account: string, since: Date) =>
       (await isPending(requestId, account)) || mayBeLost(since);
-    await money.refundUndelivered(
-      (instance) => replies.instanceLives(instance),
-      (instance) => money.endHoldsOf(instance, isPendingOrLost, isServing),
-    );
+    await money.refundUndelivered({
+      isAlive: replies.instanceLives,
+      deliveredSince: replies.deliveredSince,
+      endHoldsOf: (instance) => money.endHoldsOf(instance, isPendingOrLost, isServing),
+    });
   },
   "apply-late-costs": async ({ money }) => {
     await money.settleLateCosts();
