@@ -32,6 +32,7 @@ export function createProcessObservers(metrics: Metrics, catalog: Catalog, traff
   const countShortfall = metrics.counter("inference_shortfalls_total");
   const addShortfall = metrics.counter("inference_shortfall_nanousd_total");
   const countLate = metrics.process === "worker" ? metrics.counter("inference_late_entries_total") : undefined;
+  const countLost = metrics.process === "worker" ? metrics.counter("inference_lost_responses_total") : undefined;
   const money: MoneyObserver = {
     writes,
     captured({ model: id, usage }, { chargedNanoUsd, shortfallNanoUsd }) {
@@ -44,6 +45,10 @@ export function createProcessObservers(metrics: Metrics, catalog: Catalog, traff
       addShortfall({}, Number(shortfallNanoUsd));
     },
     late: (leases) => countLate?.({}, leases),
+    lost({ refunded, waiting }) {
+      countLost?.({ outcome: "refunded" }, refunded);
+      countLost?.({ outcome: "waiting" }, waiting);
+    },
   };
 
   const countSubmitted = metrics.process === "api" ? metrics.counter("inference_jobs_submitted_total") : undefined;

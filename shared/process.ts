@@ -5,7 +5,7 @@ import { createDetachedCalls } from "#detached-calls";
 import { createFiles } from "#files";
 import { createIdempotencyStore } from "#idempotency";
 import type { Queues } from "#jobs";
-import { createMoney } from "#money";
+import { createMoney, parseUsd } from "#money";
 import { buybackConfig, createPayments } from "#payments";
 import { type Clock, systemClock } from "#platform/clock";
 import { type Background, createBackground } from "#platform/concurrency/background";
@@ -70,6 +70,7 @@ export async function createServices({ config, clock, log, metrics }: ProcessDep
     buyback: buybackConfig(config).terms,
     observer,
     recoveryMs: 2 * config.API_TIMEOUT_MS,
+    lostRefundsNanoUsd: parseUsd(config.LOST_RESPONSE_REFUNDS_USD),
     clock,
     log,
   });

@@ -99,6 +99,7 @@ const archive: View = {
   derive: (item) => ({ restored: restoredText(item) }),
 };
 
+const lostResponse = { columns: ["id:REQUEST", "account", "amount_usd", "state", "created_at:LOST (UTC)"] };
 const owed = ["id:PAYMENT", "owed_usd", "paid_usd", "paid_at", "good_until", "payer"];
 const purchase = ["spent_usd", "received", "executor:BY", "done_at", "transaction"];
 
@@ -206,6 +207,8 @@ export const show = {
   request: card(request),
   requests: table(requests),
   archive: card(archive),
+  lostResponse: card(lostResponse),
+  lostResponses: table(lostResponse),
   progress: (item: Item) => `${restoredText(item)}\n`,
   archives: table(archive),
   owed: table({ columns: owed }),

@@ -13,6 +13,8 @@ export interface MoneyObserver {
   ): void;
   /** Called with the number of leases that had calls captured after they were closed. */
   late(leases: number): void;
+  /** Called with the numbers of responses that were lost with an API instance, by what happens with their charges. */
+  lost(responses: Readonly<Record<"refunded" | "waiting", number>>): void;
   /** Keyed by the label values of the metrics. `applications` counts settlements. */
   readonly writes: Readonly<Record<"ledger" | "holds" | "applications" | "leases", ObserveWrite>>;
 }

@@ -1,6 +1,6 @@
 /**
  * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger`, `checkpoints`,
- * `checkpointBatches`, `sweptLeases`, `apiInstances`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`,
+ * `checkpointBatches`, `sweptLeases`, `apiInstances`, `lostResponses`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`,
  * `usageHourStates`, `usageDays`, `usageDayStates`, `usageTags`, `usageTagHours`, `usageTagDays` and `keyMonths`, and the
  * prefix `ledger/` of object storage.
  *
@@ -40,6 +40,7 @@ import { createLeases } from "./leases/leases.ts";
 import { createLongLeases } from "./leases/long-leases.ts";
 import type { ReturnRequests } from "./leases/return-requests.ts";
 import { createLedger } from "./ledger.ts";
+import { createLostResponses } from "./lost-responses.ts";
 import { createMovements } from "./movements.ts";
 import { createOpenHolds } from "./open-holds.ts";
 import { createPaymentAccounts } from "./payment-accounts.ts";
@@ -77,6 +78,7 @@ export {
   type RequestRecord,
   statuses as requestStatuses,
 } from "./ledger.ts";
+export type { LostResponse } from "./lost-responses.ts";
 export { moneySchema } from "./migrations.ts";
 export type { Movement, Payout } from "./movements.ts";
 export { feeOf, listWithin } from "./own-key-fee.ts";
@@ -104,6 +106,7 @@ export function createMoney({
   buyback,
   observer,
   recoveryMs = 60_000,
+  lostRefundsNanoUsd = 5_000_000_000n,
   ...platform
 }: Uses<"mongo" | "clock" | "log"> & {
   /** Nothing accrues if this is undefined. */
@@ -111,6 +114,8 @@ export function createMoney({
   observer?: MoneyObserver | undefined;
   /** The time after a recovery of MongoDB before calls of lost processes are ended. Must exceed 10 seconds. */
   recoveryMs?: number | undefined;
+  /** Lost responses of one account and one death of an API instance are refunded up to this amount, then listed. */
+  lostRefundsNanoUsd?: bigint | undefined;
 }) {
   const background = createBackground(platform);
   const accounts = createAccounts(platform);
@@ -127,6 +132,11 @@ export function createMoney({
   const restored = createRestoredEntries({ ...platform, parts });
   const { closeLease, closeOwnLease, settleLateCosts, findSwept } = createLeaseClosing(deps);
   const { record, ...movements } = createMovements({ ...deps, countTags });
+  const { refundLost, lostResponses } = createLostResponses({
+    ...deps,
+    limitNanoUsd: lostRefundsNanoUsd,
+    refund: movements.refund,
+  });
 
   /** Captures the cost, then settles the entry that counts. */
   async function charge(call: Capture): Promise<Captured> {
@@ -150,7 +160,8 @@ export function createMoney({
     release,
     ...movements,
     ...createPaymentAccounts(accounts),
-    ...createUndelivered({ ...deps, refund: movements.refund }),
+    ...createUndelivered({ ...deps, refundLost }),
+    lostResponses,
     ...createAccruals(deps),
     ...createKeyUsage({ ...deps, totals: usageDays.totals, hours: usageDays.hours }),
     createAccount: accounts.create,

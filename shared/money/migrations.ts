@@ -31,6 +31,7 @@ import {
   withTags,
   withUser,
 } from "./ledger.ts";
+import { decidedLifetimeSeconds, noteIndex, waiting, waitingIndex } from "./lost-responses.ts";
 import { spentIndex, unusedIndex, withoutUnused, withUnused } from "./payment-accounts.ts";
 import { refunds } from "./usage/entries.ts";
 import { accountHourIndex, hourIndex, tagHourIndex } from "./usage/hours.ts";
@@ -74,6 +75,7 @@ export const moneySchema = {
     sweptLeases: "only the leases of instances that died within two days",
     archives: "a document for each file of the archive",
     apiInstances: "a document for each API instance",
+    lostResponses: "a document for each response that is lost when an API instance dies",
     restores: "a document for each month that is restored",
     restoredEntries: "for an investigation, then removed",
     usageDayStates: "a document for each day",
@@ -191,6 +193,16 @@ export const moneySchema = {
     ]),
     createCollections("the batch of entries that checkpoints count", [
       { collection: "checkpointBatches", indexes: [] },
+    ]),
+    createCollections("responses that were lost with API instances", [
+      {
+        collection: "lostResponses",
+        indexes: [
+          { key: noteIndex },
+          { key: waitingIndex, partialFilterExpression: waiting },
+          { key: { decidedAt: 1 }, expireAfterSeconds: decidedLifetimeSeconds },
+        ],
+      },
     ]),
   ],
 } satisfies ModuleSchema;

@@ -1,7 +1,8 @@
 import { type DocumentOf, longRunning, openCollection, scatter } from "#platform/mongo/collection";
 import { isDuplicate } from "#platform/mongo/connection";
 import type { MoneyDeps } from "./deps.ts";
-import { type EntryKey, refundOf, timeIndex } from "./ledger.ts";
+import { type EntryKey, refundOf, type StoredEntry, timeIndex } from "./ledger.ts";
+import type { LostCall } from "./lost-responses.ts";
 import { hasRecovered } from "./sweep.ts";
 
 /** The note of an API instance about the JSON calls whose responses it has to deliver. */
@@ -23,6 +24,7 @@ const definition = {
   /** Set once the instance is dead and the holds of its calls without a job are ended. */
   holdsEnded: { type: Boolean },
 } as const;
+type Charge = Pick<StoredEntry, "_id" | "account" | "amount">;
 type StoredInstance = DocumentOf<typeof definition, { open: readonly EntryKey[] }>;
 
 /** The note in which an instance records its calls until it counts as dead. Its calls have numbers of their own. */
@@ -64,9 +66,9 @@ const quick = { writeConcern: { w: 1, journal: false } } as const;
  * deliveries but never newer, so that every response that is not known to have been delivered is refunded.
  */
 export function createUndelivered(
-  deps: MoneyDeps & { refund: (account: string, requestId: string) => Promise<unknown> },
+  deps: MoneyDeps & { refundLost: (note: string, calls: readonly LostCall[]) => Promise<number> },
 ) {
-  const { mongo, ledger, refund, clock, log } = deps;
+  const { mongo, ledger, refundLost, clock, log } = deps;
   const { collection } = openCollection<StoredInstance>(mongo, "apiInstances", definition);
 
   /** The first note of an instance, or the one that follows a note with which it has counted as dead. */
@@ -96,7 +98,7 @@ export function createUndelivered(
   }
 
   /** Finds charged calls numbered `next` or higher. */
-  const findLater = ({ _id, next, scanFrom }: StoredInstance): Promise<EntryKey[]> =>
+  const findLater = ({ _id, next, scanFrom }: StoredInstance): Promise<Charge[]> =>
     ledger.collection
       .find(
         {
@@ -104,7 +106,7 @@ export function createUndelivered(
           "reply.instance": instanceOf(_id),
           "reply.number": { $gte: next, $lt: (Math.floor(next / numbers) + 1) * numbers },
         },
-        { projection: { account: 1 }, hint: timeIndex, ...longRunning, ...scatter("undelivered answers") },
+        { projection: { account: 1, amount: 1 }, hint: timeIndex, ...longRunning, ...scatter("undelivered answers") },
       )
       .toArray();
 
@@ -118,17 +120,17 @@ export function createUndelivered(
   async function refundCallsOf(dead: StoredInstance, instances: Instances): Promise<number> {
     const now = new Date(clock.now());
     const captured = await ledger.readCommitted(dead.open);
-    const charged = dead.open.filter(({ _id }) => (captured.get(_id)?.amount ?? 0n) < 0n);
-    const found = [...charged, ...(await findLater(dead))];
+    const found = [...captured.values(), ...(await findLater(dead))];
     const delivered = await instances.deliveredSince(dead._id);
-    const undelivered = found.filter(({ _id }) => !delivered.has(_id));
+    const undelivered = found.filter(({ _id, amount }) => amount < 0n && !delivered.has(_id));
     const refundKeys = undelivered.map(({ _id, account }) => ({ _id: refundOf(_id), account }));
     const refunded = await ledger.readCommitted(refundKeys);
     const owed = undelivered.filter(({ _id }) => !refunded.has(refundOf(_id)));
-    for (const { account, _id } of owed) await refund(account, _id);
+    const lost = owed.map(({ _id, account, amount }) => ({ _id, account, nanoUsd: -amount }));
+    const count = await refundLost(dead._id, lost);
     // A worker that was stopped for a while may still capture a call, and a worker that waited for MongoDB may still
     // insert a capture.
-    if (!hasRecovered(deps)) return owed.length;
+    if (!hasRecovered(deps)) return count;
     const instance = instanceOf(dead._id);
     // One that was only paused ends them itself.
     if (!dead.holdsEnded && !(await instances.isAlive(instance))) await instances.endHoldsOf(instance);
@@ -136,7 +138,7 @@ export function createUndelivered(
     const open = dead.open.filter(({ _id }) => !captured.has(_id));
     if (now > dead.endsAt) await collection.deleteOne(isSame);
     else await collection.updateOne(isSame, { $set: { open, scanFrom: now, holdsEnded: true } });
-    return owed.length;
+    return count;
   }
 
   /**

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { adminCli, run } from "../support/admin-cli.ts";
 import { apiOfFile, countCalls, settledCall, startApiServer } from "../support/api-server.ts";
-import { held, holdOf, openAccount } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, openAccount, startMoney } from "../support/money-setup.ts";
 import { temporaryFolder } from "../support/program.ts";
 import { testAdminToken } from "../support/service.ts";
 import { insertBatches } from "../support/stored-batches.ts";
@@ -162,6 +162,26 @@ test("owed amounts and buybacks are shown, and a refund is recorded", async () =
   expect((await admin("owed", "total", "--over")).out).toMatch(/^OWED USD +0\.00$/m);
   expect((await admin("buyback", "accruals")).out).toBe("None.\n");
   expect(await json("buyback", "batches", "--limit", "1")).toMatchObject({ data: [], has_more: false });
+});
+
+test("lost responses that wait are listed, refunded, or their charges are kept", async () => {
+  const account = await openAccount(api.money, 1_000n);
+  const { connection } = (await startMoney(api.stores.MONGODB_URI)).mongo;
+  const ids: string[] = [];
+  for (const nanoUsd of [60n, 70n]) {
+    const hold = await held(api.money, holdOf(account, 100n));
+    await api.money.charge(captureOf(hold, nanoUsd));
+    const lost = { account, note: "api_dead", nanoUsd, createdAt: new Date(), state: "waiting" };
+    await connection.collection<{ _id: string }>("lostResponses").insertOne({ _id: hold.requestId, ...lost });
+    ids.push(hold.requestId);
+  }
+  const [first = "", second = ""] = ids;
+  expect((await admin("lost", "list")).out).toMatch(new RegExp(`^REQUEST .*\n${second} +${account} +0\\.00000007 `));
+  expect((await admin("lost", "refund", first)).out).toMatch(/^STATE +refunded$/m);
+  expect(await json("lost", "keep", second)).toMatchObject({ id: second, state: "kept", amount_usd: "0.00000007" });
+  expect((await admin("lost", "list")).out).toBe("None.\n");
+  expect((await admin("lost", "refund", second)).err).toContain("No such lost response");
+  expect(await api.money.account(account)).toMatchObject({ availableNanoUsd: 1_000n - 70n });
 });
 
 test("open batches of accounts are listed and cancelled", async () => {

@@ -300,7 +300,7 @@ test("an instance dies: its leases are closed once none of its jobs remains, and
   const late: number[] = [];
   const ignore = () => {};
   const writes = { ledger: ignore, holds: ignore, applications: ignore, leases: ignore };
-  const observer = { captured: ignore, late: (count: number) => void late.push(count), writes };
+  const observer = { captured: ignore, late: (count: number) => void late.push(count), lost: ignore, writes };
   const maintenance = createMoney({ mongo, observer, clock, log });
   expect(await maintenance.settleLateCosts()).toBe(1);
   expect(await maintenance.settleLateCosts()).toBe(0);

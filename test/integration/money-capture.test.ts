@@ -186,6 +186,7 @@ test("a cost above the hold is not charged, but recorded and counted as shortfal
   const observer: MoneyObserver = {
     captured: (_, { shortfallNanoUsd }) => void shortfalls.push(shortfallNanoUsd),
     late: ignore,
+    lost: ignore,
     writes: { ledger: ignore, holds: ignore, applications: ignore, leases: ignore },
   };
   const { money, account } = await startBank({ observer });

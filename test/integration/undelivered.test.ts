@@ -139,6 +139,49 @@ test("an instance that counts as dead cannot write its note again; the calls of 
   expect(await balance(money, account)).toEqual(free(1_000n - 2n * 60n));
 });
 
+test("of one death, each account gets refunds up to the limit; the other responses wait for an operator", async () => {
+  const seen: object[] = [];
+  const ignore = () => {};
+  const writes = { ledger: ignore, holds: ignore, applications: ignore, leases: ignore };
+  const observer = { captured: ignore, late: ignore, lost: (counts: object) => void seen.push(counts), writes };
+  const { money, mongo, account, clock, another } = await startBank({ lostRefundsNanoUsd: 130n, observer });
+  const { id: other } = await money.createAccount({ name: "other" });
+  await money.credit(other, { amountNanoUsd: 1_000n, idempotencyKey: "opening" });
+  const endsAt = clock.now() + 10 * minuteMs;
+  await money.noteDeliveries({ note: money.deliveryNote("api_dead"), next: 0, open: [], endsAt });
+  const numbered = (of: string, numbers: readonly number[]) =>
+    Promise.all(numbers.map((number) => heldCall(money, of, number)));
+  const first = [...(await numbered(account, [0, 1, 2])), ...(await numbered(other, [3]))];
+  for (const each of first) await each.charge();
+  await silence(mongo, minuteMs);
+  const processes = [money, await another()];
+  const refund = () => Promise.all(processes.map((each) => each.refundUndelivered(dead)));
+  await money.refundUndelivered(dead);
+  await refund();
+  // Found later, also in a run after a recovery, they count with those before.
+  const late = await numbered(account, [4]);
+  for (const each of late) await each.charge();
+  clock.later(2 * minuteMs);
+  await refund();
+  await refund();
+  expect(await balance(money, account)).toEqual(free(1_000n - 2n * 60n));
+  expect(await balance(money, other)).toEqual(free(1_000n));
+  expect(seen[0]).toEqual({ refunded: 3, waiting: 1 });
+
+  const { list, ...decide } = money.lostResponses;
+  const waiting = await list({ limit: 10 });
+  expect(waiting).toHaveLength(2);
+  for (const each of waiting) expect(each).toMatchObject({ account, nanoUsd: 60n, state: "waiting" });
+  const [one = "", two = ""] = waiting.map(({ id }) => id);
+  expect(await list({ limit: 1, after: one })).toEqual([waiting[1]]);
+  expect(await decide.refund(one)).toMatchObject({ id: one, state: "refunded" });
+  expect(await decide.keep(two)).toMatchObject({ id: two, state: "kept" });
+  await expect(decide.refund(two)).rejects.toMatchObject({ status: 404 });
+  expect(await list({ limit: 10 })).toEqual([]);
+  await refund();
+  expect(await balance(money, account)).toEqual(free(1_000n - 60n));
+});
+
 test("Redis learns that an answer is delivered before anything else can delay this process", async () => {
   const stores = await testStores({ oneServer: true });
   const service = await startService(stores);

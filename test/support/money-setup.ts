@@ -39,7 +39,7 @@ export const minuteMs = 60_000;
 export async function startMoney(
   uri: string,
   clock: Clock = systemClock,
-  more: { observer?: MoneyObserver | undefined; recoveryMs?: number | undefined } = {},
+  more: Pick<Parameters<typeof createMoney>[0], "observer" | "recoveryMs" | "lostRefundsNanoUsd"> = {},
 ): Promise<{ money: Money; mongo: Mongo }> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
@@ -52,17 +52,14 @@ export async function startMoney(
 /** A separate database, one process on it, and an account with a balance. */
 export async function startBank({
   balanceNanoUsd = 1_000n,
-  observer,
-}: {
-  balanceNanoUsd?: bigint;
-  observer?: MoneyObserver;
-} = {}) {
+  ...more
+}: { balanceNanoUsd?: bigint } & Pick<Parameters<typeof createMoney>[0], "observer" | "lostRefundsNanoUsd"> = {}) {
   const { MONGODB_URI: uri } = await testStores();
   const clock = createMovableClock();
-  const { money, mongo } = await startMoney(uri, clock, { observer });
+  const { money, mongo } = await startMoney(uri, clock, more);
   const account = await openAccount(money, balanceNanoUsd);
   /** Another process on the same database. */
-  const another = async () => (await startMoney(uri, clock)).money;
+  const another = async () => (await startMoney(uri, clock, more)).money;
   return { uri, clock, money, mongo, account, another };
 }
 

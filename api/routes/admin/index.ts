@@ -9,6 +9,7 @@ import { batchRoutes } from "./batches.ts";
 import { jobRoutes } from "./jobs.ts";
 import { keyRoutes } from "./keys.ts";
 import { ledgerRoutes } from "./ledger.ts";
+import { lostResponseRoutes } from "./lost-responses.ts";
 import { overviewRoutes } from "./overview.ts";
 import { paymentRoutes } from "./payments.ts";
 import { providerKeyRoutes, secretRoutes } from "./provider-keys.ts";
@@ -42,7 +43,7 @@ const resources: readonly Resource<AdminRouteDeps, string>[] = [
   {
     name: "Money",
     description: "Balances, the ledger, its archive, payments and buybacks",
-    routes: [...ledgerRoutes, ...archiveRoutes, ...paymentRoutes],
+    routes: [...ledgerRoutes, ...lostResponseRoutes, ...archiveRoutes, ...paymentRoutes],
   },
 ];
 

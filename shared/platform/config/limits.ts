@@ -40,6 +40,11 @@ export const limits = {
     60_000,
     10_000,
   ),
+  LOST_RESPONSE_REFUNDS_USD: usd
+    .default("5.00")
+    .describe(
+      "JSON responses that are lost when an API instance dies are refunded up to this amount for each account; the others wait for an operator",
+    ),
   API_TIMEOUT_MS: between(
     "Time after which an API instance that shows no sign of life counts as dead: the holds of its calls are ended, and the JSON responses that it had not delivered are refunded. Holds are ended only once MongoDB has been up for twice this time. The same value in all processes",
     10_000,

@@ -105,6 +105,11 @@ export const metricList = {
     [],
     "Leases with calls whose costs were captured after the lease was closed, and settled later. Should stay 0",
   ),
+  inference_lost_responses_total: counter(
+    worker,
+    ["outcome"],
+    "Charged responses that were lost when an API instance died: `refunded`, and `waiting` for an operator",
+  ),
   inference_holds_open: gauge(
     api,
     [],
