@@ -217,7 +217,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
   }
 
   function onClose(call: OpenCall): void {
-    const { state, res } = call;
+    const { state } = call;
     if (state.kind === "answered")
       return isDelivered(call) ? open.end(call, state.status, { code: state.code }) : open.end(call, 499);
     if (state.kind !== "ended" && call.queuedJob && !isStored(call))

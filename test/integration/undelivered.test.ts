@@ -191,14 +191,14 @@ test("Redis learns that an answer is delivered before anything else can delay th
   const redis = await startRedisThread(stores.REDIS_URL);
   onTestFinished(() => redis.close().then(() => {}));
   let known: unknown;
-  const end = ServerResponse.prototype.end as (this: ServerResponse, ...args: unknown[]) => ServerResponse;
+  const end = Reflect.get(ServerResponse.prototype, "end") as () => ServerResponse;
   const spy = vi.spyOn(ServerResponse.prototype, "end").mockImplementation(function (this: ServerResponse, ...args) {
     // Runs before what Node does in the next tick after an end.
     if (this.hasHeader("x-xm-cost-usd"))
       process.nextTick(() => {
         known = redis.ask("zrange", `delivered:${instance?._id}`, "0", "-1");
       });
-    return end.apply(this, args);
+    return Reflect.apply(end, this, args);
   });
   onTestFinished(() => spy.mockRestore());
   const answer = await customer.post("/v1/chat/completions", asking(localModel));
@@ -222,7 +222,7 @@ test("calls of an instance that counted as dead meanwhile are not answered: none
   advance(5_000);
   expect(await refusalOf(await waiting)).toEqual(refusal({ ...noCapacity, message: /was paused/ }));
   gate.resolve();
-  await expect(unread.text()).rejects.toThrow();
+  await expect(unread.text()).rejects.toThrow("terminated");
   await eventually(async () => (await customer.ledger("refund")).length === 1);
   await eventually(async () => (await availableUsd(service, customer)) === "1.00");
   expect((await customer.post("/v1/chat/completions", asking(providerModel))).status).toBe(200);

@@ -6,7 +6,6 @@ import {
   type Hold,
   type Leased,
   type Money,
-  type MoneyObserver,
   moneySchema,
   type ReturnRequests,
 } from "../../shared/money/index.ts";

@@ -34,10 +34,11 @@ export async function startRedisThread(url: string) {
 if (parentPort && typeof workerData === "string") {
   const redis = new Redis(workerData);
   await redis.ping();
-  parentPort.on("message", async ({ command: [name = "", ...args], answered, port }: Question) => {
+  const answer = async ({ command: [name = "", ...args], answered, port }: Question) => {
     port.postMessage(await redis.call(name, ...args));
     Atomics.store(answered, 0, 1);
     Atomics.notify(answered, 0);
-  });
+  };
+  parentPort.on("message", (question: Question) => void answer(question));
   parentPort.postMessage("ready");
 }
