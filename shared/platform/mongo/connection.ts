@@ -1,6 +1,7 @@
 import mongoose, { type ClientSession, type Connection } from "mongoose";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../logger.ts";
+import { watchHeartbeats } from "./heartbeats.ts";
 import { limitTimes, withMongoTimeout } from "./timeouts.ts";
 
 export type Mongo = Awaited<ReturnType<typeof connectMongo>>;
@@ -54,6 +55,7 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
   const connection = await connect(uri, log);
   const client = connection.getClient();
   limitTimes(client);
+  const stopWatching = watchHeartbeats(client, clock, log);
   const db = client.db(connection.name);
   // Models take their collections from here.
   Object.assign(connection, { db });
@@ -90,6 +92,7 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
     },
     close: (): Promise<void> => {
       closing = true;
+      stopWatching();
       return withMongoTimeout(connection.close());
     },
   };
