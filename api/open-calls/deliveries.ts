@@ -38,13 +38,13 @@ export function createDeliveries(
     return createDelivered({ redis, note: note.id, lifetimeMs: deliveredMs });
   }
 
-  async function writeNow(): Promise<void> {
+  async function writeNow(isDurable: boolean): Promise<void> {
     isChanged = false;
     notedAt = clock.now();
     const known = delivered.count();
     const open = [...accounts].map(([_id, account]) => ({ _id, account }));
     const endsAt = clock.now() + callTimeoutMs + marginMs;
-    const isAlive = await money.noteDeliveries({ note, next, open, endsAt }).catch((error: unknown) => {
+    const isAlive = await money.noteDeliveries({ note, next, open, endsAt }, isDurable).catch((error: unknown) => {
       isChanged = true;
       throw error;
     });
@@ -54,29 +54,29 @@ export function createDeliveries(
     delivered = openDelivered();
     next = note.firstNumber;
     onDeath();
-    await writeNow();
+    await writeNow(true);
   }
 
   /** Writes one note after the other, so that no older one replaces a newer one. */
-  function write(): Promise<void> {
-    const written = writing.then(writeNow);
+  function write(isDurable = false): Promise<void> {
+    const written = writing.then(() => writeNow(isDurable));
     writing = written.catch(() => {});
     return written;
   }
 
-  const writeOnce = oneAtATime(log, "deliveries could not be recorded", write);
+  const writeOnce = oneAtATime(log, "deliveries could not be recorded", () => write());
   const stopNoting = clock.every(noteMs, () => {
     if (isChanged || clock.now() - notedAt >= renewMs) void writeOnce();
   });
 
   return {
     /** Must be called before the instance takes calls. */
-    note: write,
+    note: () => write(),
     /**
      * Resolves once MongoDB has a note of this instance, after which it does not count as dead for a while. If it does
      * already, `onDeath` has been called by then.
      */
-    confirm: (): Promise<void> => retry({ clock, backoff, signal: stopped.signal }, write),
+    confirm: (): Promise<void> => retry({ clock, backoff, signal: stopped.signal }, () => write(true)),
     /** Registers a callback for when this instance has counted as dead, so that its open calls are being refunded. */
     onDeath(listener: () => void): void {
       onDeath = listener;

@@ -5,8 +5,8 @@ const deliveredKey = (note: string) => `delivered:${note}`;
 const placeholder = "";
 
 /**
- * The calls that an API instance has delivered since its last note in MongoDB, which it tells Redis in the turn of the event
- * loop in which they were delivered. `note` is the note's id.
+ * The calls that an API instance has delivered since its last note in MongoDB, or whose callers have disconnected. It tells
+ * Redis in the turn of the event loop in which that happens. `note` is the note's id.
  */
 export function createDelivered(deps: {
   /** Writes a command to its connection at once, not at the end of the turn. */

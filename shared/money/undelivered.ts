@@ -77,14 +77,18 @@ export function createUndelivered(
     return { id: last ? `${instance}#${firstNumber / numbers}` : instance, firstNumber };
   }
 
-  /** Resolves to false if the instance has counted as dead since its last note. */
-  async function noteDeliveries({ note, next, open, endsAt }: Deliveries): Promise<boolean> {
+  /**
+   * Resolves to false if the instance has counted as dead since its last note. If true, and `isDurable`, it does not count as
+   * dead for the next seconds, not even after a failover.
+   */
+  async function noteDeliveries({ note, next, open, endsAt }: Deliveries, isDurable = false): Promise<boolean> {
     const update = {
       $set: { next, open, endsAt: new Date(endsAt) },
       $currentDate: { notedAt: true, scanFrom: true },
     } as const;
     try {
-      await collection.updateOne({ _id: note.id, dead: { $exists: false } }, update, { upsert: true, ...quick });
+      const options = { upsert: true, ...(!isDurable && quick) };
+      await collection.updateOne({ _id: note.id, dead: { $exists: false } }, update, options);
       return true;
     } catch (error) {
       if (isDuplicate(error)) return false;
