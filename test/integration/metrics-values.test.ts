@@ -18,12 +18,13 @@ const chat = "/v1/chat/completions";
 const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
 
 /**
- * They change only where a worker captures after its instance was presumed dead (leases.test.ts), and where a process died
- * with jobs (chaos/jobs.test.ts), some time after the failure of a line (batches.test.ts), or where a provider takes batches
- * (provider-batches.test.ts).
+ * They change only where a worker captures after its instance was presumed dead (leases.test.ts), where an instance died with
+ * responses (undelivered.test.ts) or a process with jobs (chaos/jobs.test.ts), some time after the failure of a line
+ * (batches.test.ts), or where a provider takes batches (provider-batches.test.ts).
  */
 const seldom = [
   "inference_late_entries_total",
+  "inference_lost_responses_total",
   "inference_jobs_recovered_total",
   "inference_batch_lines_retried_total",
   "inference_provider_batch_lines_total",
