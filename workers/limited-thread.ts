@@ -80,8 +80,7 @@ export function createLimitedThread<Task, Result extends object>(
 
   function receive(answer: "ready" | Result): void {
     isReady = true;
-    const done = running;
-    if (answer !== "ready") done?.settle({ result: answer });
+    if (answer !== "ready") running?.settle({ result: answer });
     goOn();
   }
 

@@ -26,7 +26,7 @@ interface Connection {
   /** When the client last read, as of the last second, and the bytes that the kernel had accepted by then. */
   readAt: number;
   readBytes: number;
-  /** For how long the client may read nothing of the response that is being served. */
+  /** The client is cut off when it has read nothing of the response that is being served for this long. */
   patienceMs: number;
 }
 

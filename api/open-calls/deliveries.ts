@@ -1,5 +1,6 @@
 import { createDelivered, type PaidCall } from "#jobs";
 import type { Money } from "#money";
+import { dayMs } from "#platform/clock";
 import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import { retry } from "#platform/concurrency/retry";
 import type { RedisClient } from "#platform/redis";
@@ -11,8 +12,6 @@ const noteMs = 250;
 const renewMs = 5_000;
 /** The cost of a call may be captured for a while after its deadline. */
 const marginMs = 120_000;
-/** A worker that was down for hours still finds what a dead instance had delivered. */
-const deliveredMs = 24 * 3_600_000;
 const backoff = { firstMs: 100, maxMs: 1_000 };
 
 /**
@@ -35,7 +34,8 @@ export function createDeliveries(
   const stopped = new AbortController();
 
   function openDelivered() {
-    return createDelivered({ redis, note: note.id, lifetimeMs: deliveredMs });
+    // Workers that were all down for hours still find what a dead instance had delivered.
+    return createDelivered({ redis, note: note.id, lifetimeMs: dayMs });
   }
 
   async function writeNow(isDurable: boolean): Promise<void> {

@@ -38,7 +38,5 @@ export function createDelivered(deps: {
   };
 }
 
-export type Delivered = ReturnType<typeof createDelivered>;
-
 export const deliveredSince = async (redis: RedisClient, note: string): Promise<ReadonlySet<string>> =>
   new Set(await redis.zrange(deliveredKey(note), 0, "-1"));

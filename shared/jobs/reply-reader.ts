@@ -83,7 +83,7 @@ export function createReplyReader(
   let renewedAt = Number.NEGATIVE_INFINITY;
   let renewedSince = 0;
   /** No other process takes this instance for dead before this time, by the monotonic clock. */
-  let aliveUntil = Number.POSITIVE_INFINITY;
+  let aliveUntil = Number.NEGATIVE_INFINITY;
   let confirm = async () => {};
   /** Set while this instance finds out whether it has counted as dead. No frame is handed over meanwhile. */
   let lapse: Promise<void> | undefined;
@@ -103,7 +103,7 @@ export function createReplyReader(
   }
 
   function extend(until: number): void {
-    aliveUntil = aliveUntil === Number.POSITIVE_INFINITY ? until : Math.max(aliveUntil, until);
+    aliveUntil = Math.max(aliveUntil, until);
   }
 
   /**

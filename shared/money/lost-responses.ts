@@ -103,7 +103,7 @@ export function createLostResponses(
 
   return {
     refundLost,
-    /** For operators. */
+    /** Those above the limit, for operators to decide about. */
     lostResponses: {
       /** Those that wait, newest first. Throws 400 for an unknown `after`. */
       list: async (page: Page): Promise<readonly LostResponse[]> => {
