@@ -1,4 +1,5 @@
 import type { Response } from "express";
+import type { Reserve } from "#detached-calls";
 import { generationInProgress, noCapacity, ServiceError } from "#errors";
 import type { Claim, ClaimRequest, IdempotencyStore, Owner } from "#idempotency";
 import { sleep } from "#platform/clock";
@@ -32,12 +33,12 @@ const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 export async function claimKey<Settled extends Claim>(
   { idempotency, isAlive, ending, clock }: IdempotencyDeps,
   request: ClaimRequest,
-  /** `answerBy` is in unix milliseconds. */
-  waiting: { readonly answerBy: number; readonly res: Response },
+  /** `answerBy` is in unix milliseconds. `reserve` is called before a stored answer is read. */
+  waiting: { readonly answerBy: number; readonly res: Response; readonly reserve?: Reserve },
   settled: (claim: Claim) => claim is Settled,
 ): Promise<Settled> {
   for (let pauseMs = pollMs.first; ; pauseMs = Math.min(pollMs.max, pauseMs * 1.5)) {
-    const claim = await idempotency.claim(request, isAlive).catch(throwUnavailable);
+    const claim = await idempotency.claim(request, isAlive, waiting.reserve).catch(throwUnavailable);
     if (settled(claim)) return claim;
     const remainingMs = waiting.answerBy - clock.now();
     if (remainingMs <= 0 || waiting.res.closed) throw generationInProgress();

@@ -20,6 +20,7 @@ import { answerParts, refuse } from "./http/answer.ts";
 import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import { tagsOf } from "./http/tags.ts";
+import type { Unread } from "./http/unread.ts";
 import { markReplayed } from "./idempotency.ts";
 import type { PaidRoute, RouteBody } from "./paid-route.ts";
 import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
@@ -30,6 +31,7 @@ import { type ResolveDeps, resolveStored } from "./stored-responses.ts";
 export interface CallDeps extends ReservationDeps, AsyncDeps, PayPerCallDeps, ResolveDeps {
   readonly cachedAnswers: CachedAnswers;
   readonly syncTimeoutMs: number;
+  readonly unread: Unread;
 }
 
 const isReplaceable = (body: RouteBody & Partial<JsonBody>): body is RouteBody & JsonBody => "replace" in body;
@@ -111,9 +113,10 @@ async function submitCall(
   // Callers with an `Idempotency-Key` wait until then at most; they can fetch the stored answer later.
   const answerBy = acceptedAt + deps.syncTimeoutMs;
   const owner = { account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
+  const reserve = (textBytes: number) => deps.unread.reserve(res, account, textBytes);
   const claim =
     paidBy.idempotency &&
-    (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }, wanted !== undefined));
+    (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res, reserve }, wanted !== undefined));
   if (claim?.kind === "running" || (claim?.kind === "answered" && wanted)) {
     const accepted = await acceptAgain(deps, res, asked, claim);
     if (accepted || claim.kind === "running") {

@@ -37,6 +37,7 @@ import { createBatchFeeder } from "./batches/index.ts";
 import { createUrlCheck } from "./check-webhook-url.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
+import { createUnread } from "./http/unread.ts";
 import { createCacheObserver, createCallObserver, createPaymentObserver, observe, observeLines } from "./metrics.ts";
 import { apiSchemas } from "./migrations.ts";
 import { createDeliveries, createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
@@ -118,6 +119,8 @@ export async function startApi(deps: ProcessDeps) {
   const responseCache = createResponseCache({ redis: connectCacheRedis(config, log), files: common.files, clock });
   const services = { ...common, refusals, cacheUsage, responseCache, registry, queues, reader, keys, leases };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
+  const responseBudget = createByteBudget(config.RESPONSE_BUDGET_BYTES);
+  const unread = createUnread({ budget: responseBudget, clock, log });
   const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
   const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   const running = createRunningCalls({ redis, queues, clock });
@@ -128,7 +131,7 @@ export async function startApi(deps: ProcessDeps) {
   const responseReaders = createResponseReaders({
     ...common,
     eventLogs,
-    memory: bodyBudget,
+    memory: responseBudget,
     pingIntervalMs: config.PING_INTERVAL_MS,
   });
   const openCalls = createOpenCalls({
@@ -138,7 +141,8 @@ export async function startApi(deps: ProcessDeps) {
     background,
     observeCall,
     pingIntervalMs: config.PING_INTERVAL_MS,
-    memory: bodyBudget,
+    memory: responseBudget,
+    unread,
   });
   reader.onLapse(deliveries.confirm);
   deliveries.onDeath(openCalls.endRefunded);
@@ -150,7 +154,7 @@ export async function startApi(deps: ProcessDeps) {
   const spoolBudget = createByteBudget(config.UPLOAD_BUDGET_BYTES);
   const clusterStats = createClusterStats({ redis, clock });
   observe({ metrics, registry, queues, openCalls, reader, clusterStats, catalog: common.catalog, clock });
-  observeBudgets(metrics, { body: bodyBudget, upload: spoolBudget });
+  observeBudgets(metrics, { body: bodyBudget, response: responseBudget, upload: spoolBudget });
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
     instance === reader.instance ||
     (await reader.instanceLives(instance)) ||
@@ -174,7 +178,8 @@ export async function startApi(deps: ProcessDeps) {
       observeCacheUse(use);
     },
     observeCall,
-    memory: bodyBudget,
+    memory: responseBudget,
+    unread,
     background,
     pingIntervalMs: config.PING_INTERVAL_MS,
     ending,
@@ -199,6 +204,7 @@ export async function startApi(deps: ProcessDeps) {
     background,
     bodyBudget,
     spoolBudget,
+    unread,
     observePayment: createPaymentObserver(metrics),
     bodyLimitBytes: config.BODY_LIMIT_BYTES,
     readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),

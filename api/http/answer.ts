@@ -1,5 +1,6 @@
 import type { Request, Response } from "express";
 import type { ServiceError } from "#errors";
+import { splitText } from "#jobs";
 import type { Clock } from "#platform/clock";
 
 /** Sends an error. The body is already in the caller's format. */
@@ -108,12 +109,16 @@ export function writeSlices(res: Response, slices: Iterator<Buffer>): void {
   next();
 }
 
-/** Encodes one part at a time. */
+/** Encodes text one slice at a time, so that it is not in memory a second time. */
 export function* slicesOf(parts: Iterable<string | Buffer>, encoding: BufferEncoding = "utf8"): Generator<Buffer> {
   for (const part of parts) {
-    const bytes = typeof part === "string" ? Buffer.from(part, encoding) : part;
-    for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
+    if (typeof part === "string") for (const text of splitText(part)) yield* cutUp(Buffer.from(text, encoding));
+    else yield* cutUp(part);
   }
+}
+
+function* cutUp(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
 }
 
 export const beginStream = (res: Response, contentType = "text/event-stream; charset=utf-8"): void => {

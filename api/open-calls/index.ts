@@ -46,6 +46,7 @@ const runTwice = () => noCapacity("The call was run twice; nothing was charged. 
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
 /** Redis failed over to a replica that did not have the frame yet. */
 const frameLost = () => noCapacity("A part of the response was lost; nothing was charged. Repeat the call.", 1);
+const noMemory = () => noCapacity("There is no memory for a response of this size right now; nothing was charged.", 2);
 const paused = () => noCapacity("This instance was paused for too long; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
@@ -89,6 +90,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
       case "final":
         call.usedTokens = outcome?.tokens ?? 0;
         call.recording?.complete([...call.parts, data], outcome);
+        if (!hasMemory(call, data))
+          return background("a call without memory could not be refunded", call, refundAndFinish(call, noMemory()));
         return finish(call, { status: 200 }, () => {
           if (call.write) background("a response could not be written", call, writeOrRefund(call, frame));
           else writeFinal(call, frame, clock.now());
@@ -103,6 +106,10 @@ export function createOpenCalls(deps: OpenCallDeps) {
       }
     }
   }
+
+  /** A stream waits for its caller instead. */
+  const hasMemory = ({ res, payload, parts }: OpenCall, last: string): boolean =>
+    payload.stream || deps.unread.keep(res, payload.account, [...parts, last]);
 
   /** Writes the end of the answer. The call ends when the caller has all of it. */
   function finish(call: OpenCall, end: { status: number; code?: string }, write: () => void): void {

@@ -21,6 +21,7 @@ import type { ByteBudget } from "#platform/byte-budget";
 import type { Background } from "#platform/concurrency/background";
 import type { Uses } from "#platform/uses";
 import type { CallTrace } from "../call-trace.ts";
+import type { Unread } from "../http/unread.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { RunningCalls } from "./running-calls.ts";
 
@@ -53,6 +54,7 @@ export interface OpenCallDeps extends Uses<"clock" | "log"> {
   readonly pingIntervalMs: number;
   /** Budget for the stream data that callers have not read yet. */
   readonly memory: ByteBudget;
+  readonly unread: Unread;
   readonly observeCall: (call: EndedCall) => void;
 }
 

@@ -4,7 +4,7 @@
  * and is recorded. Without the cache's Redis it runs as if it had not asked. Nothing here is held, charged or queued.
  */
 import type { Request, Response } from "express";
-import { noCapacity, ServiceError } from "#errors";
+import { ServiceError } from "#errors";
 import type { Files } from "#files";
 import { fromTemplate, type ParsedCall, partsFrom } from "#formats";
 import { object } from "#json";
@@ -29,6 +29,7 @@ import { namedModels } from "../admission/targets.ts";
 import { passedHeaders } from "../call-payload.ts";
 import { answerParts, beginStream, slicesOf, writeSlices } from "../http/answer.ts";
 import { localsOf } from "../http/headers.ts";
+import type { Unread } from "../http/unread.ts";
 import type { EndedCall } from "../open-calls/index.ts";
 import type { PaidRoute, RouteBody } from "../paid-route.ts";
 import type { CacheRequest } from "./asked.ts";
@@ -44,8 +45,9 @@ interface Deps extends Uses<"clock" | "log">, ModelDeps {
   readonly noteUse: (use: CacheUse) => void;
   readonly observeCall: (call: EndedCall) => void;
   readonly files: Files;
-  /** Budget for answers that are recorded or sent. */
+  /** Budget for answers that are recorded, and for streams that callers have not read. */
   readonly memory: ByteBudget;
+  readonly unread: Unread;
   readonly background: Background;
   readonly pingIntervalMs: number;
   readonly ending: () => boolean;
@@ -71,13 +73,13 @@ export interface CachedCall {
   readonly deadlineAt: number;
 }
 
-/** Longer answers count against the memory of the process. */
+/** Longer answers are sent in slices. */
 const smallBytes = 64 * 1024;
 
 export type CachedAnswers = ReturnType<typeof createCachedAnswers>;
 
 export function createCachedAnswers(deps: Deps) {
-  const { responseCache: cache, memory, files, clock, log } = deps;
+  const { responseCache: cache, unread, files, clock, log } = deps;
   const recorder = createRecorder({ ...deps, cache });
   const followers = createFollowers({ ...deps, cache, headersOf: streamHeaders });
 
@@ -108,10 +110,7 @@ export function createCachedAnswers(deps: Deps) {
   async function send(cached: CachedCall, answer: FoundAnswer, isShared: boolean): Promise<void> {
     const { res, route, call, slot } = cached;
     if (res.closed) return;
-    const share = memory.share(slot.caller.account);
-    res.once("close", () => share.close());
-    if (answer.bytes > smallBytes && !share.take(answer.bytes))
-      throw noCapacity("Too many large responses are being sent right now.", 2);
+    unread.reserve(res, slot.caller.account, answer.bytes);
     const template = await answer.text();
     if (res.closed) return;
     const now = clock.now();

@@ -162,7 +162,9 @@ export function jobResultRoutes(deps: AccountDeps, routeOf: (endpoint: string) =
       const error = status === "cancelled" ? jobCancelled() : status === "expired" ? jobNeverBegan() : stored;
       return answerError(res, error, (paid?.codec ?? chatCodec).error(error, requestId));
     }
-    const answer = await deps.detachedCalls.answer(caller.account, requestId);
+    const answer = await deps.detachedCalls.answer(caller.account, requestId, (textBytes) =>
+      deps.unread.reserve(res, caller.account, textBytes),
+    );
     if (!answer) throw jobExpired();
     res.set({ ...answer.headers, "x-xm-cost-usd": formatUsd(costNanoUsd) });
     if (paid.answer) return paid.answer(deps, { res, text: answer.text, format });

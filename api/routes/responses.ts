@@ -1,11 +1,10 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { z } from "zod";
 import { isEnded } from "#detached-calls";
-import { conflict, invalidValue, noCapacity, notFound } from "#errors";
+import { conflict, invalidValue, notFound } from "#errors";
 import { inputTokensCodec, requestIdOfResponse, responsesCodec, responsesRequest } from "#formats";
 import { type JsonObject, text } from "#json";
 import type { Keys } from "#keys";
-import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { StoredResponses } from "#stored-responses";
 import { authenticate } from "../admission/authenticate.ts";
 import type { ResponseReaders } from "../background/readers.ts";
@@ -17,6 +16,7 @@ import { flag, parse, wholeNumber } from "../http/input.ts";
 import { refTo, requestOf } from "../http/openapi/formats/index.ts";
 import { countHeaders, storedRoutedHeaders } from "../http/openapi/headers.ts";
 import { operation, pathId } from "../http/openapi/operation.ts";
+import type { Unread } from "../http/unread.ts";
 import { cancelJob, deleteJob, isExpired, type JobActionDeps, waitForEnd } from "./job-actions.ts";
 import { paid } from "./paid-operation.ts";
 
@@ -24,11 +24,11 @@ interface ResponseDeps extends JobActionDeps {
   readonly keys: Keys;
   readonly responses: StoredResponses;
   readonly responseReaders: ResponseReaders;
-  readonly bodyBudget: ByteBudget;
+  readonly unread: Unread;
 }
 
-/** A stored response takes memory for its text, its value and the text of the answer. */
-const responseCopies = 4;
+/** A stored response takes memory for its value beside its text. */
+const responseCopies = 2;
 
 const noSuchResponse = () => notFound("response");
 const runs = () => conflict("The response has not ended.");
@@ -149,7 +149,7 @@ export const responses = {
 
 /** The responses of an account, stored or in the background, mounted at `/v1/responses`. */
 export function responsesRoutes(deps: ResponseDeps): Router {
-  const { keys, responses: stored, responseReaders, detachedCalls, bodyBudget, clock } = deps;
+  const { keys, responses: stored, responseReaders, detachedCalls, unread, clock } = deps;
 
   interface Call {
     readonly req: Request<{ id: string }>;
@@ -166,18 +166,11 @@ export function responsesRoutes(deps: ResponseDeps): Router {
   const handler =
     (handle: (call: Call) => Promise<object | undefined>): RequestHandler<{ id: string }> =>
     async (req, res) => {
-      let memory: ByteShare | undefined;
-      res.once("close", () => memory?.close());
       const caller = await authenticate(keys, req);
       if (res.closed) return;
       const { account } = caller;
       const { id } = req.params;
-      const share = bodyBudget.share(account);
-      memory = share;
-      const reserve = (textBytes: number) => {
-        if (!share.take(responseCopies * textBytes))
-          throw noCapacity("Too many large responses are being read right now.", 2);
-      };
+      const reserve = (textBytes: number) => unread.reserve(res, account, responseCopies * textBytes);
       const requestId = requestIdOfResponse(id);
       // Callers poll these.
       if (requestId !== undefined) await keys.countJobRequest(caller, localsOf(res).requestId);

@@ -29,7 +29,6 @@ import {
   isEnded,
   type NewJob,
   openStatuses,
-  type PackedAnswer,
   type Stored,
   type StoredAnswer,
   type StoredError,
@@ -55,7 +54,7 @@ export {
 export { type JobExtras, type JobView, jobIdOf, renderJob, requestIdOf } from "./job.ts";
 export { jobCancelled, jobNeverBegan } from "./job-errors.ts";
 export { maxCountedJobs, type OpenJobs } from "./open-jobs.ts";
-export { createPackedTexts, type PackedText } from "./packed-text.ts";
+export { createPackedTexts, type PackedText, type Reserve } from "./packed-text.ts";
 
 export type StartedCall =
   /** This delivery runs the call. */
@@ -91,7 +90,7 @@ export function createDetachedCalls(
   const { collection } = openCollection<Stored>(mongo, "detachedCalls", definition);
   type Filter = driver.Filter<Stored>;
   const reading = createReading(collection, files);
-  const { findJob, findText, findAnswer, texts } = reading;
+  const { findJob, findText, findAnswer, hasAnswer, texts } = reading;
   const events = createJobEvents({ collection, reading, webhooks, clock, log });
 
   /** Sets the outcome that the ledger's entry tells, unless the call has ended already, and records its event. */
@@ -236,7 +235,8 @@ export function createDetachedCalls(
 
     /** Returns the stored answer, whether or not it counts. Undefined if there is none. */
     answer: findAnswer,
-    unpack: (requestId: string, packed: PackedAnswer): Promise<StoredAnswer> => reading.unpackAnswer(requestId, packed),
+    hasAnswer,
+    unpack: reading.unpackAnswer,
 
     /** Returns JSON of the output of a response in the background that failed or was cancelled. */
     output: async (account: string, requestId: string, reserve?: Reserve): Promise<string | undefined> =>

@@ -50,6 +50,9 @@ export function createReading(
     return stored?.answer && unpackAnswer(requestId, stored.answer, reserve);
   }
 
+  const hasAnswer = async (account: string, _id: string): Promise<boolean> =>
+    (await collection.findOne({ account, _id, answer: { $exists: true } }, { projection: { _id: 1 } })) !== null;
+
   /** The answer of the synchronous call as a JSON object. Null if it is something else, or large; undefined if there is none. */
   async function resultOf({
     account,
@@ -69,7 +72,7 @@ export function createReading(
     return endpoint?.startsWith("/v1/audio/") ? (audioJson(value, answerFormat) ?? null) : value;
   }
 
-  return { texts, find, findJob, findText, unpackAnswer, findAnswer, resultOf };
+  return { texts, find, findJob, findText, unpackAnswer, findAnswer, hasAnswer, resultOf };
 }
 
 export type Reading = ReturnType<typeof createReading>;

@@ -14,7 +14,7 @@
  * large response cannot be stored.
  */
 import type { mongo as driver } from "mongoose";
-import { type DetachedCalls, isEnded, type PackedAnswer, type StoredAnswer } from "#detached-calls";
+import { type DetachedCalls, isEnded, type PackedAnswer, type Reserve, type StoredAnswer } from "#detached-calls";
 import { checkIdempotencyKey, idempotencyKeyReused, ServiceError } from "#errors";
 import type { Money } from "#money";
 import { dayMs } from "#platform/clock";
@@ -60,8 +60,8 @@ const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 const releaseTimeoutMs = 600_000;
 
 /** A `dead` request is not captured, and no live process is known that could end it. */
-type State = { readonly answer: Answer } | { readonly isJob: boolean } | "free" | "dead" | "changed";
-const isFree = (state: State): state is "free" | "dead" => state === "free" || state === "dead";
+type State<A> = { readonly answer: A } | { readonly isJob: boolean } | "free" | "dead" | "changed";
+const isFree = <A>(state: State<A>): state is "free" | "dead" => state === "free" || state === "dead";
 
 const definition = {
   /** A hash of the account and the key. */
@@ -90,7 +90,7 @@ export const idempotencySchema = {
 export function createIdempotencyStore(
   deps: Uses<"mongo" | "clock"> & {
     money: Pick<Money, "entry" | "endUncaptured">;
-    detachedCalls: Pick<DetachedCalls, "answer" | "find" | "unpack">;
+    detachedCalls: Pick<DetachedCalls, "answer" | "find" | "hasAnswer" | "unpack">;
   },
 ) {
   const { mongo, money, detachedCalls, clock } = deps;
@@ -140,7 +140,12 @@ export function createIdempotencyStore(
   const find = (filter: Pick<Stored, "_id"> & Partial<Pick<Stored, "requestId">>) =>
     collection.findOne(filter, { promoteBuffers: true });
 
-  async function stateOf({ account, requestId, instance, pool, answer }: Stored, isAlive: IsAlive): Promise<State> {
+  /** `read` resolves to the stored answer of a call that succeeded, if there is one. */
+  async function stateOf<A>(
+    { account, requestId, instance, pool, answer }: Stored,
+    isAlive: IsAlive,
+    read: (costNanoUsd: bigint) => Promise<A | undefined>,
+  ): Promise<State<A | { readonly upload: string }>> {
     if (answer && "upload" in answer) return { answer };
     const entry = await money.entry(account, requestId);
     if (!entry) {
@@ -151,15 +156,23 @@ export function createIdempotencyStore(
       return (await money.entry(account, requestId)) ? "changed" : "dead";
     }
     if (entry.request?.status !== "succeeded") return "free";
-    const stored = answer
-      ? await detachedCalls.unpack(requestId, answer)
-      : await detachedCalls.answer(account, requestId);
-    if (!stored) return "free";
-    const { text, headers } = stored;
-    return { answer: { text, costNanoUsd: entry.costNanoUsd, ...(headers && { headers }) } };
+    const stored = await read(entry.costNanoUsd);
+    return stored === undefined ? "free" : { answer: stored };
   }
 
-  async function claim(id: string, request: ClaimRequest, isAlive: IsAlive): Promise<Claim> {
+  const reading =
+    ({ account, requestId, answer }: Stored, reserve: Reserve | undefined) =>
+    async (costNanoUsd: bigint) => {
+      const stored =
+        answer && !("upload" in answer)
+          ? await detachedCalls.unpack(requestId, answer, reserve)
+          : await detachedCalls.answer(account, requestId, reserve);
+      if (!stored) return undefined;
+      const { text, headers } = stored;
+      return { text, costNanoUsd, ...(headers && { headers }) };
+    };
+
+  async function claim(id: string, request: ClaimRequest, isAlive: IsAlive, reserve?: Reserve): Promise<Claim> {
     for (;;) {
       // Read first, because many requests may wait and poll for one response.
       const stored = await find({ _id: id });
@@ -167,7 +180,7 @@ export function createIdempotencyStore(
         if (await insert(id, request)) return { kind: "new", id };
         continue;
       }
-      const state = isExpired(stored) ? "free" : await stateOf(stored, isAlive);
+      const state = isExpired(stored) ? "free" : await stateOf(stored, isAlive, reading(stored, reserve));
       if (state === "changed") continue;
       // A seemingly dead process may still capture the call, so it is captured here before another call runs.
       if (state === "dead" && stored.pool !== undefined) {
@@ -197,12 +210,13 @@ export function createIdempotencyStore(
   }
 
   return {
-    async claim(request: ClaimRequest, isAlive: IsAlive): Promise<Claim> {
+    /** `reserve` is called before a stored response is read. */
+    async claim(request: ClaimRequest, isAlive: IsAlive, reserve?: Reserve): Promise<Claim> {
       const { account, key, requestId } = request;
       checkIdempotencyKey(key);
       const id = hashedId(account, key);
       try {
-        return await claim(id, request, isAlive);
+        return await claim(id, request, isAlive, reserve);
       } catch (error) {
         if (!(error instanceof ServiceError)) void releaseLater(id, requestId);
         throw error;
@@ -212,7 +226,10 @@ export function createIdempotencyStore(
     /** Returns true if the key holds running work or a response, so that `claim` would not find it free. */
     async has({ account, key }: Pick<ClaimRequest, "account" | "key">, isAlive: IsAlive): Promise<boolean> {
       const stored = await find({ _id: hashedId(account, key) });
-      return stored !== null && !isExpired(stored) && !isFree(await stateOf(stored, isAlive));
+      if (stored === null || isExpired(stored)) return false;
+      const { requestId, answer } = stored;
+      const exists = async () => (answer || (await detachedCalls.hasAnswer(account, requestId)) ? true : undefined);
+      return !isFree(await stateOf(stored, isAlive, exists));
     },
 
     /**

@@ -29,8 +29,8 @@ export {
   pools,
   replyAddress,
 } from "./catalog.ts";
-export { createDelivered, type Delivered } from "./delivered.ts";
-export { type Frame, type Outcome, type Pace } from "./frames.ts";
+export { createDelivered } from "./delivered.ts";
+export { type Frame, type Outcome, type Pace, splitText } from "./frames.ts";
 export { createQueues, type QueuedJob, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";

@@ -10,7 +10,15 @@ import { prompt } from "./workload.ts";
  * begin again after about one, since their requests cost them nothing. The thread has the lowest priority: on other machines,
  * as in reality, it would take no processor time from the service at all. Posts the counts of each status once a second.
  */
-export type Attack = "streams" | "drips" | "keyless" | "unfunded" | "pipelined";
+export type Attack =
+  | "streams"
+  | "drips"
+  | "keyless"
+  | "unfunded"
+  | "pipelined"
+  | "embeddings"
+  | "unreadEmbeddings"
+  | "replays";
 
 export interface Attackers {
   readonly attack: Attack;
@@ -21,6 +29,10 @@ export interface Attackers {
 }
 
 const { attack, port, model, keys } = workerData as Attackers;
+const embeddingsModel = "openai/text-embedding-3-large";
+/** Those of the other attacks read the status, and then disconnect. */
+const readsAll = attack === "embeddings";
+const readsNothing = ["streams", "pipelined", "unreadEmbeddings", "replays"].includes(attack);
 const statuses: Record<string, number> = {};
 const beginWithinMs = 3_000;
 const againMs = attack === "pipelined" ? 1_000 : 10_000;
@@ -29,6 +41,7 @@ const lastByteMs = 5_000;
 const reportMs = 1_000;
 const dripMs = 50;
 const mebi = 1024 * 1024;
+const closing = "}".charCodeAt(0);
 const space = Buffer.alloc(64 * 1024, " ");
 
 /** Each is 64 KB of requests without a key. */
@@ -67,6 +80,12 @@ const largest = 25 * mebi;
 const messages = (content: unknown) => ({ model, messages: [{ role: "user", content }] });
 const padded = (value: object, length: number) => Buffer.from(JSON.stringify(value).padEnd(length));
 const dripping = new Set<Socket>();
+const embeddingsText = JSON.stringify({ model: embeddingsModel, input: Array<string>(256).fill("Hello") });
+const embeddings: Body = {
+  path: "/v1/embeddings",
+  length: embeddingsText.length,
+  send: (socket) => void socket.write(embeddingsText),
+};
 
 const bodies: Readonly<Record<Exclude<Attack, "pipelined">, (caller: number) => Body>> = {
   streams(caller) {
@@ -94,6 +113,9 @@ const bodies: Readonly<Record<Exclude<Attack, "pipelined">, (caller: number) => 
       },
     };
   },
+  embeddings: () => embeddings,
+  unreadEmbeddings: () => embeddings,
+  replays: () => embeddings,
   unfunded(caller) {
     const bytes = caller % 2 === 0 ? text : values;
     return { path: chatPath, length: bytes.length, send: (socket) => writeAll(socket, bytes) };
@@ -113,7 +135,7 @@ function ask(socket: Socket, caller: number): void {
   const key = keys[caller] ?? "";
   socket.write(
     `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n` +
-      `${key && `authorization: Bearer ${key}\r\n`}\r\n`,
+      `${key && `authorization: Bearer ${key}\r\n`}${attack === "replays" ? "idempotency-key: replays\r\n" : ""}\r\n`,
   );
   void send(socket);
 }
@@ -128,12 +150,15 @@ function begin(caller: number): void {
     setTimeout(begin, againMs * (0.5 + Math.random()), caller);
   };
   socket.on("error", () => {}).on("close", again);
-  if (attack === "streams" || attack === "pipelined") socket.pause();
+  if (readsNothing) socket.pause();
   else
     socket.once("data", (answer: Buffer) => {
       const status = answer.toString("latin1", 9, 12);
       statuses[status] = (statuses[status] ?? 0) + 1;
-      again();
+      if (!readsAll || status !== "200") return again();
+      socket.on("data", (bytes: Buffer) => {
+        if (bytes.at(-1) === closing) again();
+      });
     });
   ask(socket, caller);
   // One that does not read does not see its end.

@@ -34,6 +34,9 @@ const plans: readonly Plan[] = [
   { attack: "drips", title: "200 who send a body byte by byte after 1 MB", callers: 200, accounts: 20, usd: "10" },
   { attack: "keyless", title: "1,000 keyless ones, 120 KB each", callers: 1_000, accounts: 0 },
   { attack: "unfunded", title: "500 accounts without money, 25 MB each", callers: 500, accounts: 500 },
+  { attack: "embeddings", title: "40 who read 16 MB of embeddings each", callers: 40, accounts: 1, usd: "1000" },
+  { attack: "unreadEmbeddings", title: "40 who do not read theirs", callers: 40, accounts: 1, usd: "1000" },
+  { attack: "replays", title: "40 who do not read the same stored ones", callers: 40, accounts: 1, usd: "1000" },
   { attack: "pipelined", title: "100 keyless ones, 64 KB of GETs a second each, unread", callers: 100, accounts: 0 },
 ];
 

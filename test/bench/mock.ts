@@ -34,6 +34,14 @@ const whole = {
 const json = { body: Buffer.from(JSON.stringify(whole)) };
 const streams = Object.fromEntries(Object.entries(madeStreams).map(([format, pieces]) => [format, bytesOf(pieces)]));
 const paced = bytesOf(pacedStream);
+/** Answers 256 texts with 16 MB. */
+const embeddings = (): Usual => {
+  const numbers = JSON.stringify(Array.from({ length: 3_072 }, (_, at) => Math.sin(at)));
+  const items = Array.from({ length: 256 }, (_, index) => `{"index":${index},"embedding":${numbers}}`);
+  const tokens = `"usage":{"prompt_tokens":256,"total_tokens":256}`;
+  return { body: Buffer.from(`{"object":"list","data":[${items.join()}],${tokens}}`) };
+};
+let madeEmbeddings: Usual | undefined;
 const bursts = new Map<StreamFormat, Usual>();
 
 /** Each chunk comes when `later` says. A generator would cost more. */
@@ -82,6 +90,7 @@ let behavior: Behavior = { delayMs: 0, paced: false };
 let calls = 0;
 
 function answerTo({ path, body, bytes }: MockRequest): Usual {
+  if (path.endsWith("/embeddings")) return (madeEmbeddings ??= embeddings());
   const format = formatAt(path.replace(/\?.*$/, ""));
   if (bytes.includes(burstPrompt)) return burst(format);
   if (body["stream"] !== true && !path.includes(":stream")) return json;

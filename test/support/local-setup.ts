@@ -46,12 +46,13 @@ const request = (prompt: unknown, rest: JsonObject) => ({
 });
 const asChat = { format: "chat", model: "chat", headers: {} } as const;
 const none = new AbortController().signal;
+const undisturbed = { signal: none, reserveMemory: () => {}, log };
 
 export const chat = async (prompt: unknown, rest: JsonObject = {}, signal = none) =>
-  (await provider.answer({ ...asChat, body: request(prompt, rest), signal, log })) as unknown as Completion;
+  (await provider.answer({ ...asChat, body: request(prompt, rest), ...undisturbed, signal })) as unknown as Completion;
 
 export async function* stream(prompt: unknown, rest: JsonObject = {}, signal = none): AsyncGenerator<Chunk> {
-  for await (const chunks of provider.stream({ ...asChat, body: request(prompt, rest), signal, log }))
+  for await (const chunks of provider.stream({ ...asChat, body: request(prompt, rest), ...undisturbed, signal }))
     yield* chunks as unknown as Chunk[];
 }
 
@@ -59,14 +60,13 @@ export const embed = async (body: JsonObject) =>
   (await provider.embed({
     model: "embeddings",
     body: { model: "embeddings", ...body },
-    signal: none,
-    log,
+    ...undisturbed,
   })) as unknown as {
     data: { index: number; embedding: number[] | string }[];
     usage: { prompt_tokens: number; total_tokens: number };
   };
 
-const asJson = (model: string, body: JsonObject) => ({ model, body: { model, ...body }, signal: none, log });
+const asJson = (model: string, body: JsonObject) => ({ model, body: { model, ...body }, ...undisturbed });
 
 export const rerank = async (body: JsonObject) =>
   (await provider.rerank?.(asJson("rerank", body))) as unknown as {

@@ -56,6 +56,7 @@ async function start<Mock extends Pick<MockProvider, "url" | "request" | "close"
   const text = (body: TextCall["body"] = {}, more: Partial<TextCall> = {}): TextCall => ({
     headers: {},
     signal: new AbortController().signal,
+    reserveMemory: () => {},
     log,
     ...usual,
     body: { ...usual.body, ...body },

@@ -107,18 +107,18 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
       request,
       json: () =>
         upstreams.once(request, ({ upstream, model }, signal) =>
-          upstream.provider.answer({ ...asChat, model, body: { ...question, model }, signal, log }),
+          upstream.provider.answer({ ...asChat, model, body: { ...question, model }, signal }),
         ),
       stream: () =>
         upstreams.stream(request, async ({ upstream, model }, signal) =>
-          oneByOne(upstream.provider.stream({ ...asChat, model, body: { ...question, model }, signal, log })),
+          oneByOne(upstream.provider.stream({ ...asChat, model, body: { ...question, model }, signal })),
         ),
     };
   };
   return { mocks: mocks as [MockOpenai, ...MockOpenai[]], clock, upstreams, catalog, call };
 }
 
-const asChat = { format: "chat", headers: {} } as const;
+const asChat = { format: "chat", headers: {}, reserveMemory: undisturbed.reserveMemory, log } as const;
 
 /** The chunks of a stream, regardless of batches. */
 export async function* oneByOne<T>(lists: AsyncIterable<readonly T[]>): AsyncGenerator<T, void, undefined> {

@@ -128,7 +128,7 @@ test.each([...unusable, ["the identity of the machine", "identity"] as const])(
   async (_, apiKey) => {
     const provider = createVertex({ ...endpoint, apiKey, env: undefined }, { ...deps, hosts: {} });
     const signal = new AbortController().signal;
-    const call = { format: "gemini", model: "m", body: {}, headers: {}, signal, log } as const;
+    const call = { format: "gemini", model: "m", body: {}, headers: {}, signal, reserveMemory: () => {}, log } as const;
     const failures = [
       await errorOf(provider.answer(call)),
       await errorOf(Array.fromAsync(provider.stream(call))),

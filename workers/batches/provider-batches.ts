@@ -13,7 +13,7 @@ import { longLeaseOf } from "#money";
 import { randomBase62 } from "#platform/ids";
 import { UpstreamFailure } from "../providers/index.ts";
 import type { AnswerRequest, BatchContext, BatchRequest, BatchResult } from "../providers/provider.ts";
-import type { RunCallDeps, Work } from "../run-call/context.ts";
+import type { CallHandler, RunCallDeps, Work } from "../run-call/context.ts";
 import { HandedOver, runCall } from "../run-call.ts";
 import type { BatchUpstream } from "../upstreams/in-batch.ts";
 
@@ -44,7 +44,7 @@ export interface ProviderBatchDeps extends RunCallDeps {
   /** The time between two looks at a batch. */
   readonly providerPollMs: number;
   readonly observeProviderLines: (upstream: string, outcome: "answered" | "failed" | "not_run", lines: number) => void;
-  readonly works: Readonly<Record<StoredProviderBatch["job"], Work>>;
+  readonly works: Readonly<Record<StoredProviderBatch["job"], CallHandler>>;
 }
 
 const notRun = () => noCapacity("The provider's batch did not run this line.", 1);
@@ -115,7 +115,13 @@ async function workAt(deps: ProviderBatchDeps, claimed: StoredProviderBatch, par
 
   /** Runs the call of a line, whose one request is answered by `send`. */
   const run = (line: StoredLine, json: string, send: AnswerRequest): Promise<void> =>
-    runBy(deps.works[job], line, json, upstream?.through(send, submittingAt?.getTime() ?? clock.now()));
+    runBy(
+      // Its answer comes from the file of results.
+      (call) => deps.works[job]({ ...call, reserveMemory: () => {} }),
+      line,
+      json,
+      upstream?.through(send, submittingAt?.getTime() ?? clock.now()),
+    );
 
   /** The request as the provider gets it. Undefined for a line that cannot be converted: it has ended with its error. */
   async function requestOf(line: StoredLine, json: string): Promise<BatchRequest | undefined> {

@@ -25,11 +25,12 @@ const atTarget = (call: CallContext): CallContext => {
 };
 
 async function answerWhole(call: CallContext): Promise<Answer> {
+  const { reserveMemory, log } = call;
   const convert = await convertCall(call);
   const { converted, finishReason, answered } = await call.upstreams.once(call, async (candidate, signal, span) => {
     const converted = await convert.forCandidate(candidate);
     const { provider } = candidate.upstream;
-    const response = await provider.answer({ ...converted.call, signal, log: call.log, span });
+    const response = await provider.answer({ ...converted.call, signal, reserveMemory, log, span });
     call.trace?.answered(converted.call.format, response);
     const finishReason = finishReasonReader(converted.call.format)(response);
     return { converted, finishReason, answered: converted.answer(response) };
@@ -42,7 +43,7 @@ async function answerWhole(call: CallContext): Promise<Answer> {
 }
 
 async function answerStream(call: CallContext): Promise<Answer> {
-  const { upstreams, record, reply, log, trace } = call;
+  const { upstreams, record, reply, reserveMemory, log, trace } = call;
   const convert = await convertCall(call);
   let converted: ConvertedCall | undefined;
   let stream: StreamWriter | undefined;
@@ -56,7 +57,7 @@ async function answerStream(call: CallContext): Promise<Answer> {
       // No other upstream is tried for a stream that is only read on for its usage.
       if (interruption.reason() !== undefined) throw interruption.reason();
       converted = await convert.forCandidate(candidate);
-      return candidate.upstream.provider.stream({ ...converted.call, signal, log, span });
+      return candidate.upstream.provider.stream({ ...converted.call, signal, reserveMemory, log, span });
     });
     if (!converted) throw new TypeError("a stream of no upstream");
     stream = converted.stream();

@@ -34,7 +34,7 @@ import { withUploads } from "./uploads.ts";
  * body almost unchanged; otherwise both directions go through chat.
  */
 export interface ConvertedCall {
-  readonly call: Omit<TextCall, "signal" | "log">;
+  readonly call: Omit<TextCall, "signal" | "reserveMemory" | "log">;
   /** Ignored parameters: the caller's hints that this upstream does not get. */
   readonly ignored: readonly string[];
   answer(response: JsonObject): { readonly body: JsonObject; readonly counted: CountedUsage };

@@ -67,7 +67,7 @@ async function countByProvider(
   call: CallContext,
   requestFor: (candidate: Candidate) => Promise<ConvertedCall["call"]>,
 ): Promise<number | undefined> {
-  const { upstreams, log, clock } = call;
+  const { upstreams, reserveMemory, log, clock } = call;
   const timeout = new AbortController();
   const stop = clock.after(providerTimeoutMs, () => timeout.abort());
   const request = {
@@ -79,7 +79,7 @@ async function countByProvider(
     return await upstreams.once(request, async (candidate, signal, span) => {
       const body = await requestFor(candidate);
       const { id, provider } = candidate.upstream;
-      return provider.count?.({ ...body, signal, log, span }).catch((error: unknown) => {
+      return provider.count?.({ ...body, signal, reserveMemory, log, span }).catch((error: unknown) => {
         if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
         log.info({ upstream: id, kind: error.kind, reason: error.message }, "the provider could not count the tokens");
         throw new Error("the provider did not count", { cause: error });

@@ -9,37 +9,39 @@ import { jsonCall } from "./json-call.ts";
 import { withTenantIds } from "./tenant-ids.ts";
 
 const answer = z.looseObject({
-  data: z.array(z.looseObject({ index: z.int(), embedding: z.union([z.string(), z.array(z.number())]) })),
+  data: z.array(z.looseObject({ index: z.int(), embedding: z.unknown() })),
   usage: z.unknown().optional(),
 });
 
-/** The provider's answer in the requested encoding, sorted by index. Throws `upstreamError` if it is incomplete. */
-export function completeEmbeddings(response: unknown, request: Readonly<Record<string, unknown>>, model: string) {
+const invalid = () => upstreamError("The upstream's response is not a list of embeddings.");
+
+/** The tokens of one text are also a list. */
+const isList = (input: unknown): input is readonly unknown[] => Array.isArray(input) && typeof input[0] !== "number";
+
+/** The provider's embeddings in the order of the input, and its usage. Throws `upstreamError` if one is missing. */
+export function embeddingsOf(response: unknown, { input }: Readonly<Record<string, unknown>>) {
   const parsed = answer.safeParse(response);
-  const { input } = request;
-  // The tokens of one text are also a list.
-  const expected = Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
+  const expected = isList(input) ? input.length : 1;
   const data = parsed.success ? parsed.data.data.toSorted((a, b) => a.index - b.index) : [];
-  if (data.length !== expected || data.some((item, index) => item.index !== index))
-    throw upstreamError("The upstream's response is not a list of embeddings.");
-  const base64 = request["encoding_format"] === "base64";
-  return {
-    object: "list" as const,
-    model,
-    data: data.map(({ index, embedding }) => ({
-      object: "embedding" as const,
-      index,
-      embedding: base64 ? toBase64(embedding) : toNumbers(embedding),
-    })),
-    usage: parsed.data?.usage,
-  };
+  if (data.length !== expected || data.some((item, index) => item.index !== index)) throw invalid();
+  return { embeddings: data.map(({ embedding }) => embedding), usage: parsed.data?.usage };
 }
 
+/** One embedding as JSON in the requested encoding. Throws `upstreamError` if it is something else. */
+export function embeddingText(embedding: unknown, encoding: unknown): string {
+  if (typeof embedding !== "string" && !isVector(embedding)) throw invalid();
+  return JSON.stringify(encoding === "base64" ? toBase64(embedding) : toNumbers(embedding));
+}
+
+/** Checked by hand, because zod takes a tenth of a second for a million numbers. */
+const isVector = (embedding: unknown): embedding is readonly number[] =>
+  Array.isArray(embedding) && embedding.every(Number.isFinite);
+
 // OpenAI's clients decode base64 as little-endian float32, which is the byte order of all supported machines.
-const toBase64 = (embedding: string | number[]): string =>
+const toBase64 = (embedding: string | readonly number[]): string =>
   typeof embedding === "string" ? embedding : Buffer.from(Float32Array.from(embedding).buffer).toString("base64");
 
-function toNumbers(embedding: string | number[]): number[] {
+function toNumbers(embedding: string | readonly number[]): readonly number[] {
   if (typeof embedding !== "string") return embedding;
   const bytes = Buffer.from(embedding, "base64");
   return Array.from({ length: bytes.length >> 2 }, (_, i) => bytes.readFloatLE(i * 4));
@@ -49,7 +51,10 @@ interface EmbeddingsCall {
   /** The request for `/v1/embeddings`. */
   readonly request: JsonObject;
   readonly ignored: readonly (readonly [name: string, value: unknown])[];
-  readonly answer: (completed: ReturnType<typeof completeEmbeddings>, tokens: number) => JsonObject;
+  /** The answer as text: one piece for each embedding, whose JSON is given, between a head and a tail. */
+  readonly head: (model: string) => string;
+  readonly piece: (embedding: string, index: number) => string;
+  readonly tail: (tokens: number) => string;
 }
 
 /** Errors name these fields of Gemini's format. */
@@ -60,10 +65,9 @@ function geminiCall(body: JsonObject, isBatch: boolean): EmbeddingsCall {
   return {
     request,
     ignored: others,
-    answer({ data }, promptTokenCount) {
-      const embeddings = data.map(({ embedding }) => ({ values: embedding }));
-      return { ...(isBatch ? { embeddings } : { embedding: embeddings[0] }), usageMetadata: { promptTokenCount } };
-    },
+    head: () => (isBatch ? '{"embeddings":[' : '{"embedding":'),
+    piece: (embedding) => `{"values":${embedding}}`,
+    tail: (tokens) => `${isBatch ? "]" : ""},"usageMetadata":{"promptTokenCount":${tokens}}}`,
   };
 }
 
@@ -72,26 +76,48 @@ function callOf({ payload, request }: CallContext): EmbeddingsCall {
   return {
     request,
     ignored: [],
-    answer: (completed, tokens) => ({ ...completed, usage: { prompt_tokens: tokens, total_tokens: tokens } }),
+    head: (model) => `{"object":"list","model":${JSON.stringify(model)},"data":[`,
+    piece: (embedding, index) => `{"object":"embedding","index":${index},"embedding":${embedding}}`,
+    tail: (tokens) => `],"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}}`,
   };
 }
 
-/** Maximum size of one embedding as JSON. */
-const vectorBytes = 64 * 1024;
+/** Most models have fewer. */
+const usualDimensions = 3_072;
+/** The length of a number, with its comma or its part of base64. */
+const numberBytes = { float: 21, base64: 6 } as const;
+
+function expectedBytes({ input, dimensions, encoding_format: encoding }: JsonObject): number {
+  const numbers = (isList(input) ? input.length : 1) * (typeof dimensions === "number" ? dimensions : usualDimensions);
+  return numbers * numberBytes[encoding === "base64" ? "base64" : "float"];
+}
+
+/** Other calls get their turn after each of these. */
+const unitsAtOnce = 1024 * 1024;
 
 const embed = jsonCall("embed", (call) => {
   const { payload, account } = call;
-  const { request, ignored, answer } = callOf(call);
+  const { request, ignored, head, piece, tail } = callOf(call);
   return {
     body: withTenantIds(request, account),
     ignored,
+    answerBytes: expectedBytes(request),
     async answer(response, model) {
-      const completed = completeEmbeddings(response, request, model.id);
-      await nextTurnIfLarge(completed.data.length * vectorBytes);
-      const reported = tokenUsage(completed.usage);
+      const { embeddings, usage } = embeddingsOf(response, request);
+      const pieces: string[] = [];
+      let units = 0;
+      for (const [index, embedding] of embeddings.entries()) {
+        const text = piece(embeddingText(embedding, request["encoding_format"]), index);
+        pieces.push(text);
+        units += text.length;
+        if (units < unitsAtOnce) continue;
+        await nextTurnIfLarge(units);
+        units = 0;
+      }
+      const reported = tokenUsage(usage);
       const input = reported ? promptTokens(reported) : payload.inputEstimate;
       return {
-        text: JSON.stringify(answer(completed, input)),
+        text: head(model.id) + pieces.join(",") + tail(input),
         usage: { input },
         estimated: reported === undefined,
       };

@@ -1,11 +1,10 @@
 import { noCapacity, upstreamError } from "#errors";
 import { imageInput, type MediaInput, mediaInput } from "#formats";
 import type { JsonObject } from "#json";
-import type { ByteShare } from "#platform/byte-budget";
 import { dayMs } from "#platform/clock";
 import { type Answer, type CallContext, FailedWork, failureReason } from "../run-call/context.ts";
 import { headersOf } from "./convert.ts";
-import { inInput, noMemory, prepare, withJob } from "./generation.ts";
+import { inInput, prepare, withJob } from "./generation.ts";
 import { streamSpeech } from "./speech.ts";
 
 /** One minute of the best video that providers sell takes a few hundred megabytes. */
@@ -16,28 +15,28 @@ const usualImageBytes = 2 * 1024 * 1024;
 /** Only two of the image, its base64 and the answer's text are in memory at the same time. */
 const inlineImageCopies = 3;
 
-export async function image(call: CallContext, memory: ByteShare): Promise<Answer> {
+export async function image(call: CallContext): Promise<Answer> {
   const { request, model, catalog } = call;
   const parsed = imageInput(request);
   const ignored = catalog.ignoredInput(model, request);
   const isEdit = call.payload.endpoint === "/v1/images/edits";
   const format = request["response_format"] ?? (isEdit ? model.defaultEditFormat : model.defaultResponseFormat);
   if (format === "b64_json") {
-    const { files, output, ...rest } = await generate(call, parsed, inlineImages(call, memory), memory);
+    const { files, output, ...rest } = await generate(call, parsed, inlineImages(call));
     return { ...rest, ...headersOf(call, ignored), text: JSON.stringify(imageResponse(lifeOf(call), files, output)) };
   }
-  const { files, output, ...rest } = await generate(call, parsed, storedFiles(call), memory);
+  const { files, output, ...rest } = await generate(call, parsed, storedFiles(call));
   const images = files.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
   const text = JSON.stringify(imageResponse(lifeOf(call, files), images, output));
   return { ...rest, ...headersOf(call, ignored), text };
 }
 
 /** Handles every other call that generates files or reads one. */
-export async function media(call: CallContext, memory: ByteShare): Promise<Answer> {
-  if (call.payload.stream) return streamSpeech(call, memory);
+export async function media(call: CallContext): Promise<Answer> {
+  if (call.payload.stream) return streamSpeech(call);
   const { requestId, model } = call.payload;
   const parsed = mediaInput(call.request);
-  const { files, output, ...rest } = await generate(call, parsed, storedFiles(call), memory);
+  const { files, output, ...rest } = await generate(call, parsed, storedFiles(call));
   const identity = { id: requestId.replace("req_", "gen_"), model, ...lifeOf(call, files) };
   return { ...rest, ...headersOf(call, []), text: JSON.stringify(mediaResponse(identity, output, files)) };
 }
@@ -53,9 +52,9 @@ interface FileSink<T> {
   discard(files: readonly T[]): Promise<void>;
 }
 
-async function generate<T>(call: CallContext, parsed: MediaInput, sink: FileSink<T>, memory: ByteShare) {
+async function generate<T>(call: CallContext, parsed: MediaInput, sink: FileSink<T>) {
   const { upstreams, files } = call;
-  const { input, ask, isResumable } = await prepare(call, parsed, memory);
+  const { input, ask, isResumable } = await prepare(call, parsed);
   // Checks storage first: otherwise the provider would be paid for what cannot be stored.
   await files.ping().catch((error: unknown) => {
     throw noCapacity("Storage for generated files is unavailable; nothing was charged.", 5, error);
@@ -92,15 +91,15 @@ const storedFiles = ({ files, payload }: CallContext): FileSink<StoredFile> => (
 });
 
 /** A sink for answers that carry the bytes themselves. */
-function inlineImages(
-  { request: { n } }: CallContext,
-  memory: ByteShare,
-): FileSink<{ readonly b64_json: string; readonly about: JsonObject }> {
+function inlineImages({
+  request: { n },
+  reserveMemory,
+}: CallContext): FileSink<{ readonly b64_json: string; readonly about: JsonObject }> {
   let takenBytes = 0;
   let neededBytes = 0;
   const take = (bytes: number) => {
     if (bytes <= takenBytes) return;
-    if (!memory.take(bytes - takenBytes)) throw noMemory();
+    reserveMemory(bytes - takenBytes);
     takenBytes = bytes;
   };
   take(inlineImageCopies * usualImageBytes * (typeof n === "number" ? n : 1));

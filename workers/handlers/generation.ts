@@ -1,8 +1,7 @@
 import type { Model } from "#catalog";
-import { invalidValue, noCapacity, ServiceError } from "#errors";
+import { invalidValue, ServiceError } from "#errors";
 import { type MediaInput } from "#formats";
 import { type JsonObject, object } from "#json";
-import type { ByteShare } from "#platform/byte-budget";
 import type { Generated, GenerationCall } from "../providers/index.ts";
 import type { CallContext } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
@@ -11,8 +10,8 @@ import type { Candidate } from "../upstreams/index.ts";
  * Prepares the input with the model's defaults from this worker's catalog, which may differ from the API's. The returned
  * `ask` asks an upstream to generate from it.
  */
-export async function prepare(call: CallContext, parsed: MediaInput, memory: ByteShare) {
-  const { payload, catalog, model, files, counting, signal, disconnected, log, job } = call;
+export async function prepare(call: CallContext, parsed: MediaInput) {
+  const { payload, catalog, model, files, counting, signal, disconnected, reserveMemory, log, job } = call;
   const input = withoutOnlyFormat(model, catalog.checkInput(model, parsed.input));
   const { task } = model;
   if (!task) throw new TypeError(`the model '${model.id}' generates no files`);
@@ -45,9 +44,7 @@ export async function prepare(call: CallContext, parsed: MediaInput, memory: Byt
       },
       store,
       secondsOf: (bytes, mime, id) => counting.secondsOf({ bytes, mime, account: payload.account, id }, signal),
-      reserveMemory: (bytes) => {
-        if (!memory.take(bytes)) throw noMemory();
-      },
+      reserveMemory,
       signal,
       disconnected,
       log,
@@ -98,6 +95,3 @@ export function inInput(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
   return /^input\b/.test(error.param) ? error : invalidValue(`input.${error.param}`, error.message);
 }
-
-export const noMemory = () =>
-  noCapacity("There is not enough memory for a response of this size right now; nothing was charged.", 2);

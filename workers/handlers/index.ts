@@ -7,7 +7,7 @@ import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } f
 import type { KeyStore } from "#key-records";
 import type { Archive } from "#money";
 import type { Payments } from "#payments";
-import type { ByteBudget, ByteShare } from "#platform/byte-budget";
+import type { ByteBudget } from "#platform/byte-budget";
 import type { Background } from "#platform/concurrency/background";
 import type { Tracing } from "#platform/observability/tracing";
 import type { ProviderKeys } from "#provider-keys";
@@ -17,7 +17,7 @@ import { runProviderBatches } from "../batches/provider-batches.ts";
 import { validateBatches } from "../batches/validate.ts";
 import type { Executor } from "../executors/index.ts";
 import { type ProviderKeyChecker, watchProviderKeys } from "../provider-keys/index.ts";
-import type { Answer, CallContext, Delivery, RunCallDeps } from "../run-call/context.ts";
+import type { CallHandler, Delivery, RunCallDeps } from "../run-call/context.ts";
 import { endWithoutRunning, runCall } from "../run-call.ts";
 import type { WebhookSender } from "../webhooks/index.ts";
 import { topupCompleted, watchBalances, watchBudgets, watchKeyExpiry } from "./account-events.ts";
@@ -46,7 +46,7 @@ export interface HandlerDeps extends RunCallDeps {
   readonly observeJobs: (outcome: RecoveredJob) => void;
   /** Counts lines in batches of providers that have ended. */
   readonly observeProviderLines: (upstream: string, outcome: "answered" | "failed" | "not_run", lines: number) => void;
-  /** Budget for uploads inside requests and files inside answers. */
+  /** Budget for large requests, uploads inside requests, and large answers of providers. */
   readonly memory: ByteBudget;
   /** Set only if maintenance is served: no other worker needs its key. */
   readonly executor: Executor | undefined;
@@ -75,12 +75,15 @@ export type Handler<Name extends JobName> = (
 /** Copies of a stored body in memory: its bytes, its text, the parsed value, and the provider's request. */
 const bodyCopies = 4;
 
+const noMemory = () =>
+  noCapacity("There is not enough memory for a response of this size right now; nothing was charged.", 2);
+
 /**
  * Runs a paid call within the worker's memory budget, which it holds until its answer is sent. A stored body that does not
  * fit is refused, except in a later delivery, because a provider may already be working on it.
  */
 const paid =
-  (work: (call: CallContext, memory: ByteShare) => Promise<Answer>): Handler<PaidJobName> =>
+  (handle: CallHandler): Handler<PaidJobName> =>
   async (deps, payload, delivery) => {
     const { files } = deps;
     const { body } = payload;
@@ -98,8 +101,11 @@ const paid =
           noCapacity("There is not enough memory for a request of this size right now.", 2),
           delivery.trace,
         );
-      const withMemory = { ...deps, files: { ...files, uploads } };
-      await runCall(withMemory, payload, delivery, (call) => work(call, memory));
+      const reserveMemory = (bytes: number) => {
+        if (!memory.take(bytes)) throw noMemory();
+      };
+      const own = { ...deps, files: { ...files, uploads } };
+      await runCall(own, payload, delivery, (call) => handle({ ...call, reserveMemory }));
     } finally {
       memory.close();
     }

@@ -1,17 +1,16 @@
 import { upstreamError } from "#errors";
 import { detect } from "#files";
 import { audioType, estimateTokens, mediaInput, type SpeechStream } from "#formats";
-import type { ByteShare } from "#platform/byte-budget";
 import type { Generated, GenerationCall } from "../providers/index.ts";
 import { type Answer, type CallContext, type CountedUsage, FailedWork, failureReason } from "../run-call/context.ts";
 import { isHandedOver } from "../running.ts";
 import { inInput, prepare, withJob } from "./generation.ts";
 
 /** Streams speech while it is generated, as bytes or as events. Nothing is stored. */
-export async function streamSpeech(call: CallContext, memory: ByteShare): Promise<Answer> {
+export async function streamSpeech(call: CallContext): Promise<Answer> {
   const { request, model, catalog, upstreams, disconnected, reply } = call;
   const parsed = mediaInput(request);
-  const { input, ask, isResumable } = await prepare(call, parsed, memory);
+  const { input, ask, isResumable } = await prepare(call, parsed);
   let generated: Generated | undefined;
   let bytes = 0;
   try {

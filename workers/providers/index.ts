@@ -18,6 +18,7 @@ import type { Provider, UpstreamEndpoint } from "./provider.ts";
 import { createReplicate } from "./replicate/index.ts";
 import { createVertex } from "./vertex/index.ts";
 
+export { answerMemory } from "./http/read-answer.ts";
 export {
   type Generated,
   type GenerationCall,

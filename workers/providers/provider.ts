@@ -35,6 +35,8 @@ export interface UpstreamCall {
   readonly body: JsonObject;
   /** Once aborted, the call rejects with its reason at once and releases everything that it holds. */
   readonly signal: AbortSignal;
+  /** Counts memory that an answer takes until the call ends. Throws 503 if there is no memory for it now. */
+  readonly reserveMemory: (bytes: number) => void;
   readonly log: Logger;
   /** The parent of the spans of its HTTP requests. */
   readonly span?: Span | undefined;
@@ -94,8 +96,7 @@ export interface GenerationCall {
    * 503 if too many recordings wait.
    */
   readonly secondsOf: (bytes: Buffer, mime: string, id?: string) => Promise<number | undefined>;
-  /** Counts memory that an answer takes until the call ends. Throws 503 if there is no memory for it now. */
-  readonly reserveMemory: (bytes: number) => void;
+  readonly reserveMemory: UpstreamCall["reserveMemory"];
   /**
    * Once aborted, the call rejects with its reason at once and releases everything that it holds. The reason is an `Aborted`,
    * unless a deadline of the upstream has passed.

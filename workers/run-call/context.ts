@@ -61,6 +61,8 @@ export interface CallContext
   /** Aborts when the caller disconnects while a provider works. Work that finishes is still charged. */
   readonly disconnected: AbortSignal;
   readonly reply: Reply;
+  /** Counts memory that the call takes until it ends. Throws 503 if there is no memory for it now. */
+  readonly reserveMemory: (bytes: number) => void;
   readonly record: AttemptRecord;
   /** The provider job of an earlier delivery whose worker did not see it end. */
   readonly job: ProviderJob | undefined;
@@ -70,8 +72,10 @@ export interface CallContext
   readonly trace?: WorkTrace | undefined;
 }
 
-/** The work of a job. Throws any error, or a `FailedWork` to report more than the error. */
-export type Work = (call: CallContext) => Promise<Answer>;
+/** Answers a call. Throws any error, or a `FailedWork` to report more than the error. */
+export type CallHandler = (call: CallContext) => Promise<Answer>;
+/** The work of a job, which counts the memory of its call itself. */
+export type Work = (call: Omit<CallContext, "reserveMemory">) => Promise<Answer>;
 
 export interface CountedUsage {
   readonly usage: Usage;

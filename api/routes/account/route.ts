@@ -10,6 +10,7 @@ import type { Refusals } from "#refusals";
 import type { CacheUsage, ResponseCache } from "#response-cache";
 import type { Webhooks } from "#webhooks";
 import { routeOf } from "../../http/route.ts";
+import type { Unread } from "../../http/unread.ts";
 import type { ProviderKeyManaging } from "../../provider-keys/index.ts";
 import type { BatchDeps } from "../create-batch.ts";
 import type { JobActionDeps } from "../job-actions.ts";
@@ -22,6 +23,7 @@ export interface AccountDeps extends JobActionDeps, BatchDeps {
   readonly responseCache: Pick<ResponseCache, "isConfigured" | "clear">;
   readonly cacheUsage: Pick<CacheUsage, "read">;
   readonly bodyBudget: ByteBudget;
+  readonly unread: Unread;
   readonly queues: Pick<Queues, "placeOf" | "removeDetached">;
   readonly files: Files;
   readonly webhooks: Webhooks;

@@ -5,7 +5,11 @@ import { between, count, usd } from "./fields.ts";
 export const limits = {
   BODY_LIMIT_BYTES: count("Maximum size of a JSON request body", 25 * 1024 * 1024),
   BODY_BUDGET_BYTES: count(
-    "Memory of one API process for JSON bodies that it is reading or has not queued yet, including their parsed values, and for streams that callers have not read. When it is used up, new calls get a 503 and callers who read nothing for 2 s are disconnected. Requests without a key share an eighth of it. At least 8 times BODY_LIMIT_BYTES",
+    "Memory of one API process for JSON bodies that it is reading or has not queued yet, including their parsed values. When it is used up, new calls get a 503. Requests without a key share an eighth of it. At least 8 times BODY_LIMIT_BYTES",
+    200 * 1024 * 1024,
+  ),
+  RESPONSE_BUDGET_BYTES: count(
+    "Memory of one API process for streams and long responses that callers have not read. One account may take half of what is free. When its share is used up, its callers who read nothing for 2 s are disconnected, then those whose responses are the oldest; stored responses get a 503",
     200 * 1024 * 1024,
   ),
   NATIVE_FORMATS_ANY_MODEL: z

@@ -4,7 +4,7 @@ import { count } from "./fields.ts";
 /** Pools of a worker process, and what it does at once. */
 export const workers = {
   WORKER_PAYLOAD_BUDGET_BYTES: count(
-    "Memory of one worker process for large request bodies, uploads sent inline (each counts as four times its size) and images in responses. One account may take half of what is free; calls that need more get a 503",
+    "Memory of one worker process for large request bodies, uploads sent inline and large responses of providers (each counts as four times its size), and images in responses. One account may take half of what is free; calls that need more get a 503",
     1024 * 1024 * 1024,
   ),
   WORKER_POOLS: z

@@ -162,7 +162,7 @@ export const metricList = {
   inference_memory_budget_used_bytes: gauge(
     both,
     ["budget"],
-    "Bytes in use of `BODY_BUDGET_BYTES` (`body`), `UPLOAD_BUDGET_BYTES` (`upload`, on disk) or `WORKER_PAYLOAD_BUDGET_BYTES` (`payload`). Requests that do not fit get a 503",
+    "Bytes in use of `BODY_BUDGET_BYTES` (`body`), `RESPONSE_BUDGET_BYTES` (`response`), `UPLOAD_BUDGET_BYTES` (`upload`, on disk) or `WORKER_PAYLOAD_BUDGET_BYTES` (`payload`). Requests that do not fit get a 503",
   ),
   inference_memory_budget_limit_bytes: gauge(both, ["budget"], "Size of the budget"),
   inference_uploads: gauge(

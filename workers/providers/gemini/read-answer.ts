@@ -39,8 +39,6 @@ export const streamRules: StreamRules = {
     blockReasonOf(event) !== undefined,
 };
 
-/** The body, its text, the base64 inside it and the decoded bytes are in memory together. */
-const copies = 4;
 const maxTextCharacters = 500;
 
 /** Finish reasons that blame the prompt, or the content that the model generated from it. */
@@ -54,10 +52,7 @@ export async function generateInline(
   json: JsonObject,
   kind: "image" | "audio",
 ) {
-  const reserveMemory = (bytes: number) => call.reserveMemory(copies * bytes);
-  const answer = await client.sendForJson({ path: methodPath(call.model, "generateContent"), json }, call, {
-    reserveMemory,
-  });
+  const answer = await client.sendForJson({ path: methodPath(call.model, "generateContent"), json }, call);
   const { candidates } = checkAnswer(answer, client.clock);
   const [candidate = {}] = (candidates ?? []) as readonly JsonObject[];
   const { parts } = isObject(candidate.content) ? candidate.content : {};

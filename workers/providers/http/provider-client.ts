@@ -4,7 +4,7 @@ import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { createHttpClient, type HttpAnswer, NotConnected } from "#platform/http";
 import { type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "./failures.ts";
-import { errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
+import { errorLimitBytes, readBody, readText, throwFailure } from "./read-answer.ts";
 import { createSafeFetch } from "./safe-fetch.ts";
 import { parseLargeAnswer, writeRequest } from "./untrusted-json.ts";
 
@@ -44,7 +44,7 @@ interface ProviderEndpoint {
   readonly failureOf?: typeof failureOf;
 }
 
-type CallContext = Pick<UpstreamCall, "signal" | "log" | "span">;
+type CallContext = Pick<UpstreamCall, "signal" | "log" | "span"> & Partial<Pick<UpstreamCall, "reserveMemory">>;
 
 const answerLimitBytes = 64 * 1024 * 1024;
 
@@ -138,21 +138,12 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
 
   return {
     send,
-    /**
-     * Like `send`, for an answer that is a JSON object. `reserveMemory` is called with the bytes of each part as it arrives.
-     */
+    /** Like `send`, for an answer that is a JSON object. */
     sendForJson: async (
       request: ProviderRequest,
       call: CallContext,
-      {
-        limitBytes = answerLimitBytes,
-        maxValues,
-        reserveMemory,
-      }: { limitBytes?: number; maxValues?: number; reserveMemory?: (bytes: number) => void } = {},
-    ): Promise<JsonObject> => {
-      const text = await readText(await send(request, call), limitBytes, call.signal, reserveMemory);
-      return parseLargeAnswer(text, maxValues);
-    },
+      { limitBytes = answerLimitBytes, maxValues }: { limitBytes?: number; maxValues?: number } = {},
+    ): Promise<JsonObject> => parseLargeAnswer(await readBody(await send(request, call), limitBytes, call), maxValues),
     /** Like `send`, for a request whose status is its answer. */
     probe: async (path: string, call: CallContext): Promise<void> => {
       const { body } = await send({ path }, call);

@@ -4,33 +4,44 @@ import { ServiceError } from "#errors";
 import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
 import type { HttpAnswer } from "#platform/http";
-import { type GenerationCall, shownInLog, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, shownInLog, type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureInside } from "./failures.ts";
 import { parseAnswer } from "./untrusted-json.ts";
 
 export const errorLimitBytes = 64 * 1024;
 
-/** The body as text. `reserveMemory` is called with the bytes of each part as it arrives. */
-export async function readText(
+/** The bytes of a body, its text, its value and what becomes of it are in memory together. */
+const answerCopies = 4;
+/** Memory for fewer bytes is not reserved. */
+const smallBytes = 64 * 1024;
+
+/** The memory that an answer of this length takes. */
+export const answerMemory = (bytes: number): number => (bytes > smallBytes ? answerCopies * bytes : 0);
+
+/** Reads the whole body. Memory for it is reserved as it arrives. */
+export async function readBody(
   answer: HttpAnswer,
   limitBytes: number,
-  signal: AbortSignal,
-  reserveMemory?: (bytes: number) => void,
-): Promise<string> {
+  { signal, reserveMemory }: Pick<UpstreamCall, "signal"> & Partial<Pick<UpstreamCall, "reserveMemory">>,
+): Promise<Buffer> {
   const parts: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const part of decompressed(answer)) {
+      const before = answerMemory(bytes);
       bytes += part.length;
       if (bytes > limitBytes) throw new UpstreamFailure("unavailable", `an answer over ${limitBytes} bytes`);
-      reserveMemory?.(part.length);
+      reserveMemory?.(answerMemory(bytes) - before);
       parts.push(part);
     }
   } catch (error) {
     throwFailure(error, signal);
   }
-  return (parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)).toString("utf8");
+  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
 }
+
+export const readText = async (answer: HttpAnswer, limitBytes: number, signal: AbortSignal): Promise<string> =>
+  (await readBody(answer, limitBytes, { signal })).toString();
 
 const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   gzip: createGunzip,

@@ -11,23 +11,30 @@ const answerLimits = { ...unlimitedJson, values: 250_000, names: 100_000, escape
 /** The values of an answer with vectors: each has a value for each number. */
 export const vectorValues = 1_000_000;
 /** A shorter text cannot exceed the limits. */
-const scannedCharacters = 250_000;
+const scannedBytes = 250_000;
+const scannedAtOnce = 1024 * 1024;
 
 // The text may quote a prompt, so it does not go into the error.
 const unreadable = () =>
   new UpstreamFailure("unavailable", "the answer is not a JSON object, nested too deep, or too large");
 
 export function parseAnswer(text: string): Record<string, unknown> {
-  scanAnswer(text);
+  if (text.length > scannedBytes) for (const _ of scanned(Buffer.from(text)));
   return parseScanned(text);
 }
 
-/** Throws if what the text would become is too large. */
-function scanAnswer(text: string, values = answerLimits.values): void {
-  try {
-    if (text.length > scannedCharacters) createJsonScan({ ...answerLimits, values }).push(Buffer.from(text));
-  } catch {
-    throw unreadable();
+/** Throws once what the bytes would become is too large. A scan takes about 10 ms for each of them. */
+function* scanned(bytes: Buffer, values = answerLimits.values): Generator<Buffer> {
+  if (bytes.length <= scannedBytes) return;
+  const scan = createJsonScan({ ...answerLimits, values });
+  for (let at = 0; at < bytes.length; at += scannedAtOnce) {
+    const piece = bytes.subarray(at, at + scannedAtOnce);
+    try {
+      scan.push(piece);
+    } catch {
+      throw unreadable();
+    }
+    yield piece;
   }
 }
 
@@ -43,9 +50,9 @@ function parseScanned(text: string): Record<string, unknown> {
 }
 
 /** Like `parseAnswer`, with each step for a large text in a turn of the event loop. */
-export async function parseLargeAnswer(text: string, maxValues?: number): Promise<Record<string, unknown>> {
-  await nextTurnIfLarge(text.length);
-  scanAnswer(text, maxValues);
+export async function parseLargeAnswer(bytes: Buffer, maxValues?: number): Promise<Record<string, unknown>> {
+  for (const piece of scanned(bytes, maxValues)) await nextTurnIfLarge(piece.length);
+  const text = bytes.toString();
   await nextTurnIfLarge(text.length);
   const parsed = parseScanned(text);
   await nextTurnIfLarge(text.length);

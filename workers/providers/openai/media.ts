@@ -1,9 +1,9 @@
 import { isObject, type JsonObject, pick } from "#json";
 import { failureInside } from "../http/failures.ts";
 import type { ProviderClient } from "../http/provider-client.ts";
-import { decompressed, readText, retryDownload, storeAnswer, storeEach, throwFailure } from "../http/read-answer.ts";
+import { decompressed, readBody, retryDownload, storeAnswer, storeEach, throwFailure } from "../http/read-answer.ts";
 import { runJob } from "../http/run-job.ts";
-import { fieldsIn, parseAnswer, providerFileRefusal } from "../http/untrusted-json.ts";
+import { fieldsIn, parseLargeAnswer, providerFileRefusal } from "../http/untrusted-json.ts";
 import { type Generated, type GenerationCall, refusal, runTask, type Tasks, UpstreamFailure } from "../provider.ts";
 import { formOf } from "./form.ts";
 import { readImages } from "./read-images.ts";
@@ -113,9 +113,9 @@ async function transcription(client: ProviderClient, call: GenerationCall): Prom
   const form = await formOf({ ...fields, response_format, model: call.model }, uploads, () => recordingLimitBytes);
   const path = translate === true ? "/audio/translations" : "/audio/transcriptions";
   const answer = await client.send({ path, form, accept: "*/*" }, call);
-  const text = await readText(answer, transcriptLimitBytes, call.signal);
+  const body = await readBody(answer, transcriptLimitBytes, call);
   const isJson = /\bjson\b/i.test(answer.headers["content-type"] ?? "") || !plainFormats.includes(response_format);
-  const parsed = isJson ? parseAnswer(text) : { text };
+  const parsed = isJson ? await parseLargeAnswer(body) : { text: body.toString() };
   if (parsed.error != null) throw failureInside(parsed, client.clock);
   if (typeof parsed.text !== "string") throw new UpstreamFailure("unavailable", "an answer without a text");
   const seconds = reportedSeconds(parsed) ?? (await call.secondsOf(recording, file.mime, file.id));

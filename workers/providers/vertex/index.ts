@@ -96,7 +96,8 @@ function vertexWith(
       throw new UpstreamFailure("misconfigured", "Vertex AI counts no tokens for models of partners");
     },
     async check(call) {
-      const probe = { ...call, format: "gemini", model: probedModel, headers: {}, body: probedBody } as const;
+      const request = { format: "gemini", model: probedModel, headers: {}, body: probedBody } as const;
+      const probe = { ...call, ...request, reserveMemory: () => {} };
       await gemini.count?.(probe).catch((error: unknown) => {
         // The project is known, so the credential is valid: another location or time has no such model.
         if (!(error instanceof UpstreamFailure && error.status === 404)) throw error;

@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import { availableUsd } from "../support/chaos-setup.ts";
+import { scrape } from "../support/metrics.ts";
+import { type Customer, eventually, type Service } from "../support/service.ts";
+import { asking, noCapacity, providerModel, refusal, refusalOf, startWithProvider } from "../support/service-setup.ts";
+
+/** Long responses take memory of their account's share, and no more: in the API until they were read, in a worker. */
+
+const mebi = 1024 * 1024;
+/** Larger than the buffers of both ends of a connection. */
+const textBytes = 16 * mebi;
+const text = "x".repeat(textBytes);
+const chat = "/v1/chat/completions";
+
+const heldBytes = async ({ metrics }: Service, budget: "response" | "payload" = "response") =>
+  (await scrape(budget === "response" ? metrics.api : metrics.worker)).value("inference_memory_budget_used_bytes", {
+    budget,
+  }) ?? 0;
+const refused = refusal({ ...noCapacity, message: /^Too many large responses/ });
+
+test("unread replays of one stored response are refused before they are decoded, until it was read", async () => {
+  const { service, provider } = await startWithProvider({ RESPONSE_BUDGET_BYTES: String(4.5 * textBytes) });
+  const [customer, other] = [await service.account("1.00"), await service.account("1.00")];
+  provider.respond({ text });
+  const ask = (by: Customer) => by.post(chat, asking(providerModel), { headers: { "idempotency-key": "large" } });
+  const answer = await (await ask(customer)).text();
+  await eventually(async () => (await heldBytes(service)) === 0);
+
+  const unread = await ask(customer);
+  expect(unread.headers.get("idempotent-replayed")).toBe("true");
+  for (let n = 0; n < 3; n++) expect(await refusalOf(await ask(customer))).toEqual(refused);
+  expect(await heldBytes(service)).toBeLessThan(2.2 * textBytes);
+  provider.respond({ text });
+  expect((await ask(other)).status).toBe(200);
+  expect(await unread.text()).toBe(answer);
+  await eventually(async () => (await ask(customer)).status === 200);
+  expect(await customer.ledger("usage")).toHaveLength(1);
+});
+
+test("a long response without room cuts off those of its account that nobody reads, which are charged", async () => {
+  const { service, provider } = await startWithProvider({ RESPONSE_BUDGET_BYTES: String(2.5 * textBytes) });
+  const customer = await service.account("1.00");
+  provider.always({ text });
+  const responses = [];
+  for (let n = 0; n < 3; n++) responses.push(await customer.post(chat, asking(providerModel)));
+  const texts = await Promise.allSettled(responses.map((response) => response.text()));
+  expect(texts.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
+  await eventually(async () => (await customer.ledger("usage")).length === 3);
+  expect(await customer.ledger("refund")).toEqual([]);
+  await eventually(async () => (await heldBytes(service)) === 0);
+});
+
+test("a response that is larger than its account's share is refunded", async () => {
+  const { service, provider } = await startWithProvider({ RESPONSE_BUDGET_BYTES: String(1.5 * textBytes) });
+  const customer = await service.account("1.00");
+  provider.respond({ text });
+  const answer = await customer.post(chat, asking(providerModel));
+  const message = /no memory for a response of this size right now; nothing was charged/;
+  expect(await refusalOf(answer)).toEqual(refusal({ ...noCapacity, message }));
+  await eventually(async () => (await availableUsd(service, customer)) === "1.00");
+  expect((await customer.post(chat, asking(providerModel))).status).toBe(200);
+});
+
+test("a worker refuses what an account has no memory for: embeddings before the provider is paid for them", async () => {
+  const { service, provider } = await startWithProvider({ WORKER_PAYLOAD_BUDGET_BYTES: String(40 * mebi) });
+  const customer = await service.account("1.00");
+  const embed = (fields: object) =>
+    customer.post("/v1/embeddings", { model: "openai/text-embedding-3-small", input: Array(256).fill("a"), ...fields });
+  const message = /not enough memory for a response of this size right now; nothing was charged/;
+  const tooLarge = refusal({ ...noCapacity, message });
+  // A call is answered a moment before its memory is free.
+  const isFree = () => eventually(async () => (await heldBytes(service, "payload")) === 0);
+  expect(await refusalOf(await embed({}))).toEqual(tooLarge);
+  expect(provider.requests).toEqual([]);
+  await isFree();
+  expect((await embed({ encoding_format: "base64" })).status).toBe(200);
+  await isFree();
+  provider.respond({ text: "x".repeat(6 * mebi) });
+  expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(tooLarge);
+  await isFree();
+  provider.respond({ text: "x".repeat(4 * mebi) });
+  expect((await customer.post(chat, asking(providerModel))).status).toBe(200);
+  await isFree();
+  const charged = (await customer.ledger("usage")).filter(({ amount_usd: amount }) => Number(amount) !== 0);
+  expect(charged).toHaveLength(2);
+});
