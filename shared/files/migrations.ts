@@ -3,6 +3,7 @@ import type { ModuleSchema } from "#platform/mongo/migrations";
 import { pendingIndex } from "./records.ts";
 
 const pendingSlot = { status: "pending", "multipart.slot": { $exists: true } };
+const pendingAccountSlot = { status: "pending", "multipart.accountSlot": { $exists: true } };
 
 export const filesSchema = {
   module: "files",
@@ -45,6 +46,18 @@ export const filesSchema = {
         ],
       },
       { collection: "batchFileUsage", indexes: [] },
+    ]),
+    createCollections("an index that bounds the unfinished uploads of an account", [
+      {
+        collection: "uploads",
+        indexes: [
+          {
+            key: { account: 1, "multipart.accountSlot": 1 },
+            unique: true,
+            partialFilterExpression: pendingAccountSlot,
+          },
+        ],
+      },
     ]),
   ],
 } satisfies ModuleSchema;

@@ -18,8 +18,8 @@ const partSize = 16 * 1024 * 1024;
 /** An upload can still be completed for ten minutes after its links have expired. */
 const linkLifetimeMs = partsPendingMs - 600_000;
 const pollMs = 200;
-/** Slots of one API key. A slot is taken until its upload is completed, deleted, or expired. */
-const slots = Array.from({ length: 20 }, (_, slot) => slot);
+/** Slots are taken until their upload is completed, deleted, or expired. */
+const slots = { key: 20, account: 100 } as const;
 
 /** Uploads whose parts callers send to storage themselves. */
 export function createParts({ records, storage, lifecycle, toUpload, clock }: UploadDeps) {
@@ -31,7 +31,7 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     const type = mediaType(mime);
     if (!type) throw unsupportedMediaType(`mime: '${mime}' is not an accepted type.`, "mime");
     // Checked before money is held, so that 429 takes precedence over 402.
-    await freeSlot(request.keyId);
+    await freeSlots(request.account, request.keyId);
     const now = clock.now();
     const held = await lifecycle.hold(request, bytes, now + partsPendingMs);
     const multipart = { partSize, linksExpireAt: new Date(now + linkLifetimeMs) };
@@ -51,26 +51,22 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
     }
   }
 
-  async function freeSlot(keyId: string): Promise<number> {
-    const taken = await records.takenSlots(keyId);
-    const free = slots.filter((slot) => !taken.has(slot));
-    // Chosen at random, so that concurrent requests rarely collide.
-    const slot = free[Math.floor(Math.random() * free.length)];
-    if (slot === undefined)
-      throw rateLimited(
-        `This API key has ${slots.length} unfinished uploads in parts, which is the maximum. Complete or delete some.`,
-        Number.POSITIVE_INFINITY,
-      );
-    return slot;
+  async function freeSlots(account: string, keyId: string) {
+    const taken = await records.takenSlots(account);
+    const ofKey = taken.filter(({ key }) => key === keyId);
+    return {
+      slot: anyFree("This API key", slots.key, new Set(ofKey.map(({ slot }) => slot))),
+      accountSlot: anyFree("This account", slots.account, new Set(taken.map(({ accountSlot }) => accountSlot))),
+    };
   }
 
   /** If the insert fails, releases the hold. */
   async function insertInSlot<R extends StoredUpload & { multipart: object }>(record: R) {
     try {
       for (;;) {
-        const slot = await freeSlot(record.key);
-        const withSlot = { ...record, multipart: { ...record.multipart, slot } };
-        if (await records.insertInSlot(withSlot)) return withSlot;
+        const free = await freeSlots(record.account, record.key);
+        const withSlots = { ...record, multipart: { ...record.multipart, ...free } };
+        if (await records.insertInSlot(withSlots)) return withSlots;
       }
     } catch (error) {
       // The caller does not wait for the release.
@@ -147,4 +143,16 @@ export function createParts({ records, storage, lifecycle, toUpload, clock }: Up
   }
 
   return { start, complete };
+}
+
+/** Chosen at random, so that concurrent requests rarely collide. Throws 429 if there is none. */
+function anyFree(owner: string, count: number, taken: ReadonlySet<number | null | undefined>): number {
+  const free = Array.from({ length: count }, (_, slot) => slot).filter((slot) => !taken.has(slot));
+  const slot = free[Math.floor(Math.random() * free.length)];
+  if (slot === undefined)
+    throw rateLimited(
+      `${owner} has ${count} unfinished uploads in parts, which is the maximum. Complete or delete some.`,
+      Number.POSITIVE_INFINITY,
+    );
+  return slot;
 }

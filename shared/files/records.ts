@@ -27,6 +27,8 @@ export const objectFields = {
 const multipart = {
   /** Unique among the pending multipart uploads of a key, which bounds their number. */
   slot: { type: Number },
+  /** Unique among those of an account. */
+  accountSlot: { type: Number },
   /** Written after storage has created the multipart upload. */
   uploadId: { type: String },
   partSize: { type: Number, required: true },
@@ -106,10 +108,17 @@ export const newRecord = (
   dueAt: new Date(now + pendingMs + expiryGraceMs),
 });
 
+interface TakenSlots {
+  readonly key: string;
+  readonly slot: number | null | undefined;
+  /** Missing in uploads that the previous version began. */
+  readonly accountSlot: number | null | undefined;
+}
+
 const isSlotTaken = (error: unknown): boolean =>
   error instanceof mongo.MongoServerError &&
   error.code === duplicateKey &&
-  Object.hasOwn((error["keyPattern"] ?? {}) as object, "multipart.slot");
+  Object.keys((error["keyPattern"] ?? {}) as object).some((name) => name.startsWith("multipart."));
 
 export async function fromMongo<T>(operation: Promise<T>): Promise<T> {
   try {
@@ -134,7 +143,7 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
     await fromMongo(model.create([record]));
   }
 
-  /** Returns false if another upload of the key has this slot. */
+  /** Returns false if another upload of the key or the account has one of its slots. */
   async function insertInSlot(record: StoredUpload): Promise<boolean> {
     try {
       await insert(record);
@@ -145,10 +154,12 @@ export function createRecords({ mongo, clock }: Uses<"mongo" | "clock">) {
     }
   }
 
-  async function takenSlots(key: string): Promise<ReadonlySet<number>> {
-    const pending = { key, status: "pending", "multipart.slot": { $exists: true } } as const;
-    const found = await fromMongo(collection.find(pending, { projection: { "multipart.slot": 1 } }).toArray());
-    return new Set(found.flatMap(({ multipart: parts }) => parts?.slot ?? []));
+  /** The slots that an account's pending multipart uploads have. */
+  async function takenSlots(account: string): Promise<readonly TakenSlots[]> {
+    const pending = { account, status: "pending", "multipart.slot": { $exists: true } } as const;
+    const projection = { key: 1, "multipart.slot": 1, "multipart.accountSlot": 1 };
+    const found = await fromMongo(collection.find(pending, { projection }).toArray());
+    return found.map(({ key, multipart: parts }) => ({ key, slot: parts?.slot, accountSlot: parts?.accountSlot }));
   }
 
   const findOne = (filter: QueryFilter<StoredUpload>): Promise<StoredUpload | null> =>

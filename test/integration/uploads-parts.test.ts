@@ -120,6 +120,29 @@ test("20 of 50 concurrent uploads in parts are admitted; each that ends frees a 
     expect((await customer.get(`/${"id" in each ? each.id : ""}`, "DELETE")).status).toBe(200);
 });
 
+test("an account has at most 100 unfinished uploads in parts, whatever the number of its keys", async () => {
+  const customer = await there.customer();
+  const keys = await Promise.all(
+    Array.from({ length: 6 }, () => there.service.admin<{ key: string }>("POST", `/accounts/${customer.id}/keys`, {})),
+  );
+  const all = await Promise.all(
+    Array.from({ length: 102 }, (_, n) => {
+      const key = keys[n % keys.length]?.key ?? "";
+      return uploaderOf(there.service, { ...customer, key, post: postAs(key) }).start(1_000, "image/png");
+    }),
+  );
+  const full = all.filter(({ status }) => status !== 200);
+  expect(full).toHaveLength(2);
+  for (const each of full)
+    expect(await refused(each)).toMatchObject({ status: 429, message: expect.stringMatching(/^This account has 100/) });
+  const begun = await Promise.all(all.filter(({ status }) => status === 200).map((response) => ok(response)));
+  const end = async ({ id }: UploadAnswer) => expect((await customer.get(`/${id}`, "DELETE")).status).toBe(200);
+  const [first, ...rest] = begun;
+  await end(first as UploadAnswer);
+  rest.push(await ok(customer.start(1_000, "image/png")));
+  await Promise.all(rest.map(end));
+});
+
 const postAs = (key: string) => (path: string, body: unknown) =>
   fetch(there.service.baseUrl + path, {
     method: "POST",
