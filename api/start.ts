@@ -111,7 +111,13 @@ export async function startApi(deps: ProcessDeps) {
   await atStart(() => queues.emptySince());
   const { registration } = reader;
   const unfollow = reconnectTogether(redis, subscriber);
-  const returnRequests = await createReturnRequests({ instance: reader.instance, subscriber, commands: redis, log });
+  const returnRequests = await createReturnRequests({
+    instance: reader.instance,
+    subscriber,
+    commands: redis,
+    clock,
+    log,
+  });
   const leases = money.createLeases({ registration, returnRequests });
 
   const refusals = createRefusals({ mongo, clock, log });

@@ -5,6 +5,7 @@ import type { Files } from "#files";
 import { withoutRoutingFields } from "#formats";
 import type { PaidCall } from "#jobs";
 import { archivableMs, type Capture, type Captured, capturableMs } from "#money";
+import { atMost } from "#platform/clock";
 import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { rhythm } from "#platform/concurrency/rhythm";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
@@ -37,14 +38,17 @@ export class HandedOver extends Error {
   override readonly name = "HandedOver";
 }
 
+/** A caller waits this long for the rest of its hold to be returned. */
+const settleMs = 1_000;
+
 /**
- * One delivery of a paid call: begin, run the work, capture the cost, notify the caller, settle. In every case at most one
+ * One delivery of a paid call: begin, run the work, capture the cost, settle, notify the caller. In every case at most one
  * delivery starts the work, and the cost is captured once. Resolving acknowledges the job. A later delivery only ends what
  * an earlier one began: it sends the stored answer, or continues the provider's job. Throws `HandedOver` to be delivered
  * again.
  */
 export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: Delivery, work: Work): Promise<void> {
-  const { money } = deps;
+  const { money, clock } = deps;
   const { requestId, account } = payload;
   const earlier = await findEarlier(deps, payload, delivery);
   if (!earlier) return endWithoutRunning(deps, payload, workerDied(), delivery.trace);
@@ -64,12 +68,22 @@ export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: De
     delivery.trace?.call?.endAttempts(usage);
     delivery.trace?.span.set({ "inference.status": status, "inference.cost_nanousd": Number(costNanoUsd) });
     const isStored = ending.isStored && captured?.entry.request?.status === "succeeded";
+    const settling =
+      captured && payload.lease === undefined
+        ? money.settle({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd })
+        : undefined;
+    // The caller's next call may need what this one held.
+    if (settling)
+      await atMost(
+        clock,
+        settleMs,
+        settling.catch(() => false),
+      );
     if (isAwaited(payload)) {
       if (!captured || captured.won || isStored) await ending.notify(costNanoUsd);
       else await notifyCaptured(deps, payload, costNanoUsd, endedElsewhere());
     }
-    if (captured && payload.lease === undefined)
-      await money.settle({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd });
+    await settling;
     // Last, because no later delivery does anything for a job that has ended.
     if (captured) await endDetached(deps, payload, captured.entry);
     // The readers of a response in the background read its end from the job.

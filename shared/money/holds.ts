@@ -1,4 +1,4 @@
-import { accountFrozen, insufficientBalance, noCapacity, rateLimited } from "#errors";
+import { accountFrozen, insufficientBalance, noCapacity, rateLimited, type ServiceError } from "#errors";
 import { sleep } from "#platform/clock";
 import type { Background } from "#platform/concurrency/background";
 import { groupCommit } from "#platform/concurrency/group-commit";
@@ -65,11 +65,8 @@ export const maxOpenHolds = 2_000;
 /** An update with 500 holds takes about 60 KB. */
 const groupLimit = 500;
 
-/**
- * The response to a call precedes the settling of its cost, so the unused part of its hold becomes available a moment
- * later. A caller who immediately makes another call must not be refused because of that.
- */
-const settleDelayMs = 50;
+/** A pause in which calls end, and leases return what they do not use. */
+const returnMs = 50;
 /** Afterwards the sweeper ends a hold whose outcome is unknown. This also bounds `settled`. */
 const releaseTimeoutMs = 120_000;
 
@@ -111,10 +108,12 @@ export function fitHolds(state: AccountState | null, group: readonly Hold[]) {
 export function createHold(
   deps: MoneyDeps & {
     release: (call: ReleasedCall, reason: ReleaseReason) => Promise<unknown>;
+    /** Has leases return what they do not use of an account. Resolves to what they may return later. */
+    recall: (account: string) => Promise<bigint>;
     background: Background;
   },
 ) {
-  const { accounts, mongo, release, background, observer, clock, log } = deps;
+  const { accounts, mongo, release, recall, background, observer, clock, log } = deps;
 
   /** Writes all of them or none. */
   async function write(account: string, sized: readonly SizedHold[]): Promise<boolean> {
@@ -198,12 +197,17 @@ export function createHold(
     return commit(request.account, request.requestId, request);
   }
 
+  /** Throws 503 for money that leases may return later. */
   async function holdTwice(request: Hold): Promise<HoldResult> {
+    const { account, minNanoUsd } = request;
+    const isShort = (result: HoldResult, moreNanoUsd: bigint) =>
+      !result.ok && result.reason === "insufficient" && result.availableNanoUsd + moreNanoUsd >= minNanoUsd;
     const result = await hold(request);
-    if (result.ok || result.reason !== "insufficient") return result;
-    if (result.availableNanoUsd + result.heldNanoUsd < request.minNanoUsd) return result;
-    await sleep(clock, settleDelayMs);
-    return hold(request);
+    if (result.ok || !isShort(result, result.heldNanoUsd)) return result;
+    const [laterNanoUsd] = await Promise.all([recall(account).catch(unavailable), sleep(clock, returnMs)]);
+    const again = await hold(request);
+    if (isShort(again, laterNanoUsd)) throw onItsWay();
+    return again;
   }
 
   /** Hold outcome unknown: settle at zero in the background. */
@@ -244,6 +248,9 @@ export function createHold(
 
   return { hold, holdForCall };
 }
+
+export const onItsWay = (): ServiceError =>
+  noCapacity("Money of this account is on its way back from ended calls; nothing was charged. Repeat the call.", 1);
 
 export function unavailable(cause: unknown): never {
   throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, cause);

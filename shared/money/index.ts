@@ -151,8 +151,11 @@ export function createMoney({
   /** Settles an uncharged call at zero. An earlier entry keeps its cost. */
   const release = (call: ReleasedCall, reason: ReleaseReason) => charge(zeroCapture(call, reason));
 
+  /** A process without leases refuses without asking those that have some. */
+  let recall = async (_account: string): Promise<bigint> => 0n;
+
   return {
-    ...createHold({ ...deps, release, background }),
+    ...createHold({ ...deps, release, recall: (account) => recall(account), background }),
     capture,
     captureEarly,
     settle,
@@ -190,8 +193,11 @@ export function createMoney({
     usageWithPrevious: withPrevious(usageDays.usage),
     usageOfKey: usageDays.totals.usageOfKey,
     /** The holds of an API instance's text calls. */
-    createLeases: (instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) =>
-      createLeases({ ...deps, ...instance, closeOwnLease }),
+    createLeases(instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) {
+      const leases = createLeases({ ...deps, ...instance, closeOwnLease });
+      recall = leases.recall;
+      return leases;
+    },
     /** Returns credits minus captured costs, by account. */
     balances: async (ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> => {
       const found = await accounts.holdsOf(ids);

@@ -39,7 +39,8 @@ async function run(seed: number, balanceNanoUsd: bigint, leastTries: number) {
   const { uri, money, account, clock } = await startBank({ balanceNanoUsd });
   // Every lease is old enough for the sweeper.
   clock.later(2 * minuteMs);
-  const bus = createRecallBus();
+  // Instances that died do not answer.
+  const bus = createRecallBus({ ...clock, after: (ms, fire) => clock.after(ms / 10, fire) });
   const alive: Instance[] = [];
   const jobs = new Map<string, Leased>();
   const zombies: Promise<unknown>[] = [];

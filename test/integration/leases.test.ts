@@ -4,6 +4,7 @@ import { log } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { brokenWire, type Command, type Fate, losingMoney } from "../support/money-proxy.ts";
 import {
+  alone,
   balance,
   createRecallBus,
   free,
@@ -60,10 +61,7 @@ test("200 calls through two instances, on money for twenty: all of it is used, n
 
 test("another instance gets the unused money of one, and only then is a balance insufficient", async () => {
   const { uri, money, account, clock } = await startStillBank(1_000n);
-  let isReturned = async () => true;
-  // Its pauses last until the other instance has returned what it does not use.
-  const after = (_: number, fire: () => void) => (void eventually(isReturned).then(fire), () => {});
-  const { money: other } = await startMoney(uri, { ...clock, after });
+  const { money: other } = await startMoney(uri, clock);
   const bus = createRecallBus();
   const [one, two] = [leasesOf(money, "api_0", bus("api_0")), leasesOf(other, "api_1", bus("api_1"))];
   // Two calls hold everything, one of them costs little.
@@ -72,9 +70,7 @@ test("another instance gets the unused money of one, and only then is a balance 
   await spend(money, one, leaseRequestOf(account, 500n), 20n);
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n, openHolds: 1 });
   expect(await money.balances([account])).toEqual(new Map([[account, 980n]]));
-  isReturned = async () => (await balance(money, account)).availableNanoUsd === 480n;
   await spend(money, two, leaseRequestOf(account, 480n), 480n);
-  isReturned = async () => true;
   await expect(two.hold(leaseRequestOf(account, 1n))).rejects.toMatchObject({ status: 402, message: /^available: 0/ });
   await money.capture(leasedCapture(running, held, 500n));
   held.end(500n);
@@ -153,6 +149,42 @@ test("a lease is being closed: the next call waits for its money, and is 503, no
   await spend(money, leases, leaseRequestOf(account, 600n), 0n);
   await leases.settleIdle();
   await expectClosed(bank, account, 800n);
+});
+
+test("what another instance returns is waited for; if it does not answer, a call that this would pay for is 503, not 402", async () => {
+  const { uri, account, money: bank, clock } = await startBank({ balanceNanoUsd: 1_000n });
+  let returning = Promise.withResolvers<void>();
+  let isPatient = true;
+  const wire = await brokenWire(uri, async ({ update }): Promise<Fate> => {
+    if (update === "accounts") await returning.promise;
+    return "pass";
+  });
+  // Pauses end at once, so the write of the other instance comes only while its answer is waited for.
+  const after = (ms: number, fire: () => void) => {
+    if (ms !== 500 || !isPatient) return clock.after(0, fire);
+    returning.resolve();
+    return () => {};
+  };
+  const every = () => () => {};
+  const { money } = await startMoney(wire, { ...clock, every });
+  const { money: other } = await startMoney(uri, { ...clock, every, after });
+  const bus = createRecallBus({ ...clock, after });
+  const [one, two] = [leasesOf(money, "api_0", bus("api_0")), leasesOf(other, "api_1", bus("api_1"))];
+  await spend(money, one, leaseRequestOf(account, 1_000n), 20n);
+  await spend(other, two, leaseRequestOf(account, 900n), 30n);
+  await two.settleIdle();
+  await expectClosed(bank, account, 950n);
+
+  await spend(money, one, leaseRequestOf(account, 950n), 50n);
+  returning = Promise.withResolvers();
+  isPatient = false;
+  await expect(two.hold(leaseRequestOf(account, 600n))).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  await expect(two.hold(leaseRequestOf(account, 951n))).rejects.toMatchObject({ status: 402 });
+  returning.resolve();
+  await eventually(async () => (await balance(bank, account)).availableNanoUsd === 900n);
+  await spend(other, two, leaseRequestOf(account, 900n), 0n);
+  await two.settleIdle();
+  await expectClosed(bank, account, 900n);
 });
 
 test("a call that ends twice returns its hold once", async () => {
@@ -329,7 +361,7 @@ test("an instance presumed dead admits nothing on a lease that was closed in the
       since = performance.now();
     },
   };
-  const leases = money.createLeases({ registration, returnRequests: { ask() {}, onAsked() {} } });
+  const leases = money.createLeases({ registration, returnRequests: alone });
   const first = await spend(money, leases, leaseRequestOf(account, 600n), 100n);
   since = undefined;
   clock.later(2 * minuteMs);
@@ -355,7 +387,8 @@ test("an instance that comes back while the sweeper takes it for dead keeps its 
     since = performance.now();
   };
   const registration = { instance: "api_paused", since: () => since, renew };
-  const leases = money.createLeases({ registration, returnRequests: { ask() {}, onAsked() {} } });
+  const bus = createRecallBus();
+  const leases = money.createLeases({ registration, returnRequests: bus("api_paused") });
   await spend(money, leases, leaseRequestOf(account, 800n), 0n);
   since = undefined;
   clock.later(2 * minuteMs);
@@ -370,7 +403,7 @@ test("an instance that comes back while the sweeper takes it for dead keeps its 
     },
   );
   if (!leased) throw new Error("nothing was given out");
-  const rest = leasesOf(maintenance, "api_other").hold(leaseRequestOf(account, 1_000n));
+  const rest = leasesOf(maintenance, "api_other", bus("api_other")).hold(leaseRequestOf(account, 1_000n));
   await expect(rest).rejects.toMatchObject({ status: 402, message: expect.stringContaining("available: 200") });
   expect(swept).toEqual({ settled: 0, captured: 0 });
   await money.capture(leasedCapture(running, leased, 700n));

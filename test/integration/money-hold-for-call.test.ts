@@ -5,12 +5,16 @@ import { connectMongo } from "../../shared/platform/mongo/connection.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
+  alone,
   balance,
   captureOf,
   createMovableClock,
+  createRecallBus,
   free,
   held,
   holdOf,
+  leaseRequestOf,
+  leasesOf,
   startBank,
   startMoney,
 } from "../support/money-setup.ts";
@@ -43,6 +47,27 @@ test("an insufficient balance and a frozen account have their own errors, with n
   await money.updateAccount(account, { frozen: true });
   await expect(money.holdForCall(callHoldOf(account, 1n))).rejects.toMatchObject({ code: "account_frozen" });
   expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("a hold gets what leases do not use, of its own instance and of others; while one does not answer, it is 503", async () => {
+  const { uri, money, account } = await startBank();
+  const { money: other } = await startMoney(uri);
+  const bus = createRecallBus();
+  const [one, two] = [leasesOf(money, "api_0", bus("api_0")), leasesOf(other, "api_1", bus("api_1"))];
+  const lend = async () => (await one.hold(leaseRequestOf(account, 1_000n))).end(0n);
+  for (const bank of [money, other]) {
+    await lend();
+    const call = callHoldOf(account, 900n);
+    expect(await bank.holdForCall(call)).toBe(900n);
+    await bank.release({ ...call, key: "key_test", heldNanoUsd: 900n, totalMs: 0 }, { status: "cancelled" });
+    await eventually(async () => (await balance(money, account)).availableNanoUsd === 1_000n);
+  }
+  await lend();
+  leasesOf(other, "api_2", alone);
+  const onItsWay = { status: 503, message: /on its way back/ };
+  await expect(other.holdForCall(callHoldOf(account, 900n))).rejects.toMatchObject(onItsWay);
+  await expect(other.holdForCall(callHoldOf(account, 1_001n))).rejects.toMatchObject({ status: 402 });
+  await Promise.all([one.settleIdle(), two.settleIdle()]);
 });
 
 test("a hold waits a moment for the rest of an earlier call's hold", async () => {

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { createReturnRequests } from "#money";
+import { systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
 import { connectCacheRedis } from "#platform/redis";
 import { connect, log } from "../support/jobs-setup.ts";
@@ -46,10 +47,16 @@ test("return requests arrive after a reconnect, and a process may stop while it 
   });
   const subscriber = await connect({ ...stores, REDIS_URL: url.href }, "subscribing");
   const commands = await connect(stores, "fail-fast");
-  const returnRequests = await createReturnRequests({ instance: "api_1", subscriber, commands, log });
+  const returnRequests = await createReturnRequests({
+    instance: "api_1",
+    subscriber,
+    commands,
+    clock: systemClock,
+    log,
+  });
   const asked: string[] = [];
   // All databases of a server share its channels.
-  returnRequests.onAsked(({ account, from }) => from === "api_2" && account && asked.push(account));
+  returnRequests.onAsked(async ({ account, from }) => from === "api_2" && account && asked.push(account));
 
   cut();
   await eventually(async () => {

@@ -9,7 +9,7 @@ import {
   moneySchema,
   type ReturnRequests,
 } from "../../shared/money/index.ts";
-import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { atMost, type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection.ts";
@@ -63,11 +63,11 @@ export async function startBank({
 }
 
 /** The leases of an API instance that is always registered, alone or alongside the others of `returnRequests`. */
-export const leasesOf = (
-  money: Money,
-  instance = "api_test",
-  returnRequests: ReturnRequests = { ask() {}, onAsked() {} },
-) => money.createLeases({ registration: { instance, since: () => 0, renew: async () => {} }, returnRequests });
+/** There is no other instance. */
+export const alone: ReturnRequests = { ask() {}, recall: async () => new Set(), onAsked() {} };
+
+export const leasesOf = (money: Money, instance = "api_test", returnRequests: ReturnRequests = alone) =>
+  money.createLeases({ registration: { instance, since: () => 0, renew: async () => {} }, returnRequests });
 
 export async function openAccount(money: Money, balanceNanoUsd: bigint): Promise<string> {
   const { id } = await money.createAccount({ name: "acme" });
@@ -143,11 +143,21 @@ export const leasedCapture = (request: CallHold, { lease, heldNanoUsd }: Leased,
   captureOf({ ...request, maxNanoUsd: heldNanoUsd }, costNanoUsd, { lease });
 
 /** A bus on which instances receive each other's return requests. */
-export function createRecallBus() {
+export function createRecallBus(clock: Clock = systemClock) {
   const listeners = new Map<string, Parameters<ReturnRequests["onAsked"]>[0]>();
   return (instance: string): ReturnRequests => ({
     ask(account) {
-      for (const [other, giveBack] of listeners) if (other !== instance) giveBack({ account, from: instance });
+      for (const [other, giveBack] of listeners) if (other !== instance) void giveBack({ account, from: instance });
+    },
+    async recall(account, instances, ms) {
+      const returned = new Set<string>();
+      const recalls = instances.map(async (other) => {
+        await listeners.get(other)?.({ account, from: instance });
+        if (listeners.has(other)) returned.add(other);
+        else await new Promise(() => {});
+      });
+      await atMost(clock, ms, Promise.all(recalls));
+      return returned;
     },
     onAsked: (giveBack) => listeners.set(instance, giveBack),
   });

@@ -50,12 +50,18 @@ export interface AccountLeases {
   readonly spending: Spending;
 }
 
+/** The lease of another API instance. */
+export interface OtherLease {
+  readonly lease: string;
+  readonly amount: bigint;
+}
+
 /** The state of an account that cannot take everything requested of it. */
 export interface AccountState {
   readonly frozen: boolean;
   readonly available: bigint;
   readonly held: bigint;
-  readonly otherLeases: number;
+  readonly others: readonly OtherLease[];
   /** What this instance was returning when the state was read. `available` may include it already. */
   readonly returning: bigint;
 }
@@ -65,16 +71,18 @@ export interface AccountState {
  * not even cover its minimum, when calls end that hold more than they cost.
  */
 export function isWorthWaiting(
-  { frozen, available, held, otherLeases, returning }: AccountState,
+  { frozen, available, held, others, returning }: AccountState,
   { minNanoUsd }: CallHold,
 ): boolean {
   if (frozen || available + held < minNanoUsd) return false;
-  return otherLeases > 0 || returning > 0n || available < minNanoUsd;
+  return others.length > 0 || returning > 0n || available < minNanoUsd;
 }
 
-export const countOthers = (instance: string) => {
-  const isOther = { $regexMatch: { input: "$$this.k", regex: `^lease:(?!${instance}:)` } };
-  return { $size: { $filter: { input: { $objectToArray: "$holds" }, cond: isOther } } };
+/** Projects `others`. */
+export const leasesOfOthers = (instance: string) => {
+  const isOther = { $regexMatch: { input: "$$this.k", regex: `^lease:(?!${instance}:)api_` } };
+  const others = { $filter: { input: { $objectToArray: "$holds" }, cond: isOther } };
+  return { $map: { input: others, in: { lease: "$$this.k", amount: "$$this.v.amount" } } };
 };
 
 const aheadShare = 8;

@@ -1,21 +1,22 @@
-import { accountFrozen, insufficientBalance } from "#errors";
+import { accountFrozen, insufficientBalance, type ServiceError } from "#errors";
 import { atMost, sleep } from "#platform/clock";
 import { groupCommit } from "#platform/concurrency/group-commit";
 import type { MoneyDeps } from "../deps.ts";
-import { type CallHold, unavailable } from "../holds.ts";
+import { type CallHold, onItsWay, unavailable } from "../holds.ts";
 import { createRefusedAccounts } from "../refused-accounts.ts";
 import { assertAmount } from "../usd.ts";
 import type { LeaseClosing } from "./closing.ts";
 import {
   type AccountLeases,
   type AccountState,
-  countOthers,
   createSpending,
   growth,
   isWorthWaiting,
   type Lease,
   type Leased,
+  leasesOfOthers,
   movedExpiry,
+  type OtherLease,
   type Registration,
 } from "./lease.ts";
 import type { ReturnRequests } from "./return-requests.ts";
@@ -27,9 +28,9 @@ const idleMs = 2_000;
 const tickMs = 500;
 /** Pauses in which other instances return unused amounts and calls end. */
 const pausesMs = [50, 100];
-/** Tries of a call that the last read of its account covers, or would with what this instance returns. */
+/** Tries of a call that the last read of its account covers, or would with what is on its way back. */
 const moreTries = 5;
-/** The longest pause before each of them. */
+/** The longest wait for what instances return. */
 const returnMs = 500;
 /** Limits how long `settleIdle` waits, because leases are not closed while MongoDB is unavailable. */
 const settleMs = 1_000;
@@ -39,6 +40,7 @@ const affordableCalls = 20n;
 
 /** The id contains the instance, for the sweeper. */
 const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
+const instanceOf = (lease: string) => lease.split(":")[1] as string;
 
 /**
  * The leases of this instance (docs/adr/0012). Holds are drawn from a lease for a minute, or until it has had no call
@@ -193,13 +195,24 @@ export function createLeases(
     const [state] = await collection
       .aggregate<Omit<AccountState, "returning">>([
         { $match: { _id: account } },
-        { $project: { frozen: 1, available: 1, held: 1, otherLeases: countOthers(instance) } },
+        { $project: { frozen: 1, available: 1, held: 1, others: leasesOfOthers(instance) } },
       ])
       .toArray()
       .catch(unavailable);
     if (!state) throw new Error(`there is no account ${account}`);
     return { ...state, returning };
   }
+
+  /** Has the instances with these leases return what they do not use, and adds those that have to `returned`. */
+  async function recallFrom(account: string, others: readonly OtherLease[], returned: Set<string>): Promise<void> {
+    const instances = new Set(others.map(({ lease }) => instanceOf(lease)));
+    if (instances.size === 0) return;
+    for (const each of await returnRequests.recall(account, [...instances], returnMs)) returned.add(each);
+  }
+
+  /** What the instances that have not answered may still return. */
+  const unreturned = (others: readonly OtherLease[], returned: ReadonlySet<string>): bigint =>
+    sumOf(others.filter(({ lease }) => !returned.has(instanceOf(lease))).map(({ amount }) => amount));
 
   async function holdGroup(account: string, group: readonly CallHold[]): Promise<(Leased | Error)[]> {
     const given = new Map<CallHold, Leased>();
@@ -232,6 +245,14 @@ export function createLeases(
       state?.frozen === false &&
       waiting().some((call) => availableNanoUsd() + moreNanoUsd >= (partly ? call.minNanoUsd : call.maxNanoUsd));
 
+    /** The instances that have returned what they do not use. */
+    const returned = new Set<string>();
+    function refusalOf({ minNanoUsd, insufficientText }: CallHold): ServiceError {
+      if (state?.frozen) return accountFrozen();
+      if (availableNanoUsd() + unreturned(state?.others ?? [], returned) >= minNanoUsd) return onItsWay();
+      return insufficientBalance(insufficientText(availableNanoUsd()));
+    }
+
     async function serve(partly: boolean): Promise<void> {
       giveInOrder(leases, group, partly, given);
       const rest = waiting();
@@ -243,8 +264,7 @@ export function createLeases(
     await serve(false);
     for (const pauseMs of pausesMs) {
       if (!state || !waiting().some((request) => isWorthWaiting(state as AccountState, request))) break;
-      if (state.otherLeases > 0) returnRequests.ask(account);
-      await sleep(clock, pauseMs);
+      await Promise.all([recallFrom(account, state.others, returned), sleep(clock, pauseMs)]);
       state = undefined;
       await serve(false);
     }
@@ -259,11 +279,7 @@ export function createLeases(
     if (registration.since() === undefined || mongo.upSince() === undefined)
       return unavailable(new Error("the registration lapsed, or MongoDB is unavailable"));
     refusedBefore.remember(account, waiting().length > 0);
-    return group.map(
-      (request) =>
-        given.get(request) ??
-        (state?.frozen ? accountFrozen() : insufficientBalance(request.insufficientText(availableNanoUsd()))),
-    );
+    return group.map((request) => given.get(request) ?? refusalOf(request));
   }
 
   const commit = groupCommit<CallHold, Leased>({
@@ -288,16 +304,20 @@ export function createLeases(
   }
   const stopTicks = clock.every(tickMs, tick);
 
-  function returnUnused(leases: AccountLeases, from: string): void {
-    const { current, waiting } = leases;
+  /** Resolves once MongoDB has what is returned. */
+  async function returnUnused(leases: AccountLeases, from: string): Promise<void> {
+    const { current, draining, waiting } = leases;
+    for (const lease of draining) giveBack(leases, lease);
     // If two instances both wait, one receives what the other does not use.
-    if (!current || (waiting > 0 && instance < from)) return;
-    if (current.openCalls.size === 0 && waiting === 0) drain(leases);
-    else giveBack(leases, current);
+    if (current && (waiting === 0 || instance >= from)) {
+      if (current.openCalls.size === 0 && waiting === 0) drain(leases);
+      else giveBack(leases, current);
+    }
+    await Promise.all(leases.returning.keys());
   }
   returnRequests.onAsked(({ account, from }) => {
     const asked = account === undefined ? byAccount.values() : [byAccount.get(account)];
-    for (const leases of asked) if (leases) returnUnused(leases, from);
+    return Promise.all([...asked].map((leases) => leases && returnUnused(leases, from)));
   });
 
   /**
@@ -341,6 +361,15 @@ export function createLeases(
 
   return {
     hold,
+    /** Has all instances return what they do not use of an account. Resolves to what those may return that did not. */
+    async recall(account: string): Promise<bigint> {
+      const leases = leasesOf(account);
+      const returned = new Set<string>();
+      const { others } = await read(leases);
+      const own = atMost(clock, returnMs, returnUnused(leases, instance));
+      await Promise.all([recallFrom(account, others, returned), own]);
+      return unreturned(others, returned) + sumOf(leases.returning.values());
+    },
     /**
      * Makes balances current for a reader: closes the leases that have no calls here, and asks the other instances to
      * do the same. Applies to one account or to all.

@@ -1,43 +1,92 @@
+import { atMost, type Clock } from "#platform/clock";
 import type { RedisClient } from "#platform/redis";
 import type { Uses } from "#platform/uses";
 
 const channel = "leases:recall";
+const answerChannel = (instance: string) => `${channel}:${instance}`;
+
+export interface ReturnRequest {
+  readonly account?: string | undefined;
+  /** The instance that asks. */
+  readonly from: string;
+}
 
 /** Requests between instances to return what their leases do not use. */
 export interface ReturnRequests {
-  /** Asks for the leases of one account, or of all accounts. */
+  /** Asks for the leases of one account, or of all accounts. No answer is awaited. */
   ask(account?: string): void;
-  /** `from` is the instance that asks. */
-  onAsked(giveBack: (request: { readonly account?: string | undefined; readonly from: string }) => void): void;
+  /**
+   * Asks for the leases of an account, and resolves once these instances have answered that MongoDB has what they returned, or
+   * after `ms`, to those that have.
+   */
+  recall(account: string, instances: readonly string[], ms: number): Promise<ReadonlySet<string>>;
+  /** `giveBack` resolves once MongoDB has what this instance returns. */
+  onAsked(giveBack: (request: ReturnRequest) => Promise<unknown>): void;
 }
 
 /**
- * No response is awaited, because returned amounts appear in MongoDB. A message contains the instance that asks and,
- * unless it asks for all accounts, the account. `subscriber` is a connection used only for this.
+ * A request is `<instance> [<account> [<number>]]`, on a channel that all instances read. If it has a number, it is answered
+ * with `<number> <instance>` on a channel of the instance that asks. `subscriber` is a connection used only for this.
  */
 export async function createReturnRequests(
-  deps: Uses<"log"> & { readonly instance: string; readonly subscriber: RedisClient; readonly commands: RedisClient },
+  deps: Uses<"clock" | "log"> & {
+    readonly instance: string;
+    readonly subscriber: RedisClient;
+    readonly commands: RedisClient;
+  },
 ): Promise<ReturnRequests> {
-  const { instance, subscriber, commands, log } = deps;
-  await subscriber.subscribe(channel);
+  const { instance, subscriber, commands, clock, log } = deps;
+  const channels = [channel, answerChannel(instance)];
+  const recalls = new Map<number, Recall>();
+  let count = 0;
+  await subscriber.subscribe(...channels);
   subscriber.on("ready", () => {
     subscriber
-      .subscribe(channel)
+      .subscribe(...channels)
       .catch((error: Error) => log.warn({ err: error.message }, "could not subscribe to return requests again"));
   });
+  subscriber.on("message", (to, text) => {
+    if (to !== answerChannel(instance)) return;
+    const [number, from = ""] = text.split(" ");
+    recalls.get(Number(number))?.answered(from);
+  });
+  const publish = (to: string, text: string) =>
+    commands
+      .publish(to, text)
+      .catch((error: Error) => log.warn({ err: error.message }, "could not request or return unused leases"));
   return {
-    ask(account) {
-      commands
-        .publish(channel, account === undefined ? instance : `${instance} ${account}`)
-        .catch((error: Error) =>
-          log.warn({ err: error.message }, "could not request unused leases from other instances"),
-        );
+    ask: (account) => void publish(channel, account === undefined ? instance : `${instance} ${account}`),
+    async recall(account, instances, ms) {
+      const number = count++;
+      const recall = createRecall(clock, instances);
+      recalls.set(number, recall);
+      void publish(channel, `${instance} ${account} ${number}`);
+      await recall.until(ms);
+      recalls.delete(number);
+      return recall.returned;
     },
     onAsked(giveBack) {
-      subscriber.on("message", (_channel, text) => {
-        const [from = "", account] = text.split(" ");
-        if (from !== instance) giveBack({ from, account });
+      subscriber.on("message", (to, text) => {
+        const [from = "", account, number] = text.split(" ");
+        if (to !== channel || from === instance) return;
+        const returned = giveBack({ from, account });
+        if (number !== undefined) void returned.then(() => publish(answerChannel(from), `${number} ${instance}`));
       });
     },
+  };
+}
+
+type Recall = ReturnType<typeof createRecall>;
+
+function createRecall(clock: Clock, instances: readonly string[]) {
+  const returned = new Set<string>();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return {
+    returned,
+    answered(from: string): void {
+      returned.add(from);
+      if (instances.every((each) => returned.has(each))) resolve();
+    },
+    until: (ms: number): Promise<void> => atMost(clock, ms, promise),
   };
 }
