@@ -11,7 +11,18 @@ import {
   startProvider,
 } from "../support/chaos-setup.ts";
 import { type Stores, testStores } from "../support/servers.ts";
-import { eventually, shortApiTimeout, spawnApi } from "../support/service.ts";
+import {
+  type Client,
+  type Customer,
+  type Environment,
+  eventually,
+  postWith,
+  ready,
+  shortApiTimeout,
+  shortTimeouts,
+  spawnApi,
+} from "../support/service.ts";
+import { openWire } from "../support/wire.ts";
 
 interface Note {
   readonly _id: string;
@@ -75,4 +86,81 @@ test("an API that freezes for so long that its answers are refunded delivers non
   expect(await callsOf(client, customer, "refund")).toHaveLength(calls);
   expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
   expect(await notes.find({ dead: { $exists: false }, next: 2 ** 32 + 1 })).toBeTruthy();
+});
+
+/** An event loop that is blocked whenever a note of deliveries is due. */
+const withoutNotes = `--import data:text/javascript,${encodeURIComponent(
+  "const every = setInterval; globalThis.setInterval = (run, ms, ...more) => every(run, ms === 250 ? 2 ** 31 - 1 : ms, ...more);",
+)}`;
+
+/** An API that is killed when its stores get the nth message of its calls. All that it has written by then arrives. */
+async function startMortal(stores: Stores, env: Environment, owner: Client, nth: number) {
+  let kill = () => {};
+  let [isOfCalls, messages] = [(_: Buffer) => false, 0];
+  const wire = async (address: string) => {
+    const { url } = await openWire(address, (client, server) => {
+      server.pipe(client);
+      client.on("data", (data: Buffer) => {
+        if (isOfCalls(data) && ++messages === nth) kill();
+        server.write(data);
+      });
+    });
+    if (url.protocol === "mongodb:") url.search = "?directConnection=true";
+    return url.href;
+  };
+  const [REDIS_URL, MONGODB_URI] = await Promise.all([wire(stores.REDIS_URL), wire(stores.MONGODB_URI)]);
+  const api = await spawnApi({ ...stores, REDIS_URL, MONGODB_URI }, { ...env, NODE_OPTIONS: withoutNotes });
+  await ready(api.client);
+  const { id, key } = await owner.account("1.00");
+  const post = postWith(api.client.baseUrl, key);
+  const received = new Set<string>();
+  const askOnce = async () => {
+    const response = await post(path, ask());
+    await response.text();
+    if (response.status === 200) received.add(response.headers.get("x-request-id") as string);
+  };
+  const askUntilDeath = async () => {
+    for (;;) await askOnce();
+  };
+  // Its lookups are cached afterwards.
+  await askOnce();
+  return {
+    customer: { id } as Customer,
+    received,
+    async run(): Promise<void> {
+      kill = () => api.kill("SIGKILL");
+      isOfCalls = (data) => data.includes(id) || data.includes("xread") || data.includes("delivered:");
+      await Promise.allSettled([1, 2, 3].map(askUntilDeath));
+      await api.exited;
+    },
+  };
+}
+
+test("APIs die at any message of their calls, without a note since they began: what was received is charged, the rest is refunded", async () => {
+  const stores = await testStores({ oneServer: true });
+  const { env } = await startProvider(shortTimeouts);
+  const { client } = await startProcesses(stores, env);
+  const notes = await openNotes(stores);
+  for (let first = 30; first < 42; first += 4) {
+    const mortals = await Promise.all(
+      Array.from({ length: 4 }, (_, more) => startMortal(stores, env, client, first + more)),
+    );
+    await Promise.all(mortals.map(({ run }) => run()));
+    await notes.silence();
+    for (const { customer, received } of mortals) {
+      expect(received.size).toBeGreaterThan(0);
+      const charges = async (kind: string) =>
+        (await callsOf(client, customer, kind))
+          .filter(({ amount_usd: amount }) => Number(amount) !== 0)
+          .map(({ id }) => id.replace(/^refund:/, ""));
+      await eventually(async () => {
+        const refunded = new Set(await charges("refund"));
+        return (await charges("usage")).every((id) => received.has(id) || refunded.has(id));
+      });
+      // The one that was being written between two system calls.
+      const twice = (await charges("refund")).filter((id) => received.has(id));
+      expect(twice.length).toBeLessThanOrEqual(1);
+    }
+  }
+  expect(await client.settled()).toMatchObject({ ok: true, undecided: 0, open_holds: 0 });
 });

@@ -8,6 +8,7 @@ import { randomBase62 } from "../../shared/platform/ids.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { retentionDays, sizes } from "../support/archive-setup.ts";
 import { begin, exceeded, startBudget, usd } from "../support/budget-setup.ts";
+import { loseData } from "../support/jobs-setup.ts";
 import { times } from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
 
@@ -46,13 +47,13 @@ async function startPeriods(period: "day" | "week" | "month" | "total") {
      * remainder.
      */
     recounted: async () => {
-      await a.redis.flushdb();
+      await loseData(a.redis);
       const results = await Promise.allSettled(times(24, (at) => begin(at % 2 ? a : b, caller, usd)));
       const calls = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
       const refusals = results.flatMap((each) => (each.status === "rejected" ? [each.reason as unknown] : []));
       await Promise.all(calls.map((call) => call.end(0n)));
       const before = await spent();
-      await a.redis.flushdb();
+      await loseData(a.redis);
       return { calls: calls.length, refusals, spent: [before, await spent()] };
     },
     /** The expected value by the test's own sums. */

@@ -5,6 +5,7 @@ import { ServiceError } from "../../shared/errors.ts";
 import { type Clock, dayMs } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { begin, type Call, exceeded, startBudget, usd } from "../support/budget-setup.ts";
+import { loseData } from "../support/jobs-setup.ts";
 import { type Instance, isConnected } from "../support/keys-instance.ts";
 import { movableClock } from "../support/movable-clock.ts";
 import { step } from "../support/property-runs.ts";
@@ -74,7 +75,7 @@ test("a key with a budget and the keys that it makes, and those make, spend its 
     await expect(begin(a, child, 2n * usd)).rejects.toMatchObject(refusal);
   };
   await refuseMore();
-  await a.redis.flushdb();
+  await loseData(a.redis);
   await refuseMore();
   // Revoking it, or a key between them, changes nothing.
   for (const { keyId } of [caller, child]) await a.keys.revoke(keyId);
@@ -84,7 +85,7 @@ test("a key with a budget and the keys that it makes, and those make, spend its 
   await second.end(2n * usd);
   await last.end(0n);
   expect(await spent()).toBe(7n * usd);
-  await a.redis.flushdb();
+  await loseData(a.redis);
   expect(await spent()).toBe(7n * usd);
 
   // A changed budget applies to its keys; none of them can exceed it.
@@ -161,7 +162,7 @@ test("a total never resets", async () => {
   const { a, caller, advance } = await startImpatient(10n, "total");
   await (await begin(a, caller, 6n * usd)).end(6n * usd);
   advance(400 * dayMs);
-  await a.redis.flushdb();
+  await loseData(a.redis);
   await expect(begin(a, caller, 5n * usd)).rejects.toThrow(
     /10\.00 USD in total: 6\.00 USD are spent.*It does not reset\./,
   );
@@ -243,7 +244,7 @@ test("whatever happens in any order, no budget is exceeded and the sum is that o
                 const costNanoUsd = (call.heldNanoUsd * BigInt(each.part)) / 100n;
                 spentNanoUsd += costNanoUsd;
                 await call.end(costNanoUsd);
-              } else if (each.do === "lose") await a.redis.flushdb().catch(() => undefined);
+              } else if (each.do === "lose") await loseData(a.redis).catch(() => undefined);
               else ([a, b][each.by] as Instance).redis.disconnect(true);
             }),
           ).then(() => {
@@ -255,7 +256,7 @@ test("whatever happens in any order, no budget is exceeded and the sum is that o
           spentNanoUsd += call.heldNanoUsd;
           await call.end(call.heldNanoUsd);
         }
-        await a.redis.flushdb();
+        await loseData(a.redis);
         expect((await b.keys.budgetOf(caller))?.spentNanoUsd).toBe(spentNanoUsd);
       },
     ),

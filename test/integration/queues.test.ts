@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Job, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { createQueues, jobCatalog, type PaidCall, payloadsOf } from "#jobs";
-import { connect, log, openQueue, paidCall } from "../support/jobs-setup.ts";
+import { connect, log, loseData, openQueue, paidCall } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
@@ -114,7 +114,7 @@ test("it is known since when Redis has data: jobs from before may be lost", asyn
   await redis.set("{chat}:since", began + 1);
   expect(await queues.emptySince()).toBe(began + 1);
   await redis.set("{chat}:since", 5);
-  await redis.flushdb();
+  await loseData(redis);
   expect(await queues.emptySince()).toBeGreaterThanOrEqual(began);
 });
 
@@ -216,7 +216,7 @@ test("schedules are registered once, by any number of workers, and registering a
   expect(await runs()).toEqual(before);
   const schedulers = (await Promise.all(queues.map((queue) => queue.getJobSchedulers()))).flat();
   expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual(scheduled);
-  await (await connect(stores, "waiting")).flushdb();
+  await loseData(await connect(stores, "waiting"));
   await Promise.all([one.keepScheduled(), other.keepScheduled()]);
   expect((await runs()).map((run) => run.split(" ")[0])).toEqual(names);
 });

@@ -40,7 +40,7 @@ test("a caller who disconnects during settlement: the call runs, and the same pa
 });
 
 test("settled, and then not admitted: 503, and the repeated payment runs the call", async () => {
-  const world = await startWorld();
+  const world = await startWorld({ oneServer: true });
   const { stores, env, chain, provider } = world;
   const wire = await heldWire(stores.REDIS_URL);
   const service = await startService({ ...stores, REDIS_URL: wire.address }, { env });

@@ -32,11 +32,16 @@ export async function openQueue(stores: Stores, pool: Pool): Promise<Queue> {
   return queue;
 }
 
+const serversOf = (redis: RedisClient): readonly Redis[] =>
+  redis instanceof Cluster ? redis.nodes("master") : [redis as Redis];
+
 /** The names of all matching keys, on a cluster as well. */
-export async function keysOf(redis: RedisClient, pattern: string): Promise<string[]> {
-  const servers = redis instanceof Cluster ? redis.nodes("master") : [redis];
-  return (await Promise.all(servers.map((server) => server.keys(pattern)))).flat();
-}
+export const keysOf = async (redis: RedisClient, pattern: string): Promise<string[]> =>
+  (await Promise.all(serversOf(redis).map((server) => server.keys(pattern)))).flat();
+
+/** Redis loses the data of a test, on a cluster all nodes do. */
+export const loseData = (redis: RedisClient): Promise<unknown> =>
+  Promise.all(serversOf(redis).map((server) => server.flushdb()));
 
 /** Expects a key to expire `ms` after a write that began at `begunAt`, in milliseconds of `performance.now()`. */
 export async function expectExpiry(redis: Redis, key: string, ms: number, begunAt: number): Promise<void> {

@@ -10,7 +10,7 @@ import { connectMongo } from "#platform/mongo/connection";
 import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import { startMockOpenai } from "./mock-openai.ts";
 import { payFrom, settingsOf } from "./payments-setup.ts";
-import { type Stores, testStores } from "./servers.ts";
+import { type StoreOptions, type Stores, testStores } from "./servers.ts";
 import { type Client, type Environment, type ServiceOptions, startService } from "./service.ts";
 import { nanoUsd } from "./service-setup.ts";
 import { type SolanaChain, testChain } from "./solana.ts";
@@ -30,13 +30,13 @@ const catalogFile = fileURLToPath(new URL("chaos-catalog.json", import.meta.url)
 const startUsd = "5.00";
 
 /** A chain with a payer, a provider, and the settings of a process that uses both. */
-export async function startWorld() {
+export async function startWorld(options: StoreOptions = {}) {
   const chain = await testChain();
   const provider = await startMockOpenai();
   onTestFinished(() => provider.close());
   const made = { CATALOG_FILE: catalogFile, MOCK_BASE_URL: provider.url, MOCK_API_KEY: "key-of-the-mock" };
   const payer = await chain.wallet(startUsd);
-  return { chain, provider, payer, stores: await testStores(), env: { ...made, ...settingsOf(chain) } };
+  return { chain, provider, payer, stores: await testStores(options), env: { ...made, ...settingsOf(chain) } };
 }
 
 /** The service in this process, accepting payments. */
