@@ -142,7 +142,7 @@ test("a batch that cannot be released does not block the next", async () => {
     ...record,
     _id: `upl_b${at}`,
     requestId: `no.${at}`,
-    multipart: { ...(record?.["multipart"] as object), slot: 100 + at },
+    multipart: { ...(record?.["multipart"] as object), slot: 100 + at, accountSlot: 100 + at },
     dueAt,
   }));
   await uploadsOf(archive).insertMany(broken as { _id: string }[]);

@@ -1,7 +1,20 @@
 import { expect, test } from "vitest";
 import { chatCodec } from "../../shared/formats/index.ts";
+import { nextTurnIfLarge } from "../../shared/platform/concurrency/next-turn.ts";
 import { argumentsOf } from "../../workers/conversion/tool-calls.ts";
 import { parseAnswer, parseLargeAnswer } from "../../workers/providers/http/untrusted-json.ts";
+
+/** Counts turns of the event loop. */
+function countTurns() {
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  return { turns: () => turns, stop: () => void (isOver = true) };
+}
 
 const objects = (count: number) => `{"a":[${Array(count).fill("{}").join()}]}`;
 
@@ -21,17 +34,23 @@ test("a provider's JSON with too many values is not parsed", () => {
   expect(argumentsOf(objects(110_000))).toBeUndefined();
 });
 
-test("a provider's large JSON is scanned 1 MB a turn, and is not parsed if it has too many values", async () => {
-  let turns = 0;
-  let isOver = false;
-  const count = () => {
-    turns++;
-    if (!isOver) setImmediate(count);
+test("large work of many calls takes turns: others get theirs between any two pieces", async () => {
+  const { turns, stop } = countTurns();
+  const at: number[] = [];
+  const piece = async () => {
+    await nextTurnIfLarge(2 ** 20);
+    at.push(turns());
   };
-  setImmediate(count);
+  await Promise.all(Array.from({ length: 5 }, piece));
+  stop();
+  expect(new Set(at).size).toBe(5);
+});
+
+test("a provider's large JSON is scanned 1 MB a turn, and is not parsed if it has too many values", async () => {
+  const { turns, stop } = countTurns();
   const text = (count: number) => Buffer.from(`{"a":"${"x".repeat(16 * 1024 * 1024)}","b":${objects(count)}}`);
   expect(Object.keys(await parseLargeAnswer(text(1)))).toEqual(["a", "b"]);
-  expect(turns).toBeGreaterThanOrEqual(16);
-  isOver = true;
+  expect(turns()).toBeGreaterThanOrEqual(16);
+  stop();
   await expect(parseLargeAnswer(text(260_000))).rejects.toThrow("too large");
 });

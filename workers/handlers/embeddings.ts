@@ -105,15 +105,17 @@ const embed = jsonCall("embed", (call) => {
     async answer(response, model) {
       const { embeddings, usage } = embeddingsOf(response, request);
       const pieces: string[] = [];
-      let units = 0;
+      let [units, allUnits] = [0, 0];
       for (const [index, embedding] of embeddings.entries()) {
         const text = piece(embeddingText(embedding, request["encoding_format"]), index);
         pieces.push(text);
         units += text.length;
+        allUnits += text.length;
         if (units < unitsAtOnce) continue;
         await nextTurnIfLarge(units);
         units = 0;
       }
+      await nextTurnIfLarge(allUnits);
       const reported = tokenUsage(usage);
       const input = reported ? promptTokens(reported) : payload.inputEstimate;
       return {

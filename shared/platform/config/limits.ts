@@ -10,7 +10,7 @@ export const limits = {
   ),
   RESPONSE_BUDGET_BYTES: count(
     "Memory of one API process for streams and long responses that callers have not read. One account may take half of what is free. When its share is used up, its callers who read nothing for 2 s are disconnected, then those whose responses are the oldest; stored responses get a 503",
-    200 * 1024 * 1024,
+    128 * 1024 * 1024,
   ),
   NATIVE_FORMATS_ANY_MODEL: z
     .stringbool()
