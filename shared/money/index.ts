@@ -195,7 +195,7 @@ export function createMoney({
     /** The holds of an API instance's text calls. */
     createLeases(instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) {
       const leases = createLeases({ ...deps, ...instance, closeOwnLease });
-      recall = leases.recall;
+      recall = (account) => leases.recall(account);
       return leases;
     },
     /** Returns credits minus captured costs, by account. */

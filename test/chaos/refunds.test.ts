@@ -96,7 +96,8 @@ const withoutNotes = `--import data:text/javascript,${encodeURIComponent(
 /** An API that is killed when its stores get the nth message of its calls. All that it has written by then arrives. */
 async function startMortal(stores: Stores, env: Environment, owner: Client, nth: number) {
   let kill = () => {};
-  let [isOfCalls, messages] = [(_: Buffer) => false, 0];
+  let isOfCalls: (data: Buffer) => boolean = () => false;
+  let messages = 0;
   const wire = async (address: string) => {
     const { url } = await openWire(address, (client, server) => {
       server.pipe(client);
@@ -145,7 +146,7 @@ test("APIs die at any message of their calls, without a note since they began: w
     const mortals = await Promise.all(
       Array.from({ length: 4 }, (_, more) => startMortal(stores, env, client, first + more)),
     );
-    await Promise.all(mortals.map(({ run }) => run()));
+    await Promise.all(mortals.map((mortal) => mortal.run()));
     await notes.silence();
     for (const { customer, received } of mortals) {
       expect(received.size).toBeGreaterThan(0);

@@ -247,10 +247,10 @@ export function createLeases(
 
     /** The instances that have returned what they do not use. */
     const returned = new Set<string>();
-    function refusalOf({ minNanoUsd, insufficientText }: CallHold): ServiceError {
+    function refusalOf(call: CallHold): ServiceError {
       if (state?.frozen) return accountFrozen();
-      if (availableNanoUsd() + unreturned(state?.others ?? [], returned) >= minNanoUsd) return onItsWay();
-      return insufficientBalance(insufficientText(availableNanoUsd()));
+      if (availableNanoUsd() + unreturned(state?.others ?? [], returned) >= call.minNanoUsd) return onItsWay();
+      return insufficientBalance(call.insufficientText(availableNanoUsd()));
     }
 
     async function serve(partly: boolean): Promise<void> {
@@ -304,6 +304,11 @@ export function createLeases(
   }
   const stopTicks = clock.every(tickMs, tick);
 
+  const ownLeases = (account?: string): AccountLeases[] =>
+    [...(account === undefined ? byAccount.values() : [byAccount.get(account)])].filter(
+      (leases) => leases !== undefined,
+    );
+
   /** Resolves once MongoDB has what is returned. */
   async function returnUnused(leases: AccountLeases, from: string): Promise<void> {
     const { current, draining, waiting } = leases;
@@ -316,8 +321,7 @@ export function createLeases(
     await Promise.all(leases.returning.keys());
   }
   returnRequests.onAsked(({ account, from }) => {
-    const asked = account === undefined ? byAccount.values() : [byAccount.get(account)];
-    return Promise.all([...asked].map((leases) => leases && returnUnused(leases, from)));
+    return Promise.all(ownLeases(account).map((leases) => returnUnused(leases, from)));
   });
 
   /**
@@ -342,9 +346,7 @@ export function createLeases(
 
   /** Closes the leases whose calls are all captured, even if the news of a capture has not arrived yet. */
   async function closeIdle(account?: string): Promise<void> {
-    const asked = [...(account === undefined ? byAccount.values() : [byAccount.get(account)])].filter(
-      (leases) => leases !== undefined,
-    );
+    const asked = ownLeases(account);
     const openOf = ({ current, draining }: AccountLeases) => [...(current ? [current] : []), ...draining];
     const keysOf = (leases: AccountLeases) =>
       openOf(leases).flatMap(({ openCalls }) => [...openCalls.keys()].map((_id) => ({ account: leases.account, _id })));
