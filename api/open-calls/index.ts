@@ -76,6 +76,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.nextSeq++;
     }
     const { data, outcome } = frame;
+    if (frame.kind === "final" && !hasMemory(call, data))
+      return background("a call without memory for its response could not be ended", call, fail(call, noMemory()));
     call.providerMs = outcome?.providerMs ?? call.providerMs;
     if (outcome?.cost !== undefined) {
       call.costNanoUsd = BigInt(outcome.cost);
@@ -90,8 +92,6 @@ export function createOpenCalls(deps: OpenCallDeps) {
       case "final":
         call.usedTokens = outcome?.tokens ?? 0;
         call.recording?.complete([...call.parts, data], outcome);
-        if (!hasMemory(call, data))
-          return background("a call without memory could not be refunded", call, refundAndFinish(call, noMemory()));
         return finish(call, { status: 200 }, () => {
           if (call.write) background("a response could not be written", call, writeOrRefund(call, frame));
           else writeFinal(call, frame, clock.now());

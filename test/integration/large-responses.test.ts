@@ -50,15 +50,17 @@ test("a long response without room cuts off those of its account that nobody rea
   await eventually(async () => (await heldBytes(service)) === 0);
 });
 
-test("a response that is larger than its account's share is refunded", async () => {
-  const { service, provider } = await startWithProvider({ RESPONSE_BUDGET_BYTES: String(1.5 * textBytes) });
+test("a response that is larger than its account's share is refunded, a free one refused", async () => {
+  const { service, provider } = await startWithProvider({ RESPONSE_BUDGET_BYTES: "150000" });
   const customer = await service.account("1.00");
-  provider.respond({ text });
-  const answer = await customer.post(chat, asking(providerModel));
+  provider.respond({ text: "x".repeat(100_000) });
   const message = /no memory for a response of this size right now; nothing was charged/;
-  expect(await refusalOf(answer)).toEqual(refusal({ ...noCapacity, message }));
+  const tooLarge = refusal({ ...noCapacity, message });
+  expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(tooLarge);
   await eventually(async () => (await availableUsd(service, customer)) === "1.00");
   expect((await customer.post(chat, asking(providerModel))).status).toBe(200);
+  const moderation = { model: "local/moderation", input: Array(200).fill("Hello") };
+  expect(await refusalOf(await customer.post("/v1/moderations", moderation))).toEqual(tooLarge);
 });
 
 test("a worker refuses what an account has no memory for: embeddings before the provider is paid for them", async () => {

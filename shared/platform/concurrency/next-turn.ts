@@ -7,10 +7,13 @@ const waiting: (() => void)[] = [];
 
 function runNext(): void {
   waiting[0]?.();
-  setTimeout(() => {
-    waiting.shift();
-    if (waiting.length > 0) runNext();
-  }, pauseMs);
+  // The pause begins after the piece, which runs once this function has returned.
+  setImmediate(() => setTimeout(goOn, pauseMs));
+}
+
+function goOn(): void {
+  waiting.shift();
+  if (waiting.length > 0) runNext();
 }
 
 /**
