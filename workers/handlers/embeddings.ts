@@ -4,6 +4,7 @@ import { embeddingsRequestOf } from "#formats";
 import type { JsonObject } from "#json";
 import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { promptTokens, tokenUsage, withCallerFields } from "../conversion/index.ts";
+import { vectorValues } from "../providers/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
 import { jsonCall } from "./json-call.ts";
 import { withTenantIds } from "./tenant-ids.ts";
@@ -89,7 +90,8 @@ const numberBytes = { float: 21, base64: 6 } as const;
 
 function expectedBytes({ input, dimensions, encoding_format: encoding }: JsonObject): number {
   const numbers = (isList(input) ? input.length : 1) * (typeof dimensions === "number" ? dimensions : usualDimensions);
-  return numbers * numberBytes[encoding === "base64" ? "base64" : "float"];
+  // An answer with more is refused.
+  return Math.min(numbers, vectorValues) * numberBytes[encoding === "base64" ? "base64" : "float"];
 }
 
 /** Other calls get their turn after each of these. */

@@ -19,6 +19,7 @@ import { createReplicate } from "./replicate/index.ts";
 import { createVertex } from "./vertex/index.ts";
 
 export { answerMemory } from "./http/read-answer.ts";
+export { vectorValues } from "./http/untrusted-json.ts";
 export {
   type Generated,
   type GenerationCall,
