@@ -77,8 +77,9 @@ test("a hold waits a moment for the rest of an earlier call's hold", async () =>
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
   onTestFinished(() => mongo.close());
+  const timers = clock.pending();
   const taken = createMoney({ mongo, clock, log }).holdForCall(callHoldOf(account, 600n));
-  await eventually(() => clock.pending() === 1);
+  await eventually(() => clock.pending() === timers + 1);
   await money.charge(captureOf(before, 10n));
   clock.advance(50);
   expect(await taken).toBe(600n);
