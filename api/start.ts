@@ -109,15 +109,9 @@ export async function startApi(deps: ProcessDeps) {
   await atStart(() => reader.start());
   await registry.start();
   await atStart(() => queues.emptySince());
-  const { registration } = reader;
+  const { registration, instance } = reader;
   const unfollow = reconnectTogether(redis, subscriber);
-  const returnRequests = await createReturnRequests({
-    instance: reader.instance,
-    subscriber,
-    commands: redis,
-    clock,
-    log,
-  });
+  const returnRequests = await createReturnRequests({ instance, subscriber, commands: redis, clock, log });
   const leases = money.createLeases({ registration, returnRequests });
 
   const refusals = createRefusals({ mongo, clock, log });
@@ -130,7 +124,6 @@ export async function startApi(deps: ProcessDeps) {
   const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
   const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   const running = createRunningCalls({ redis, queues, clock });
-  const { instance } = reader;
   const deliveries = createDeliveries({ instance, money, redis, callTimeoutMs: config.CALL_TIMEOUT_MS, clock, log });
   await atStart(() => deliveries.note());
   const eventLogs = createEventLogs({ redis, clock, log });

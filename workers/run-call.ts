@@ -5,7 +5,7 @@ import type { Files } from "#files";
 import { withoutRoutingFields } from "#formats";
 import type { PaidCall } from "#jobs";
 import { archivableMs, type Capture, type Captured, capturableMs } from "#money";
-import { atMost } from "#platform/clock";
+import { resultWithin } from "#platform/clock";
 import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { rhythm } from "#platform/concurrency/rhythm";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
@@ -73,12 +73,7 @@ export async function runCall(deps: RunCallDeps, payload: PaidCall, delivery: De
         ? money.settle({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd })
         : undefined;
     // The caller's next call may need what this one held.
-    if (settling)
-      await atMost(
-        clock,
-        settleMs,
-        settling.catch(() => false),
-      );
+    if (settling) await resultWithin(clock, settleMs, () => settling);
     if (isAwaited(payload)) {
       if (!captured || captured.won || isStored) await ending.notify(costNanoUsd);
       else await notifyCaptured(deps, payload, costNanoUsd, endedElsewhere());

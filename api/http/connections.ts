@@ -9,8 +9,11 @@ const stalledMs = 30_000;
 const checkMs = 1_000;
 /** Complete responses that clients have not read yet may take this much memory together. */
 const maxUnsentBytes = 64 * 1024 * 1024;
-/** Beyond it, those who have read nothing for this long are cut off, then those whose responses have waited longest. */
-const idleMs = 2_000;
+/**
+ * If memory for responses runs out, those who have read nothing for this long are cut off, then those whose responses have
+ * waited longest.
+ */
+export const idleMs = 2_000;
 
 type Response = Parameters<RequestListener>[1];
 

@@ -2,14 +2,12 @@ import type { ServerResponse } from "node:http";
 import { noCapacity } from "#errors";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Uses } from "#platform/uses";
-import { hasReadNothingSince } from "./connections.ts";
+import { hasReadNothingSince, idleMs } from "./connections.ts";
 
 /** Memory for shorter text is not counted. */
 const smallUnits = 64 * 1024;
 /** V8 stores two bytes for each character unless all are ASCII. */
 const bytesPerUnit = 2;
-/** If memory runs out, a client that has read nothing for this long is cut off. */
-const idleMs = 2_000;
 
 /**
  * The memory of long responses until their clients have read them, as shares of one budget by account. A response that is
@@ -17,7 +15,7 @@ const idleMs = 2_000;
  * others of its account: first of those whose clients have read nothing for 2 s, then of the oldest.
  */
 export function createUnread({ budget, clock, log }: Uses<"clock" | "log"> & { readonly budget: ByteBudget }) {
-  /** By account, the oldest first. */
+  /** The responses that hold memory by account, the oldest first. */
   const held = new Map<string, Map<ServerResponse, ByteShare>>();
 
   function release(res: ServerResponse, account: string): void {

@@ -2,7 +2,7 @@ import type { ServiceError } from "#errors";
 import type { Frame } from "#jobs";
 import { formatUsd } from "#money";
 import { answerError, answerParts, beginStream } from "../http/answer.ts";
-import { hasReadNothingSince } from "../http/connections.ts";
+import { hasReadNothingSince, idleMs } from "../http/connections.ts";
 import { localsOf } from "../http/headers.ts";
 import { isDetached, type OpenCall, type WrittenAnswer } from "./open-call.ts";
 
@@ -10,8 +10,6 @@ import { isDetached, type OpenCall, type WrittenAnswer } from "./open-call.ts";
 const freeBytes = 64 * 1024;
 /** The worker is asked to wait above this many unsent bytes. */
 const pauseBytes = 256 * 1024;
-/** If memory runs out, a caller who has read nothing for this long counts as disconnected. */
-const idleMs = 2_000;
 
 /** Longer text is written at once, so that it does not pile up for a caller who does not read. */
 const maxJoinedUnits = 64 * 1024;

@@ -10,6 +10,7 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { createDeath } from "../support/deadly-wire.ts";
 import { type Stores, testStores } from "../support/servers.ts";
 import {
   type Client,
@@ -22,7 +23,6 @@ import {
   shortTimeouts,
   spawnApi,
 } from "../support/service.ts";
-import { openWire } from "../support/wire.ts";
 
 interface Note {
   readonly _id: string;
@@ -95,21 +95,8 @@ const withoutNotes = `--import data:text/javascript,${encodeURIComponent(
 
 /** An API that is killed when its stores get the nth message of its calls. All that it has written by then arrives. */
 async function startMortal(stores: Stores, env: Environment, owner: Client, nth: number) {
-  let kill = () => {};
-  let isOfCalls: (data: Buffer) => boolean = () => false;
-  let messages = 0;
-  const wire = async (address: string) => {
-    const { url } = await openWire(address, (client, server) => {
-      server.pipe(client);
-      client.on("data", (data: Buffer) => {
-        if (isOfCalls(data) && ++messages === nth) kill();
-        server.write(data);
-      });
-    });
-    if (url.protocol === "mongodb:") url.search = "?directConnection=true";
-    return url.href;
-  };
-  const [REDIS_URL, MONGODB_URI] = await Promise.all([wire(stores.REDIS_URL), wire(stores.MONGODB_URI)]);
+  const death = createDeath({ at: nth, executed: false, delivers: true });
+  const [REDIS_URL, MONGODB_URI] = await Promise.all([death.wire(stores.REDIS_URL), death.wire(stores.MONGODB_URI)]);
   const api = await spawnApi({ ...stores, REDIS_URL, MONGODB_URI }, { ...env, NODE_OPTIONS: withoutNotes });
   await ready(api.client);
   const { id, key } = await owner.account("1.00");
@@ -129,8 +116,8 @@ async function startMortal(stores: Stores, env: Environment, owner: Client, nth:
     customer: { id } as Customer,
     received,
     async run(): Promise<void> {
-      kill = () => api.kill("SIGKILL");
-      isOfCalls = (data) => data.includes(id) || data.includes("xread") || data.includes("delivered:");
+      const isOfCalls = (data: Buffer) => data.includes(id) || data.includes("xread") || data.includes("delivered:");
+      death.arm(() => api.kill("SIGKILL"), isOfCalls);
       await Promise.allSettled([1, 2, 3].map(askUntilDeath));
       await api.exited;
     },

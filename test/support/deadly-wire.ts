@@ -3,9 +3,10 @@ import { openWire } from "./wire.ts";
 
 /**
  * Proxies from a process to its stores that kill it at the `at`-th message of some kind that it sends after `arm`:
- * before the server receives it, or, if `executed`, once the server has responded.
+ * before the server receives it, or, if `executed`, once the server has responded. What is sent from then on is lost, unless
+ * the network `delivers` what the process had written.
  */
-export function createDeath({ at, executed }: { at: number; executed: boolean }) {
+export function createDeath({ at, executed, delivers = false }: { at: number; executed: boolean; delivers?: boolean }) {
   let kill: (() => void) | undefined;
   let counts: (message: Buffer) => boolean = () => false;
   let sent = 0;
@@ -18,7 +19,7 @@ export function createDeath({ at, executed }: { at: number; executed: boolean })
     client.on("data", (data: Buffer) => {
       const isLast = counts(data) && ++sent === at;
       if (isLast && !executed) die();
-      if (isDead) return;
+      if (isDead && !delivers) return;
       server.write(data);
       if (isLast) server.once("data", die);
     });

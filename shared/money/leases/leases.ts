@@ -5,7 +5,7 @@ import type { MoneyDeps } from "../deps.ts";
 import { type CallHold, onItsWay, unavailable } from "../holds.ts";
 import { createRefusedAccounts } from "../refused-accounts.ts";
 import { assertAmount } from "../usd.ts";
-import type { LeaseClosing } from "./closing.ts";
+import { instanceOf, type LeaseClosing } from "./closing.ts";
 import {
   type AccountLeases,
   type AccountState,
@@ -40,7 +40,6 @@ const affordableCalls = 20n;
 
 /** The id contains the instance, for the sweeper. */
 const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
-const instanceOf = (lease: string) => lease.split(":")[1] as string;
 
 /**
  * The leases of this instance (docs/adr/0012). Holds are drawn from a lease for a minute, or until it has had no call
@@ -210,7 +209,7 @@ export function createLeases(
     for (const each of await returnRequests.recall(account, [...instances], returnMs)) returned.add(each);
   }
 
-  /** What the instances that have not answered may still return. */
+  /** The sum that instances without an answer may still return. */
   const unreturned = (others: readonly OtherLease[], returned: ReadonlySet<string>): bigint =>
     sumOf(others.filter(({ lease }) => !returned.has(instanceOf(lease))).map(({ amount }) => amount));
 
@@ -320,9 +319,9 @@ export function createLeases(
     }
     await Promise.all(leases.returning.keys());
   }
-  returnRequests.onAsked(({ account, from }) => {
-    return Promise.all(ownLeases(account).map((leases) => returnUnused(leases, from)));
-  });
+  returnRequests.onAsked(({ account, from }) =>
+    Promise.all(ownLeases(account).map((leases) => returnUnused(leases, from))),
+  );
 
   /**
    * Holds the maximum cost of a waiting call, or all that the account has if that is less. Throws 402 only after other

@@ -1,4 +1,4 @@
-import { atMost, type Clock } from "#platform/clock";
+import { atMost } from "#platform/clock";
 import type { RedisClient } from "#platform/redis";
 import type { Uses } from "#platform/uses";
 
@@ -37,7 +37,8 @@ export async function createReturnRequests(
 ): Promise<ReturnRequests> {
   const { instance, subscriber, commands, clock, log } = deps;
   const channels = [channel, answerChannel(instance)];
-  const recalls = new Map<number, Recall>();
+  /** Receive the instances that answer, by the number of the request. */
+  const recalls = new Map<number, (from: string) => void>();
   let count = 0;
   await subscriber.subscribe(...channels);
   subscriber.on("ready", () => {
@@ -48,7 +49,7 @@ export async function createReturnRequests(
   subscriber.on("message", (to, text) => {
     if (to !== answerChannel(instance)) return;
     const [number, from = ""] = text.split(" ");
-    recalls.get(Number(number))?.answered(from);
+    recalls.get(Number(number))?.(from);
   });
   const publish = (to: string, text: string) =>
     commands
@@ -58,12 +59,16 @@ export async function createReturnRequests(
     ask: (account) => void publish(channel, account === undefined ? instance : `${instance} ${account}`),
     async recall(account, instances, ms) {
       const number = count++;
-      const recall = createRecall(clock, instances);
-      recalls.set(number, recall);
+      const returned = new Set<string>();
+      const { promise: all, resolve } = Promise.withResolvers<void>();
+      recalls.set(number, (from) => {
+        returned.add(from);
+        if (instances.every((each) => returned.has(each))) resolve();
+      });
       void publish(channel, `${instance} ${account} ${number}`);
-      await recall.until(ms);
+      await atMost(clock, ms, all);
       recalls.delete(number);
-      return recall.returned;
+      return returned;
     },
     onAsked(giveBack) {
       subscriber.on("message", (to, text) => {
@@ -73,20 +78,5 @@ export async function createReturnRequests(
         if (number !== undefined) void returned.then(() => publish(answerChannel(from), `${number} ${instance}`));
       });
     },
-  };
-}
-
-type Recall = ReturnType<typeof createRecall>;
-
-function createRecall(clock: Clock, instances: readonly string[]) {
-  const returned = new Set<string>();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  return {
-    returned,
-    answered(from: string): void {
-      returned.add(from);
-      if (instances.every((each) => returned.has(each))) resolve();
-    },
-    until: (ms: number): Promise<void> => atMost(clock, ms, promise),
   };
 }

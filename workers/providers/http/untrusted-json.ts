@@ -23,7 +23,7 @@ export function parseAnswer(text: string): Record<string, unknown> {
   return parseScanned(text);
 }
 
-/** Throws once what the bytes would become is too large. A scan takes about 10 ms for each of them. */
+/** Yields the pieces that it has scanned, about 10 ms each. Throws once what they would become is too large. */
 function* scanned(bytes: Buffer, values = answerLimits.values): Generator<Buffer> {
   if (bytes.length <= scannedBytes) return;
   const scan = createJsonScan({ ...answerLimits, values });
