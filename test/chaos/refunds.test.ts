@@ -85,7 +85,7 @@ test("an API that freezes for so long that its answers are refunded delivers non
   await client.settled();
   expect(await callsOf(client, customer, "refund")).toHaveLength(calls);
   expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
-  expect(await notes.find({ dead: { $exists: false }, next: 2 ** 32 + 1 })).toBeTruthy();
+  await eventually(() => notes.find({ dead: { $exists: false }, next: 2 ** 32 + 1 }));
 });
 
 /** An event loop that is blocked whenever a note of deliveries is due. */
