@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
-import { type ParsedCall } from "#formats";
+import type { ParsedCall } from "#formats";
 import { canonicalJson } from "#json";
 import type { Caller } from "#keys";
 import type { Payments } from "#payments";

@@ -1,6 +1,6 @@
 import type { Quirks } from "#catalog";
 import type { ServiceError } from "#errors";
-import { type UploadRef } from "#formats";
+import type { UploadRef } from "#formats";
 import { isSet, type JsonObject } from "#json";
 
 /**

@@ -1,6 +1,6 @@
 import type { Model } from "#catalog";
 import { invalidValue, ServiceError } from "#errors";
-import { type MediaInput } from "#formats";
+import type { MediaInput } from "#formats";
 import { type JsonObject, object } from "#json";
 import type { Generated, GenerationCall } from "../providers/index.ts";
 import type { CallContext } from "../run-call/context.ts";

@@ -1,4 +1,4 @@
-import { type Format } from "#formats";
+import type { Format } from "#formats";
 import type { PaidCall, PaidJobName, Pool } from "#jobs";
 import { type JsonObject, object } from "#json";
 import type { Capture } from "#money";

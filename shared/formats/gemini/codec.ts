@@ -3,7 +3,7 @@ import { isSet, object, refuseDeep } from "#json";
 import { conversationOf, openingIn } from "../conversation.ts";
 import { validate } from "../errors.ts";
 import { measuredCall } from "../measure.ts";
-import { type Codec, type ParsedCall } from "../types.ts";
+import type { Codec, ParsedCall } from "../types.ts";
 import { formedCount, formedRequest } from "./field-names.ts";
 import { featuresOf, measureRequest, refuseUnsupported } from "./measure.ts";
 import { type GeminiRequest, geminiCountRequest, geminiRequest } from "./request.ts";

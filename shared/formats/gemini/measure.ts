@@ -4,8 +4,8 @@ import { providerTool, refuse, storedAtProvider } from "../errors.ts";
 import { type Measure, measureMedia, newMeasure } from "../measure.ts";
 import { checkLinkLength } from "../media-part.ts";
 import type { MediaSource } from "../media-source.ts";
-import { type Feature, type PartKind } from "../types.ts";
-import { type GeminiRequest } from "./request.ts";
+import type { Feature, PartKind } from "../types.ts";
+import type { GeminiRequest } from "./request.ts";
 
 const storedDataFields = ["cachedContent", "generationOutputConfig"];
 /** The cost of these fields has no bound: they select another model or continue an earlier response. */

@@ -1,10 +1,10 @@
-import { type ServiceError } from "#errors";
+import type { ServiceError } from "#errors";
 import { type JsonObject, refuseDeep, text } from "#json";
 import { chatCodec, noteSearch } from "../chat/codec.ts";
 import { conversationOf, openingIn } from "../conversation.ts";
 import { validate } from "../errors.ts";
 import { measuredCall, newMeasure } from "../measure.ts";
-import { type Codec, type Feature } from "../types.ts";
+import type { Codec, Feature } from "../types.ts";
 import { measureRequest, refuseUnsupported } from "./measure.ts";
 import { logprobsInclude, type ResponsesRequest, responsesRequest } from "./request.ts";
 import { checkTools, omittedTools, toolLists } from "./tools.ts";

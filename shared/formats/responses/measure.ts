@@ -4,7 +4,7 @@ import { need, refuse, storedAtProvider } from "../errors.ts";
 import { type Measure, measureArguments, measureMedia, noteCacheWrite, openaiLifetimes } from "../measure.ts";
 import { inputAudio, type MediaSource } from "../media-source.ts";
 import { isUploadId } from "../uploads.ts";
-import { type ResponsesRequest } from "./request.ts";
+import type { ResponsesRequest } from "./request.ts";
 
 /** Refuses references to stored data, and work whose cost has no bound. */
 export function refuseUnsupported(request: ResponsesRequest): void {

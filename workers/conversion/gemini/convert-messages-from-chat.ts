@@ -2,7 +2,7 @@ import { invalidValue } from "#errors";
 import { audioMime, checkLink, inlineOf, kindOf, mimeOfLink, needText, refuse } from "#formats";
 import { type JsonObject, list, object, omitNullish, text } from "#json";
 import { contentText, reasoningText } from "../chat/fields.ts";
-import { type IgnoredParams } from "../converter.ts";
+import type { IgnoredParams } from "../converter.ts";
 import { argumentsObject, argumentsOf } from "../tool-calls.ts";
 import { type ModelCapabilities, signatureOf, skipSignatureValidation } from "./reasoning.ts";
 

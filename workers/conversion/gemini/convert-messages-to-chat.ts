@@ -1,7 +1,7 @@
 import { audioFormat, isUploadId, kindOf, refuse } from "#formats";
 import { type JsonObject, list, object, text, writeJson } from "#json";
 import { contentOf, filePart, imagePart, resultMedia, textPart } from "../chat/parts.ts";
-import { type IgnoredParams } from "../converter.ts";
+import type { IgnoredParams } from "../converter.ts";
 import { decodeReasoning } from "../reasoning-state.ts";
 import { chatToolCall } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";

@@ -12,7 +12,7 @@ import {
   refuseParam,
   stopSequencesOf,
 } from "../chat/fields.ts";
-import { type ConvertedRequest, type IgnoredParams } from "../converter.ts";
+import type { ConvertedRequest, IgnoredParams } from "../converter.ts";
 import { schemaToGemini } from "../json-schema.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
 import { prepareTools } from "./prepare-tools.ts";

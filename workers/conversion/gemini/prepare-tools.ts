@@ -1,7 +1,7 @@
 import { needText, refuse } from "#formats";
 import { isSet, type JsonObject, list, object, omitNullish, strings, text } from "#json";
 import { functionChoice, isEmpty, refuseParam } from "../chat/fields.ts";
-import { type IgnoredParams } from "../converter.ts";
+import type { IgnoredParams } from "../converter.ts";
 import { geminiSchemaToChat, lowerTypes, schemaToGemini } from "../json-schema.ts";
 
 function toolToChat(declaration: JsonObject, path: string, strict: boolean, ignored: IgnoredParams): JsonObject {

@@ -11,7 +11,7 @@ import {
   refusedEverywhere,
   stopSequencesOf,
 } from "../chat/fields.ts";
-import { type ConvertedRequest, type IgnoredParams } from "../converter.ts";
+import type { ConvertedRequest, IgnoredParams } from "../converter.ts";
 import { closeObjects } from "../json-schema.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
 import { prepareTools } from "./prepare-tools.ts";

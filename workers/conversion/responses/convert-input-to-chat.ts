@@ -1,7 +1,7 @@
 import { isUploadId, refuse } from "#formats";
 import { isSet, type JsonObject, list, object, text } from "#json";
 import { contentOf, filePart, splitResult, textPart } from "../chat/parts.ts";
-import { type IgnoredParams } from "../converter.ts";
+import type { IgnoredParams } from "../converter.ts";
 import { decodeReasoning } from "../reasoning-state.ts";
 import { argumentsText, chatToolCall } from "../tool-calls.ts";
 import { type CallerTools, callerTools, customArguments, namedTool } from "./caller-tools.ts";

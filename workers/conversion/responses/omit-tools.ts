@@ -1,6 +1,6 @@
 import { isToolsItem, omittedTools, refuse, webSearch } from "#formats";
 import { isSet, type JsonObject, list, object, strings } from "#json";
-import { type IgnoredParams } from "../converter.ts";
+import type { IgnoredParams } from "../converter.ts";
 
 /** Removes the hosted tools that are omitted, and everything that refers to them. */
 export function withoutHostedTools(request: JsonObject, ignored: IgnoredParams): JsonObject {

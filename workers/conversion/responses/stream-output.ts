@@ -1,6 +1,6 @@
 import { eventText } from "#formats";
 import { byteLength, type JsonObject, text } from "#json";
-import { type ResponseIdentity } from "../converter.ts";
+import type { ResponseIdentity } from "../converter.ts";
 import { encodeReasoning } from "../reasoning-state.ts";
 import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import { type CallerTools, callerTools, customInput } from "./caller-tools.ts";
