@@ -83,7 +83,7 @@ test("the overview counts a call, shows it in a table too, and its request by it
 
   await page.getByRole("link", { name: "Money" }).first().click();
   await page.getByRole("button", { name: "Check every entry" }).click();
-  await page.getByText("The books agree").waitFor();
+  await page.getByText("The books agree", { exact: true }).waitFor();
 
   const requestId = response.headers.get("x-request-id") ?? "";
   await page.goto(`/dashboard/operator/requests/${requestId}`);
