@@ -46,6 +46,21 @@ test("large work of many calls takes turns: others get theirs between any two pi
   expect(new Set(at).size).toBe(5);
 });
 
+test("between two pieces of large work others get as much time as the first one took", async () => {
+  const busyMs = 20;
+  const began: number[] = [];
+  const piece = async () => {
+    await nextTurnIfLarge(2 ** 20);
+    const startedAt = performance.now();
+    began.push(startedAt);
+    while (performance.now() - startedAt < busyMs);
+  };
+  await Promise.all(Array.from({ length: 3 }, piece));
+  const [first = 0, second = 0, third = 0] = began;
+  // Timers may be a millisecond early.
+  for (const passed of [second - first, third - second]) expect(passed).toBeGreaterThan(2 * busyMs - 2);
+});
+
 test("a provider's large JSON is scanned 1 MB a turn, and is not parsed if it has too many values", async () => {
   const { turns, stop } = countTurns();
   const text = (count: number) => Buffer.from(`{"a":"${"x".repeat(16 * 1024 * 1024)}","b":${objects(count)}}`);

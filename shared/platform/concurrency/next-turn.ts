@@ -1,14 +1,21 @@
 /** Work on more bytes is divided into several turns of the event loop, so that other calls need not wait. */
 const largeBytes = 1024 * 1024;
-/** The pause between two pieces of such work, in which others do theirs: enough for several of their reads and writes. */
-const pauseMs = 2;
+/**
+ * Others get as much time as a piece of such work took, and at least that for several of their reads and writes. So a call
+ * that needs several turns waits for one piece, not for one at each turn.
+ */
+const pauseMs = { min: 2, max: 100 } as const;
 
 const waiting: (() => void)[] = [];
 
 function runNext(): void {
+  const startedAt = performance.now();
   waiting[0]?.();
-  // The pause begins after the piece, which runs once this function has returned.
-  setImmediate(() => setTimeout(goOn, pauseMs));
+  // The piece runs once this function has returned.
+  setImmediate(() => {
+    const tookMs = performance.now() - startedAt;
+    setTimeout(goOn, Math.min(pauseMs.max, Math.max(pauseMs.min, tookMs)));
+  });
 }
 
 function goOn(): void {
