@@ -13,6 +13,7 @@ import {
   type Pool,
   textPools,
 } from "./catalog.ts";
+import { createReceiverRanks } from "./receiver-ranks.ts";
 import { createShards, prefixOf, shardOf, sharedKey } from "./shards.ts";
 
 const maxGroupCalls = 16;
@@ -74,6 +75,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
   const groups = new Map<string, CallGroup>();
   let groupsMade = 0;
   const shards = createShards({ redis, own: chatShards });
+  const rankOf = createReceiverRanks();
   const opened = new Map<string, Queue>();
 
   function queueOf(name: string): Queue {
@@ -225,7 +227,7 @@ export function createQueues(deps: Uses<"redis" | "log"> & { observe?: ObserveWr
       const jobs = receivers.map(({ account, receiver }) => ({
         name: "send-webhooks",
         data: { v: 1, account, receiver } satisfies JobPayload<"send-webhooks">,
-        opts: { jobId: receiver, removeOnFail: true },
+        opts: { jobId: receiver, removeOnFail: true, priority: priorityOf(rankOf(account, receiver)) },
       }));
       if (jobs.length > 0) await queueOf(jobCatalog["send-webhooks"].pool).addBulk(jobs);
     },

@@ -1,4 +1,5 @@
 import type { mongo as driver } from "mongoose";
+import { dayMs } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
 import { scatter } from "#platform/mongo/collection";
 import type { Uses } from "#platform/uses";
@@ -20,6 +21,9 @@ const claimMs = 40_000;
 const maxShownAttempts = 20;
 const pageSize = 100;
 
+/** Until then the body of a delivery that is due at this time is needed, even if no worker runs for a while. */
+const sentBy = (due: Date) => new Date(due.getTime() + dayMs);
+
 /** A receiver with due deliveries. */
 export interface DueReceiver extends Receiver {
   /** When its longest waiting delivery became due. */
@@ -29,6 +33,7 @@ export interface DueReceiver extends Receiver {
 /** A delivery to send now. */
 export interface ClaimedDelivery extends Receiver {
   readonly id: string;
+  readonly event: string;
   readonly claim: string;
   /** The endpoint; undefined for a callback. */
   readonly endpoint: string | undefined;
@@ -106,6 +111,7 @@ export function createSending(
       account,
       receiver,
       id: found._id,
+      event: found.event,
       claim,
       endpoint: found.endpoint,
       url: owner?.url ?? found.url,
@@ -185,7 +191,7 @@ export function createSending(
      * the reason if the endpoint was disabled for this attempt.
      */
     async storeAttempt(
-      { account, id, claim, endpoint, url, isTest }: ClaimedDelivery,
+      { account, id, event, claim, endpoint, url, isTest }: ClaimedDelivery,
       attempt: WebhookAttempt,
       outcome: AttemptOutcome,
     ): Promise<DisabledReason | undefined> {
@@ -197,6 +203,8 @@ export function createSending(
           : await noteAttempt(account, endpoint, attempt.at, kind === "retry" ? "failed" : kind);
       const isRetried = kind === "retry" && !isTest;
       const status = isRetried ? "retrying" : kind === "delivered" ? "delivered" : "failed";
+      // The receiver may ask for longer pauses than those of the schedule.
+      if (isRetried) await events.updateOne({ account, _id: event }, { $max: { expiresAt: sentBy(outcome.at) } });
       await deliveries.updateOne(
         { account, _id: id, claim } as Filter,
         {

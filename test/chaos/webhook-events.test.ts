@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createDeath } from "../support/deadly-wire.ts";
-import { type Stores, testStores } from "../support/servers.ts";
+import { deadlyMongo } from "../support/deadly-wire.ts";
+import { testStores } from "../support/servers.ts";
 import { type Client, eventually, ready, shortTimeouts, spawnApi, spawnWorker } from "../support/service.ts";
 import { asking, localModel } from "../support/service-setup.ts";
 import { startReceiver, webhookEnvironment } from "../support/webhook-receiver.ts";
@@ -31,15 +31,6 @@ const authorized = ({ key }: Owner) => ({ headers: { authorization: `Bearer ${ke
 const poll = async ({ baseUrl }: Client, owner: Owner, id: string): Promise<Job> =>
   (await (await fetch(`${baseUrl}/v1/jobs/${id}`, authorized(owner))).json()) as Job;
 
-/** A process with these stores dies at the first message that `arm` names: before it, or once it is executed. */
-async function startDeadly(stores: Stores, executed: boolean) {
-  const death = createDeath({ at: 1, executed });
-  const url = new URL(await death.wire(stores.MONGODB_URI));
-  // Otherwise the driver learns the address of the server itself.
-  url.search = "?directConnection=true";
-  return { death, stores: { ...stores, MONGODB_URI: url.href } };
-}
-
 test("workers and an API killed at each step from the end of a job to its recorded event: each arrives, under one id", async () => {
   const stores = await testStores();
   const env = { ...(await webhookEnvironment()), ...shortTimeouts };
@@ -63,7 +54,7 @@ test("workers and an API killed at each step from the end of a job to its record
   };
 
   for (const [name, isCounted, executed] of deaths) {
-    const deadly = await startDeadly(stores, executed);
+    const deadly = await deadlyMongo(stores, executed);
     const worker = await spawnWorker(deadly.stores, { ...env, WORKER_POOLS: "chat" });
     deadly.death.arm(() => worker.kill("SIGKILL"), isCounted);
     await ready(client);
@@ -72,8 +63,14 @@ test("workers and an API killed at each step from the end of a job to its record
     expect([name, await poll(client, owner, id)]).toMatchObject([name, { status: "completed" }]);
   }
 
+  // Maintenance records what they have left, and dies as well.
+  const maintenance = await deadlyMongo(stores, false);
+  const recorder = await spawnWorker(maintenance.stores, { ...env, WORKER_POOLS: "maintenance" });
+  maintenance.death.arm(() => recorder.kill("SIGKILL"), isFor("webhookDeliveries"));
+  await recorder.exited;
+
   const waiting = await spawnWorker(stores, { ...env, WORKER_POOLS: "chat" });
-  const deadly = await startDeadly(stores, false);
+  const deadly = await deadlyMongo(stores, false);
   const api = await spawnApi(deadly.stores, env);
   await ready(api.client);
   waiting.kill("SIGSTOP");

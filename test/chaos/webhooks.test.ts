@@ -1,8 +1,17 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { restartEmpty, startProcesses } from "../support/chaos-setup.ts";
+import { deadlyMongo } from "../support/deadly-wire.ts";
 import { ownServers, testStores } from "../support/servers.ts";
-import { type Client, eventually, shortApiTimeout, shortTimeouts, spawnWorker } from "../support/service.ts";
+import {
+  type Client,
+  eventually,
+  ready,
+  shortApiTimeout,
+  shortTimeouts,
+  spawnApi,
+  spawnWorker,
+} from "../support/service.ts";
 import {
   type ReceivedWebhook,
   startReceiver,
@@ -99,4 +108,44 @@ test("MongoDB stopped while webhooks are sent: what was answered meanwhile is kn
   answer();
   await mongo.start();
   expect(await idsOfArrived(receiver, customer)).toEqual(onceEach(ids));
+});
+
+const claims = (message: Buffer) => message.includes("findAndModify") && message.includes("delivering");
+const notesSuccess = (message: Buffer) => message.includes("lastSuccessAt");
+const storesAttempt = (message: Buffer) => message.includes("webhookDeliveries") && message.includes("$push");
+/** The message at which a sender dies, and how often its delivery arrives in all. */
+const deaths = [
+  ["the delivery is claimed", claims, true, 1],
+  ["the success is not noted at the endpoint", notesSuccess, false, 2],
+  ["the success is noted at the endpoint", notesSuccess, true, 2],
+  ["the attempt is not stored", storesAttempt, false, 2],
+  ["the attempt is stored", storesAttempt, true, 1],
+] as const;
+
+test("senders killed at each step of a delivery: each arrives, again only if its attempt was not stored", async () => {
+  const stores = await testStores();
+  const env = { ...(await webhookEnvironment()), ...shortTimeouts };
+  const { client } = await spawnApi(stores, env);
+  await spawnWorker(stores, { ...env, WORKER_POOLS: "chat,maintenance" });
+  await ready(client);
+  const customer = await webhookAccount(client);
+  const receiver = await startReceiver();
+  await customer.createEndpoint(receiver.url);
+  const arrivals = () =>
+    Object.entries(
+      Object.groupBy(receiver.received, ({ body }) => (JSON.parse(body) as { data: { id: string } }).data.id),
+    );
+
+  const expected: Record<string, number> = {};
+  for (const [, isCounted, executed, times] of deaths) {
+    const deadly = await deadlyMongo(stores, executed);
+    const sender = await spawnWorker(deadly.stores, { ...env, WORKER_POOLS: "webhooks" });
+    deadly.death.arm(() => sender.kill("SIGKILL"), isCounted);
+    expected[await customer.submitJob()] = times;
+    await sender.exited;
+  }
+  await spawnWorker(stores, { ...env, WORKER_POOLS: "webhooks" });
+  await eventually(async () => (await customer.deliveries("&status=delivered")).length === deaths.length, withinMs);
+  expect(Object.fromEntries(arrivals().map(([job, each = []]) => [job, each.length]))).toEqual(expected);
+  for (const [, each = []] of arrivals()) expect(new Set(each.map(({ id }) => id)).size).toBe(1);
 });

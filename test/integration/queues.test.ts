@@ -231,3 +231,19 @@ test("while Redis is unavailable adding fails at once, not when it is back, and 
   const after = await eventually(() => queues.enqueue("chat", paidCall("req_3"), 0).catch(() => undefined));
   for (const { id } of [before, after]) expect(await queues.isPending("chat", id)).toBe(true);
 });
+
+test("an account with thousands of receivers of webhooks goes behind one with a few", async () => {
+  const stores = await testStores();
+  const queues = await open(stores);
+  const receivers = (account: string, count: number) =>
+    Array.from({ length: count }, (_, n) => ({ account, receiver: `wr_${account}_${n}` }));
+  await queues.enqueueReceivers(receivers("many", 1_000));
+  await queues.enqueueReceivers(receivers("few", 4));
+  await queues.enqueueReceivers(receivers("few", 4));
+  const { taken, letGo } = await work(stores, "webhooks");
+  letGo();
+  await eventually(() => taken.length === 1_004);
+  const accounts = taken.map(({ data }) => (data as { account: string }).account);
+  // As many of the first account have the same priorities.
+  expect(accounts.lastIndexOf("few")).toBe(7);
+});

@@ -27,6 +27,7 @@ async function start(random = 0.5) {
   const delivery: ClaimedDelivery = {
     account: "acct_1",
     receiver: "we_1",
+    event: "evt_1",
     id: "wd_1",
     claim: "c",
     endpoint: "we_1",

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { Stores } from "./servers.ts";
 import { openWire } from "./wire.ts";
 
 /**
@@ -37,4 +38,10 @@ export function createDeath({ at, executed, delivers = false }: { at: number; ex
       return url.href;
     },
   };
+}
+
+/** A process with these stores dies at the first message to MongoDB that `arm` names: before it, or once it is executed. */
+export async function deadlyMongo(stores: Stores, executed: boolean) {
+  const death = createDeath({ at: 1, executed });
+  return { death, stores: { ...stores, MONGODB_URI: await death.wire(stores.MONGODB_URI) } };
 }
