@@ -52,6 +52,8 @@ interface Definition<
   readonly query?: Query;
   /** Request headers, for the OpenAPI document. */
   readonly headers?: z.ZodObject;
+  /** Requests that the service makes because of this one, for the document. */
+  readonly callbacks?: ZodOpenApiOperationObject["callbacks"];
   readonly body?: Body;
   /** Bodies that succeed, for the document and its tests. */
   readonly examples?: Examples;

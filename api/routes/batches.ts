@@ -10,6 +10,7 @@ import { found, idListOf, idPage, text } from "../http/page.ts";
 import { type AccountDeps, route } from "./account/route.ts";
 import { batchObject } from "./batch-object.ts";
 import { batchHeaders, createBatch } from "./create-batch.ts";
+import { batchCallbacks } from "./webhook-events.ts";
 
 /** Batches in the shape of OpenAI's interface (docs/api/batches.md). A key sees all batches of its account. */
 
@@ -72,6 +73,7 @@ export const batchRoutes = [
     summary: "Create a batch: calls that run when workers are idle, within 24 hours",
     scope: "inference",
     headers: batchHeaders,
+    callbacks: batchCallbacks,
     requestBody: { required: true, content: json(newBatch, { examples }) },
     answers: { 200: "The batch" },
     answer: batchObject,

@@ -20,6 +20,7 @@ import { type Route, routeOf, routerOf } from "../http/route.ts";
 import { messageBatchObject } from "./batch-object.ts";
 import { type BatchDeps, batchHeaders, createBatch } from "./create-batch.ts";
 import { native } from "./messages.ts";
+import { messageBatchCallbacks } from "./webhook-events.ts";
 
 /** Message Batches in Anthropic's shape (docs/api/batches.md). A key sees all batches of its account. */
 
@@ -138,6 +139,7 @@ const batches = {
       summary: "Create a batch of messages",
       scope: "inference",
       headers: batchHeaders,
+      callbacks: messageBatchCallbacks,
       requestBody: { required: true, content: json(newMessageBatch, { examples }) },
       answers: { 200: "The batch" },
       answer: messageBatchObject,

@@ -11,7 +11,7 @@ import { tagsField } from "../http/tags.ts";
 import type { PaidRoute } from "../paid-route.ts";
 import { cacheHeaders } from "../response-cache/asked.ts";
 import { jobObject } from "./job-object.ts";
-import { jobCallbacks } from "./webhook-events.ts";
+import { jobCallbacks, responseCallbacks } from "./webhook-events.ts";
 
 /** A paid route with its operation in the OpenAPI document. */
 export interface DescribedRoute extends PaidRoute {
@@ -38,10 +38,13 @@ export function callOperation(
     payable,
     isFree,
     cacheable,
+    format,
     stores = !isFree,
-  }: Pick<PaidRoute, "payable" | "isFree" | "cacheable"> & { readonly stores?: boolean },
+  }: Pick<PaidRoute, "payable" | "isFree" | "cacheable" | "format"> & { readonly stores?: boolean },
   { operationId, summary, params, responses, ...details }: Call,
 ): ZodOpenApiOperationObject {
+  // An asynchronous call of this format answers with its response.
+  const inBackground = format === "responses";
   const header = {
     ...params?.header?.shape,
     ...sessionHeader.shape,
@@ -61,8 +64,12 @@ export function callOperation(
     ...((params || Object.keys(header).length > 0) && {
       params: { ...params, ...(Object.keys(header).length > 0 && { header: z.object(header) }) },
     }),
-    ...(stores && !isFree && { callbacks: jobCallbacks }),
-    responses: { ...responses, ...(!isFree && { "202": accepted }), ...(payable && { "402": paymentRequired }) },
+    ...(stores && !isFree && { callbacks: inBackground ? responseCallbacks : jobCallbacks }),
+    responses: {
+      ...responses,
+      ...(!isFree && !inBackground && { "202": accepted }),
+      ...(payable && { "402": paymentRequired }),
+    },
   });
 }
 

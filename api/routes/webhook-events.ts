@@ -16,7 +16,21 @@ const key = {
   prefix: z.string().meta({ example: "live_Ab3..." }),
 };
 
-const response = z.object({ id: z.string().meta({ example: "resp_2kT9vQ4mXw7pLr3sZb8n" }) });
+const { model, created_at, completed_at, metadata, cost_usd, error, result, result_omitted } = jobObject.shape;
+/** As `renderResponse` renders it. */
+const response = z.object({
+  id: z.string().meta({ example: "resp_2kT9vQ4mXw7pLr3sZb8n" }),
+  object: z.literal("response"),
+  status: z.enum(["completed", "failed", "incomplete", "cancelled"]),
+  model,
+  created_at,
+  completed_at,
+  metadata,
+  cost_usd,
+  error,
+  result,
+  result_omitted,
+});
 const balance = z.object({
   id: z.string().describe("The account"),
   object: z.literal("balance"),
@@ -131,18 +145,23 @@ export const eventWebhooks = Object.fromEntries(
   eventTypes.map((type) => [type, { post: receives(dataOf[type][1], nameOf(type), eventOf(type)) }]),
 );
 
-const ends = ["job.completed", "job.failed", "job.cancelled", "job.expired"] as const;
+/** `callbacks` of a request that takes `x-xm-webhook`: the events of these types. */
+function callbacksOf(name: string, summary: string, pattern: RegExp) {
+  const [first, ...others] = eventTypes.filter((type) => pattern.test(type)).map(eventOf);
+  const body = z.discriminatedUnion("type", [first as ReturnType<typeof eventOf>, ...others]);
+  const post = receives(summary, `receive${name}`, body);
+  return { [name]: { id: name, "{$request.header.x-xm-webhook}": { post } } };
+}
 
-/** `callbacks` of the calls that take `x-xm-webhook`. */
-export const jobCallbacks = {
-  jobEnded: {
-    id: "JobEnded",
-    "{$request.header.x-xm-webhook}": {
-      post: receives(
-        "The job has ended",
-        "onJobEnded",
-        z.discriminatedUnion("type", [eventOf(ends[0]), eventOf(ends[1]), eventOf(ends[2]), eventOf(ends[3])]),
-      ),
-    },
-  },
-};
+export const jobCallbacks = callbacksOf("JobEnded", "The job has ended", /^job\./);
+export const responseCallbacks = callbacksOf(
+  "ResponseEnded",
+  "The response in the background has ended",
+  /^response\./,
+);
+export const batchCallbacks = callbacksOf("BatchEnded", "The batch has ended, or is paused", /^batch\./);
+export const messageBatchCallbacks = callbacksOf(
+  "MessageBatchEnded",
+  "The batch has ended, or is paused",
+  /^message_batch\.|^batch\.paused$/,
+);

@@ -211,6 +211,22 @@ test("Idempotency-Key, its answer and its conflict are described at every call t
   }
 });
 
+test("each request that takes x-xm-webhook describes the events that it leads to", async () => {
+  const { operations, responseOf } = await readDocument(running.service.baseUrl);
+  const described = operations.flatMap(({ path, operation }) =>
+    operation.callbacks ? [[path, Object.keys(operation.callbacks), responseOf(operation, 202) !== undefined]] : [],
+  );
+  const takesHeader = operations.filter(({ operation }) => JSON.stringify(operation).includes('"x-xm-webhook"'));
+  expect(described.map(([path]) => path)).toEqual(takesHeader.map(({ path }) => path));
+  const other: Readonly<Record<string, readonly unknown[]>> = {
+    "/v1/responses": [["ResponseEnded"], false],
+    "/v1/batches": [["BatchEnded"], false],
+    "/v1/messages/batches": [["MessageBatchEnded"], false],
+  };
+  for (const [path, ...rest] of described)
+    expect([path, ...rest]).toEqual([path, ...(other[path as string] ?? [["JobEnded"], true])]);
+});
+
 test("/docs loads no scripts of other hosts", async () => {
   const page = await get("/docs");
   expect(page.status).toBe(200);

@@ -12,6 +12,7 @@ export interface Operation {
   readonly parameters?: readonly { readonly in: string; readonly name: string }[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
   readonly responses: Readonly<Record<string, ResponseDescription | Reference>>;
+  readonly callbacks?: Readonly<Record<string, object>>;
 }
 
 export interface Media {

@@ -32,7 +32,7 @@ function operationOf<Deps, Who>(
 ): ZodOpenApiOperationObject {
   const { operationId, summary, description, params, query, body, examples, answers, otherTypes } = route;
   const ids = { ...requestId, ...(errorFormat === "messages" && messagesRequestId) };
-  const { headers, requestBody, answerHeaders = z.object(ids) } = route;
+  const { headers, callbacks, requestBody, answerHeaders = z.object(ids) } = route;
   const content = { ...json(wireOf(route.answer), isRecorded ? exampleOf(operationId) : {}), ...otherTypes };
   const responses = Object.entries(answers).map(([status, meaning]) => [
     status,
@@ -52,6 +52,7 @@ function operationOf<Deps, Who>(
     ...(body && { body }),
     ...(requestBody && { requestBody }),
     ...(examples && { examples }),
+    ...(callbacks && { callbacks }),
     errors: [
       ...errors,
       ...(query || readsBody(route) ? [400] : []),

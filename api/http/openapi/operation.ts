@@ -43,6 +43,8 @@ export interface Details {
   readonly errorFormat?: ErrorFormat;
   /** A call that costs money or counts tokens: its answers have the key's limits. */
   readonly isCall?: boolean;
+  /** Requests that the service makes because of this one. */
+  readonly callbacks?: ZodOpenApiOperationObject["callbacks"];
   /** Responses that the other fields do not describe. */
   readonly responses?: ZodOpenApiOperationObject["responses"];
 }
@@ -73,6 +75,7 @@ export function operation(operationId: string, summary: string, details: Details
     ...(security && { security }),
     ...(params && { requestParams: params }),
     ...(requestBody && { requestBody }),
+    ...(details.callbacks && { callbacks: details.callbacks }),
     responses: {
       ...(answer && { "200": { description: meaning, headers, content } }),
       ...Object.fromEntries(errors.map((status) => [status, errorResponse(status, errorFormat, isCall)])),
