@@ -48,6 +48,8 @@ const maxWaitSeconds = 60;
 const maxCancelSeconds = 86_400;
 const cancelHeader = "x-xm-cancel-after";
 export const webhookHeader = "x-xm-webhook";
+/** Headers that ask for something of a job. A synchronous call must not ignore them silently. */
+const ofJobs = [webhookHeader, cancelHeader];
 const maxMetadataBytes = 8 * 1024;
 const maxPairs = 16;
 
@@ -55,9 +57,13 @@ export const metadataShape = z
   .record(z.string().min(1).max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= maxPairs, `has more than ${maxPairs} pairs`);
 
-/** Returns true if the caller asks for a job. */
-export const asksForJob = (req: Request): boolean =>
-  req.query["async"] === "1" || preferencesOf(req.get("prefer") ?? "").has("respond-async");
+/** Returns true if the caller asks for a job. Throws 400. */
+export function asksForJob(req: Request): boolean {
+  const asked = req.query["async"] ?? "0";
+  if (typeof asked !== "string" || !["0", "1", "false", "true"].includes(asked))
+    throw invalidValue("async", "async: must be 1 or 0.");
+  return ["1", "true"].includes(asked) || preferencesOf(req.get("prefer") ?? "").has("respond-async");
+}
 
 /** Returns undefined if the caller waits for the answer. Unknown preferences are ignored (RFC 7240). Throws 400. */
 export function asyncRequestOf(
@@ -66,15 +72,13 @@ export function asyncRequestOf(
   { stream, background }: ParsedCall,
   hasKey: boolean,
 ): AsyncRequest | undefined {
-  const webhook = req.get(webhookHeader);
   const isPreferred = asksForJob(req);
   if (isFree || (!isPreferred && !background)) {
-    if (webhook === undefined) return undefined;
-    throw invalidValue(
-      webhookHeader,
-      `${webhookHeader}: only asynchronous calls have a webhook; add 'Prefer: respond-async'.`,
-    );
+    const ignored = ofJobs.find((name) => req.get(name) !== undefined);
+    if (ignored === undefined) return undefined;
+    throw invalidValue(ignored, `${ignored}: only for asynchronous calls; add 'Prefer: respond-async'.`);
   }
+  const webhook = req.get(webhookHeader);
   const inBackground = format === "responses";
   if (stream && !inBackground) throw invalidValue("stream", "stream: an asynchronous call has no stream.");
   const param = background ? "background" : "prefer";

@@ -265,6 +265,8 @@ export async function startApi(deps: ProcessDeps) {
         name: "stop listening, then drain",
         run: () => {
           state.endsAt = clock.now() + graceMs;
+          // What they read can be read on from another instance.
+          responseReaders.stop();
           // Each open connection may still carry one more call.
           const drained = connections.close(delayMs).then(() => openCalls.idle());
           return atMost(clock, graceMs, Promise.all([drained, feeder.stop()]));
@@ -284,7 +286,6 @@ export async function startApi(deps: ProcessDeps) {
         name: "close",
         run: async () => {
           registry.stop();
-          responseReaders.stop();
           await connections.end(lastBytesMs);
           await reader.stop();
           await queues.close();

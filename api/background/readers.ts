@@ -33,8 +33,9 @@ interface Followed {
   readonly account: string;
   readonly view: BackgroundView;
   readonly readers: Set<Reader>;
-  /** Unix milliseconds: the last look at the document of the call. */
+  /** Unix milliseconds: the last look at the document of the call, and the last read that had something new. */
   lookedAt: number;
+  newAt: number;
   ended: BackgroundView | undefined;
 }
 
@@ -45,15 +46,16 @@ interface Reading {
   readonly after: number;
 }
 
-const pollMs = 50;
+/** The pauses between two reads of a log, and those of one that has been silent for `silentMs`. */
+const pollMs = { usual: 50, silent: 250 } as const;
 /** Entries in one read of a log, and reads in one poll. */
 const readCount = 16;
 const readsPerPoll = 16;
-/** How long a log may be silent before the document of its call is looked at. */
+/** How long a log may be silent before the document of its call is looked at, and the log less often. */
 const silentMs = 2_000;
 /** The same at the end of the log, if the document has not ended yet. */
 const endPollMs = 200;
-const maxReadersOfAccount = 500;
+const maxWaitingOfAccount = 500;
 /** The bytes of a text, its string, and the slices that are on their way. */
 const copies = 3;
 
@@ -64,18 +66,24 @@ const copies = 3;
  */
 export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIntervalMs, clock, log }: Deps) {
   const followed = new Map<string, Followed>();
-  const readersByAccount = new Map<string, number>();
+  const waitingByAccount = new Map<string, number>();
   let isStopped = false;
 
   function assertRoom(account: string): void {
-    if ((readersByAccount.get(account) ?? 0) >= maxReadersOfAccount)
-      throw rateLimited(`The account already reads ${maxReadersOfAccount} streams here.`, 5);
+    if ((waitingByAccount.get(account) ?? 0) >= maxWaitingOfAccount)
+      throw rateLimited(`The account already waits for ${maxWaitingOfAccount} streams and jobs here.`, 5);
   }
 
-  function count(account: string, change: 1 | -1): void {
-    const readers = (readersByAccount.get(account) ?? 0) + change;
-    if (readers > 0) readersByAccount.set(account, readers);
-    else readersByAccount.delete(account);
+  /** Counts a caller who waits, until the connection is done with the response. */
+  function count(account: string, res: Response): void {
+    const add = (change: 1 | -1) => {
+      const waiting = (waitingByAccount.get(account) ?? 0) + change;
+      if (waiting > 0) waitingByAccount.set(account, waiting);
+      else waitingByAccount.delete(account);
+    };
+    if (res.closed) return;
+    add(1);
+    res.once("close", () => add(-1));
   }
 
   const isReady = ({ res }: Reader): boolean => !res.closed && !res.writableNeedDrain;
@@ -213,7 +221,8 @@ export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIn
       return false;
     });
     const now = clock.now();
-    if (!isNew && now - response.lookedAt >= silentMs) await lookAtCall(response);
+    if (isNew) response.newAt = now;
+    else if (now - response.lookedAt >= silentMs) await lookAtCall(response);
     for (const reader of response.readers)
       if (isReady(reader) && now - reader.lastWriteAt >= pingIntervalMs)
         write(reader, Buffer.from(responsesCodec.ping));
@@ -224,7 +233,7 @@ export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIn
       await poll(response).catch((error: Error) =>
         log.warn({ err: error.message, requestId: response.view.requestId }, "a response could not be followed"),
       );
-      await sleep(clock, pollMs);
+      await sleep(clock, clock.now() - response.newAt < silentMs ? pollMs.usual : pollMs.silent);
     }
     if (followed.get(key) === response) followed.delete(key);
   }
@@ -233,7 +242,7 @@ export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIn
     const key = `${account} ${view.requestId}`;
     let response = followed.get(key);
     if (!response || response.readers.size === 0) {
-      response = { account, view, readers: new Set(), lookedAt: 0, ended: undefined };
+      response = { account, view, readers: new Set(), lookedAt: 0, newAt: clock.now(), ended: undefined };
       followed.set(key, response);
       response.readers.add(reader);
       void follow(key, response);
@@ -260,11 +269,8 @@ export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIn
     if (!view.background.keepsEvents) throw streamNotResumable("It was created without stream: true.");
     if (res.closed) return;
     const share = memory.share(account);
-    count(account, 1);
-    res.once("close", () => {
-      share.close();
-      count(account, -1);
-    });
+    count(account, res);
+    res.once("close", () => share.close());
     const reader = { res, memory: share, last: after, lastWriteAt: clock.now() };
     if (isEnded(view)) {
       const rest = await restOf(account, view, after, share);
@@ -277,14 +283,22 @@ export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIn
     const first = firstEvents(view.background.response, after);
     if (first) write(reader, Buffer.from(first));
     reader.last = Math.max(after, firstWorkerEvent - 1);
-    join(account, view, reader);
+    // The stream can be read on from another instance.
+    if (isStopped) res.destroy();
+    else join(account, view, reader);
   }
 
   return {
-    /** Throws 429 for an account with too many readers. */
+    /** Throws 429 for an account that waits too often. */
     assertRoom,
 
-    /** Streams a response for another reader. Throws 429 for an account with too many, and like `stream`. */
+    /** Counts a caller who waits for the end of a job as a reader. Throws 429 for an account that waits too often. */
+    wait(res: Response, account: string): void {
+      assertRoom(account);
+      count(account, res);
+    },
+
+    /** Streams a response for another reader. Throws 429 for an account that waits too often, and like `stream`. */
     async read(res: Response, reading: Reading): Promise<void> {
       assertRoom(reading.account);
       await stream(res, reading);
@@ -292,6 +306,7 @@ export function createResponseReaders({ eventLogs, detachedCalls, memory, pingIn
 
     stream,
 
+    /** Disconnects all readers, and each later one after its first events. */
     stop(): void {
       isStopped = true;
       for (const { readers } of followed.values()) for (const { res } of readers) res.destroy();

@@ -66,9 +66,14 @@ export function modelListFormat(req: Request): "messages" | "gemini" | "chat" {
   return isGoogle ? "gemini" : "chat";
 }
 
-/** Turns connection errors of MongoDB into a 503, which clients retry, instead of a 500. */
+/** The query took longer than its `maxTimeMS`. */
+const maxTimeExpired = 50;
+
+/** Turns connection errors of MongoDB and queries that take too long into a 503, instead of a 500. */
 export const databaseUnavailable: ErrorRequestHandler = (error: unknown, _req, _res, next) => {
-  const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongo;
+  const { MongoNetworkError, MongoNotConnectedError, MongoServerError, MongoServerSelectionError } = mongo;
+  if (error instanceof MongoServerError && error.code === maxTimeExpired)
+    return next(noCapacity("The database takes too long to find this right now.", 5, error));
   const isUnavailable =
     [MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError].some((kind) => error instanceof kind) ||
     // Mongoose throws this class itself while it has no connection; its other errors are subclasses.

@@ -148,7 +148,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
   async function refundAndFinish(call: OpenCall, error: ServiceError): Promise<void> {
     call.unsubscribe();
     // The charge of a stored answer stands: the caller can fetch it, or repeat the call.
-    if (call.storedJob) return accept(call, call.storedJob);
+    if (call.storedJob) return acceptAsItIs(call, call.storedJob);
     if (isStored(call)) return finishWithError(call, generationInProgress());
     const { account, requestId, stream } = call.payload;
     // A caller who disconnected from a stream has received a part of it, and pays for that.
@@ -236,8 +236,15 @@ export function createOpenCalls(deps: OpenCallDeps) {
    * gets the job, and nothing waits.
    */
   function postpone(call: OpenCall, error: ServiceError): void {
-    if (call.storedJob) return accept(call, call.storedJob);
+    if (call.storedJob) return background("a job could not be answered", call, acceptAsItIs(call, call.storedJob));
     if (!isDetached(call)) writeError(call, error);
+  }
+
+  /** Another process may have started or ended the job since it was stored. */
+  async function acceptAsItIs(call: OpenCall, stored: JobView): Promise<void> {
+    const { account, requestId } = call.payload;
+    const current = await deps.detachedCalls.find(account, requestId).catch(() => undefined);
+    if (!isFinished(call)) accept(call, current ?? stored);
   }
 
   /** Answers that the call runs. From here on only the job's document knows of it. */

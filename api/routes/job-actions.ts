@@ -1,3 +1,4 @@
+import type { Response } from "express";
 import { type DetachedCalls, isEnded, type JobView, jobCancelled } from "#detached-calls";
 import { conflict } from "#errors";
 import type { Files } from "#files";
@@ -7,6 +8,7 @@ import type { Money } from "#money";
 import { sleep } from "#platform/clock";
 import type { Uses } from "#platform/uses";
 import type { EventLogs, StoredResponses } from "#stored-responses";
+import type { ResponseReaders } from "../background/readers.ts";
 
 /** Actions on jobs and on responses in the background, which are jobs. */
 
@@ -18,6 +20,7 @@ export interface JobActionDeps extends Uses<"clock"> {
   readonly responses: Pick<StoredResponses, "delete">;
   readonly files: Pick<Files, "generated">;
   readonly eventLogs: Pick<EventLogs, "close">;
+  readonly responseReaders: Pick<ResponseReaders, "wait">;
 }
 
 const pollMs = { first: 100, max: 1_000 };
@@ -26,17 +29,21 @@ const notEnded = () => conflict("The job has not ended.");
 
 export const isExpired = ({ expiresAt }: JobView, now: number) => expiresAt !== null && expiresAt.getTime() <= now;
 
-/** Waits until the job has ended, for at most this long. `find` throws if there is no such job. */
+/**
+ * Waits until the job has ended, for at most this long, or until the caller disconnects. `find` throws if there is no such
+ * job. Throws 429 for an account that waits too often.
+ */
 export async function waitForEnd<View extends JobView>(
-  { clock }: Uses<"clock">,
+  { clock, responseReaders }: Pick<JobActionDeps, "clock" | "responseReaders">,
+  { account, res, waitMs }: { account: string; res: Response; waitMs: number },
   find: () => Promise<View>,
-  waitMs: number,
 ): Promise<View> {
+  if (waitMs > 0) responseReaders.wait(res, account);
   const until = clock.now() + waitMs;
   for (let pauseMs = pollMs.first; ; pauseMs = Math.min(pollMs.max, 1.5 * pauseMs)) {
     const view = await find();
     const remainingMs = until - clock.now();
-    if (isEnded(view) || remainingMs <= 0) return view;
+    if (isEnded(view) || remainingMs <= 0 || res.closed) return view;
     await sleep(clock, Math.min(pauseMs, remainingMs));
   }
 }
@@ -68,7 +75,8 @@ export async function deleteJob(
 ): Promise<void> {
   const { requestId, background, createdAt, endedAt } = view;
   if (!endedAt) throw notEnded();
+  // The job goes last, so that the deletion can be repeated if this process dies.
   await files.generated.deleteOf(account, requestId, { from: createdAt, to: endedAt });
-  if (!(await detachedCalls.delete(account, requestId))) throw notEnded();
   if (background) await responses.delete(account, responseIdOf(requestId));
+  if (!(await detachedCalls.delete(account, requestId))) throw notEnded();
 }

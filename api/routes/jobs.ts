@@ -1,15 +1,7 @@
 import { Router } from "express";
 import { z } from "zod";
-import {
-  callStatuses,
-  isEnded,
-  type JobView,
-  jobCancelled,
-  jobNeverBegan,
-  renderJob,
-  requestIdOf,
-} from "#detached-calls";
-import { invalidValue, jobExpired, noCapacity, ServiceError } from "#errors";
+import { callStatuses, isEnded, type JobView, jobFailed, renderJob, requestIdOf } from "#detached-calls";
+import { invalidValue, jobExpired, ServiceError } from "#errors";
 import { chatCodec } from "#formats";
 import { jobCatalog } from "#jobs";
 import type { Caller } from "#keys";
@@ -94,7 +86,8 @@ export const jobRoutes = [
     answers: { 200: "The job" },
     answer: jobObject,
     async handle(deps, { who: caller, params: { id }, query: { wait = 0, include }, res }) {
-      const view = await waitForEnd(deps, () => findJob(deps, caller, id), wait * 1_000);
+      const waiting = { account: caller.account, res, waitMs: wait * 1_000 };
+      const view = await waitForEnd(deps, waiting, () => findJob(deps, caller, id));
       const retryAfter = retryAfterOf(view, deps.clock.now());
       if (retryAfter !== undefined) res.set("retry-after", String(retryAfter));
       return shown(deps, caller.account, view, include);
@@ -158,8 +151,7 @@ export function jobResultRoutes(deps: AccountDeps, routeOf: (endpoint: string) =
     if (!isEnded(view)) return answerAccepted(res, view, deps.clock.now());
     if (isExpired(view, deps.clock.now())) throw jobExpired();
     if (status !== "completed" || !paid) {
-      const stored = view.error ? new ServiceError(view.error) : noCapacity("The call failed.", 1);
-      const error = status === "cancelled" ? jobCancelled() : status === "expired" ? jobNeverBegan() : stored;
+      const error = new ServiceError(view.error ?? jobFailed().fields());
       return answerError(res, error, (paid?.codec ?? chatCodec).error(error, requestId));
     }
     const answer = await deps.detachedCalls.answer(caller.account, requestId, (textBytes) =>

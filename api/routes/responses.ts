@@ -232,7 +232,7 @@ export function responsesRoutes(deps: ResponseDeps): Router {
   router.post(
     "/:id/cancel",
     handler(async (call) => {
-      const { account, view } = call;
+      const { res, account, view } = call;
       if (!view) {
         await find(call);
         throw invalidValue("id", "id: only a response that was created with background: true can be cancelled.");
@@ -243,7 +243,7 @@ export function responsesRoutes(deps: ResponseDeps): Router {
         if (!again) throw noSuchResponse();
         return again;
       };
-      return show(call, await waitForEnd(deps, findAgain, cancelMs));
+      return show(call, await waitForEnd(deps, { account, res, waitMs: cancelMs }, findAgain));
     }),
   );
   router.all("/:id/cancel", methodNotAllowed("POST"));

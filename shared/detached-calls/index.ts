@@ -52,7 +52,8 @@ export {
   type StoredError,
 } from "./collection.ts";
 export { type JobExtras, type JobView, jobIdOf, renderJob, requestIdOf } from "./job.ts";
-export { jobCancelled, jobNeverBegan } from "./job-errors.ts";
+export { jobCancelled, jobFailed, jobNeverBegan } from "./job-errors.ts";
+export type { DueCall } from "./maintenance.ts";
 export { maxCountedJobs, type OpenJobs } from "./open-jobs.ts";
 export { createPackedTexts, type PackedText, type Reserve } from "./packed-text.ts";
 
@@ -159,7 +160,8 @@ export function createDetachedCalls(
       const now = new Date(clock.now());
       const isNew = { status: "queued", startedAt: { $exists: false }, error: { $exists: false } };
       const canStart = { ...isNew, queuedUntil: { $gte: now } };
-      const own = { startedBy: delivery };
+      // A write that was not confirmed may be carried out after the call has ended.
+      const own = { startedBy: delivery, status: "in_progress" };
       const filter = { account, _id: requestId, $or: [canStart, own] } as Filter;
       const change = { $set: { status: "in_progress" as const, startedBy: delivery, startedAt: now } };
       const started = await collection.findOneAndUpdate(filter, change as driver.UpdateFilter<Stored>);

@@ -4,6 +4,7 @@ import type { PaidJobName } from "#jobs";
 import type { JsonObject } from "#json";
 import { formatUsd } from "#money";
 import { type BackgroundResponse, type CallStatus, isEnded, type Stored } from "./collection.ts";
+import { jobCancelled, jobFailed, jobNeverBegan } from "./job-errors.ts";
 
 export type Job = Stored &
   Required<Pick<Stored, "key" | "endpoint" | "model" | "job" | "metadata" | "deadlineAt" | "publicUrl">>;
@@ -36,6 +37,14 @@ export interface JobView {
   readonly publicUrl: string;
 }
 
+/** The errors of jobs that ended for this reason, or without a stored one. */
+const errors = { cancelled: jobCancelled, expired: jobNeverBegan, failed: jobFailed } as const;
+
+function errorOf({ status, error }: Job): ErrorFields | null {
+  if (status === "queued" || status === "in_progress" || status === "completed") return null;
+  return error?.fields ?? errors[status]().fields();
+}
+
 export function viewOf(stored: Job): JobView {
   const {
     _id: requestId,
@@ -63,7 +72,7 @@ export function viewOf(stored: Job): JobView {
     progress: ended ? null : (stored.progress ?? null),
     metadata,
     costNanoUsd: ended ? (stored.costNanoUsd ?? 0n) : 0n,
-    error: ended && status !== "completed" ? (stored.error?.fields ?? null) : null,
+    error: errorOf(stored),
     job,
     answerFormat: stored.answerFormat,
     background: stored.background,

@@ -6,12 +6,12 @@ import type { CallStatus, Stored, StoredError } from "./collection.ts";
 
 /** Maintenance looks at a job this long after it should have made progress. */
 export const overdueMs = 15_000;
-const duePerRun = 500;
+const pageSize = 100;
 
 type Filter = driver.Filter<Stored>;
 
 /** A job that maintenance should look at. */
-interface DueCall {
+export interface DueCall {
   readonly account: string;
   readonly requestId: string;
   readonly payload: PaidCall;
@@ -35,14 +35,15 @@ export function createMaintenance(collection: Collection<Stored>, clock: Pick<Cl
       lostSince = since;
     },
     /** The jobs that maintenance should look at, the longest overdue first. */
-    async due(): Promise<DueCall[]> {
+    async *due(): AsyncGenerator<DueCall> {
       const filter = { dueAt: { $lte: new Date(clock.now()) } } as Filter;
-      const found = await collection
-        .find(filter, { ...scatter("jobs that are due"), sort: { dueAt: 1 }, limit: duePerRun })
-        .toArray();
-      return found.flatMap(({ _id: requestId, account, payload, job, queuedUntil, status, error }) =>
-        payload && job && queuedUntil ? [{ account, requestId, payload, job, status, queuedUntil, error }] : [],
-      );
+      const found = collection.find(filter, {
+        ...scatter("jobs that are due"),
+        sort: { dueAt: 1 },
+        batchSize: pageSize,
+      });
+      for await (const { _id: requestId, account, payload, job, queuedUntil, status, error } of found)
+        if (payload && job && queuedUntil) yield { account, requestId, payload, job, status, queuedUntil, error };
     },
     /** Looks again once the job should have been started, or have ended. */
     async postpone({ account, requestId, status, queuedUntil, payload }: DueCall): Promise<void> {

@@ -1,6 +1,10 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { createParser } from "eventsource-parser";
 import { describe, expect, test } from "vitest";
+import { startApi } from "../../api/start.ts";
+import { systemClock } from "../../shared/platform/clock.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { createMetrics } from "../../shared/platform/observability/metrics.ts";
 import { createEventLogs } from "../../shared/stored-responses/index.ts";
 import {
   type Event,
@@ -18,7 +22,7 @@ import {
 import { formatsService, local } from "../support/formats-service.ts";
 import { connect, log } from "../support/jobs-setup.ts";
 import { movableClock } from "../support/movable-clock.ts";
-import { type Customer, eventually, startAnotherApi } from "../support/service.ts";
+import { type Customer, environment, eventually, startAnotherApi } from "../support/service.ts";
 import { startWithProvider } from "../support/service-setup.ts";
 
 const running = formatsService({ NATIVE_FORMATS_ANY_MODEL: "true" });
@@ -107,6 +111,32 @@ test("Redis loses the events of a running response: no reader gets a gap, and th
   await running.service.settled();
 });
 
+test("an instance that drains disconnects its readers, who read on from another one", async () => {
+  const customer = await running.service.account("1");
+  const gate = held(6);
+  running.provider.respond(gate.answer);
+  const created = await customer.post(path, { model: native.model, input: "Hello", background: true, stream: true });
+  const id = idIn(created);
+  const clock = systemClock;
+  const draining = await startApi({
+    config: loadConfig(environment(running.stores, { DRAIN_GRACE: "900" })),
+    metrics: createMetrics("api", clock),
+    clock,
+    log,
+  });
+  const reader = await requestOf({ baseUrl: draining.publicUrl }, customer, `${id}?stream=true`);
+  expect(reader.status).toBe(200);
+  const drained = (async () => {
+    for (const step of draining.shutdown) await step.run();
+  })();
+  await expect(reader.text()).rejects.toThrow("terminated");
+  await drained;
+  gate.open();
+  expect(await created.text()).toContain("event: response.completed");
+  expect((await read(customer.openai, id, 2)).at(-1)?.type).toBe("response.completed");
+  await running.service.settled();
+});
+
 test("an account has at most 500 readers at an instance, all of whom get the rest, and reads are counted", async () => {
   // A ping would be in the texts of those readers alone who had waited for so long.
   const env = { RATE_LIMIT_ACCOUNT_REQUESTS_PER_MINUTE: "55", PING_INTERVAL_MS: "600000" };
@@ -122,6 +152,10 @@ test("an account has at most 500 readers at an instance, all of whom get the res
   const readers = await Promise.all(Array.from({ length: 499 }, open));
   expect(new Set(readers.map(({ status }) => status))).toEqual(new Set([200]));
   expect(await errorOf(open())).toEqual([429, "rate_limit_exceeded", null]);
+  // Those who wait for a job count with them.
+  const job = `${service.baseUrl}/v1/jobs/${id.replace("resp_", "job_")}`;
+  const wait = () => fetch(`${job}?wait=60`, { headers: { authorization: `Bearer ${customer.key}` } });
+  expect(await errorOf(wait())).toEqual([429, "rate_limit_exceeded", null]);
   expect(await errorOf(customer.post(path, asked))).toEqual([429, "rate_limit_exceeded", null]);
   gate.open();
   const texts = await Promise.all([created, ...readers].map((reader) => reader.text()));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { movableClock } from "../support/movable-clock.ts";
 import { watchRedis } from "../support/own-keys-search.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, startService } from "../support/service.ts";
+import { type Customer, eventually, startService } from "../support/service.ts";
 import {
   asking,
   expectUntouched,
@@ -203,5 +203,32 @@ describe("capacity", () => {
     );
     await service.settled();
     expect(await customer.ledger("usage")).toHaveLength(1 + waiting.length);
+  });
+
+  test("jobs over the account's limit are 429, and over the backlog of jobs 503; nothing is held", async () => {
+    const env = { ASYNC_JOBS_PER_ACCOUNT: "2", ASYNC_BACKLOG_LIMIT: "3", WORKER_CONCURRENCY_CHAT: "1" };
+    const { service, provider } = await startWithProvider(env);
+    const { opened, open } = gate();
+    provider.always({ beforeHeaders: opened });
+    const submit = (customer: Customer) =>
+      customer.post(chat, asking(providerModel), { headers: { prefer: "respond-async" } });
+    const customers = await Promise.all("abcde".split("").map(() => service.account("1")));
+    const [first] = customers as [Customer];
+    for (const status of [202, 202]) expect((await submit(first)).status).toBe(status);
+    await provider.request(0);
+    const tooMany = await submit(first);
+    expect(tooMany.headers.get("retry-after")).toBe("10");
+    expect(await refusalOf(tooMany)).toEqual(refusal({ ...limited, message: /has 2 jobs that have not ended/ }));
+    // The running job counts as waiting until the registry has read the queue.
+    let accepted = 1;
+    let answer = await submit(customers[accepted] as Customer);
+    while (answer.status === 202 && accepted < 4) answer = await submit(customers[++accepted] as Customer);
+    expect(answer.headers.get("retry-after")).toBe("60");
+    expect(await refusalOf(answer)).toEqual(refusal({ ...full, message: /Too many jobs wait/ }));
+    open();
+    await service.settled();
+    expect(provider.requests).toHaveLength(1 + accepted);
+    expect(await first.ledger("usage")).toHaveLength(2);
+    expect(await customers[accepted]?.available()).toBe("1.00");
   });
 });

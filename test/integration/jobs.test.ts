@@ -30,9 +30,11 @@ const calls = [
   ["/v1/chat/completions", { model: "local/chat", messages }],
   ["/v1/messages", { model: "local/chat", messages, max_tokens: 20 }],
   ["/v1beta/models/local/chat:generateContent", { contents: [{ role: "user", parts: [{ text: "Hello." }] }] }],
+  ["/v1beta/models/local/embeddings:embedContent", { content: { parts: [{ text: "Hello." }] } }],
   ["/v1/completions", { model: "local/chat", prompt: "Hello." }],
   ["/v1/embeddings", { model: "local/embeddings", input: "Hello." }],
   ["/v1/rerank", { model: "local/rerank", query: "a", documents: ["a", "b"] }],
+  ["/v2/rerank", { model: "local/rerank", query: "a", documents: ["a", "b"] }],
   ["/v1/images/generations", { model: "local/image", prompt: "A lighthouse", size: "256x256" }],
   ["/v1/media/generations", { model: "local/speech", input: { text: "Hello." } }],
   ["/v1/audio/speech", { model: "local/speech", input: "Hello.", voice: "alloy" }],
@@ -144,6 +146,38 @@ test("a caller who waits long enough gets the answer, else the job", async () =>
     has_more: false,
     data: [{ status: "completed" }],
   });
+});
+
+test("a caller who waited gets the job as it is then, and one who leaves changes nothing", async () => {
+  const customer = await running.service.account("1");
+  const leaving = new AbortController();
+  const ask = (content: string, signal?: AbortSignal) =>
+    fetch(`${running.service.baseUrl}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${customer.key}`,
+        "content-type": "application/json",
+        prefer: "respond-async, wait=30",
+      },
+      body: JSON.stringify({ model: "local/chat", messages: [{ role: "user", content }] }),
+      ...(signal && { signal }),
+    });
+  const asking = ask("slow:60003");
+  await eventually(() => running.isWaiting(60_003));
+  running.advance(30_000);
+  const accepted = await asking;
+  expect([accepted.status, await jobOf(accepted)]).toMatchObject([202, { status: "in_progress" }]);
+  running.advance(30_003);
+
+  const left = ask("slow:60004", leaving.signal);
+  await eventually(() => running.isWaiting(60_004));
+  leaving.abort();
+  await expect(left).rejects.toThrow("aborted");
+  running.advance(60_004);
+  await running.service.settled();
+  const { data } = (await (await get(customer, "/v1/jobs")).json()) as { data: Job[] };
+  expect(data.map(({ status }) => status)).toEqual(["completed", "completed"]);
+  expect(await customer.ledger("usage")).toHaveLength(2);
 });
 
 test("the same Idempotency-Key gives the same job", async () => {
@@ -280,6 +314,8 @@ test.for([
   ],
   ["x-xm-cancel-after", { ...async, "x-xm-cancel-after": "0" }],
   ["x-xm-cancel-after", { ...async, "x-xm-cancel-after": "86401" }],
+  ["x-xm-cancel-after", { "x-xm-cancel-after": "60" }],
+  ["x-xm-webhook", { "x-xm-webhook": "https://example.com" }],
   ["x-xm-tags", { ...async, "x-xm-tags": "a,,b" }],
   ["x-xm-tags", { "x-xm-tags": "" }],
   ["x-xm-tags", { "x-xm-tags": "t".repeat(65) }],
@@ -304,7 +340,14 @@ test("a stream is no job, and preferences that nobody knows are ignored", async 
   expect([spoken.status, await spoken.json()]).toMatchObject([400, { error: { param: "stream_format" } }]);
   const answered = await chat(customer, { prefer: "handling=lenient, wait=5" });
   expect([answered.status, answered.headers.get("preference-applied")]).toEqual([200, null]);
-  expect((await chat(customer, {}, "/v1/chat/completions?async=1")).status).toBe(202);
+  for (const [query, status] of [
+    ["async=1", 202],
+    ["async=true", 202],
+    ["async=0", 200],
+    ["async=yes", 400],
+    ["async=1&async=0", 400],
+  ] as const)
+    expect([query, (await chat(customer, {}, `/v1/chat/completions?${query}`)).status]).toEqual([query, status]);
   expect((await chat(customer, { prefer: 'Respond-Async; foo="a", wait="0"' })).status).toBe(202);
 });
 

@@ -4,7 +4,10 @@ import type { AttemptOutcome } from "../../shared/webhooks/index.ts";
 import { eventually } from "../support/service.ts";
 import { hookUrl, type WebhookBody, webhookOwner, webhooksOfFile } from "../support/webhook-store-setup.ts";
 
-const running = webhooksOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" }, ["enqueue-webhooks", "end-detached-calls"]);
+const running = webhooksOfFile({ NATIVE_FORMATS_ANY_MODEL: "true", WORKER_CONCURRENCY_CHAT: "1" }, [
+  "enqueue-webhooks",
+  "end-detached-calls",
+]);
 
 const [minuteMs, dayMs] = [60_000, 86_400_000];
 const chat = "/v1/chat/completions";
@@ -112,19 +115,44 @@ test("the event of a job has the job as its body, once for each endpoint that su
   expect(await owner.deliveries(`object_id=${id}`)).toEqual(deliveries);
 });
 
-test("a failed job and a cancelled one have their own events", async () => {
+test("each end of a job and of a response in the background has an event of its own", async () => {
   const owner = await open();
-  await owner.create({ events: ["job.failed", "job.cancelled"] });
-  const failed = await ended(owner, (await submit(owner, asking("error:429"))).id);
-  expect(failed.bodies).toMatchObject([{ type: "job.failed", data: failed.job }]);
-  expect(failed.job).toMatchObject({ status: "failed", error: { code: expect.any(String) } });
-  const waiting = await submit(owner, asking("slow:3000"), {}, chat);
-  await owner.post(`/v1/jobs/${waiting.id}/cancel`, undefined);
-  await recorded(waiting.id);
-  const job = await read(owner, `/v1/jobs/${waiting.id}?wait=30`);
-  const events = await owner.deliveries(`object_id=${waiting.id}`);
-  // It is cancelled unless a worker had begun it, and then it completes.
-  expect(messagesOf(events)).toEqual(job.status === "cancelled" ? [["job.cancelled", "pending"]] : []);
+  await owner.create();
+  const respond = async (input: string, fields: object = {}) => {
+    const body = { model: "local/chat", input, background: true, ...fields };
+    return ((await (await owner.post("/v1/responses", body)).json()) as WebhookBody).id;
+  };
+  const jobOf = (id: string) => id.replace("resp_", "job_");
+  const eventOfObject = async (id: string) => {
+    await recorded(jobOf(id));
+    const deliveries = await owner.deliveries(`object_id=${id}`);
+    const sent = (await owner.ask("GET", `/deliveries/${deliveries[0]?.id}`)).body.body ?? "{}";
+    const { type, data } = JSON.parse(sent) as { type: string; data: WebhookBody };
+    expect([deliveries.length, eventOf(type as never).parse(JSON.parse(sent))]).toEqual([1, JSON.parse(sent)]);
+    return [type, data.status, data.error?.code];
+  };
+  const failed = (await submit(owner, asking("error:429"))).id;
+  expect(await eventOfObject(failed)).toEqual(["job.failed", "failed", expect.any(String)]);
+  expect(await eventOfObject(await respond("error:429"))).toEqual(["response.failed", "failed", expect.any(String)]);
+  expect(await eventOfObject(await respond("Count to a hundred.", { max_output_tokens: 1 }))).toEqual([
+    "response.incomplete",
+    "incomplete",
+    undefined,
+  ]);
+
+  // The only slot is taken, so the others wait.
+  const slow = await submit(owner, asking("slow:60000"));
+  await eventually(async () => (await read(owner, `/v1/jobs/${slow.id}`)).status === "in_progress");
+  const [cancelled, late] = [await submit(owner), await submit(owner, asking(), { "x-xm-cancel-after": "5" })];
+  const response = await respond("Hello.");
+  await owner.post(`/v1/jobs/${cancelled.id}/cancel`, undefined);
+  await owner.post(`/v1/responses/${response}/cancel`, undefined);
+  running.advance(21_000);
+  expect(await eventOfObject(cancelled.id)).toEqual(["job.cancelled", "cancelled", "conflict"]);
+  expect(await eventOfObject(response)).toEqual(["response.cancelled", "cancelled", "conflict"]);
+  expect(await eventOfObject(late.id)).toEqual(["job.expired", "expired", "upstream_timeout"]);
+  running.advance(60_000);
+  expect(await eventOfObject(slow.id)).toEqual(["job.completed", "completed", undefined]);
 });
 
 test("an event is recorded even if the job is deleted at once", async () => {
@@ -300,6 +328,23 @@ test("a failed delivery is retried at its time, ends as failed, and is redeliver
   const again = await owner.ask("POST", `/deliveries/${first?.id}/redeliver`);
   expect([again.status, again.body]).toMatchObject([202, { status: "pending", webhook_id: first?.webhook_id }]);
   expect(await attempt(owner, id, { kind: "delivered" })).toMatchObject({ attempt: 1, webhookId: first?.webhook_id });
+});
+
+test("a body is kept for all ten attempts, however long the pauses are that its receiver asks for", async () => {
+  const owner = await open();
+  const { id } = await owner.create();
+  const { deliveries } = await ended(owner, (await submit(owner)).id);
+  const events = running.mongo.db.collection<{ body: string; expiresAt: Date }>("webhookEvents");
+  for (let number = 1; number <= 9; number++) {
+    const claimed = await attempt(owner, id, retryAt(dayMs));
+    expect([claimed?.attempt, claimed?.body]).toEqual([number, expect.any(String)]);
+    running.advance(dayMs);
+    const [stored, ...others] = await events.find({ account: owner.account.id }).toArray();
+    expect(others).toEqual([]);
+    expect(stored?.expiresAt.getTime()).toBeGreaterThan(running.now());
+  }
+  expect(await attempt(owner, id, { kind: "delivered" })).toMatchObject({ attempt: 10 });
+  expect(await owner.deliveries()).toMatchObject([{ id: deliveries[0]?.id, status: "delivered" }]);
 });
 
 test("an endpoint that answers 410 is disabled at once, one that fails after 5 days and 20 failures", async () => {

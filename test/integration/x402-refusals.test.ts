@@ -87,6 +87,7 @@ test("what could not be carried out is refused before any quote, and so is an in
     [{ ...invalid, code: "model_not_supported", param: "model" }, drawing({ model: "mock/video" })],
     [{ ...invalid, param: "buyback_token" }, drawing({ buyback_token: "mint" })],
     [{ ...invalid, param: "payment-signature" }, drawing(), { headers: { "PAYMENT-SIGNATURE": "@@" } }],
+    [{ ...invalid, param: "prefer" }, drawing(), { headers: { prefer: "respond-async" } }],
     [noKey, asking(localModel), { path: "/v1/chat/completions" }],
     [noKey, { model: "local/embeddings", input: "x" }, { path: "/v1/embeddings" }],
     [noKey, { model: localModel, input: "x" }, { path: "/v1/responses" }],

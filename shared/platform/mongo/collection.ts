@@ -5,6 +5,9 @@ import type { Mongo } from "./connection.ts";
 /** Used by scheduled jobs, checks and migrations, which read or write many documents at once. */
 export const longRunning = { maxTimeMS: 60_000 } as const;
 
+/** MongoDB ends the query of a list by then, instead of reading on for a caller who has been answered. */
+const pageTime = { maxTimeMS: 3_000 } as const;
+
 /**
  * The documents of a definition. Optional fields are missing in the database, never null. `Typed` contains fields whose
  * type the definition cannot express.
@@ -83,7 +86,7 @@ export async function findPage<Document extends { readonly _id: string; readonly
   const page = { ...owner, ...filter, ...rest } as driver.Filter<Document>;
   const direction = order === "asc" ? 1 : -1;
   const sort = { createdAt: direction, _id: direction } as const;
-  return collection.find(page, { ...options, ...(hint !== undefined && { hint }), sort, limit }).toArray();
+  return collection.find(page, { ...pageTime, ...options, ...(hint !== undefined && { hint }), sort, limit }).toArray();
 }
 
 /** Matches the documents after this one in a list ordered newest first. The first condition is for the index. */
