@@ -40,7 +40,7 @@ export function createInput(files: Pick<Files, "batchFiles">, { account, inputFi
   async function again({ byte, bytes, line }: StoredLine): Promise<FileLine | undefined> {
     const file = await files.batchFiles.find(account, inputFile);
     for await (const each of readLines(files.batchFiles.open(file, byte), { line, byte }, maxLineBytes))
-      return each.bytes === bytes ? each : undefined;
+      return each.byte + each.bytes === byte + bytes ? each : undefined;
     return undefined;
   }
 

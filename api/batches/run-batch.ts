@@ -140,7 +140,8 @@ export async function runBatch(
         await pause(code);
         return undefined;
       }
-      if (status === 429 || status >= 500) {
+      // A line that the limits of the key can never let pass is refused.
+      if ((status === 429 || status >= 500) && error.shouldRetry !== false) {
         waitUntil = clock.now() + Math.min(maxWaitMs, 1_000 * (error.retryAfterSeconds ?? 1));
         return undefined;
       }
@@ -183,12 +184,14 @@ export async function runBatch(
     if (lines.length === 0) return 0;
     const caller = await findCaller();
     if (!caller) return 0;
+    // Live calls of the key keep half of its slots.
+    let left = Math.min(free, Math.max(1, Math.floor(caller.limits.concurrentRequests / 2)) - open.size);
     // A provider's batch gets a line once; later tries run by themselves.
     const placed = (tried: StoredLine | undefined) =>
       canPlace && !isBudgeted(caller) && !tried ? providerLines : undefined;
-    const parsed = lines.map(({ read, tried }) => ({ read, tried, line: parseRead(read) }));
+    const possible = canPlace ? lines : lines.slice(0, Math.max(0, left));
+    const parsed = possible.map(({ read, tried }) => ({ read, tried, line: parseRead(read) }));
     const own = canPlace ? await ownKeysFor(deps, caller) : [];
-    let left = free;
     const end = parsed.findIndex(
       ({ tried, line }) => "parsed" in line && !placed(tried)?.mayPlace(line.parsed.call, own) && left-- <= 0,
     );
@@ -228,8 +231,6 @@ export async function runBatch(
       while (mayBegin() && !providerLines.isDue() && (await withFile(begin, 0)) >= beginAtLeast);
     } catch (error) {
       failure = error;
-    } finally {
-      beginning = undefined;
     }
   }
 
@@ -346,7 +347,10 @@ export async function runBatch(
     if (failure) throw failure;
     // Lines that are about to be stored must not miss their provider's batch.
     if (!beginning) await providerLines.seal({ all: input.isAtEnd() || !isRunning() || isPaused || ending.aborted });
-    if (mayBegin()) beginning ??= beginAll();
+    if (mayBegin())
+      beginning ??= beginAll().finally(() => {
+        beginning = undefined;
+      });
     if (open.size > 0 || ended.size > 0 || beginning) return true;
     if (ending.aborted) {
       await batches.release(batch);

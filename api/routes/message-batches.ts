@@ -121,11 +121,13 @@ async function readPage({ batches }: MessageBatchDeps, { account }: Caller, { li
 
 /** Deletes the requests and the results. What cannot be deleted now expires. */
 async function deleteFiles({ files: { batchFiles }, log }: MessageBatchDeps, batch: StoredBatch): Promise<void> {
-  const { account, inputFile } = batch;
+  const { account, inputFile, outputFile } = batch;
   await batchFiles.removeParts(resultsOf(batch));
-  await batchFiles.delete(account, inputFile).catch((error: unknown) => {
-    log.warn({ err: error, file: inputFile }, "the requests of a deleted batch stay until they expire");
-  });
+  for (const file of [inputFile, outputFile])
+    if (file !== undefined)
+      await batchFiles.delete(account, file).catch((error: unknown) => {
+        log.warn({ err: error, file }, "a file of a deleted batch stays until it expires");
+      });
 }
 
 const batches = {

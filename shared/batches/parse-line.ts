@@ -74,7 +74,8 @@ export function parseLine(
     throw new LineRefused("unknown_parameter", `${unknown} is not a field of a line.`, unknown);
   const { custom_id: customId, method, url, body: given } = line;
   const { form, text: described } = customIds[kind];
-  if (typeof customId !== "string" || !form.test(customId))
+  // The store of lines would replace what is not Unicode.
+  if (typeof customId !== "string" || !form.test(customId) || !customId.isWellFormed())
     throw new LineRefused("invalid_value", `custom_id must be ${described}.`, "custom_id");
   if (method !== "POST") throw new LineRefused("invalid_method", "method must be POST.", "method");
   if (url !== endpoint) throw new LineRefused("invalid_url", `url must be ${endpoint}, as in the batch.`, "url");

@@ -2,7 +2,7 @@
 export interface FileLine {
   /** Counts from 0. Lines of white space are not counted. */
   readonly line: number;
-  /** Its place in the file. */
+  /** The place in the file at which it begins, after any white space. */
   readonly byte: number;
   /** Its length with the end of the line. */
   readonly bytes: number;
@@ -11,7 +11,7 @@ export interface FileLine {
 }
 
 const lineFeed = 0x0a;
-const isWhite = (byte: number) => byte === 0x20 || byte === 0x09 || byte === 0x0d;
+const isWhite = (byte: number | undefined) => byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === lineFeed;
 
 /**
  * Yields the lines of a file from a place on. Holds one line at a time, of at most `limitBytes`; the rest of a longer one is
@@ -28,11 +28,10 @@ export async function* readLines(
   let at = byte;
   let number = line;
 
-  function take(): FileLine | undefined {
+  function take(): FileLine {
     const content = kept > limitBytes ? undefined : Buffer.concat(parts, kept);
     const taken = { line: number, byte: start, bytes: at - start, content };
     [parts, kept, start] = [[], 0, at];
-    if (content?.every(isWhite)) return undefined;
     number++;
     return taken;
   }
@@ -40,6 +39,11 @@ export async function* readLines(
   for await (const chunk of source) {
     let from = 0;
     while (from < chunk.length) {
+      if (kept === 0 && isWhite(chunk[from])) {
+        from++;
+        start = ++at;
+        continue;
+      }
       const end = chunk.indexOf(lineFeed, from);
       const to = end < 0 ? chunk.length : end;
       kept += to - from;
@@ -48,10 +52,8 @@ export async function* readLines(
       at += (end < 0 ? to : to + 1) - from;
       from = to + 1;
       if (end < 0) break;
-      const taken = take();
-      if (taken) yield taken;
+      yield take();
     }
   }
-  const last = at > start ? take() : undefined;
-  if (last) yield last;
+  if (at > start) yield take();
 }

@@ -354,8 +354,11 @@ test("results are sent in their parts' order, and deleted with their batch", asy
   const { files } = await openBatches(stores);
   const texts = [`{"custom_id":"${"a".repeat(200_000)}"}\n`, '{"custom_id":"b"}\n', '{"custom_id":"c"}\n'];
   const outputs = await Promise.all(texts.map((text, at) => files.batchFiles.putPart(account.id, `${at}`, text)));
+  // Other tests of this file move the service's time by months.
+  const file = { account: account.id, requestId: "batch_1", filename: "output.jsonl", lifetimeMs: 365 * 86_400_000 };
+  const { id: outputFile } = await files.batchFiles.createOutput({ ...file, parts: outputs });
   const [id = ""] = await insertBatches(stores, [
-    { account: account.id, kind: "anthropic", status: "completed", outputs },
+    { account: account.id, kind: "anthropic", status: "completed", outputs, outputFile },
   ]);
   const read = (method = "GET") =>
     fetch(`${service.baseUrl}/v1/messages/batches/${id}/results`, { method, headers: { "x-api-key": key } });
@@ -363,7 +366,9 @@ test("results are sent in their parts' order, and deleted with their batch", asy
   expect(whole.headers.get("content-length")).toBe(String(texts.join("").length));
   expect((await whole.text()) === texts.join("")).toBe(true);
   expect([(await read("HEAD")).status, (await read("POST")).status]).toEqual([200, 405]);
+  expect((await ask("GET", `/files/${outputFile}`)).status).toBe(200);
   expect((await ask("DELETE", `/messages/batches/${id}`)).status).toBe(200);
+  expect((await ask("GET", `/files/${outputFile}`)).status).toBe(404);
   const [first] = outputs;
   await expect(Array.fromAsync(files.batchFiles.openParts(id, first ? [first] : []))).rejects.toThrow("has expired");
 });

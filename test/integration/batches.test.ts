@@ -36,8 +36,8 @@ async function owner(usd = "10", key?: object) {
   const { service } = running;
   const managed = await managedAccount(service, usd);
   const account = managed.account.id;
-  const keyId = key ? (await keyOf(service, account, key)).id : managed.id;
-  return { account, keyId, customer: managed.account };
+  const { id: keyId, post } = key ? await keyOf(service, account, key) : managed;
+  return { account, keyId, post, customer: managed.account };
 }
 
 const run = async (of: { account: string; keyId: string }, ...rest: BatchArguments) =>
@@ -128,8 +128,14 @@ const refusals: readonly (readonly [
   ["another url", [line({ url: "/v1/embeddings" })], { code: "invalid_url", param: "url" }],
   ["a custom_id twice", [chatLine(1), chatLine(1)], { code: "duplicate_custom_id", param: "custom_id", line: 2 }],
   ["an empty custom_id", [line({ custom_id: "" })], { param: "custom_id" }],
+  ["half a character as custom_id", [line({ custom_id: "\ud800" })], { param: "custom_id" }],
   ["a stream", [line({ body: body({ stream: true }) })], { param: "body.stream" }],
   ["an unknown model", [line({ body: body({ model: "no/such" }) })], { code: "model_not_found", param: "body.model" }],
+  [
+    "an unknown model to fall back to",
+    [line({ body: body({ model: undefined, models: ["local/chat", "no/such"] }) })],
+    { code: "model_not_found", param: "body.model" },
+  ],
   ["a bad parameter", [line({ body: body({ max_tokens: "many" }) })], { param: "body.max_tokens" }],
   ["no line", ["", "  "], { code: "empty_file", line: null }],
 ];
@@ -155,6 +161,35 @@ test("a key that may not call the model, and a file that was deleted", async () 
   const of = await owner();
   const gone = await run(of, [chatLine(0)], { inputFile: "file-gone" });
   expect(gone.problems).toMatchObject([{ param: "input_file_id", line: null }]);
+});
+
+test("a line that its key's limits can never let pass is refused, and those after it run", async () => {
+  const of = await owner("10", { limits: { tokens_per_minute: 10_000 } });
+  const large = chatLine(1, "word ".repeat(20_000));
+  const batch = await run(of, [chatLine(0), large, chatLine(2)]);
+  expect(batch).toMatchObject({ status: "completed", counts: { succeeded: 2, failed: 1 } });
+  expect(await resultsOf(running.opened, batch, "failures")).toMatchObject([
+    { custom_id: large.custom_id, response: { status_code: 429 } },
+  ]);
+});
+
+test("lines take half of the slots of their key, and live calls get the others", async () => {
+  const { opened, service } = running;
+  const of = await owner("10", { limits: { concurrent_requests: 4 } });
+  const { _id } = await createBatch(
+    opened,
+    of,
+    Array.from({ length: 6 }, (_, n) => chatLine(n, "slow:60000")),
+  );
+  const open = () => opened.mongo.db.collection("batchLines").countDocuments({ account: of.account, batch: _id });
+  await eventually(async () => (await open()) === 2);
+  const live = Array.from({ length: 2 }, () => of.post("/v1/chat/completions", chatLine(0).body));
+  expect((await Promise.all(live)).map(({ status }) => status)).toEqual([200, 200]);
+  await eventually(async () => {
+    running.advance(60_000);
+    return (await opened.batches.find(of.account, _id))?.status === "completed";
+  });
+  await service.settled();
 });
 
 test("a failure that may pass is tried again, and any other is not", async () => {

@@ -10,6 +10,7 @@ import {
   type StoredBatch,
   type Validated,
 } from "#batches";
+import type { Model } from "#catalog";
 import { ServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
 import { allowsModel, type KeyStore } from "#key-records";
@@ -103,27 +104,32 @@ function createFindings({ catalog }: ValidationDeps, batch: StoredBatch, { tier,
   let lines = 0;
   let estimateNanoUsd = 0n;
 
-  function modelOf(call: ParsedCall) {
+  /** The models that may run the call. Throws `LineRefused` if one does not exist, or the key may not call it. */
+  function modelsOf(call: ParsedCall): readonly Model[] {
     const names = call.models?.map(({ name }) => name) ?? [call.model];
-    for (const name of names) {
+    return names.flatMap((name) => {
       const model = catalog.find(name) ?? (format === "chat" ? undefined : catalog.named(name));
       if (!model && name !== "") throw new LineRefused("model_not_found", `There is no model '${name}'.`, "body.model");
       if (model && !allowsModel(models, model.id))
         throw new LineRefused("model_not_allowed", `The API key may not call the model '${model.id}'.`, "body.model");
       named.add(model?.id ?? "");
-      if (name === names[0] && model) return model;
-    }
-    return undefined;
+      return model ?? [];
+    });
   }
 
-  function boundOf(call: ParsedCall): bigint {
-    const model = modelOf(call);
-    if (!model) return 0n;
-    if (!call.input) return model.media ? 0n : catalog.inBatch(model, catalog.bound(model, call.size, tier).maxNanoUsd);
-    const input = catalog.checkInput(model, call.input);
+  function boundWith(model: Model, { input: given, size }: ParsedCall): bigint {
+    if (!given) return model.media ? 0n : catalog.inBatch(model, catalog.bound(model, size, tier).maxNanoUsd);
+    const input = catalog.checkInput(model, given);
     const { maxNanoUsd } = catalog.boundOfUnits(model, input, catalog.units(model, input, new Map()), tier);
     return catalog.inBatch(model, maxNanoUsd);
   }
+
+  /** That of the dearest model, which is also what is held. */
+  const boundOf = (call: ParsedCall): bigint =>
+    modelsOf(call).reduce((most, model) => {
+      const bound = boundWith(model, call);
+      return bound > most ? bound : most;
+    }, 0n);
 
   function check(line: FileLine): void {
     const { customId, call } = parseLine(batch, line.content);
