@@ -17,6 +17,7 @@ import { ownKeysFor } from "../admission/own-keys.ts";
 import type { PaidRoute } from "../paid-route.ts";
 import { type Admitted, isCall, takenOf } from "./admitted.ts";
 import { createInput } from "./input.ts";
+import { withoutLate } from "./late-lines.ts";
 import type { LineCall, LineCallDeps, LineCalls, ReadLine } from "./line-calls.ts";
 import { createProviderLines, type ProviderLines } from "./provider-lines.ts";
 import { createPart, finishBatch, recordUnrun, retryAt } from "./recording.ts";
@@ -97,7 +98,7 @@ export async function runBatch(
     await batches.lines.delete(account, batch._id, batch.recorded);
     // An earlier claim may have collected lines.
     await batches.providerBatches.seal({ account, batch: batch._id });
-    for (const line of await batches.lines.open(account, batch._id)) {
+    for (const line of await withoutLate(stores, batch, await batches.lines.open(account, batch._id))) {
       input.skipTo({ line: line.line + 1, byte: line.byte + line.bytes });
       if (line.retryAt) postponed.set(line.line, line);
       else (line.providerBatch ? atProviders : open).set(line.requestId, { line, call: undefined, since: clock.now() });
@@ -238,7 +239,7 @@ export async function runBatch(
   async function submitAll(taken: readonly Admitted[], waiting: Set<LineCall>): Promise<number> {
     const storedOf = (line: LineCall | StoredLine) => ("slot" in line ? line.line : line);
     const linesOf = (of: readonly Admitted[]) => of.flatMap(({ line }) => (line ? [storedOf(line)] : []));
-    // If this process has stalled, another one may have recorded these lines. A stall from here on fails the insert.
+    // If this process has stalled, another one may have recorded these lines. An insert that is carried out late: `withoutLate`.
     if (clock.now() + renewMs > (batch.dueAt?.getTime() ?? 0)) throw new Error("the claim of the batch has run out");
     const stored = new Set([
       ...(await batches.lines.insert(linesOf(taken.filter(({ tried }) => !tried)))),

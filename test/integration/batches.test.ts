@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { createPart } from "../../api/batches/recording.ts";
+import { lineIdOf } from "../../shared/batches/index.ts";
 import { invalidValue } from "../../shared/errors.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
 import { keyOf, managedAccount } from "../support/account-caller.ts";
 import {
   chatLine,
@@ -171,6 +173,33 @@ test("a line that its key's limits can never let pass is refused, and those afte
   expect(await resultsOf(running.opened, batch, "failures")).toMatchObject([
     { custom_id: large.custom_id, response: { status_code: 429 } },
   ]);
+});
+
+test("a line that MongoDB inserts late, when its result is recorded, has no second result and no second charge", async () => {
+  const { opened, service } = running;
+  const of = await owner();
+  const { db } = opened.mongo;
+  const lines = db.collection<{ readonly _id: string; readonly [field: string]: unknown }>("batchLines");
+  const created = await createBatch(opened, of, [chatLine(0), chatLine(1, "slow:9000"), chatLine(2, "slow:90000")]);
+  const { _id } = created;
+  const recorded = (count: number) =>
+    eventually(async () => (await opened.batches.find(of.account, _id))?.counts.succeeded === count);
+  await recorded(1);
+  await eventually(() => running.isWaiting(9_000));
+  running.advance(9_000);
+  await recorded(2);
+  const other = await lines.findOne({ account: of.account, line: 2 });
+  const late = { line: 0, customId: chatLine(0).custom_id, byte: 0, requestId: newRequestId(), instance: "api_gone" };
+  await lines.insertOne({ ...other, ...late, _id: lineIdOf(_id, 0) });
+  // The instance loses the batch, and claims it again.
+  const lost = { claimedBy: "api_gone.1", dueAt: new Date(0) };
+  await db.collection<{ _id: string }>("batches").updateOne({ _id }, { $set: lost });
+  await eventually(async () => (await lines.countDocuments({ account: of.account })) === 1);
+  const batch = await laterEndOf(running, created);
+  expect(batch).toMatchObject({ status: "completed", counts: { succeeded: 3, failed: 0 } });
+  expect(customIds(await resultsOf(opened, batch))).toEqual(["line-0", "line-1", "line-2"]);
+  expect(await entriesOf(batch)).toHaveLength(3);
+  await service.settled();
 });
 
 test("lines take half of the slots of their key, and live calls get the others", async () => {
