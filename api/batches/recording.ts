@@ -33,7 +33,8 @@ const jitter = 0.2;
 export function retryAt({ error, tries }: Pick<EndedLine, "error" | "tries">, now: number, random: number) {
   if (!error) return undefined;
   const { status, shouldRetry } = new ServiceError(error);
-  const mayPass = (status === 429 || status >= 500) && shouldRetry !== false;
+  // A live caller is told not to repeat a call that ran out of time; nobody waits for a line.
+  const mayPass = status === 504 || ((status === 429 || status >= 500) && shouldRetry !== false);
   if (!mayPass || tries >= maxTries) return undefined;
   const pauseMs = Math.min(maxPauseMs, firstPauseMs * 4 ** (tries - 1));
   return new Date(now + pauseMs * (1 - jitter + 2 * jitter * random));

@@ -66,10 +66,13 @@ export function createUntoldEnds(
       } else if (submitter === instance) {
         if (!calls.isOpen(requestId)) await giveUp(each, lost());
       } else {
-        if (!isGone.has(submitter)) isGone.set(submitter, !(await reader.instanceLives(submitter)));
+        // A group's job is found by its instance.
+        if (!isGone.has(submitter)) {
+          const isAlive = await reader.instanceLives(submitter);
+          isGone.set(submitter, !isAlive && !(isTextPool(pool) && (await queues.hasJobsOf(submitter))));
+        }
         if (!isGone.get(submitter)) continue;
-        const isPending = isTextPool(pool) ? queues.hasJobsOf(submitter) : queues.isPending(pool, requestId);
-        if (!(await isPending)) await giveUp(each, lost());
+        if (isTextPool(pool) || !(await queues.isPending(pool, requestId))) await giveUp(each, lost());
       }
     }
   }

@@ -5,6 +5,7 @@ import { batchStatuses } from "#batches";
 
 const seconds = z.int().describe("unix seconds");
 const usd = z.string().meta({ example: "12.5" });
+const estimate = usd.describe("The most that the batch can cost; known once it is validated");
 const time = z.iso.datetime();
 
 const problem = z.object({
@@ -54,7 +55,7 @@ export const batchObject = z
     }),
     metadata: z.record(z.string(), z.string()),
     x_cost_usd: usd.describe("The cost of the lines that have ended"),
-    x_estimated_max_cost_usd: usd.describe("The most that the batch can cost; known once it is validated"),
+    x_estimated_max_cost_usd: estimate,
     x_paused: paused,
   })
   .meta({ id: "Batch" });
@@ -81,6 +82,7 @@ export const messageBatchObject = z
     archived_at: time.nullable(),
     results_url: z.url().nullable().describe("Once the batch has ended"),
     x_cost_usd: usd.describe("The cost of the requests that have ended"),
+    x_estimated_max_cost_usd: estimate,
     x_paused: paused,
   })
   .meta({ id: "MessageBatch" });

@@ -79,6 +79,7 @@ export function renderMessageBatch(batch: StoredBatch) {
     archived_at: null,
     results_url: ended ? `${publicUrl}/v1/messages/batches/${id}/results` : null,
     x_cost_usd: formatUsd(batch.costNanoUsd),
+    x_estimated_max_cost_usd: formatUsd(batch.estimateNanoUsd),
     x_paused: batch.paused ?? null,
   };
 }
