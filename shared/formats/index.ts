@@ -84,6 +84,7 @@ export { modelOrModels, type ProviderPreferences, sessionHeader, withoutRoutingF
 export {
   createJsonScan,
   embeddingsJsonLimits,
+  type FieldList,
   type JsonLimits,
   type JsonScan,
   jsonLimits,

@@ -51,7 +51,7 @@ const wholeNumberLength = 10;
 
 const code = (character: string) => character.charCodeAt(0);
 const [quote, backslash, comma, colon] = [code('"'), code("\\"), code(","), code(":")];
-const [openList, openObject] = [code("["), code("{")];
+const [openList, closeList, openObject] = [code("["), code("]"), code("{")];
 const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39;
 const isWhiteSpace = (byte: number) => byte <= 0x20;
 /** Bytes that are part of a number or a literal. */
@@ -59,14 +59,22 @@ const isInWord = Uint8Array.from({ length: 256 }, (_, byte) =>
   isWhiteSpace(byte) || '"[]{},:'.includes(String.fromCharCode(byte)) ? 0 : 1,
 );
 
+/** Where a list stands that is a field of the outermost object, in bytes: after `[`, at its commas, and at `]`. */
+export interface FieldList {
+  readonly start: number;
+  readonly commas: number[];
+  /** Undefined if the list does not end. */
+  end?: number;
+}
+
 export type JsonScan = ReturnType<typeof createJsonScan>;
 
 /**
  * Counts the values that a JSON text will become, as its bytes arrive and before anything is parsed. The counts of
  * invalid JSON are arbitrary, because the parser refuses it later. `push` throws a 400 that names the limit at the
- * first byte beyond it.
+ * first byte beyond it. `lists` collects the places of the lists that are fields of the outermost object.
  */
-export function createJsonScan(limits: JsonLimits = jsonLimits) {
+export function createJsonScan(limits: JsonLimits = jsonLimits, lists?: FieldList[]) {
   let [values, wholeNumbers, nameBytes, escapes, otherBytes, depth] = [0, 0, 0, 0, 0, 0];
   const names = new Set<string>();
   const isListAt: boolean[] = [];
@@ -103,6 +111,7 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
     if (field === "tools" && end - fieldStart > limits.toolBytes)
       throw invalidValue("tools", `tools: is longer than ${limits.toolBytes} bytes.`);
   }
+  const isFieldList = () => depth === 2 && isList && isListAt[1] === false;
   function beginElement(): void {
     if (awaitsElement) countValue();
     awaitsElement = false;
@@ -225,9 +234,16 @@ export function createJsonScan(limits: JsonLimits = jsonLimits) {
         } else if (byte === comma) {
           awaitsElement = isList;
           awaitsName = !isList;
+          if (isFieldList()) lists?.at(-1)?.commas.push(passedBytes + at - 1);
         } else if (byte === colon) countValue();
-        else if (byte === openList || byte === openObject) open(byte === openList);
-        else close(passedBytes + at);
+        else if (byte === openList || byte === openObject) {
+          open(byte === openList);
+          if (isFieldList()) lists?.push({ start: passedBytes + at, commas: [] });
+        } else {
+          const last = byte === closeList && isFieldList() ? lists?.at(-1) : undefined;
+          if (last) last.end = passedBytes + at - 1;
+          close(passedBytes + at);
+        }
       }
       passedBytes += chunk.length;
       checkToolBytes(passedBytes);

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { chatCodec } from "../../shared/formats/index.ts";
 import { nextTurnIfLarge } from "../../shared/platform/concurrency/next-turn.ts";
 import { argumentsOf } from "../../workers/conversion/tool-calls.ts";
@@ -68,4 +68,58 @@ test("a provider's large JSON is scanned 1 MB a turn, and is not parsed if it ha
   expect(turns()).toBeGreaterThanOrEqual(16);
   stop();
   await expect(parseLargeAnswer(text(260_000))).rejects.toThrow("too large");
+});
+
+const long = `é,]\\"[{${"x".repeat(20)}`.repeat(15_000);
+const element = (n: number) => ({ index: n, text: long, vector: [1.5, -2e-3, { at: [n] }] });
+const list = Array.from({ length: 8 }, (_, n) => element(n));
+const largeAnswers: readonly (readonly [name: string, text: string])[] = [
+  ["one list", JSON.stringify({ object: "list", data: list, usage: { total: 1 } })],
+  [
+    "lists with white space, short ones and others",
+    JSON.stringify({ a: [1, [2]], data: list, none: [], more: list }, null, 2),
+  ],
+  ["a name that JavaScript knows", `{"__proto__":${JSON.stringify(list)},"a":1}`],
+  ["a field twice", `{"data":${JSON.stringify(list)},"data":[3]}`],
+  ["a field twice, the other way", `{"data":[3],"data":${JSON.stringify(list)}}`],
+  ["a list inside an object", JSON.stringify({ data: { list } })],
+  ["one long element", JSON.stringify({ data: [long.repeat(4)] })],
+];
+
+test.for(largeAnswers)(
+  "a large answer is parsed piece by piece, and is what JSON.parse makes of it: %s",
+  async ([, text]) => {
+    const parsed = await parseLargeAnswer(Buffer.from(text));
+    const expected = JSON.parse(text) as object;
+    expect(Object.keys(parsed)).toEqual(Object.keys(expected));
+    expect(JSON.stringify(parsed) === JSON.stringify(expected)).toBe(true);
+    expect(Object.getPrototypeOf(parsed)).toBe(Object.prototype);
+  },
+);
+
+const elements = list.map((each) => JSON.stringify(each));
+const invalid: readonly (readonly [name: string, text: string])[] = [
+  ["a comma at the end", `{"data":[${elements.join()},]}`],
+  ["a comma at the beginning", `{"data":[,${elements.join()}]}`],
+  ["two commas", `{"data":[${elements.join(",,")}]}`],
+  ["a list that does not end", `{"data":[${elements.join()}`],
+  ["a list that ends as an object", `{"data":[${elements.join()}}}`],
+  ["an element that is no JSON", `{"data":[${elements.join()},{"a"]}`],
+  ["another list after it", `{"data":[${elements.join()}],"a":[1],2]}`],
+  ["text after it", `{"data":[${elements.join()}]} x`],
+];
+
+test.for(invalid)("a large answer that is no JSON is refused: %s", async ([, text]) => {
+  expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
+  await expect(parseLargeAnswer(Buffer.from(text))).rejects.toThrow("not a JSON object");
+});
+
+test("no more than about a megabyte of a large list is parsed at once", async () => {
+  const text = JSON.stringify({ data: Array.from({ length: 400 }, () => "x".repeat(50_000)) });
+  const parse = vi.spyOn(JSON, "parse");
+  await parseLargeAnswer(Buffer.from(text));
+  const sizes = parse.mock.calls.map(([piece]) => piece.length);
+  parse.mockRestore();
+  expect(Math.max(...sizes)).toBeLessThan(1.1 * 1024 * 1024);
+  expect(sizes.length).toBeGreaterThan(15);
 });

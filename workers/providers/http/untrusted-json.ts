@@ -1,4 +1,5 @@
-import { createJsonScan, jsonLimits, unlimitedJson } from "#formats";
+import { randomUUID } from "node:crypto";
+import { createJsonScan, type FieldList, jsonLimits, unlimitedJson } from "#formats";
 import { isDeeper, isObject } from "#json";
 import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { refusal, UpstreamFailure } from "../provider.ts";
@@ -12,7 +13,7 @@ const answerLimits = { ...unlimitedJson, values: 250_000, names: 100_000, escape
 export const vectorValues = 1_000_000;
 /** A shorter text cannot exceed the limits. */
 const scannedBytes = 250_000;
-const scannedAtOnce = 1024 * 1024;
+const pieceBytes = 1024 * 1024;
 
 // The text may quote a prompt, so it does not go into the error.
 const unreadable = () =>
@@ -24,11 +25,11 @@ export function parseAnswer(text: string): Record<string, unknown> {
 }
 
 /** Yields the pieces that it has scanned, about 10 ms each. Throws once what they would become is too large. */
-function* scanned(bytes: Buffer, values = answerLimits.values): Generator<Buffer> {
+function* scanned(bytes: Buffer, values = answerLimits.values, lists?: FieldList[]): Generator<Buffer> {
   if (bytes.length <= scannedBytes) return;
-  const scan = createJsonScan({ ...answerLimits, values });
-  for (let at = 0; at < bytes.length; at += scannedAtOnce) {
-    const piece = bytes.subarray(at, at + scannedAtOnce);
+  const scan = createJsonScan({ ...answerLimits, values }, lists);
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const piece = bytes.subarray(at, at + pieceBytes);
     try {
       scan.push(piece);
     } catch {
@@ -49,14 +50,45 @@ function parseScanned(text: string): Record<string, unknown> {
   throw unreadable();
 }
 
+/** Parses the elements of a list, about a megabyte of them in a turn of the event loop. */
+async function parseList(bytes: Buffer, { start, commas }: FieldList, end: number): Promise<readonly unknown[]> {
+  const elements: unknown[] = [];
+  let from = start;
+  for (const to of [...commas, end]) {
+    if (to - from < pieceBytes && to !== end) continue;
+    await nextTurnIfLarge(pieceBytes);
+    // A name keeps the parser from accepting a list that is no object.
+    const piece = parseScanned(`{"list":[${bytes.toString("utf8", from, to)}]}`)["list"] as unknown[];
+    if (piece.length === 0) throw unreadable();
+    for (const element of piece) elements.push(element);
+    from = to + 1;
+  }
+  return elements;
+}
+
 /** Like `parseAnswer`, with each step for a large text in a turn of the event loop. */
 export async function parseLargeAnswer(bytes: Buffer, maxValues?: number): Promise<Record<string, unknown>> {
-  for (const piece of scanned(bytes, maxValues)) await nextTurnIfLarge(piece.length);
-  const text = bytes.toString();
-  await nextTurnIfLarge(text.length);
-  const parsed = parseScanned(text);
-  await nextTurnIfLarge(text.length);
-  return parsed;
+  const found: FieldList[] = [];
+  for (const piece of scanned(bytes, maxValues, found)) await nextTurnIfLarge(piece.length);
+  const marker = randomUUID();
+  const lists: (readonly unknown[])[] = [];
+  let rest = "";
+  let from = 0;
+  for (const list of found) {
+    const { start, end } = list;
+    if (end === undefined || end - start < pieceBytes) continue;
+    rest += `${bytes.toString("utf8", from, start - 1)}"${marker}${lists.length}"`;
+    lists.push(await parseList(bytes, list, end));
+    from = end + 1;
+  }
+  rest += bytes.toString("utf8", from);
+  await nextTurnIfLarge(rest.length);
+  const parsed = parseScanned(rest);
+  await nextTurnIfLarge(rest.length);
+  if (lists.length === 0) return parsed;
+  const listOf = (value: unknown) =>
+    typeof value === "string" && value.startsWith(marker) ? lists[Number(value.slice(marker.length))] : value;
+  return Object.fromEntries(Object.entries(parsed).map(([field, value]) => [field, listOf(value)]));
 }
 
 export function writeRequest(value: unknown): string {
