@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { expect, onTestFinished } from "vitest";
+import { onTestFinished } from "vitest";
 import { type Caller, createKeys, type Keys, type Slot } from "../../api/keys/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
 import { keysSchema, type Limits } from "../../shared/key-records/index.ts";
@@ -8,12 +8,13 @@ import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo/connection.ts";
-import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
+import { connectRedis, pingRedis, startRedis } from "../../shared/platform/redis.ts";
 import { createProviderKeys, providerKeysSchema } from "../../shared/provider-keys/index.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { ofFile } from "./of-file.ts";
 import { migrated } from "./schema.ts";
 import { type Stores, testStores } from "./servers.ts";
+import { eventually } from "./service.ts";
 
 export const defaults: Limits = { requestsPerMinute: 1_000, tokensPerMinute: 100_000, concurrentRequests: 100 };
 
@@ -48,8 +49,14 @@ export async function startInstance(
   return { keys, money, mongo, redis };
 }
 
-/** Resolves once a connection that broke is there again. */
-export const isConnected = (redis: Redis) => expect.poll(() => redis.ping().catch(() => undefined)).toBe("PONG");
+/** Resolves once a connection that broke is there again, on a cluster those to all nodes. */
+export const isConnected = (redis: Redis) =>
+  eventually(() =>
+    pingRedis(redis).then(
+      () => true,
+      () => false,
+    ),
+  );
 
 /** Two API instances for all tests of a file, on one database. The second has a clock that only tests move. */
 export const instancesOfFile = () =>
