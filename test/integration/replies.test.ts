@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import type { Redis } from "ioredis";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { noCapacity } from "#errors";
 import type { Reply } from "#jobs";
 import type { Clock } from "#platform/clock";
+import { rhythm } from "#platform/concurrency/rhythm";
 import { type Frame, fromField, limitBytes, pauseMs, toField } from "../../shared/jobs/frames.ts";
 import { bothEnds, collect, replyKey as key, openReader, openWriter } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
@@ -17,6 +18,18 @@ type Paced = ReturnType<typeof collect> & { readonly reply: Reply };
 async function entriesWritten(redis: Redis): Promise<number> {
   const info = (await redis.xinfo("STREAM", key)) as unknown[];
   return (info[info.indexOf("entries-added") + 1] as number) - 1;
+}
+
+/** Holds back what waits for a beat. Returns the function that makes the beat. */
+function holdBeats() {
+  const waiting = new Set<() => void>();
+  const soon = vi.spyOn(rhythm, "soon").mockImplementation((run) => void waiting.add(run));
+  onTestFinished(() => soon.mockRestore());
+  return () => {
+    const runs = [...waiting];
+    waiting.clear();
+    for (const run of runs) run();
+  };
 }
 
 /** A stream without a reader, and the frames of each of its entries. */
@@ -82,6 +95,7 @@ test("announced headers go with the first frame alone, as last announced", async
 
 test("the first text is sent at once, later texts are gathered", async () => {
   const clock = createManualClock();
+  const beat = holdBeats();
   const { reader, replies, redis } = await bothEnds({ writer: clock });
   const { frames } = collect(reader, "req_1");
   const reply = replies.open("api_test", "req_1", onGone);
@@ -89,9 +103,8 @@ test("the first text is sent at once, later texts are gathered", async () => {
   await eventually(() => reply.delivered() === 1);
   await reply.write("b", 2);
   await reply.write("c", 3);
-  clock.advance(24);
   expect(await entriesWritten(redis)).toBe(1);
-  clock.advance(1);
+  beat();
   await eventually(() => reply.delivered() === 3);
   await eventually(() => frames.length === 2);
   expect(frames.map(({ data }) => data)).toEqual(["a", "bc"]);
@@ -99,8 +112,8 @@ test("the first text is sent at once, later texts are gathered", async () => {
 });
 
 test("several calls' writes of one turn are one entry, and so are their gathered texts; a first text does not wait for it", async () => {
-  const clock = createManualClock();
-  const { reader, replies, redis } = await bothEnds({ writer: clock });
+  const beat = holdBeats();
+  const { reader, replies, redis } = await bothEnds();
   const calls = ["req_1", "req_2", "req_3"].map((id) => ({
     ...collect(reader, id),
     reply: replies.open("api_test", id, onGone),
@@ -116,7 +129,7 @@ test("several calls' writes of one turn are one entry, and so are their gathered
   await eventually(() => late.delivered() === 1);
   expect(delivered()).toEqual([1, 1, 1]);
   expect(await entriesWritten(redis)).toBe(2);
-  clock.advance(25);
+  beat();
   await eventually(() => delivered().every((mark) => mark === 2));
   expect(await entriesWritten(redis)).toBe(3);
 
