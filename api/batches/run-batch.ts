@@ -239,7 +239,7 @@ export async function runBatch(
   async function submitAll(taken: readonly Admitted[], waiting: Set<LineCall>): Promise<number> {
     const storedOf = (line: LineCall | StoredLine) => ("slot" in line ? line.line : line);
     const linesOf = (of: readonly Admitted[]) => of.flatMap(({ line }) => (line ? [storedOf(line)] : []));
-    // If this process has stalled, another one may have recorded these lines. An insert that is carried out late: `withoutLate`.
+    // If this process has stalled, another one may have recorded these lines. `withoutLate` handles an insert that comes late.
     if (clock.now() + renewMs > (batch.dueAt?.getTime() ?? 0)) throw new Error("the claim of the batch has run out");
     const stored = new Set([
       ...(await batches.lines.insert(linesOf(taken.filter(({ tried }) => !tried)))),

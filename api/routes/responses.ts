@@ -237,6 +237,7 @@ export function responsesRoutes(deps: ResponseDeps): Router {
         await find(call);
         throw invalidValue("id", "id: only a response that was created with background: true can be cancelled.");
       }
+      responseReaders.assertRoom(account);
       await cancelJob(deps, account, view);
       const findAgain = async () => {
         const again = await findView(account, view.requestId);

@@ -17,7 +17,7 @@ const key = {
 };
 
 const { model, created_at, completed_at, metadata, cost_usd, error, result, result_omitted } = jobObject.shape;
-/** As `renderResponse` renders it. */
+/** The shape that `renderResponse` returns. */
 const response = z.object({
   id: z.string().meta({ example: "resp_2kT9vQ4mXw7pLr3sZb8n" }),
   object: z.literal("response"),

@@ -4,13 +4,14 @@ const windowMs = 10_000;
  * Ranks the receivers of an account, from 0, in the order in which they were enqueued lately. The higher its rank, the lower
  * the priority of a receiver, so that an account whose callbacks name thousands of addresses delays only itself.
  */
-export function createReceiverRanks(now: () => number = Date.now) {
-  let since = now();
+export function createReceiverRanks() {
+  let since = Date.now();
   const byAccount = new Map<string, Map<string, number>>();
   return (account: string, receiver: string): number => {
-    if (now() - since > windowMs) {
+    const now = Date.now();
+    if (now - since > windowMs) {
       byAccount.clear();
-      since = now();
+      since = now;
     }
     const ranks = byAccount.get(account) ?? new Map<string, number>();
     byAccount.set(account, ranks);
