@@ -4,7 +4,7 @@ import { type ClusterCheck, type ClusterCounts, type ClusterStats, maxStatsAgeMs
 import { errorKinds } from "#errors";
 import { type Pool, pools, type Queues, type ReplyReader, type WorkerRegistry } from "#jobs";
 import type { Clock } from "#platform/clock";
-import { type Metrics, upstreamStates } from "#platform/observability/metrics";
+import { type Metrics, upstreamStateValues } from "#platform/observability/metrics";
 import type { CacheUse, ResponseCache } from "#response-cache";
 import type { TrafficCounter } from "#traffic";
 import { modelLabel } from "../shared/process-metrics.ts";
@@ -15,7 +15,7 @@ import type { PaymentOutcome } from "./pay-per-call.ts";
 export function createCallObserver(
   metrics: Metrics,
   catalog: Catalog,
-  traffic: Pick<TrafficCounter, "answered">,
+  traffic: Pick<TrafficCounter, "refused">,
 ): (call: EndedCall) => void {
   const count = metrics.counter("inference_calls_total");
   const observeDuration = metrics.histogram("inference_call_duration_seconds");
@@ -25,8 +25,10 @@ export function createCallObserver(
     const model = modelLabel(catalog, admitted?.model);
     const known = code === "none" || Object.hasOwn(errorKinds, code) ? code : "other";
     count({ endpoint, model, status: String(status), code: known });
-    traffic.answered(status);
-    if (!admitted) return;
+    if (!admitted) {
+      if (status >= 400 && status !== 499) traffic.refused();
+      return;
+    }
     observeDuration({ endpoint, model }, admitted.totalMs / 1_000);
     if (admitted.firstEventMs !== undefined) observeFirstByte({ model }, admitted.firstEventMs / 1_000);
     const { totalMs, providerMs } = admitted;
@@ -84,7 +86,7 @@ export function observe(deps: {
   });
   observeClusterStats({ metrics, clusterStats, clock });
   metrics.gauge("inference_upstream_state", () =>
-    [...catalog.upstreams.keys()].map((upstream) => [{ upstream }, upstreamStates[registry.upstream(upstream)]]),
+    [...catalog.upstreams.keys()].map((upstream) => [{ upstream }, upstreamStateValues[registry.upstream(upstream)]]),
   );
   for (const value of ["workers", "running", "free", "waiting"] as const)
     metrics.gauge(`inference_pool_${value}`, () => registry.loads()?.map((load) => [{ pool: load.pool }, load[value]]));

@@ -14,7 +14,7 @@ export const modelLabel = (catalog: Catalog, model: string | null | undefined): 
   model != null && catalog.find(model) ? model : "other";
 
 /** Observers of writes, charges, jobs and batches, for both the API and the workers. */
-export function createProcessObservers(metrics: Metrics, catalog: Catalog, traffic: Pick<TrafficCounter, "charged">) {
+export function createProcessObservers(metrics: Metrics, catalog: Catalog, traffic: Pick<TrafficCounter, "ended">) {
   const observeSize = metrics.histogram("inference_group_size");
   const observeWrite = metrics.histogram("inference_group_write_seconds");
   const writes = Object.fromEntries(
@@ -35,9 +35,9 @@ export function createProcessObservers(metrics: Metrics, catalog: Catalog, traff
   const countLost = metrics.process === "worker" ? metrics.counter("inference_lost_responses_total") : undefined;
   const money: MoneyObserver = {
     writes,
-    captured({ model: id, usage }, { chargedNanoUsd, shortfallNanoUsd }) {
+    captured({ model: id, usage, status }, { chargedNanoUsd, shortfallNanoUsd }) {
       const model = modelLabel(catalog, id);
-      traffic.charged(chargedNanoUsd);
+      traffic.ended(status, chargedNanoUsd);
       if (chargedNanoUsd > 0n) countCharged({ model }, Number(chargedNanoUsd));
       for (const kind of tokenKeys) if (usage[kind]) countTokens({ model, kind }, usage[kind]);
       if (shortfallNanoUsd === 0n) return;

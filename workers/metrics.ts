@@ -1,5 +1,5 @@
 import type { ByteBudget } from "#platform/byte-budget";
-import { type Metrics, upstreamStates } from "#platform/observability/metrics";
+import { type Metrics, upstreamStateValues } from "#platform/observability/metrics";
 import { observeBudgets } from "../shared/process-metrics.ts";
 import type { AttemptObserver, Upstreams } from "./upstreams/index.ts";
 
@@ -21,7 +21,7 @@ export function createAttemptObserver(metrics: Metrics): AttemptObserver {
 /** Exports the state of the worker's upstreams and memory. */
 export function observe(metrics: Metrics, upstreams: Upstreams, payload: ByteBudget): void {
   metrics.gauge("inference_upstream_state", () =>
-    Object.entries(upstreams.states()).map(([upstream, state]) => [{ upstream }, upstreamStates[state]]),
+    Object.entries(upstreams.states()).map(([upstream, state]) => [{ upstream }, upstreamStateValues[state]]),
   );
   for (const value of ["running", "waiting"] as const)
     metrics.gauge(`inference_upstream_${value}`, () =>

@@ -178,6 +178,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       pools: Object.fromEntries(started.map((each) => [each.pool, each.load()])),
       utilization: utilization(),
       upstreams: upstreams.states(),
+      details: upstreams.details(),
       catalog: common.catalog.hash,
       speeds: upstreams.speeds(),
     }),

@@ -12,17 +12,24 @@ export interface ModelDeps {
   readonly nativeFormatsAnyModel: boolean;
 }
 
-/** The ids of the model's upstreams of which some worker has the key; all until a worker has been seen. */
+/** The ids of the model's upstreams of which some worker has an accepted key; all until a worker has been seen. */
 export const servedAt = (
-  registry: Pick<WorkerRegistry, "known" | "upstream">,
+  registry: Pick<WorkerRegistry, "known" | "hasKey">,
   { upstreams }: Model,
 ): readonly string[] => {
   const ids = upstreams.map(({ upstream }) => upstream);
-  return [...new Set(ids)].filter((id) => !registry.known() || registry.upstream(id) !== "no key");
+  return [...new Set(ids)].filter((id) => !registry.known() || registry.hasKey(id));
 };
 
-/** A model is listed while some worker has the key of one of its upstreams. All are listed until a worker has been seen. */
+/**
+ * A model is listed while some worker has a key of one of its upstreams that its provider accepts. All are listed until a
+ * worker has been seen.
+ */
 export const isListed = (registry: WorkerRegistry, model: Model): boolean => servedAt(registry, model).length > 0;
+
+/** Returns true if an operator has given a key for the model, and its provider refuses it: calls get 503, not 404. */
+const hasRefusedKey = (registry: WorkerRegistry, { upstreams }: Model): boolean =>
+  upstreams.some(({ upstream }) => registry.upstream(upstream) === "key refused");
 
 /** Formats that are limited to the models of one provider and the local ones, which are the provider's test mode. */
 const providers: Partial<Record<Format, string>> = { messages: "anthropic", responses: "openai" };
@@ -125,7 +132,8 @@ export function listedModel(
     name === ""
       ? deps.catalog.list().find((each) => isAtEndpoint(route, each) && isListed(deps.registry, each))
       : findModel(deps.catalog, route.format, name);
-  if (model && (isListed(deps.registry, model) || hasOwnKey(model))) return model;
+  if (model && (isListed(deps.registry, model) || hasRefusedKey(deps.registry, model) || hasOwnKey(model)))
+    return model;
   throw noSuchModel(deps, name, (each) => isAtEndpoint(route, each) && isInFormat(deps, route, each), param);
 }
 

@@ -8,7 +8,7 @@ import { servedAt } from "./model.ts";
 
 export interface OrderDeps {
   readonly catalog: Pick<Catalog, "upstreams">;
-  readonly registry: Pick<WorkerRegistry, "upstream" | "speed" | "known">;
+  readonly registry: Pick<WorkerRegistry, "upstream" | "hasKey" | "speed" | "known">;
   /** Returns a number from 0 to below 1, like `Math.random`. */
   readonly random: () => number;
 }
@@ -158,7 +158,7 @@ function permitted(
       : !isClosed &&
         !closed.has(upstream) &&
         // Otherwise the hold would cover a call that this upstream cannot take.
-        !(own.length > 0 && registry.known() && registry.upstream(upstream) === "no key"),
+        !(own.length > 0 && registry.known() && !registry.hasKey(upstream)),
   );
   if (remaining.length > 0) return remaining;
   const refused = own.find((key) => !isUsable(key));

@@ -22,7 +22,7 @@ export interface ProviderLinesDeps extends Uses<"clock"> {
   readonly batches: Pick<Batches, "providerBatches">;
   readonly catalog: Pick<Catalog, "list" | "find" | "named">;
   readonly money: Pick<Money, "growLongLease" | "account">;
-  readonly registry: Pick<WorkerRegistry, "upstream">;
+  readonly registry: Pick<WorkerRegistry, "hasKey">;
 }
 
 interface Collecting {
@@ -130,9 +130,7 @@ export function createProviderLines(
   const servedBy = ({ upstreams }: Model, allowed?: readonly string[]) =>
     upstreams.find(
       ({ upstream, batchDiscountBps }) =>
-        batchDiscountBps !== undefined &&
-        (allowed?.includes(upstream) ?? true) &&
-        registry.upstream(upstream) !== "no key",
+        batchDiscountBps !== undefined && (allowed?.includes(upstream) ?? true) && registry.hasKey(upstream),
     );
   const isInTime = () => clock.now() < giveUpAt.getTime();
   const isPlaceable = ({ uploads, features }: ParsedCall) =>

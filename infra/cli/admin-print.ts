@@ -169,16 +169,22 @@ const worker: View = {
       .map(([pool, { running, free }]) => `${pool} ${running}/${running + free}`)
       .join(", "),
     open: Object.entries(upstreams as Readonly<Record<string, string>>)
-      .filter(([, state]) => state === "open")
-      .map(([id]) => id)
+      .flatMap(([id, state]) => (state === "open" ? [id] : state === "key refused" ? [`${id} (key refused)`] : []))
       .join(", "),
     catalog: same_catalog ? catalog : `${catalog as string} (not the API's)`,
   }),
 };
 
 const upstream: View = {
-  columns: ["id", "provider", "state", "workers", "models"],
-  derive: ({ models }) => ({ models: (models as readonly string[]).length }),
+  columns: ["id", "provider", "state", "workers", "models", "addresses", "last_failure"],
+  derive: ({ models, workers, addresses, last_failure: failure }) => ({
+    workers: Object.entries(workers as Readonly<Record<string, number>>)
+      .flatMap(([state, count]) => (count > 0 ? [`${count} ${state.replace("_", " ")}`] : []))
+      .join(", "),
+    models: (models as readonly string[]).length,
+    addresses: (addresses as readonly string[]).join(", "),
+    last_failure: (failure as { readonly message: string } | null)?.message ?? null,
+  }),
 };
 
 const providerKey: View = {

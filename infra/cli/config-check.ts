@@ -119,10 +119,11 @@ async function stateUpstreams(
   env: Environment,
   attempt: Attempt,
 ): Promise<ConfigReport["upstreams"]> {
-  const counting = createCounting({ clock: systemClock, log: createProcessLogger("config", "silent") });
+  const log = createProcessLogger("config", "silent");
+  const counting = createCounting({ clock: systemClock, log });
   const states: ConfigReport["upstreams"][number][] = [];
   for (const upstream of catalog.upstreams.values()) {
-    const opened = await attempt(() => openUpstream(upstream, env, { clock: systemClock, counting }));
+    const opened = await attempt(() => openUpstream(upstream, env, { clock: systemClock, counting, log }));
     await opened?.provider.close();
     states.push({ id: upstream.id, state: opened ? "ready" : "no key", key: upstream.apiKeyEnv ?? null });
   }
@@ -132,13 +133,26 @@ async function stateUpstreams(
 
 const plain = (name: string): string => name.toLowerCase().replaceAll("_", "");
 
+/** Returns true if the name is the other one without some of its later words, such as OPENAI_KEY for OPENAI_API_KEY. */
+function isShortened(name: string, other: string): boolean {
+  const words = name.split("_");
+  const [first, ...others] = other.split("_");
+  if (words.length < 2 || words[0] !== first) return false;
+  let at = 0;
+  for (const word of others) if (word === words[at + 1]) at += 1;
+  return at === words.length - 1 && at < others.length;
+}
+
 function unknownVariables(env: Environment, known: readonly string[]): ConfigReport["unknown"] {
   return Object.keys(env).flatMap((name) => {
     if (!env[name] || known.includes(name)) return [];
     const wanted = plain(name);
     const limit = maxTypos(wanted);
     const near = known
-      .map((each) => ({ each, typos: typosBetween(wanted, plain(each), limit) }))
+      .map((each) => ({
+        each,
+        typos: isShortened(name, each) ? limit : typosBetween(wanted, plain(each), limit),
+      }))
       .filter(({ typos }) => typos <= limit)
       .toSorted((one, other) => one.typos - other.typos)[0];
     return near ? [{ name, did_you_mean: near.each }] : [];

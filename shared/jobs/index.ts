@@ -36,4 +36,11 @@ export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";
 export { prefixOf } from "./shards.ts";
 export { type Speeds, speedKey } from "./speeds.ts";
-export { createWorkerRegistry, registerWorker, type WorkerRecord, type WorkerRegistry } from "./worker-registry.ts";
+export {
+  createWorkerRegistry,
+  registerWorker,
+  type UpstreamState,
+  upstreamStates,
+  type WorkerRecord,
+  type WorkerRegistry,
+} from "./worker-registry.ts";

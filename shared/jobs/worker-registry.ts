@@ -5,9 +5,17 @@ import { callPools, type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
 import { mergeSpeeds, type Speed, speedKey, speeds } from "./speeds.ts";
 
+/** From the worst to the best. */
+export const upstreamStates = ["no key", "key refused", "open", "ready"] as const;
 // A worker of a newer version may have other states, none of which counts as ready.
-const upstreamState = z.enum(["ready", "open", "no key"]).catch("open");
-type UpstreamState = z.infer<typeof upstreamState>;
+const upstreamState = z.enum(upstreamStates).catch("open");
+export type UpstreamState = z.infer<typeof upstreamState>;
+const upstreamDetails = z.object({
+  baseUrl: z.string().optional(),
+  /** Unix milliseconds, and the text of the failure. */
+  lastFailure: z.object({ at: z.number(), message: z.string() }).optional(),
+});
+export type UpstreamDetails = z.infer<typeof upstreamDetails>;
 // The name of a pool is any string, because a worker of a newer version may serve pools that are unknown here.
 const workerRecord = z.object({
   /** The version of the service. Older workers lack this field and the next. */
@@ -19,6 +27,8 @@ const workerRecord = z.object({
   /** The part of the last second for which the event loop was active. */
   utilization: z.number().optional(),
   upstreams: z.record(z.string(), upstreamState),
+  /** Of the upstreams with a key. Older workers lack this field. */
+  details: z.record(z.string(), upstreamDetails).optional().catch(undefined),
   /** The hash of the worker's catalog. Older workers lack this field. */
   catalog: z.string().default("unknown"),
   // A worker of another version may measure something else.
@@ -57,7 +67,7 @@ export function registerWorker(deps: Uses<"redis" | "clock" | "log"> & { worker:
   };
 }
 
-const rank = { "no key": 0, open: 1, ready: 2 } as const;
+const rankOf = (state: UpstreamState) => upstreamStates.indexOf(state);
 
 /** The records of all workers and the backlogs of the pools, as this API instance last read them. */
 export function createWorkerRegistry({
@@ -104,7 +114,7 @@ export function createWorkerRegistry({
     upstreams = new Map();
     for (const record of records)
       for (const [id, state] of Object.entries(record.upstreams))
-        if (rank[state] >= rank[upstreams.get(id) ?? "no key"]) upstreams.set(id, state);
+        if (rankOf(state) >= rankOf(upstreams.get(id) ?? "no key")) upstreams.set(id, state);
   }
 
   const differs = (catalogs: typeof workersByCatalog) => Object.keys(catalogs).some((hash) => hash !== catalog);
@@ -191,6 +201,19 @@ export function createWorkerRegistry({
     /** Call it when an added call has ended, so that its slot is free again. */
     ended: (pool: Pool) => countAdded(pool, -1),
     upstream: (id: string): UpstreamState => upstreams.get(id) ?? "no key",
+    /** Returns true if some worker has a key of the upstream that its provider accepts, whether or not it responds now. */
+    hasKey(id: string): boolean {
+      const known = upstreams.get(id);
+      return known === "ready" || known === "open";
+    },
+    /** The addresses that workers call, and the latest failure in any of them. */
+    details(id: string): UpstreamDetails & { readonly addresses: readonly string[] } {
+      const all = workers.flatMap(({ details }) => details?.[id] ?? []);
+      const failures = all.flatMap(({ lastFailure }) => lastFailure ?? []);
+      const lastFailure = failures.toSorted((one, other) => other.at - one.at)[0];
+      const addresses = [...new Set(all.flatMap(({ baseUrl }) => baseUrl ?? []))];
+      return { addresses, ...(lastFailure && { lastFailure }) };
+    },
     /** The speed over all workers, by the upstream's name for the model. Undefined if not measured recently. */
     speed: (id: string, model: string): Speed | undefined => measured.get(speedKey(id, model)),
     /** Returns true once any worker was seen. */

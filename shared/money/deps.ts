@@ -8,7 +8,7 @@ import type { Ledger } from "./ledger.ts";
 export interface MoneyObserver {
   /** Called when this process made the entry. The model is that of the capture. */
   captured(
-    call: { model?: string | null | undefined; usage: Usage },
+    call: { model?: string | null | undefined; usage: Usage; status: string },
     amounts: { chargedNanoUsd: bigint; shortfallNanoUsd: bigint },
   ): void;
   /** Called with the number of leases that had calls captured after they were closed. */

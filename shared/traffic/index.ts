@@ -33,15 +33,16 @@ export function createTrafficCounter() {
   let counts = new Map<Field, bigint>();
   const add = (field: Field, by: bigint) => void counts.set(field, (counts.get(field) ?? 0n) + by);
   return {
-    /** Counts a call that was answered or refused. A caller who disconnects is not a failure. */
-    answered(status: number): void {
+    /** Counts a call that ended, in the process that captured its cost, so that it counts as its entry in the ledger says. */
+    ended(status: string, nanoUsd: bigint): void {
       add("calls", 1n);
-      if (status >= 500) add("failed", 1n);
-      else if (status >= 400 && status !== 499) add("refused", 1n);
-    },
-    /** Counts a cost that this process captured. */
-    charged(nanoUsd: bigint): void {
+      if (status === "failed") add("failed", 1n);
       if (nanoUsd > 0n) add("nanoUsd", nanoUsd);
+    },
+    /** Counts a request that was refused before it became a call. */
+    refused(): void {
+      add("calls", 1n);
+      add("refused", 1n);
     },
     take(): ReadonlyMap<Field, bigint> {
       const taken = counts;

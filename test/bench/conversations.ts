@@ -23,7 +23,7 @@ const names = ["alpha", "beta", "gamma", "delta"];
 const model = { ...known, upstreams: names.map((upstream) => ({ upstream, model: "m", weight: 1 })) };
 const deps: OrderDeps = {
   catalog,
-  registry: { known: () => true, upstream: () => "ready", speed: () => undefined },
+  registry: { known: () => true, hasKey: () => true, upstream: () => "ready", speed: () => undefined },
   random: Math.random,
 };
 const system = "You are a patient assistant. ".repeat(200);

@@ -40,7 +40,10 @@ function createObservations(api: Metrics, worker: Metrics) {
     attempts.firstEvent(upstream, ms / 1e3);
     attempts.ended({ upstream, model: model.id, outcome, seconds: ms / 1e3 });
     const usage = { input: 25, cached_input: 5, output: 40 };
-    ofWorker.money.captured({ model: model.id, usage }, { chargedNanoUsd: 1_000n, shortfallNanoUsd: 0n });
+    ofWorker.money.captured(
+      { model: model.id, usage, status: "succeeded" },
+      { chargedNanoUsd: 1_000n, shortfallNanoUsd: 0n },
+    );
     ofWorker.writes.ledger(1, ms / 1e4);
     for (const write of ["frames", "frames"] as const) ofWorker.writes[write](1, ms / 1e4);
     const admitted = { model: model.id, totalMs: ms, firstEventMs: ms / 2, providerMs: ms / 3 };

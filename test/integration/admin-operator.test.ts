@@ -343,12 +343,11 @@ test("failing webhooks are listed, the longest failing first, without what their
 test("the overview has the calls and charges of all processes, and says what cannot be read", async () => {
   const server = await setup({ S3_ENDPOINT: "http://127.0.0.1:1" });
   await countCalls(server, (counter) => {
-    for (const status of [200, 200, 499, 429]) counter.answered(status);
-    counter.charged(1_500_000n);
+    for (const status of ["succeeded", "succeeded", "cancelled"]) counter.ended(status, 500_000n);
+    counter.refused();
   });
   await countCalls(server, (counter) => {
-    counter.answered(503);
-    counter.charged(1n);
+    counter.ended("failed", 1n);
   });
   // A store that takes longer than a second to answer does not count as there, nor does a registry that is read late.
   const { status, body } = await eventually(async () => {
@@ -388,5 +387,5 @@ test("the overview has the calls and charges of all processes, and says what can
     "webhooks",
     "maintenance",
   ]);
-  expect(upstreams).toContainEqual({ id: "local", state: "no key" });
+  expect(upstreams).toContainEqual({ id: "local", state: "no key", last_failure: null });
 });

@@ -21,7 +21,13 @@ const stores = {
 test("shows the settings, their sources, the upstreams with keys, and likely typos, without a secret", async () => {
   const FAL_KEY_FILE = join(await temporaryFolder(), "fal");
   await writeFile(FAL_KEY_FILE, "hunter2-fal\n");
-  const typos = { OPENAI_APIKEY: "hunter2", X402_FEE_PAYER_KEYS: "hunter2", REDIS_URI: "hunter2", HOSTNAME: "box" };
+  const typos = {
+    OPENAI_APIKEY: "hunter2",
+    ANTHROPIC_KEY: "hunter2",
+    X402_FEE_PAYER_KEYS: "hunter2",
+    REDIS_URI: "hunter2",
+    HOSTNAME: "box",
+  };
   const env = {
     ...stores,
     ...typos,
@@ -56,6 +62,7 @@ test("shows the settings, their sources, the upstreams with keys, and likely typ
   expect([json.code, report.ok]).toEqual([0, true]);
   expect(report.unknown).toEqual([
     { name: "OPENAI_APIKEY", did_you_mean: "OPENAI_API_KEY" },
+    { name: "ANTHROPIC_KEY", did_you_mean: "ANTHROPIC_API_KEY" },
     { name: "X402_FEE_PAYER_KEYS", did_you_mean: "X402_FEE_PAYER_KEY" },
     { name: "REDIS_URI", did_you_mean: "REDIS_URL" },
   ]);

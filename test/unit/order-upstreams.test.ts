@@ -29,6 +29,7 @@ const depsOf = (random: () => number, open: readonly string[] = []): OrderDeps =
   catalog,
   registry: {
     known: () => true,
+    hasKey: () => true,
     upstream: (id) => (open.includes(id) ? "open" : "ready"),
     speed: () => undefined,
   },

@@ -105,7 +105,7 @@ test("a key that was refused here is tried again once it is valid again", async 
 function candidates(mode: ProviderKeyMode) {
   const clock = createManualClock();
   const log = createLogger("test", "silent");
-  const deps = { clock, counting: createCounting({ clock, log }) };
+  const deps = { clock, log, counting: createCounting({ clock, log }) };
   const catalog = loadCatalog(undefined);
   const [upstream, model] = [catalog.upstreams.get("openai"), catalog.list()[0]];
   if (!upstream || !model) throw new Error("the catalog has no such upstream");

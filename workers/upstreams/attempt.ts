@@ -12,6 +12,8 @@ import type { SlotUser } from "./slots.ts";
 import type { UpstreamState } from "./upstream.ts";
 
 const maxCooldownMs = 60_000;
+/** The text of a failure is for the operator, and part of every record of the worker. */
+const maxFailureText = 300;
 
 /** A model that may serve a call, with the limits that the hold covers. */
 export type Target = Omit<CallTarget, "model"> & { readonly model: Model };
@@ -160,7 +162,10 @@ export function startAttempt(
       note(outcomeOf(reason));
       if (reason instanceof UpstreamFailure) {
         own?.noteRejected(reason);
+        upstream.key?.noteFailure(reason);
         const { kind, status, unreachable, retryAfterMs } = reason;
+        if (kind !== "refused")
+          upstream.lastFailure = { at: clock.now(), message: reason.message.slice(0, maxFailureText) };
         const isUnhealthy = kind === "unavailable" || kind === "timeout";
         if (!isUnhealthy) response.markResponding();
         if (unreachable) end("unknown", "failed");

@@ -66,6 +66,7 @@ export async function failover<R>(
       upstream.connectionBreaker.blockedForMs(account),
       upstream.modelBreaker(model).blockedForMs(account),
       (upstream.cooldowns.get(model) ?? 0) - clock.now(),
+      upstream.key?.blockedForMs() ?? 0,
     );
   const isReady = (candidate: Candidate) => blockedForMs(candidate) <= 0;
   const user: SlotUser = request.payload?.batch ? "line" : "call";

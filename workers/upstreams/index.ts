@@ -18,7 +18,7 @@
  */
 import type { Catalog } from "#catalog";
 import { ServiceError } from "#errors";
-import { isOwnUpstream } from "#jobs";
+import { isOwnUpstream, type UpstreamState as WorkerUpstreamState } from "#jobs";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Span } from "#platform/observability/tracing";
@@ -106,14 +106,25 @@ export function createUpstreams(deps: {
     return models.length > 0 && models.every(({ model }) => modelBreaker(model).blockedForMs() > 0);
   };
 
+  function stateOf(upstream: UpstreamState | undefined): WorkerUpstreamState {
+    if (!upstream) return "no key";
+    if (upstream.key?.blockedForMs()) return "key refused";
+    return isOpen(upstream) ? "open" : "ready";
+  }
+
   return {
-    /** `open` means that connections fail, or that every model that it serves fails for everyone. */
-    states: () =>
+    /**
+     * `open` means that connections fail, or that every model that it serves fails for everyone; `key refused` that its
+     * provider does not accept the key.
+     */
+    states: () => Object.fromEntries([...catalog.upstreams.keys()].map((id) => [id, stateOf(states.get(id))])),
+    /** What an operator wants to know of each upstream with a key: the address that is called, and the latest failure. */
+    details: () =>
       Object.fromEntries(
-        [...catalog.upstreams.keys()].map((id) => {
-          const upstream = states.get(id);
-          return [id, upstream === undefined ? "no key" : isOpen(upstream) ? "open" : "ready"] as const;
-        }),
+        [...states.values()].map(({ id, baseUrl = "", lastFailure }) => [
+          id,
+          { ...(baseUrl && { baseUrl: withoutCredentials(baseUrl) }), ...(lastFailure && { lastFailure }) },
+        ]),
       ),
     /** The attempts that run, and the calls that wait for a slot, by upstream. */
     loads: () => [...states.values()].map(({ id, slots }) => ({ upstream: id, ...slots.load() })),
@@ -155,6 +166,7 @@ export function createUpstreams(deps: {
     /** Undefined if this worker has no such upstream, or its provider takes no batches. */
     inBatch: (id: string) => batchUpstreamOf(states.get(id), catalog, clock),
     close: async () => {
+      for (const { key } of states.values()) key?.close();
       await Promise.all([ownKeys.close(), ...[...states.values()].map(({ provider }) => provider.close())]);
     },
   };
@@ -201,6 +213,11 @@ function streamItems<T>(
       return { done: true, value: undefined };
     },
   };
+}
+
+function withoutCredentials(address: string): string {
+  const url = new URL(address);
+  return `${url.origin}${url.pathname.replace(/\/$/, "")}`;
 }
 
 export type Upstreams = ReturnType<typeof createUpstreams>;

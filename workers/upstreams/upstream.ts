@@ -2,11 +2,13 @@ import { cloudParts, filledAddress, type Upstream } from "#catalog";
 import type { AttemptOutcome } from "#money";
 import type { Clock } from "#platform/clock";
 import { ConfigError } from "#platform/config-error";
+import type { Logger } from "#platform/logger";
 import type { Environment } from "#platform/process/secret-files";
 import type { Counting } from "../counting/index.ts";
 import { type Provider, providers } from "../providers/index.ts";
 import type { UpstreamEndpoint } from "../providers/provider.ts";
 import { type Breaker, createBreaker } from "./breaker.ts";
+import { createOperatorKey, type OperatorKey } from "./operator-key.ts";
 import type { OwnKey } from "./own-key.ts";
 import { createSlots, type Slots } from "./slots.ts";
 
@@ -19,6 +21,7 @@ export interface AttemptObserver {
 interface OpenDeps {
   readonly clock: Clock;
   readonly counting: Counting;
+  readonly log: Logger;
   /** The part of the slots that lines of batches may take, from 0 to 1. */
   readonly lineShare?: number | undefined;
   readonly observeAttempts?: AttemptObserver | undefined;
@@ -29,7 +32,13 @@ interface OpenDeps {
 /** One upstream, for the life of the process. Returns undefined if its key or address is not in the environment. */
 export function openUpstream(upstream: Upstream, env: Environment, deps: OpenDeps): UpstreamState | undefined {
   const endpoint = operatorEndpoint(upstream, env);
-  return endpoint && openEndpoint(upstream, endpoint, deps);
+  if (!endpoint) return undefined;
+  const state = openEndpoint(upstream, endpoint, deps);
+  return {
+    ...state,
+    baseUrl: endpoint.baseUrl,
+    ...(endpoint.apiKey !== undefined && { key: createOperatorKey(upstream.id, state.provider, deps) }),
+  };
 }
 
 function operatorEndpoint(upstream: Upstream, env: Environment): UpstreamEndpoint | undefined {
@@ -57,7 +66,7 @@ function operatorEndpoint(upstream: Upstream, env: Environment): UpstreamEndpoin
 export function openEndpoint(
   { id, provider, concurrency, quirks, deadlines }: Upstream,
   endpoint: UpstreamEndpoint,
-  { clock, counting, lineShare = 1, observeAttempts, hosts }: OpenDeps,
+  { clock, counting, lineShare = 1, observeAttempts, hosts }: Omit<OpenDeps, "log">,
 ): UpstreamState {
   const modelBreakers = new Map<string, Breaker>();
   return {
@@ -87,6 +96,11 @@ export interface UpstreamState extends Pick<Upstream, "id" | "quirks" | "deadlin
   readonly observeAttempts: AttemptObserver | undefined;
   /** Unix milliseconds by model, until which the upstream asked not to be called. */
   readonly cooldowns: Map<string, number>;
+  /** The latest failure that was not the fault of its request. */
+  lastFailure?: { readonly at: number; readonly message: string };
   /** Set if it is called with a provider key of the account. */
   readonly own?: OwnKey;
+  /** These are set if it is called for the operator. The key is not set if the upstream needs none. */
+  readonly baseUrl?: string;
+  readonly key?: OperatorKey;
 }

@@ -2,12 +2,16 @@ import { z } from "zod";
 import { pools } from "#jobs";
 import { fields, orNull, tag, unixSecondsOfMs, usd } from "../../http/fields.ts";
 import { route } from "./route.ts";
-import { state } from "./workers.ts";
+import { lastFailure, state } from "./workers.ts";
 
 const counts = {
-  calls: z.int().describe("Calls that ended and requests that were refused"),
-  failed: z.int().describe("Those with a status of 500 or more"),
-  refused: z.int().describe("Those with a 4xx status other than 499, which means disconnected"),
+  calls: z.int().describe("Calls that ended, and requests that were refused before they became calls"),
+  failed: z
+    .int()
+    .describe(
+      "Calls with the status `failed`, as `GET /admin/v1/requests` has them, jobs and lines of batches included",
+    ),
+  refused: z.int().describe("Requests that were refused before they became calls, whatever their status"),
   charged_usd: usd,
 };
 const count = fields(counts).meta({ id: "TrafficCount" });
@@ -42,7 +46,7 @@ export const overview = fields({
   ),
   workers: orNull(z.int()),
   catalog_differs: z.boolean().describe("A worker has a different catalog than this API instance"),
-  upstreams: z.array(z.object({ id: z.string(), state })),
+  upstreams: z.array(fields({ id: z.string(), state, last_failure: lastFailure })),
   stores: z.array(fields({ name: z.enum(["mongodb", "redis", "s3"]), ok: z.boolean(), ping_ms: orNull(z.number()) })),
   money: orNull(fields({ holds: open, leases: open, undecided: z.int() })).describe(
     "null: no maintenance worker has counted in the last two minutes",

@@ -122,7 +122,11 @@ export function createOverview(deps: OverviewDeps) {
       pools: loads,
       workers: registry.workers()?.length,
       catalogDiffers: registry.catalog().differs,
-      upstreams: [...catalog.upstreams.keys()].map((id) => ({ id, state: registry.upstream(id) })),
+      upstreams: [...catalog.upstreams.keys()].map((id) => ({
+        id,
+        state: registry.upstream(id),
+        lastFailure: registry.details(id).lastFailure ?? null,
+      })),
       stores,
       money: held?.money,
       ledger: held?.ledger,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Catalog } from "#catalog";
 import { noCapacity } from "#errors";
-import type { WorkerRegistry } from "#jobs";
+import { upstreamStates, type WorkerRegistry } from "#jobs";
 import { isListed } from "../../admission/model.ts";
 import { fields, orNull, tag, unixSecondsOfMs } from "../../http/fields.ts";
 import { listOf, wholeList } from "../../http/page.ts";
@@ -9,7 +9,12 @@ import { route } from "./route.ts";
 
 /** Worker processes, their upstreams and the models that these serve, as each worker reports every second. */
 
-export const state = z.enum(["ready", "open", "no key"]).describe("`open`: the circuit breaker is open");
+export const state = z
+  .enum(upstreamStates)
+  .describe("`open`: the circuit breaker is open. `key refused`: the provider does not accept the key");
+
+/** The latest failure at an upstream that was not the fault of its request. */
+export const lastFailure = fields({ at: unixSecondsOfMs, message: z.string() }).nullable();
 
 const worker = fields({
   id: z.string(),
@@ -27,9 +32,11 @@ const upstream = fields({
   object: tag("upstream"),
   provider: z.string(),
   state: state.describe("The best state among the workers"),
-  workers: fields({ ready: z.int(), open: z.int(), no_key: z.int() }),
+  workers: fields({ ready: z.int(), open: z.int(), key_refused: z.int(), no_key: z.int() }),
   models: z.array(z.string()),
-  base_url: orNull(z.string()),
+  base_url: orNull(z.string()).describe("The address in the catalog"),
+  addresses: z.array(z.string()).describe("Those that workers with its key call"),
+  last_failure: lastFailure,
   concurrency: orNull(z.int()).describe("Maximum number of concurrent calls from one worker process"),
 }).meta({ id: "Upstream" });
 
@@ -40,7 +47,7 @@ const catalogModel = fields({
   owned_by: z.string(),
   type: z.string(),
   endpoint: z.string(),
-  listed: z.boolean().describe("At least one worker has the key of one of its upstreams"),
+  listed: z.boolean().describe("At least one worker has an accepted key of one of its upstreams"),
   deprecated_at: z.int().describe("unix seconds").nullable(),
   elite_discount_bps: z.int(),
   pricing: z.record(z.string(), z.object({ unit: z.string(), list_usd: z.string(), elite_usd: z.string() })),
@@ -89,11 +96,19 @@ export const workerRoutes = [
       const served = modelsByUpstream(catalog);
       const shown = [...catalog.upstreams.values()].map((each) => {
         const states = workers.flatMap(({ upstreams }) => upstreams[each.id] ?? []);
+        const details = registry.details(each.id);
         const count = (wanted: string) => states.filter((one) => one === wanted).length;
         return {
           ...each,
           state: registry.upstream(each.id),
-          workers: { ready: count("ready"), open: count("open"), noKey: count("no key") },
+          workers: {
+            ready: count("ready"),
+            open: count("open"),
+            keyRefused: count("key refused"),
+            noKey: count("no key"),
+          },
+          addresses: details.addresses,
+          lastFailure: details.lastFailure ?? null,
           models: served.get(each.id)?.map(({ id }) => id) ?? [],
         };
       });

@@ -11,7 +11,7 @@ import { count } from "../lib/format.ts";
 import { useNow } from "../lib/time.ts";
 import { type CatalogModel, catalogQuery, type Upstream, upstreamsQuery } from "./api.ts";
 import { Id } from "./links.tsx";
-import { Section } from "./overview-parts.tsx";
+import { LastFailure, Section } from "./overview-parts.tsx";
 import { filled } from "./search.ts";
 import { UpstreamState } from "./states.tsx";
 
@@ -137,8 +137,13 @@ const Upstreams = ({ upstreams }: { readonly upstreams: readonly Upstream[] }) =
       { header: "State", cell: ({ state }) => <UpstreamState state={state} /> },
       {
         header: "In workers",
-        cell: ({ workers: { ready, open, no_key } }) =>
-          [ready > 0 && `${ready} ready`, open > 0 && `${open} open`, no_key > 0 && `${no_key} without a key`]
+        cell: ({ workers: { ready, open, key_refused, no_key } }) =>
+          [
+            ready > 0 && `${ready} ready`,
+            open > 0 && `${open} open`,
+            key_refused > 0 && `${key_refused} with a refused key`,
+            no_key > 0 && `${no_key} without a key`,
+          ]
             .filter(Boolean)
             .join(", ") || "None",
       },
@@ -148,7 +153,18 @@ const Upstreams = ({ upstreams }: { readonly upstreams: readonly Upstream[] }) =
         cell: ({ concurrency }) => (concurrency === null ? "No limit" : count(concurrency)),
         numeric: true,
       },
-      { header: "Address", cell: ({ base_url: url }) => (url === null ? "–" : <Id>{url}</Id>) },
+      {
+        header: "Address",
+        cell: ({ base_url: url, addresses }) => {
+          const called = addresses.length > 0 ? addresses : [url].filter((each) => each !== null);
+          return called.length === 0 ? "–" : <Id>{called.join(", ")}</Id>;
+        },
+      },
+      {
+        header: "Last failure",
+        cell: ({ last_failure: failure }) => (failure ? <LastFailure failure={failure} /> : "None"),
+        wide: true,
+      },
     ]}
   />
 );

@@ -121,7 +121,14 @@ export function Pools({ overview: { pools, workers, catalog_differs } }: { reado
   );
 }
 
-const order = ["open", "ready", "no key"];
+/** What an upstream said when it last failed. */
+export const LastFailure = ({ failure: { at, message } }: { readonly failure: { at: number; message: string } }) => (
+  <span className="text-xs wrap-anywhere text-muted">
+    {message} (<Time at={at} />)
+  </span>
+);
+
+const order = ["key refused", "open", "ready", "no key"];
 
 export function Upstreams({ upstreams }: { readonly upstreams: Overview["upstreams"] }) {
   const withKey = upstreams.filter(({ state }) => state !== "no key");
@@ -139,10 +146,15 @@ export function Upstreams({ upstreams }: { readonly upstreams: Overview["upstrea
         <ul className="flex flex-col gap-3">
           {withKey
             .toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state))
-            .map(({ id, state }) => (
-              <li key={id} className="flex items-center justify-between gap-4">
-                <span className="font-medium wrap-anywhere">{id}</span>
-                <UpstreamState state={state} />
+            .map(({ id, state, last_failure: failure }) => (
+              <li key={id} className="flex flex-col gap-1">
+                <span className="flex items-center justify-between gap-4">
+                  <Link to="/operator/catalog" search={{ upstream: id }} className={linkClass}>
+                    {id}
+                  </Link>
+                  <UpstreamState state={state} />
+                </span>
+                {state !== "ready" && failure && <LastFailure failure={failure} />}
               </li>
             ))}
           {withKey.length === 0 && <li>No worker has a key of any upstream, so no model is listed.</li>}

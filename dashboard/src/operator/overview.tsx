@@ -71,14 +71,14 @@ function Traffic({ overview, within }: { readonly overview: Overview; readonly w
     <>
       <div className="grid grid-cols-2 gap-4 lg:grid-cols-4">
         <div className="max-lg:col-span-2">
-          <Figure label="Calls" note="Answered and refused">
+          <Figure label="Calls" note="Ended, and refused">
             {count(calls)}
           </Figure>
         </div>
-        <Figure label="Failed" note={`${percent(failed, calls)} % of calls`}>
+        <Figure label="Failed" note={`${percent(failed, calls)} % of calls, as in Requests`}>
           <span className={failed > 0 ? "text-bad" : undefined}>{count(failed)}</span>
         </Figure>
-        <Figure label="Refused" note="Limits, balance, wrong requests">
+        <Figure label="Refused" note="Before they became calls: limits, balance, wrong requests">
           {count(refused)}
         </Figure>
         <div className="max-lg:col-span-2">

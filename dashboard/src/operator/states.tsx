@@ -3,6 +3,7 @@ import { Badge, type Tone } from "../components/badge.tsx";
 const upstreams: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
   ready: ["good", "Ready"],
   open: ["bad", "Breaker open"],
+  "key refused": ["bad", "Key refused"],
   "no key": ["plain", "No key"],
 };
 

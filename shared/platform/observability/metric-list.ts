@@ -316,7 +316,7 @@ export const metricList = {
   inference_upstream_state: gauge(
     both,
     ["upstream"],
-    "2: ready, 1: circuit breaker open, 0: no key. In a worker its own state, in the API the best state among the workers",
+    "3: key refused, 2: ready, 1: circuit breaker open, 0: no key. In a worker its own state, in the API the best state among the workers",
   ),
   inference_store_ping_seconds: gauge(
     both,
@@ -326,7 +326,7 @@ export const metricList = {
 };
 
 /** The values of `inference_upstream_state`. */
-export const upstreamStates = { "no key": 0, open: 1, ready: 2 } as const;
+export const upstreamStateValues = { "no key": 0, open: 1, ready: 2, "key refused": 3 } as const;
 
 /** The values of `group`. */
 export const groups = ["jobs", "frames", "limits", "ledger", "holds", "applications", "leases"] as const;

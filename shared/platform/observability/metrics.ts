@@ -3,7 +3,7 @@ import serviceManifest from "../../../package.json" with { type: "json" };
 import { type Clock, resultWithin } from "../clock.ts";
 import { type MetricType, metricList } from "./metric-list.ts";
 
-export { groups, metricList, upstreamStates } from "./metric-list.ts";
+export { groups, metricList, upstreamStateValues } from "./metric-list.ts";
 
 type MetricName = keyof typeof metricList;
 type NameOf<Type extends MetricType> = {
