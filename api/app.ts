@@ -24,6 +24,7 @@ import {
 } from "./routes/admin/index.ts";
 import { batchFileRoutes } from "./routes/batch-files.ts";
 import { createDashboardRouter, type DashboardDeps } from "./routes/dashboard/index.ts";
+import { isNavigation } from "./routes/dashboard/pages.ts";
 import { adminDocsRoutes, docsRoutes } from "./routes/docs.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { geminiRoutes } from "./routes/gemini.ts";
@@ -42,7 +43,14 @@ interface AppDeps
     Pick<DashboardDeps, "sessions" | "pages" | "running"> {
   readonly config: Pick<
     Config,
-    "ADMIN_TOKEN" | "ADMIN_TOKENS" | "S3_ENDPOINT" | "S3_PUBLIC_ENDPOINT" | "TRUSTED_PROXIES" | "X402_PAY_TO"
+    | "ADMIN_TOKEN"
+    | "ADMIN_TOKENS"
+    | "BUYBACK_BPS"
+    | "BUYBACK_EXECUTOR"
+    | "S3_ENDPOINT"
+    | "S3_PUBLIC_ENDPOINT"
+    | "TRUSTED_PROXIES"
+    | "X402_PAY_TO"
   >;
   /** Returns true once a shutdown has begun. */
   readonly draining: () => boolean;
@@ -75,6 +83,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(security);
   app.use(healthRoutes(deps));
   app.use(docsRoutes(deps));
+  app.get("/", (req, res, next) => (isNavigation(req) ? res.redirect("/dashboard") : next()));
   if (tokens) {
     const identify = identifyByToken({ ...deps, tokens });
     app.use("/admin/v1", createAdminRouter(deps, identify));
@@ -121,7 +130,7 @@ function dashboard(deps: AppDeps, tokens: AdminTokens | undefined, free: Router)
   const storage = config.S3_PUBLIC_ENDPOINT ?? config.S3_ENDPOINT;
   const hasTopups = config.X402_PAY_TO !== undefined;
   return createDashboardRouter(
-    { ...deps, tokens, storage, hasTopups },
+    { ...deps, tokens, storage, hasTopups, buybacks: { bps: config.BUYBACK_BPS, executor: config.BUYBACK_EXECUTOR } },
     { callers, operators: (identify) => createAdminRouter(deps, identify) },
   );
 }

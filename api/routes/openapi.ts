@@ -29,6 +29,20 @@ const description = `Text, image, video, audio and embedding models behind one a
 - \`Idempotency-Key\`: the stored response of the first request, with \`idempotent-replayed\`.
 - \`Accept\` has no effect, except on \`GET /v1/invoices\`.
 
+**What is stored of prompts and answers**
+
+Lists, usage and logs have none. They are stored only where somebody asks for them again:
+
+- Responses: for 24 hours, unless the request has \`store: false\`.
+- \`Idempotency-Key\` and x402: the answer, for 24 hours.
+- Jobs and responses in the background: the request until the end, the result for 24 hours after it.
+- Batches: their files and results, for up to 30 days.
+- The response cache, for a call or a key that uses it: the answer, for up to 24 hours.
+- Webhooks with \`include_result\`: the result, for 7 days.
+- Uploads and generated files: for 24 hours.
+
+\`DELETE\` of a response, job, file or batch, and of the cache, deletes them earlier. The operator may have prompts and answers of text calls recorded in traces (\`OTEL_CAPTURE_CONTENT\`, off by default).
+
 **Errors of every route**, in addition to its own: 405 \`method_not_allowed\` with \`Allow\`, 417 \`expectation_failed\`, 431 \`headers_too_large\`.`;
 
 /** Most client generators do not read OpenAPI 3.2 yet, which could describe streams by item. */
@@ -41,7 +55,7 @@ const documentOf = (
 ) =>
   createDocument({
     openapi: "3.1.0",
-    info: { version: "1.0.0", ...info, license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" } },
+    info: { version: "1.0.0", ...info },
     servers: [{ url: serverUrl }],
     tags: shown.map(({ name, description: text }) => ({ name, description: text })),
     security: [{ bearer: [] }],

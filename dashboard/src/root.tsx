@@ -1,35 +1,49 @@
 import { useQuery } from "@tanstack/react-query";
-import { createRootRoute, type ErrorComponentProps, Link } from "@tanstack/react-router";
+import { createRootRoute, type ErrorComponentProps, Link, Navigate, useLocation } from "@tanstack/react-router";
 import { useState } from "react";
 import { request } from "./api/client.ts";
-import { SessionContext, sessionPath, sessionQuery } from "./api/session.ts";
+import { homes, type Kind, kindOfPath, SessionContext, sessionOf, sessionPath, sessionQuery } from "./api/session.ts";
 import { buttonClass } from "./components/button.tsx";
 import { ErrorNote } from "./components/error-note.tsx";
 import { Layout } from "./components/layout.tsx";
 import { Page } from "./components/page.tsx";
 import { Skeleton } from "./components/skeleton.tsx";
 import { toast } from "./components/toast.tsx";
+import { OtherRole } from "./screens/other-role.tsx";
 import { SignIn } from "./screens/sign-in.tsx";
 
 /** The parent of all screens: the layout for signed-in users, the sign-in page for everyone else. */
 
 function Root() {
-  const session = useQuery(sessionQuery);
-  const [wasSignedIn, setWasSignedIn] = useState(false);
-  if (session.data && !wasSignedIn) setWasSignedIn(true);
-  if (session.isPending) return <Loading />;
-  if (session.error && session.data === undefined)
+  const sessions = useQuery(sessionQuery);
+  const path = useLocation({ select: ({ pathname }) => pathname });
+  const kind = kindOfPath(path);
+  const [seen, setSeen] = useState<readonly Kind[]>([]);
+  const [isSigningIn, setSigningIn] = useState(false);
+  if (sessions.isPending) return <Loading />;
+  if (sessions.data === undefined)
     return (
       <main className="p-6">
-        <ErrorNote error={session.error} onRetry={session.refetch} />
+        <ErrorNote error={sessions.error} onRetry={sessions.refetch} />
       </main>
     );
-  if (!session.data) return <SignIn hasEnded={wasSignedIn} />;
-  return (
-    <SessionContext value={session.data}>
-      <Layout session={session.data} />
-    </SessionContext>
-  );
+  const session = sessionOf(sessions.data, kind);
+  const other = sessionOf(sessions.data, kind === "account" ? "operator" : "account");
+  if (session && !seen.includes(kind)) setSeen([...seen, kind]);
+  if (session && isSigningIn) setSigningIn(false);
+  if (session)
+    return (
+      <SessionContext value={session}>
+        <Layout session={session} other={other} />
+      </SessionContext>
+    );
+  if (other && !isSigningIn && !seen.includes(kind))
+    return path === homes.account ? (
+      <Navigate to={homes.operator} replace />
+    ) : (
+      <OtherRole signedIn={other} onSignIn={() => setSigningIn(true)} />
+    );
+  return <SignIn kind={kind} hasEnded={seen.includes(kind)} />;
 }
 
 export const Loading = () => (

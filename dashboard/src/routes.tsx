@@ -19,7 +19,7 @@ const overview = createRoute({
   ),
 });
 
-/** The target of sign-in links. Without a session every address shows the sign-in page. */
+/** A bookmarked address. Without a session every address shows the sign-in page. */
 const signIn = createRoute({
   getParentRoute,
   path: "/sign-in",

@@ -12,6 +12,8 @@ export const demoShape = z.object({
   apiKey: z.string(),
   accountId: z.string(),
   adminToken: z.string(),
+  /** Where its sessions are, for `npm run dashboard:link`. */
+  mongodbUri: z.string(),
   /** Addresses of `/metrics` by process: `api`, `worker`, `worker_2` and so on. */
   metrics: z.record(z.string(), z.string()),
   /** Set when x402 payments go to the demo's own chain. */
@@ -61,11 +63,12 @@ export async function ensureDemo(options: {
   readonly origin: string;
   readonly baseUrl: string;
   readonly adminToken: string;
+  readonly mongodbUri: string;
   readonly dataDir: string;
   readonly metrics: Demo["metrics"];
   readonly x402: DemoPayments | undefined;
 }): Promise<Demo> {
-  const { origin, baseUrl, adminToken, dataDir, metrics, x402 } = options;
+  const { origin, baseUrl, adminToken, mongodbUri, dataDir, metrics, x402 } = options;
   const admin = createAdminClient({ url: origin, token: adminToken });
   const file = join(dataDir, "demo.json");
   const stored = parseStored(await readText(file));
@@ -77,7 +80,7 @@ export async function ensureDemo(options: {
     withKey.parse(await admin("POST", `/accounts/${accountId}/keys`, { name: "demo", scopes, limits })).key;
   const apiKey = known && (await isAccepted(origin, known.apiKey)) ? known.apiKey : await createKey();
 
-  const demo = { baseUrl, apiKey, accountId, adminToken, metrics, ...(x402 && { x402 }) };
+  const demo = { baseUrl, apiKey, accountId, adminToken, mongodbUri, metrics, ...(x402 && { x402 }) };
   await writePrivate(file, `${JSON.stringify(demo, null, 2)}\n`);
   return demo;
 }
@@ -92,16 +95,23 @@ async function hasAccount(admin: AdminClient, id: string): Promise<boolean> {
   }
 }
 
-/** Authentication precedes all other checks, and a call to a model that does not exist costs nothing. */
 async function isAccepted(origin: string, apiKey: string): Promise<boolean> {
-  const response = await fetch(`${origin}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "local/none", messages: [{ role: "user", content: "-" }] }),
-    signal: AbortSignal.timeout(10_000),
-  });
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const response = await fetch(`${origin}/v1/key`, { headers, signal: AbortSignal.timeout(10_000) });
   await response.arrayBuffer();
   return response.status !== 401;
+}
+
+/** The address of the demo of this data directory, if it runs: it knows its own account and token. */
+export async function runningDemo(dataDir: string): Promise<string | undefined> {
+  try {
+    const { baseUrl, adminToken, accountId } = await readDemo(dataDir);
+    const [token = ""] = adminToken.split(",");
+    await createAdminClient({ url: baseUrl, token })("GET", `/accounts/${accountId}`);
+    return baseUrl;
+  } catch {
+    return undefined;
+  }
 }
 
 function parseStored(text: string | undefined): z.infer<typeof storedDemo> | undefined {

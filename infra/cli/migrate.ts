@@ -30,6 +30,7 @@ async function withMongo(
     MONGODB_URI: env["MONGODB_URI"],
     LOG_LEVEL: env["LOG_LEVEL"] || undefined,
   });
+  if (!env["MONGODB_URI"]) throw configError(`MONGODB_URI is missing: ${environment.shape.MONGODB_URI.description}`);
   if (!given.success)
     throw configError(...given.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`));
   const log = createProcessLogger("migrate", given.data.LOG_LEVEL);

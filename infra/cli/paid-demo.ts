@@ -5,7 +5,13 @@ import type { DemoPayments } from "../embedded/solana/server.ts";
 import { demoShape } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
 
-const demoFile = demoShape.partial({ accountId: true, adminToken: true, apiKey: true, metrics: true });
+const demoFile = demoShape.partial({
+  accountId: true,
+  adminToken: true,
+  apiKey: true,
+  mongodbUri: true,
+  metrics: true,
+});
 export type PaidDemo = Readonly<z.infer<typeof demoFile>> & { readonly x402: DemoPayments };
 
 /** Throws if the demo does not run, or does not accept payments on its own chain. */

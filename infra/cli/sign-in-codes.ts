@@ -17,20 +17,18 @@ const keyShape = z.object({ id: z.string(), scopes: z.array(z.string()) });
 const scopes = ["inference", "manage"];
 
 /**
- * Issues codes for the demo's account and its operator. They are written to the database rather than requested from the
+ * Issues codes for the demo's account and its operator, at the address where its API listens. They are written to the database rather than requested from the
  * API, so that no deployment has an endpoint that issues them.
  */
-export async function issueSignInCodes(
-  mongodbUri: string,
-  { demo, origin, adminToken }: { demo: Demo; origin: string; adminToken: string },
-): Promise<SignInCodes> {
+export async function issueSignInCodes(demo: Demo, origin: string): Promise<SignInCodes> {
+  const [adminToken = ""] = demo.adminToken.split(",");
   const operator = createAdminTokens({ ADMIN_TOKEN: adminToken, ADMIN_TOKENS: undefined })?.find(adminToken);
   if (!operator) throw new TypeError("no admin token");
   const key = await demoKey(origin, demo.apiKey);
   // Demo keys of versions without scopes lack them.
   if (scopes.some((scope) => !key.scopes.includes(scope)))
     await createAdminClient({ url: origin, token: adminToken })("PATCH", `/keys/${key.id}`, { scopes });
-  const mongo = await connectMongo(mongodbUri, systemClock, createProcessLogger("start", "warn"));
+  const mongo = await connectMongo(demo.mongodbUri, systemClock, createProcessLogger("start", "warn"));
   try {
     const sessions = createSessions({ mongo, clock: systemClock });
     const { name, seal } = operator;

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,10 +20,12 @@ import {
 } from "../embedded/index.ts";
 import { startSolana } from "../embedded/solana/server.ts";
 import { buildDashboard } from "./build-dashboard.ts";
-import { ensureDemo, storedAdminToken, storedPrivateKey } from "./demo.ts";
+import { checkConfig } from "./config-check.ts";
+import { ensureDemo, runningDemo, storedAdminToken, storedPrivateKey } from "./demo.ts";
+import { openLogFile } from "./log-file.ts";
 import { issueSignInCodes } from "./sign-in-codes.ts";
 import { readStartConfig } from "./start-config.ts";
-import { createTerminal, type Terminal } from "./terminal.ts";
+import { createTerminal, runOf, type Terminal } from "./terminal.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const readyWithinMs = 60_000;
@@ -38,6 +41,12 @@ const steadyMs = 60_000;
 /** Starts everything and resolves when the signal aborts. Rejects when something does not start. */
 async function start(env: Environment, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
   const { DATA_DIR, WORKERS } = readStartConfig(env);
+  const running = await runningDemo(DATA_DIR);
+  if (running)
+    throw new Error(
+      `The service already runs at ${running}. ${runOf(DATA_DIR)} dashboard:link prints links to its dashboard. ` +
+        "DATA_DIR=<another folder> npm start runs a second one.",
+    );
   // There is no load balancer to wait for, and Ctrl-C should take effect soon.
   const drain = { DRAIN_DELAY: env.DRAIN_DELAY || "0", DRAIN_GRACE: env.DRAIN_GRACE || "10" };
   const config = loadConfig({ ...env, ...drain, ...placeholderAddresses(env) });
@@ -45,6 +54,8 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   await choosePort(env.PORT, config.HOST);
   const dataDir = resolve(DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const logFile = openLogFile(join(DATA_DIR, "service.log"));
+  const output = (line: string) => terminal.line(line, logFile);
   const adminToken = config.ADMIN_TOKEN ?? (await storedAdminToken(dataDir));
   const privateKeys = config.SECRETS_PRIVATE_KEYS ?? (await storedPrivateKey(dataDir));
   const [stores, solana, dashboard] = await Promise.allSettled([
@@ -86,7 +97,7 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
       args: [...nodeArgs, join(root, file)],
       // The API seals secrets of customers, and must not be able to open them.
       env: { ...processEnv, ...(key === "api" && { SECRETS_PRIVATE_KEYS: "" }), METRICS_PORT: String(metricsPort) },
-      output: terminal.line,
+      output,
       stopTimeoutMs: (config.DRAIN_DELAY + config.DRAIN_GRACE) * 1_000 + settleMs,
       isReady,
     });
@@ -97,7 +108,8 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
     workers.push(await node(n === 1 ? "worker" : `worker_${n}`, `Worker ${n}`, "workers/main.ts"));
   programs.unshift(api, ...workers);
   // No other process uses a MongoDB that was started here.
-  await migrateDatabase(processEnv, env.MONGODB_URI ? [] : ["--offline"], terminal, quit);
+  terminal.log.info("Preparing the database.");
+  await migrateDatabase(processEnv, env.MONGODB_URI ? [] : ["--offline"], output, quit);
 
   await duringStart(programs, quit, async (signal) => {
     await Promise.all([api, ...workers].map((program) => program.start()));
@@ -105,10 +117,21 @@ async function start(env: Environment, terminal: Terminal, quit: AbortSignal, pr
   });
   const baseUrl = config.PUBLIC_URL ?? origin;
   const [token = adminToken] = adminToken.split(",");
-  const demo = await ensureDemo({ origin, baseUrl, adminToken: token, dataDir, metrics, x402: chain?.payments });
-  const codes = await issueSignInCodes(processEnv["MONGODB_URI"] ?? "", { demo, origin, adminToken: token });
+  const mongodbUri = processEnv["MONGODB_URI"] ?? "";
+  const demo = await ensureDemo({
+    origin,
+    baseUrl,
+    adminToken: token,
+    mongodbUri,
+    dataDir,
+    metrics,
+    x402: chain?.payments,
+  });
+  const codes = await issueSignInCodes(demo, origin);
   for (const program of programs) supervise(program, terminal.log, quit);
-  terminal.ready(demo, codes, DATA_DIR);
+  for (const { name, did_you_mean } of (await checkConfig(env, [])).unknown)
+    terminal.log.warn(`Nothing reads ${name}. Did you mean ${did_you_mean}?`);
+  terminal.ready({ demo, codes, dataDir: DATA_DIR, logFile: logFile.file });
   if (!quit.aborted) await once(quit, "abort");
 }
 
@@ -142,11 +165,11 @@ function supervise(program: Program, log: Terminal["log"], signal: AbortSignal):
 async function migrateDatabase(
   env: Environment,
   options: readonly string[],
-  terminal: Terminal,
+  output: (line: string) => void,
   quit: AbortSignal,
 ): Promise<void> {
   const args = [join(root, "infra/cli/migrate.ts"), ...options];
-  const { child, ended } = spawnGuarded({ command: process.execPath, args, env, output: terminal.line });
+  const { child, ended } = spawnGuarded({ command: process.execPath, args, env, output });
   const stop = () => child.kill("SIGTERM");
   quit.addEventListener("abort", stop, { once: true });
   const reason = await ended;
@@ -232,6 +255,7 @@ const programs: Program[] = [];
 const terminal = createTerminal(process.stdout);
 quitOnSignals(quit, programs, terminal);
 try {
+  if (existsSync(".env")) process.loadEnvFile(".env");
   await start(withSecretFiles(process.env, secretVariables), terminal, quit.signal, programs);
 } catch (error) {
   if (!quit.signal.aborted) {

@@ -5,6 +5,7 @@ import pretty from "pino-pretty";
 import type { Logger } from "#platform/logger";
 import type { Progress } from "../embedded/index.ts";
 import type { Demo } from "./demo.ts";
+import type { LogFile } from "./log-file.ts";
 import type { SignInCodes } from "./sign-in-codes.ts";
 import { defaultDataDir } from "./start-config.ts";
 
@@ -12,7 +13,20 @@ export type Terminal = ReturnType<typeof createTerminal>;
 
 const progressIntervalMs = 5_000;
 
-/** The output of `npm start`: downloads, instructions for a first call, then the logs of its processes. */
+/** pino's number for `error`. */
+const errorLevel = 50;
+
+/**
+ * Returns true for a line that is shown although the log file has it: an error, or what is no line of the log, such as a
+ * stack trace of a process that ended.
+ */
+function isShown(line: string): boolean {
+  if (!line.startsWith("{")) return true;
+  const level = Number(/^\{"level":(\d+)/.exec(line)?.[1]);
+  return !(level < errorLevel);
+}
+
+/** The output of `npm start`: downloads, errors of its processes, and instructions for a first call. */
 export function createTerminal(out: NodeJS.WriteStream) {
   const fetching = new Map<string, string>();
   let lastShownAt = Number.NEGATIVE_INFINITY;
@@ -54,62 +68,70 @@ export function createTerminal(out: NodeJS.WriteStream) {
 
   return {
     log,
-    /** Prints a line of a process: JSON log lines are formatted, other lines are shown unchanged. */
-    line: (text: string) => void stream.write(`${text}\n`),
+    /** Takes a line of a process: each goes to the log file, errors also to the terminal. */
+    line(text: string, file: LogFile): void {
+      file.write(text);
+      if (isShown(text)) stream.write(`${text}\n`);
+    },
     progress,
-    ready: (demo: Demo, codes: SignInCodes, dataDir: string) => write(banner(demo, codes, dataDir)),
+    ready: (ready: Ready) => write(banner(ready)),
     failure: (error: unknown) => write(`\n${error instanceof Error ? error.message : String(error)}\n`),
   };
 }
 
+interface Ready {
+  readonly demo: Demo;
+  readonly codes: SignInCodes;
+  readonly dataDir: string;
+  readonly logFile: string;
+}
+
 /** The demo commands find the demo by its data directory. */
-const demoCommands = ({ x402 }: Demo, dataDir: string): string => {
-  const run = `${dataDir === defaultDataDir ? "" : `DATA_DIR='${dataDir}' `}npm run`;
-  const onChain = `
-  Pay for an image without a key, by x402, on the demo's own chain, and top up the account there:
+export const runOf = (dataDir: string): string =>
+  `${dataDir === defaultDataDir ? "" : `DATA_DIR='${dataDir}' `}npm run`;
 
-  ${run} demo:x402
-  ${run} demo:topup
-`;
-  return `
-  Fill the dashboard with 300 calls:
-
-  ${run} demo:traffic
-
-  Make an image and a film as jobs, and follow them by polling and by webhooks:
-
-  ${run} demo:async
-
-  Run 2,000 calls as a batch:
-
-  ${run} demo:batch
-${x402 ? onChain : ""}`;
-};
+function demoCommands({ x402 }: Demo, dataDir: string): string {
+  const run = runOf(dataDir);
+  const commands = [
+    ["demo:traffic", "fills the dashboard with 300 calls"],
+    ["demo:async", "makes an image and a film as jobs, followed by polling and by webhooks"],
+    ["demo:batch", "runs 2,000 calls as a batch"],
+    ...(x402
+      ? [
+          ["demo:x402", "pays for an image without a key, by x402, on the demo's own chain"],
+          ["demo:topup", "tops up the account there"],
+        ]
+      : []),
+  ];
+  return commands.map(([name = "", what = ""]) => `  ${run} ${name.padEnd(12)}  ${what}`).join("\n");
+}
 
 /** The code is in the fragment, which is never sent to a server, so that link previews cannot use it up. */
-const signInLink = ({ baseUrl }: Demo, code: string) => `${baseUrl}/dashboard/sign-in#code=${code}`;
+export const signInLinks = ({ baseUrl }: Pick<Demo, "baseUrl">, codes: SignInCodes): string =>
+  `  as the demo account  ${baseUrl}/dashboard#code=${codes.account}
+  as its operator      ${baseUrl}/dashboard/operator#code=${codes.operator}
+`;
 
-const banner = (demo: Demo, codes: SignInCodes, dataDir: string): string => `
-  The inference service is ready.
-
-  Address   ${demo.baseUrl}
-  API key   ${demo.apiKey}
-  Dashboard ${demo.baseUrl}/dashboard
-  Pages     ${demo.baseUrl}/docs
-  Saved in  ${join(dataDir, "demo.json")}
-
-  Sign in to the dashboard, once and within five minutes, later with the API key or the admin token:
-
-  as the demo account  ${signInLink(demo, codes.account)}
-  as its operator      ${signInLink(demo, codes.operator)}
-
-  Try it:
+/** What one needs stands last, where the terminal shows it. */
+const banner = ({ demo, codes, dataDir, logFile }: Ready): string => `
+  The inference service is ready. In another terminal:
 
   curl ${demo.baseUrl}/v1/chat/completions \\
     -H 'Authorization: Bearer ${demo.apiKey}' \\
     -H 'Content-Type: application/json' \\
     -d '{"model": "local/chat", "messages": [{"role": "user", "content": "Hello!"}]}'
+
 ${demoCommands(demo, dataDir)}
+
+  Address        ${demo.baseUrl}
+  API key        ${demo.apiKey}
+  API reference  ${demo.baseUrl}/docs
+  Saved in       ${join(dataDir, "demo.json")}
+  Log            ${logFile}
+
+  The dashboard, signed in. Each link works once, for five minutes; ${runOf(dataDir)} dashboard:link prints new ones.
+
+${signInLinks(demo, codes)}
   Ctrl-C stops everything in order.
 
 `;

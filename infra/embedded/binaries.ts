@@ -39,7 +39,7 @@ const sources: Readonly<Record<ServerName, Source>> = {
     addresses: ["S3_ENDPOINT"],
     programs: ["versitygw"],
     recipes: [recipes.versitygwRelease, recipes.versitygw],
-    install: "versitygw",
+    install: "versitygw (github.com/versity/versitygw), or Go, from which it is compiled",
   },
 };
 

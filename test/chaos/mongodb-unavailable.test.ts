@@ -127,7 +127,7 @@ test.for([
       ["DELETE", `/v1/keys/${manager.id}`, withKey(manager.key)],
       ["DELETE", `/admin/v1/keys/${manager.id}`, withKey(testAdminToken)],
       ["PATCH", `/admin/v1/accounts/${id}`, { ...withKey(testAdminToken), body: { frozen: true } }],
-      ["DELETE", "/dashboard/session", { cookie, headers: { "sec-fetch-site": "same-origin" } }],
+      ["DELETE", "/dashboard/session?kind=account", { cookie, headers: { "sec-fetch-site": "same-origin" } }],
     ] as const;
     // Cache the key, so that only its revocation hangs.
     await browse(client, "GET", "/v1/key", withKey(manager.key));

@@ -59,7 +59,10 @@ test("a user signs in by keyboard alone, creates a key, which works within its b
   const row = page.getByRole("row", { name: /tiny/ });
   await row.getByRole("progressbar").waitFor();
   await pressByKeyboard(page, page.getByRole("button", { name: "Revoke tiny" }));
-  await pressByKeyboard(page, page.getByRole("dialog").getByRole("button", { name: /^Revoke/ }));
+  const revoke = page.getByRole("dialog").getByRole("button", { name: /^Revoke/ });
+  // It waits until the page knows whether this is the last key that can manage the account.
+  await expect.poll(() => revoke.isEnabled()).toBe(true);
+  await pressByKeyboard(page, revoke);
   await row.getByText("Revoked").waitFor();
   await expect(client.chat.completions.create(asking(localModel))).rejects.toMatchObject({ status: 401 });
 });

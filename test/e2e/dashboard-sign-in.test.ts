@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { createSessions } from "../../api/sessions/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { browserOfFile } from "../support/browser.ts";
-import { dashboardOfFile, signedIn } from "../support/browser-screens.ts";
+import { dashboardOfFile, faultsOf, signedIn } from "../support/browser-screens.ts";
 import { browse } from "../support/dashboard-setup.ts";
+import { testAdminToken } from "../support/service.ts";
 
 const browser = browserOfFile();
 const shared = dashboardOfFile();
@@ -35,6 +36,49 @@ test("a person signs in by pasting a key, stays signed in after a reload, and si
   expect((await balance()).status).toBe(401);
   await page.goto("/dashboard/keys");
   await expect.poll(() => headings(page)).toEqual(["Sign in"]);
+});
+
+test("two tabs of one browser are an account and an operator, and a page of the other kind offers the switch", async () => {
+  const { service } = shared;
+  // The tabs ask once more when their sessions have ended.
+  const { page, own, customer } = await signedIn(browser, service, { expectedErrors: /status of 401/ });
+  await page.goto("/dashboard/operator/accounts");
+  await expect.poll(() => headings(page)).toEqual(["This page is for operators"]);
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole("button", { name: "Sign in as the operator" }).click();
+  await page.getByLabel("API key").fill(testAdminToken);
+  await page.keyboard.press("Enter");
+  await expect.poll(() => headings(page)).toEqual(["Accounts"]);
+
+  const other = await page.context().newPage();
+  await other.goto("/dashboard/keys");
+  await other.getByText("This session").waitFor();
+  await other.getByRole("link", { name: "Switch to the operator admin" }).click();
+  await expect.poll(() => headings(other)).toEqual(["Overview"]);
+  expect(new URL(other.url()).pathname).toBe("/dashboard/operator");
+  await other.getByRole("button", { name: "Sign out" }).click();
+  await expect.poll(() => new URL(other.url()).pathname).toBe("/dashboard/");
+  await expect.poll(() => headings(other)).toEqual(["Overview"]);
+  await page.getByRole("link", { name: "Overview" }).click();
+  await expect.poll(() => headings(page)).toEqual(["Sign in"]);
+
+  // The last key that can manage the account, and that of this session.
+  await other.goto("/dashboard/keys");
+  await other.getByRole("button", { name: "Revoke own" }).click();
+  const dialog = other.getByRole("dialog");
+  await dialog.getByText("It is the last key that can manage the account").waitFor();
+  const revoke = dialog.getByRole("button", { name: "Revoke the key" });
+  expect(await revoke.isEnabled()).toBe(false);
+  expect(await faultsOf(other)).toEqual([]);
+  await dialog.getByLabel("Type own to confirm").fill("own");
+  await revoke.click();
+  await expect.poll(() => headings(other)).toEqual(["Sign in"]);
+  await other.getByText("Your session has ended").waitFor();
+  interface Keys {
+    readonly data: readonly { readonly id: string; readonly revoked_at: number | null }[];
+  }
+  const { data } = await service.admin<Keys>("GET", `/accounts/${customer.id}/keys`);
+  expect(data.find(({ id }) => id === own.id)?.revoked_at).toEqual(expect.any(Number));
 });
 
 test.each([
@@ -73,10 +117,13 @@ test("a one-time link signs in without a word in any address that a server sees,
   const { data } = await service.admin<{ data: { id: string }[] }>("GET", `/accounts/${customer.id}/keys`);
   const code = await sessions.issueCode(() => ({ kind: "account", account: customer.id, key: data[0]?.id ?? "" }));
   const { page, requests } = await browser.open(service.baseUrl);
-  await page.goto(`/dashboard/sign-in#code=${code}`);
+  await page.goto(`/dashboard#code=${code}`);
   await page.getByRole("navigation").first().waitFor();
   expect(page.url()).not.toContain(code);
   expect(requests.filter((url) => url.replace(/#.*/, "").includes(code))).toEqual([]);
   const again = await browse(service, "POST", "/dashboard/session", { body: { code } });
   expect(again.status).toBe(401);
+  const other = await browser.open(service.baseUrl, { expectedErrors: /status of 401/ });
+  await other.page.goto(`/dashboard#code=${code}`);
+  await other.page.getByText("This link was used or has expired").waitFor();
 });

@@ -45,8 +45,8 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
         readonly x402?: Record<"network" | "rpcUrl" | "payTo" | "wallet", string>;
       };
       const curl = /^ +(curl .*?)\n\n/ms.exec(output)?.[1] ?? "";
-      const paying = /^ +(.*npm run demo:x402)$/m.exec(output)?.[1];
-      const codes = Array.from(output.matchAll(/\/dashboard\/sign-in#code=(\S+)/g), ([, code = ""]) => code);
+      const paying = /^ +(.*npm run demo:x402)\b/m.exec(output)?.[1];
+      const codes = codesOf(output);
       return {
         demo,
         curl,
@@ -57,6 +57,9 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
     },
   };
 }
+
+const codesOf = (output: string) =>
+  Array.from(output.matchAll(/\/dashboard(?:\/operator)?#code=(\S+)/g), ([, code = ""]) => code);
 
 /** Servers with a configured address have no entry. */
 async function serverPorts(dataDir: string): Promise<number[]> {
@@ -80,12 +83,20 @@ test("the printed call works; a second start has the same key and balance; kill 
   const first = start(dataDir);
   const { demo, curl, codes, ports } = await first.ready();
   expect(codes.length).toBe(2);
-  // The first use consumes the code.
-  for (const [code, kind] of [
-    [codes[0], "account"],
-    [codes[1], "operator"],
-  ])
-    for (const answer of [{ kind }, { error: { code: "invalid_api_key" } }])
+  const env = { ...process.env, DATA_DIR: dataDir };
+  const link = await execute(process.execPath, ["infra/cli/dashboard-link.ts"], { env });
+  codes.push(...codesOf(link.stdout));
+  const beside = await start(dataDir).ended;
+  expect([beside.code, beside.output]).toEqual([1, expect.stringContaining(`already runs at ${demo.baseUrl}`)]);
+  const root = await fetch(demo.baseUrl, { headers: { accept: "text/html" }, redirect: "manual" });
+  expect([root.status, root.headers.get("location")]).toEqual([302, "/dashboard"]);
+  // Each code is used up by its first use.
+  for (const [code, session] of [
+    [codes[0], { account: { id: demo.accountId }, operator: null }],
+    [codes[1], { account: null, operator: { name: "admin" } }],
+    [codes[2], { account: { id: demo.accountId }, operator: null }],
+  ] as const)
+    for (const answer of [session, { error: { code: "invalid_api_key" } }])
       expect((await browse(demo, "POST", "/dashboard/session", { body: { code } })).body).toMatchObject(answer);
   const page = await fetch(`${demo.baseUrl}/dashboard/sign-in`, { headers: { accept: "text/html" } });
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("/dashboard/assets/")]);
@@ -117,6 +128,9 @@ test("the printed call works; a second start has the same key and balance; kill 
   first.child.kill("SIGTERM");
   const end = await first.ended;
   expect(end.code).toBe(0);
+  // What the processes log is in the file, and not over the instructions.
+  expect(await readFile(join(dataDir, "service.log"), "utf8")).toMatch(/"msg":"listening"[^]*"msg":"stopped"/);
+  expect(end.output).not.toContain("listening");
   expect([...end.output.matchAll(/Stopping (\w+)/g)].map((match) => match[1]).slice(0, 2)).toEqual(["API", "Worker"]);
   expect(await allFree(ports)).toBe(true);
 
@@ -126,7 +140,6 @@ test("the printed call works; a second start has the same key and balance; kill 
   expect(same(again.demo)).toEqual(same(demo));
   expect((await account(again.demo)).available_usd).toBe(balance);
 
-  const env = { ...process.env, DATA_DIR: dataDir };
   const traffic = await execute(process.execPath, ["infra/cli/demo-traffic.ts"], { env });
   expect(traffic.stdout).toMatch(/^300 calls in \d+ s/m);
   const entries = await fetch(`${again.demo.baseUrl}/admin/v1/accounts/${demo.accountId}/ledger?kind=usage&limit=200`, {

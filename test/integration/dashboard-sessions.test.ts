@@ -20,21 +20,28 @@ const keyOf = (service: Service, { id }: Customer, body: object = {}) =>
   service.admin<{ id: string; key: string }>("POST", `/accounts/${id}/keys`, body);
 
 const balance = "/dashboard/api/v1/balance";
+const accounts = "/dashboard/api/admin/v1/accounts";
+const session = "/dashboard/session";
+/** The sessions of a browser that signed in, and signed out again or was signed out. */
+const nobody = { object: "session", account: null, operator: null };
 
 test("a session has the rights of its key under the dashboard, and no others", async () => {
   const { service } = shared;
   const customer = await service.account("2.00");
   const cookie = await signIn(service, { key: customer.key });
 
-  const { body: session, headers } = await browse(service, "GET", "/dashboard/session", { cookie });
-  expect(session).toMatchObject({
+  const { body, headers } = await browse(service, "GET", session, { cookie });
+  expect(body).toMatchObject({
     object: "session",
-    kind: "account",
-    account: { id: customer.id, name: "test" },
-    key: { prefix: `${customer.key.slice(0, 8)}...`, scopes: ["inference"] },
+    account: {
+      id: customer.id,
+      name: "test",
+      key: { prefix: `${customer.key.slice(0, 8)}...`, scopes: ["inference"] },
+    },
+    operator: null,
     service: { public_url: service.baseUrl, topups: false, docs: "/docs" },
   });
-  expect(JSON.stringify(session)).not.toContain(customer.key);
+  expect(JSON.stringify(body)).not.toContain(customer.key);
   expect(headers.get("cache-control")).toBe("no-store");
   expect((await browse(service, "GET", balance, { cookie })).body).toMatchObject({ balance_usd: "2.00" });
   const chat = await browse(service, "POST", "/dashboard/api/v1/chat/completions", {
@@ -44,7 +51,7 @@ test("a session has the rights of its key under the dashboard, and no others", a
   expect([chat.status, chat.headers.get("x-xm-cost-usd")]).toEqual([200, expect.any(String)]);
   expect((await browse(service, "GET", "/dashboard/api/v1/uploads", { cookie })).body).toMatchObject({ data: [] });
   expect((await browse(service, "GET", "/dashboard/api/v1/models", { cookie })).status).toBe(200);
-  expect((await browse(service, "GET", "/dashboard/api/admin/v1/accounts", { cookie })).status).toBe(403);
+  expect((await browse(service, "GET", "/dashboard/api/admin/v1/accounts", { cookie })).status).toBe(401);
 
   const { key } = await keyOf(service, customer, { scopes: ["manage"] });
   const refused = await browse(service, "POST", "/dashboard/api/v1/chat/completions", {
@@ -57,11 +64,11 @@ test("a session has the rights of its key under the dashboard, and no others", a
 test("the cookie is for scripts unreadable, for this path alone, and useless anywhere else", async () => {
   const { service } = shared;
   const customer = await service.account("1.00");
-  const answer = await browse(service, "POST", "/dashboard/session", { body: { key: customer.key } });
+  const answer = await browse(service, "POST", session, { body: { key: customer.key } });
   const attributes = (answer.headers.get("set-cookie") ?? "").split("; ").slice(1);
   expect(attributes).toEqual(expect.arrayContaining(["Path=/dashboard", "HttpOnly", "SameSite=Strict"]));
   expect(attributes.filter((each) => /^(domain|secure)/i.test(each))).toEqual([]);
-  const behindTls = await browse(service, "POST", "/dashboard/session", {
+  const behindTls = await browse(service, "POST", session, {
     body: { key: customer.key },
     headers: { "sec-fetch-site": "same-origin", "x-forwarded-proto": "https" },
   });
@@ -111,11 +118,11 @@ test("writes from other sites are refused, with a session and at sign-in", async
     expect([headers, status, body.error?.code]).toEqual([headers, 403, "cross_site_request"]);
   }
   expect((await write({ origin: service.baseUrl })).status).toBe(200);
-  const login = await browse(service, "POST", "/dashboard/session", { body: { key: customer.key }, headers: {} });
+  const login = await browse(service, "POST", session, { body: { key: customer.key }, headers: {} });
   expect([login.status, login.headers.get("set-cookie")]).toEqual([403, null]);
   const { headers } = await browse(service, "GET", balance, { cookie, headers: { origin: "https://evil.example" } });
   expect(headers.get("access-control-allow-origin")).toBeNull();
-  expect((await browse(service, "DELETE", "/dashboard/session", { cookie, headers: {} })).status).toBe(403);
+  expect((await browse(service, "DELETE", `${session}?kind=account`, { cookie, headers: {} })).status).toBe(403);
   expect((await browse(service, "GET", balance, { cookie })).status).toBe(200);
 });
 
@@ -123,11 +130,11 @@ test("every sign-in has a new secret, and ends the session that its cookie named
   const { service } = shared;
   const customer = await service.account("1.00");
   const planted = `dashboard_session=${"A".repeat(43)}`;
-  const first = await browse(service, "POST", "/dashboard/session", { cookie: planted, body: { key: customer.key } });
+  const first = await browse(service, "POST", session, { cookie: planted, body: { key: customer.key } });
   expect(cookieOf(first)).toMatch(/^dashboard_session=[\w-]{43}$/);
   expect(cookieOf(first)).not.toBe(planted);
   expect((await browse(service, "GET", balance, { cookie: planted })).status).toBe(401);
-  const second = await browse(service, "POST", "/dashboard/session", {
+  const second = await browse(service, "POST", session, {
     cookie: cookieOf(first),
     body: { key: customer.key },
   });
@@ -139,10 +146,38 @@ test("signing out ends the session, also for who copied the cookie", async () =>
   const { service } = shared;
   const customer = await service.account("1.00");
   const cookie = await signIn(service, { key: customer.key });
-  const out = await browse(service, "DELETE", "/dashboard/session", { cookie });
+  const out = await browse(service, "DELETE", `${session}?kind=account`, { cookie });
   expect(out.headers.get("set-cookie")).toMatch(/^dashboard_session=;.*Expires=Thu, 01 Jan 1970/);
-  for (const path of [balance, "/dashboard/session"])
-    expect((await browse(service, "GET", path, { cookie })).status).toBe(401);
+  expect((await browse(service, "GET", balance, { cookie })).status).toBe(401);
+  expect((await browse(service, "GET", session, { cookie })).body).toMatchObject(nobody);
+});
+
+test("a browser is an account and an operator at once: neither sign-in nor sign-out of one touches the other", async () => {
+  const { service } = shared;
+  const customer = await service.account("2.00");
+  const account = await signIn(service, { key: customer.key });
+  const begun = await browse(service, "POST", session, { cookie: account, body: { admin_token: testAdminToken } });
+  expect(begun.body).toMatchObject({ account: { id: customer.id }, operator: { name: "admin" } });
+  const operator = cookieOf(begun);
+  expect(operator).toMatch(/^dashboard_operator_session=[\w-]{43}$/);
+  const statuses = async (cookie: string) =>
+    await Promise.all([balance, accounts].map(async (path) => (await browse(service, "GET", path, { cookie })).status));
+
+  const both = `${account}; ${operator}`;
+  expect(await statuses(both)).toEqual([200, 200]);
+  const other = await service.account("1.00");
+  const again = cookieOf(await browse(service, "POST", session, { cookie: both, body: { key: other.key } }));
+  expect(await statuses(both)).toEqual([401, 200]);
+  expect(await statuses(`${again}; ${operator}`)).toEqual([200, 200]);
+  // One secret in the other's cookie is no session at all.
+  const secret = (cookie: string) => cookie.slice(cookie.indexOf("=") + 1);
+  const swapped = `dashboard_session=${secret(operator)}; dashboard_operator_session=${secret(again)}`;
+  expect(await statuses(swapped)).toEqual([401, 401]);
+  expect((await browse(service, "GET", session, { cookie: swapped })).body).toMatchObject(nobody);
+
+  expect((await browse(service, "DELETE", session, { cookie: `${again}; ${operator}` })).status).toBe(400);
+  await browse(service, "DELETE", `${session}?kind=operator`, { cookie: `${again}; ${operator}` });
+  expect(await statuses(`${again}; ${operator}`)).toEqual([200, 401]);
 });
 
 test("a session ends with its key, within a second of its revocation", async () => {
@@ -154,7 +189,7 @@ test("a session ends with its key, within a second of its revocation", async () 
   await service.admin("DELETE", `/keys/${id}`);
   advance(1_000);
   expect((await browse(service, "GET", balance, { cookie })).status).toBe(401);
-  expect((await browse(service, "GET", "/dashboard/session", { cookie })).status).toBe(401);
+  expect((await browse(service, "GET", session, { cookie })).body).toMatchObject(nobody);
 });
 
 test("a session ends when its key expires", async () => {
@@ -167,7 +202,7 @@ test("a session ends when its key expires", async () => {
   expect((await browse(service, "GET", balance, { cookie })).status).toBe(200);
   advance(3_600_000);
   expect((await browse(service, "GET", balance, { cookie })).body.error?.code).toBe("key_expired");
-  expect((await browse(service, "GET", "/dashboard/session", { cookie })).status).toBe(401);
+  expect((await browse(service, "GET", session, { cookie })).body).toMatchObject(nobody);
 });
 
 test("a session ends twelve hours after its sign-in, however much it was used", async () => {
@@ -183,10 +218,9 @@ test("a session ends twelve hours after its sign-in, however much it was used", 
 test("an operator's session uses the admin interface, and ends when its token is no longer configured", async () => {
   const { service, stores } = shared;
   const cookie = await signIn(service, { admin_token: testAdminToken });
-  const accounts = "/dashboard/api/admin/v1/accounts";
   expect((await browse(service, "GET", accounts, { cookie })).body).toMatchObject({ object: "list" });
-  expect((await browse(service, "GET", "/dashboard/session", { cookie })).body).toMatchObject({
-    kind: "operator",
+  expect((await browse(service, "GET", session, { cookie })).body).toMatchObject({
+    account: null,
     operator: { name: "admin" },
   });
   expect((await browse(service, "GET", balance, { cookie })).status).toBe(401);
@@ -225,13 +259,13 @@ test("failed sign-ins of an address are limited, in one shape, and good ones are
   for (let n = 0; n < 5; n++) await signIn(service, { key: customer.key });
   const shapes = new Set<string>();
   for (const body of [unknown, { admin_token: "not-the-token-of-anyone" }, { code: "A".repeat(43) }]) {
-    const { status, body: answer } = await browse(service, "POST", "/dashboard/session", { body });
+    const { status, body: answer } = await browse(service, "POST", session, { body });
     const { request_id: _, ...rest } = answer as Record<string, unknown>;
     shapes.add(`${status} ${JSON.stringify(rest)}`);
   }
   expect(shapes.size).toBe(1);
-  const { status, headers } = await browse(service, "POST", "/dashboard/session", { body: unknown });
+  const { status, headers } = await browse(service, "POST", session, { body: unknown });
   expect([status, headers.get("retry-after")]).toEqual([429, expect.stringMatching(/^\d+$/)]);
   // A valid key is refused as well; otherwise the limit would reveal it.
-  expect((await browse(service, "POST", "/dashboard/session", { body: { key: customer.key } })).status).toBe(429);
+  expect((await browse(service, "POST", session, { body: { key: customer.key } })).status).toBe(429);
 });

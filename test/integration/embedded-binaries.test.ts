@@ -100,7 +100,7 @@ test("a missing server is one message with the attempts and a remedy", async () 
   expect(lines.toSpliced(2, 1).join("\n")).toBe(`S3 is not installed and cannot be fetched. Tried:
   - versitygw: not on PATH
   - versitygw 1.8.0 (go install): needs Go, and there is none
-Install versitygw, so that it is on PATH, or set S3_ENDPOINT to the address of a running server.`);
+Install versitygw (github.com/versity/versitygw), or Go, from which it is compiled, so that it is on PATH, or set S3_ENDPOINT to the address of a running server.`);
 });
 
 test("a fetch is canceled by the signal of its start", async () => {

@@ -21,14 +21,12 @@ export interface BrowserPage {
 interface PageOptions extends BrowserContextOptions {
   /** Other origins that the page may use, such as the storage's. */
   readonly origins?: readonly string[];
-  /** Expected console errors, in addition to the 401 by which the page learns that nobody is signed in. */
+  /** Expected console errors. */
   readonly expectedErrors?: RegExp;
 }
 
 /** As long as that of `eventually`. */
 const patienceMs = 120_000;
-
-const signedOut = /status of 401 .*\/dashboard\/session$/;
 
 /**
  * One browser for a test file. Each page has separate cookies; the test fails if the page sent a request to a foreign
@@ -59,7 +57,7 @@ export function browserOfFile() {
       page.on("pageerror", (error) => faults.push(`threw: ${error.stack ?? error.message}`));
       page.on("console", (message) => {
         const text = `${message.text()} ${message.location().url}`;
-        if (message.type() !== "error" || signedOut.test(text) || expectedErrors?.test(text)) return;
+        if (message.type() !== "error" || expectedErrors?.test(text)) return;
         faults.push(`logged: ${text}`);
       });
       onTestFinished(async () => {

@@ -16,7 +16,8 @@ interface DemoRun {
 export async function runDemo(name: string, { baseUrl, customer, args = [] }: DemoRun): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), `inference-${name}-`));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
-  const demo = { baseUrl, apiKey: customer.key, accountId: customer.id, adminToken: testAdminToken, metrics: {} };
+  const keys = { apiKey: customer.key, accountId: customer.id, adminToken: testAdminToken };
+  const demo = { baseUrl, ...keys, mongodbUri: "mongodb://unused", metrics: {} };
   await writeFile(join(dataDir, "demo.json"), JSON.stringify(demo));
   const { stdout } = await promisify(execFile)(process.execPath, [`infra/cli/demo-${name}.ts`, ...args], {
     env: { ...process.env, DATA_DIR: dataDir },

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { formatUsd } from "#money";
 import { paceOf, paceText } from "../../dashboard/src/lib/batch-pace.ts";
 import { asCurl, asPython } from "../../dashboard/src/lib/code-samples.ts";
-import { costLines } from "../../dashboard/src/lib/cost.ts";
+import { costLines, whyCharged } from "../../dashboard/src/lib/cost.ts";
 import { csvOf } from "../../dashboard/src/lib/csv.ts";
 import { inputFields, toInput } from "../../dashboard/src/lib/input-schema.ts";
 import { counted, createTextGatherer, jsonLines } from "../../dashboard/src/lib/json-lines.ts";
@@ -67,6 +67,16 @@ test("a call's cost is worked out line by line from its usage and the price of i
     ["input", "0.00270225"],
     ["second", "0.10125"],
   ]);
+});
+
+test.each([
+  ["succeeded", true, "1.00", /^$/],
+  ["failed", true, "0.00", /^$/],
+  ["failed", true, "0.0000015", /failed after its first output.*input and the output delivered/],
+  ["failed", false, "0.04", /what the provider did/],
+  ["cancelled", null, "0.04", /disconnected.*what the provider did/],
+] as const)("a call that %s (streamed: %s) for %s USD explains its charge", (status, streamed, cost_usd, why) => {
+  expect(whyCharged({ status, streamed, cost_usd }) ?? "").toMatch(why);
 });
 
 test("a model's schema becomes a form, and the form's texts the values that the schema asks for", () => {

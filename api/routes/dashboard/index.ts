@@ -1,6 +1,6 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import helmet from "helmet";
-import { crossSiteRequest, insufficientScope, invalidApiKey } from "#errors";
+import { crossSiteRequest } from "#errors";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Uses } from "#platform/uses";
@@ -9,7 +9,7 @@ import { localsOf } from "../../http/headers.ts";
 import { routerOf } from "../../http/route.ts";
 import { type OwnDeps, ownRoutes } from "./own.ts";
 import { pageRoutes } from "./pages.ts";
-import { createIdentify, type SessionDeps, type SignedIn, sessionRoutes } from "./session.ts";
+import { createIdentify, type SessionDeps, sessionRoutes } from "./session.ts";
 
 export interface DashboardDeps extends SessionDeps, OwnDeps, Uses<"clock"> {
   readonly bodyBudget: ByteBudget;
@@ -36,23 +36,22 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
 
   const api = Router();
   const identify = createIdentify(deps);
-  api.use(async (req, res, next) => {
-    Object.assign(res.locals, { signedIn: await identify(req) });
+  api.use((_req, res, next) => {
     res.set("cache-control", "no-store");
     next();
   });
   api.use(
     "/admin/v1",
-    operators(({ res }) => {
-      const { session } = signedInOf(res as Response);
-      if (session.kind !== "operator") throw insufficientScope("operator");
-      return session.operator;
-    }),
+    async (req, res, next) => {
+      const { operator } = await identify.operator(req);
+      Object.assign(res.locals, { operator });
+      next();
+    },
+    operators(({ res }) => operatorOf(res as Response)),
+    noSuchRoute,
   );
-  api.use((_req, res, next) => {
-    const { caller } = signedInOf(res);
-    if (!caller) throw invalidApiKey("Sign in with an API key.");
-    localsOf(res).sessionCaller = caller;
+  api.use(async (req, res, next) => {
+    localsOf(res).sessionCaller = (await identify.account(req)).caller;
     next();
   });
   const own = routerOf(ownRoutes, deps, {
@@ -75,9 +74,8 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
   return router;
 }
 
-const signedInOf = ({ locals }: Response) => (locals as { signedIn: SignedIn }).signedIn;
-
-/** Set before every route that uses it. */
+/** Both are set before every route that uses them. */
+const operatorOf = ({ locals }: Response) => (locals as { operator: string }).operator;
 const callerOf = (res: Response) => localsOf(res).sessionCaller as Caller;
 
 const isRead = (method: string) => method === "GET" || method === "HEAD";

@@ -63,7 +63,7 @@ export function pageRoutes(folder: string): Router {
  * Returns true if the browser navigates to a page. The path cannot tell, because names of models in the page's routes have
  * dots.
  */
-const isNavigation = (req: Request) =>
+export const isNavigation = (req: Request): boolean =>
   req.get("sec-fetch-mode") === "navigate" || (req.get("accept") ?? "").includes("text/html");
 
 async function readBuild(folder: string, builtAt: number): Promise<Build> {

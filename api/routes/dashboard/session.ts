@@ -20,6 +20,7 @@ export interface SessionDeps extends Uses<"log"> {
   readonly tokens: AdminTokens | undefined;
   readonly publicUrl: () => string;
   readonly hasTopups: boolean;
+  readonly buybacks: { readonly bps: number; readonly executor: string };
 }
 
 const secret = z.string().min(1).max(1_000);
@@ -41,70 +42,104 @@ const signedOut = () => invalidApiKey("Not signed in, or the session has ended."
 const isSecure = (req: Pick<Request, "get">, publicUrl: string) =>
   publicUrl.startsWith("https:") || req.get("x-forwarded-proto")?.split(",")[0]?.trim() === "https";
 
+type Kind = Session["kind"];
+
+/** A person can be signed in as an account and as an operator at once. */
+const cookieNames = { account: "dashboard_session", operator: "dashboard_operator_session" } as const;
+
 /**
  * Over https the cookie has a name that browsers accept only from this very host: otherwise another host of the domain could
  * sign a person in to a session of its own. Such a cookie must have the path `/`; only routes below `/dashboard` read it.
  */
-const cookieOf = (req: Pick<Request, "get">, publicUrl: string) =>
+const cookieOf = (kind: Kind, req: Pick<Request, "get">, publicUrl: string) =>
   isSecure(req, publicUrl)
-    ? { name: "__Host-dashboard_session", secure: true, path: "/" }
-    : { name: "dashboard_session", secure: false, path: "/dashboard" };
+    ? { name: `__Host-${cookieNames[kind]}`, secure: true, path: "/" }
+    : { name: cookieNames[kind], secure: false, path: "/dashboard" };
 
 /** Returns undefined if there are two cookies of this name: without https, another host may have set one of them. */
-function secretOf(req: Pick<Request, "get">, publicUrl: string): string | undefined {
-  const { name } = cookieOf(req, publicUrl);
+function secretOf(kind: Kind, req: Pick<Request, "get">, publicUrl: string): string | undefined {
+  const { name } = cookieOf(kind, req, publicUrl);
   const cookies = req.get("cookie")?.split(";") ?? [];
   const named = cookies.map((each) => each.trim()).filter((each) => each.startsWith(`${name}=`));
   return named.length === 1 ? named[0]?.slice(name.length + 1) : undefined;
 }
 
-/** The owner of a request's session, whose key or token is valid. */
-export interface SignedIn {
-  readonly session: Session;
-  /** Set for the session of an account. */
-  readonly caller?: Caller;
+/** The secrets of a request's sessions. */
+const secretsOf = (req: Pick<Request, "get">, publicUrl: string) => ({
+  account: secretOf("account", req, publicUrl),
+  operator: secretOf("operator", req, publicUrl),
+});
+
+export type AccountSession = Extract<Session, { kind: "account" }> & { readonly caller: Caller };
+export type OperatorSession = Extract<Session, { kind: "operator" }>;
+
+/** Finds sessions by their secrets. Throws 401 if there is none, or if its key or token is no longer valid. */
+function createFindSession({ sessions, keys, tokens }: Pick<SessionDeps, "sessions" | "keys" | "tokens">) {
+  const find = async (secret: string | undefined) => (secret === undefined ? undefined : await sessions.find(secret));
+  return {
+    async account(secret: string | undefined): Promise<AccountSession> {
+      const session = await find(secret);
+      if (session?.kind !== "account") throw signedOut();
+      return { ...session, caller: await keys.callerOf(session.key) };
+    },
+    async operator(secret: string | undefined): Promise<OperatorSession> {
+      const session = await find(secret);
+      if (session?.kind !== "operator" || !tokens?.open(session.sealed, secret ?? "")) throw signedOut();
+      return session;
+    },
+  };
 }
 
-/** Throws 401 for a request without a session, or with one whose key or token is no longer valid. */
+/** Finds the session of a request's cookie, as `createFindSession` does by its secret. */
 export function createIdentify(deps: Pick<SessionDeps, "sessions" | "keys" | "tokens" | "publicUrl">) {
-  const { sessions, keys, tokens, publicUrl } = deps;
-  return async (req: Pick<Request, "get">): Promise<SignedIn> => {
-    const given = secretOf(req, publicUrl());
-    const session = given === undefined ? undefined : await sessions.find(given);
-    if (!session || given === undefined) throw signedOut();
-    if (session.kind === "account") return { session, caller: await keys.callerOf(session.key) };
-    if (!tokens?.open(session.sealed, given)) throw signedOut();
-    return { session };
+  const find = createFindSession(deps);
+  const { publicUrl } = deps;
+  return {
+    account: (req: Pick<Request, "get">) => find.account(secretOf("account", req, publicUrl())),
+    operator: (req: Pick<Request, "get">) => find.operator(secretOf("operator", req, publicUrl())),
   };
 }
 
 const sessionObject = fields({
   object: tag("session"),
-  kind: z.enum(["account", "operator"]),
-  operator: z.object({ name: z.string() }).optional(),
-  account: keyAccount.optional(),
-  key: z
-    .object({ id: z.string(), name: z.string().nullable(), prefix: z.string(), scopes: z.array(z.enum(scopes)) })
-    .optional(),
-  expires_at: unixSeconds,
-  service: fields({ public_url: z.string(), topups: z.boolean(), docs: z.string() }),
+  account: fields({
+    ...keyAccount.shape,
+    key: z.object({ id: z.string(), name: z.string().nullable(), prefix: z.string(), scopes: z.array(z.enum(scopes)) }),
+    expires_at: unixSeconds,
+  }).nullable(),
+  operator: fields({ name: z.string(), expires_at: unixSeconds }).nullable(),
+  service: fields({
+    public_url: z.string(),
+    topups: z.boolean(),
+    /** The share of each charge that buys tokens, and whether something buys them. */
+    buybacks: fields({ bps: z.int(), executed: z.boolean() }),
+    docs: z.string(),
+  }),
 });
 
 const hidden = { httpOnly: true, sameSite: "strict" } as const;
 
-const beginForAccount = ({ sessions }: SessionDeps, account: string, key: string) =>
-  sessions.begin(() => ({ kind: "account", account, key }));
-
-function beginForOperator({ sessions }: SessionDeps, operator: ReturnType<AdminTokens["find"]>) {
-  if (!operator) throw refused();
-  return sessions.begin((newSecret) => ({
-    kind: "operator",
-    operator: operator.name,
-    sealed: operator.seal(newSecret),
-  }));
+interface Begun {
+  readonly kind: Kind;
+  readonly secret: string;
 }
 
-async function begin(deps: SessionDeps, given: SignIn) {
+async function beginForAccount({ sessions }: SessionDeps, account: string, key: string): Promise<Begun> {
+  const { secret: newSecret } = await sessions.begin(() => ({ kind: "account", account, key }));
+  return { kind: "account", secret: newSecret };
+}
+
+async function beginForOperator({ sessions }: SessionDeps, operator: ReturnType<AdminTokens["find"]>): Promise<Begun> {
+  if (!operator) throw refused();
+  const { secret: newSecret } = await sessions.begin((sealing) => ({
+    kind: "operator",
+    operator: operator.name,
+    sealed: operator.seal(sealing),
+  }));
+  return { kind: "operator", secret: newSecret };
+}
+
+async function begin(deps: SessionDeps, given: SignIn): Promise<Begun> {
   const { sessions, keys, tokens } = deps;
   if ("key" in given) {
     const { account, keyId } = await keys.authenticate(given.key);
@@ -118,41 +153,64 @@ async function begin(deps: SessionDeps, given: SignIn) {
   return beginForAccount(deps, account, keyId);
 }
 
-async function show({ keys, money, publicUrl, hasTopups }: SessionDeps, session: Session) {
-  const { kind, expiresAt } = session;
-  const common = { kind, expiresAt, service: { publicUrl: publicUrl(), topups: hasTopups, docs: "/docs" } };
-  if (session.kind === "operator") return { ...common, operator: { name: session.operator } };
-  const [account, key] = await Promise.all([
-    money.account(session.account).then((one) => found(one, "account")),
-    keys.get(session.account, session.key),
+type Secrets = ReturnType<typeof secretsOf>;
+
+/** Both sessions of a browser; null in place of one that does not exist or has ended. */
+async function show(deps: SessionDeps, secrets: Secrets) {
+  const { keys, money, publicUrl, hasTopups, buybacks } = deps;
+  const find = createFindSession(deps);
+  async function showAccount() {
+    const { account: id, key: keyId, expiresAt } = await find.account(secrets.account);
+    const [account, key] = await Promise.all([
+      money.account(id).then((one) => found(one, "account")),
+      keys.get(id, keyId),
+    ]);
+    return { ...account, key, expiresAt };
+  }
+  const [account, operator] = await Promise.all([
+    showAccount().catch(ended),
+    find.operator(secrets.operator).then(({ operator: name, expiresAt }) => ({ name, expiresAt }), ended),
   ]);
-  return { ...common, account, key };
+  const { bps, executor } = buybacks;
+  const service = {
+    publicUrl: publicUrl(),
+    topups: hasTopups,
+    buybacks: { bps, executed: bps > 0 && executor !== "record" },
+    docs: "/docs",
+  };
+  return { account, operator, service };
 }
 
-async function endOf({ sessions, publicUrl }: SessionDeps, req: Pick<Request, "get">): Promise<void> {
-  const given = secretOf(req, publicUrl());
-  if (given !== undefined) await sessions.end(given);
+/** The key or token is no longer valid, or the account no longer exists. */
+function ended(error: unknown): null {
+  if (error instanceof ServiceError && (error.status === 401 || error.status === 404)) return null;
+  throw error;
+}
+
+async function end({ sessions }: SessionDeps, secret: string | undefined): Promise<void> {
+  if (secret !== undefined) await sessions.end(secret);
 }
 
 async function signInto(
   deps: SessionDeps,
   { body, req, res }: Pick<RouteCall<void, unknown, unknown, SignIn>, "body" | "req" | "res">,
 ) {
-  const { sessions, keys, publicUrl, log } = deps;
+  const { keys, publicUrl, log } = deps;
   const { requestId } = localsOf(res);
-  const kind = Object.keys(body)[0];
+  const credential = Object.keys(body)[0];
   const address = addressOf(req);
   const succeeded = await keys.countSignIn(address, requestId);
   try {
-    const begun = await begin(deps, body);
-    await Promise.all([succeeded(), endOf(deps, req)]);
-    const { name, ...options } = cookieOf(req, publicUrl());
-    res.cookie(name, begun.secret, { ...hidden, ...options, maxAge: sessionLifeMs });
-    log.info({ requestId, with: kind, address }, "signed in");
-    return await show(deps, found(await sessions.find(begun.secret), "session"));
+    const { kind, secret } = await begin(deps, body);
+    const secrets = secretsOf(req, publicUrl());
+    await Promise.all([succeeded(), end(deps, secrets[kind])]);
+    const { name, ...options } = cookieOf(kind, req, publicUrl());
+    res.cookie(name, secret, { ...hidden, ...options, maxAge: sessionLifeMs });
+    log.info({ requestId, with: credential, address }, "signed in");
+    return await show(deps, { ...secrets, [kind]: secret });
   } catch (error) {
     if (!(error instanceof ServiceError) || error.status !== 401) throw error;
-    log.warn({ requestId, with: kind, address }, "a sign-in was refused");
+    log.warn({ requestId, with: credential, address }, "a sign-in was refused");
     throw refused();
   }
 }
@@ -174,21 +232,22 @@ export const sessionRoutes = [
     method: "get",
     path: "/session",
     operationId: "getSession",
-    summary: "The session of the request's cookie",
-    answers: { 200: "The session" },
+    summary: "The sessions of the request's cookies",
+    answers: { 200: "The sessions; null for each that does not exist" },
     answer: sessionObject,
-    handle: async (deps, { req }) => show(deps, (await createIdentify(deps)(req)).session),
+    handle: (deps, { req }) => show(deps, secretsOf(req, deps.publicUrl())),
   }),
   route({
     method: "delete",
     path: "/session",
     operationId: "endSession",
     summary: "Sign out; copies of the cookie also become invalid",
+    query: { kind: z.enum(["account", "operator"]) },
     answers: { 200: "The session has ended" },
     answer: fields({ object: tag("session"), deleted: z.literal(true) }),
-    async handle(deps, { req, res }) {
-      await endOf(deps, req);
-      const { name, ...options } = cookieOf(req, deps.publicUrl());
+    async handle(deps, { query: { kind }, req, res }) {
+      await end(deps, secretOf(kind, req, deps.publicUrl()));
+      const { name, ...options } = cookieOf(kind, req, deps.publicUrl());
       res.clearCookie(name, { ...hidden, ...options });
       return { deleted: true as const };
     },

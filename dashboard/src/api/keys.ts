@@ -6,7 +6,12 @@ import { useCanManage } from "./session.ts";
 export type Key = components["schemas"]["Key"];
 export type NewKey = components["schemas"]["NewKey"];
 export type KeyPatch = components["schemas"]["KeyPatch"];
+type KeyPage = { readonly data: readonly Key[]; readonly next: string | null };
 export type KeyWithSecret = components["schemas"]["NewKeyWithSecret"];
+
+/** Revoked and expired keys cannot be used again. */
+export const isOver = ({ revoked_at, expires_at }: Pick<Key, "revoked_at" | "expires_at">, nowMs: number): boolean =>
+  revoked_at !== null || (expires_at !== null && expires_at * 1000 <= nowMs);
 
 export const keysQuery = infiniteQueryOptions({
   queryKey: ["keys"],
@@ -25,6 +30,24 @@ export const createKey = (body: NewKey) => unwrap(client.POST("/v1/keys", { body
 export const updateKey = (id: string, body: KeyPatch) =>
   unwrap(client.PATCH("/v1/keys/{id}", { params: { path: { id } }, body }));
 export const revokeKey = (id: string) => unwrap(client.DELETE("/v1/keys/{id}", { params: { path: { id } } }));
+
+/** True if no other key can manage the account. Reads the keys until it finds one that can. */
+export const isLastManagerQuery = ({ id, scopes }: Pick<Key, "id" | "scopes">) =>
+  queryOptions({
+    queryKey: ["keys", "last manager", id],
+    async queryFn({ signal }): Promise<boolean> {
+      if (!scopes.includes("manage")) return false;
+      for (let after: string | null = ""; after !== null; ) {
+        const query: { limit: number; after?: string } = { limit: 100, ...(after && { after }) };
+        const page: KeyPage = await unwrap(client.GET("/v1/keys", { params: { query }, signal }));
+        const now = Date.now();
+        if (page.data.some((key) => key.id !== id && key.scopes.includes("manage") && !isOver(key, now))) return false;
+        after = page.next;
+      }
+      return true;
+    },
+    staleTime: 0,
+  });
 
 export const keysChanged = (queries: QueryClient) => queries.invalidateQueries({ queryKey: ["keys"] });
 

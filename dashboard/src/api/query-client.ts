@@ -1,13 +1,19 @@
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ApiError, connectionLost } from "./client.ts";
-import { sessionQuery } from "./session.ts";
+import { type Kind, kindOfPath, type Sessions, sessionQuery } from "./session.ts";
+
+/** Shows the sign-in page. The service is not asked: for a second, another instance may still accept the session. */
+export function endSession(kind: Kind): void {
+  queryClient.setQueryData<Sessions>(sessionQuery.queryKey, (sessions) => sessions && { ...sessions, [kind]: null });
+}
 
 /**
- * Shows the sign-in page at the next response if the session ended elsewhere, by time or with its key. This covers
- * errors of queries and mutations; other callers of the service call it themselves.
+ * Ends the current page's session at the next response if it ended elsewhere, by time or with its key. This covers errors of
+ * queries and mutations; other callers of the service call it themselves.
  */
 export function onError(error: unknown): void {
-  if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(sessionQuery.queryKey, null);
+  if (error instanceof ApiError && error.status === 401)
+    endSession(kindOfPath(window.location.pathname.slice(import.meta.env.BASE_URL.length - 1)));
 }
 
 /** Fetches queries again that failed in the meantime or are stale. */

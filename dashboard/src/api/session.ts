@@ -1,53 +1,80 @@
 import { queryOptions } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
-import { ApiError, postJson, request } from "./client.ts";
+import { postJson, request } from "./client.ts";
 
-/** The signed-in user: an account, by one of its keys, or an operator. */
-export type Session = (
-  | {
-      readonly kind: "account";
-      readonly account: {
-        readonly id: string;
-        readonly name: string;
-        readonly tier: "standard" | "elite";
-        readonly frozen: boolean;
-      };
-      readonly key: {
-        readonly id: string;
-        readonly name: string | null;
-        readonly prefix: string;
-        readonly scopes: readonly string[];
-      };
-    }
-  | { readonly kind: "operator"; readonly operator: { readonly name: string } }
-) & {
-  readonly service: { readonly public_url: string; readonly topups: boolean; readonly docs: string };
-};
+interface Service {
+  readonly public_url: string;
+  readonly topups: boolean;
+  readonly buybacks: { readonly bps: number; readonly executed: boolean };
+  readonly docs: string;
+}
 
-type AccountSession = Extract<Session, { kind: "account" }>;
+interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly tier: "standard" | "elite";
+  readonly frozen: boolean;
+}
+
+interface SessionKey {
+  readonly id: string;
+  readonly name: string | null;
+  readonly prefix: string;
+  readonly scopes: readonly string[];
+}
+
+/** The sessions of this browser: one person can be signed in as an account and as an operator at once. */
+export interface Sessions {
+  readonly account: (Account & { readonly key: SessionKey }) | null;
+  readonly operator: { readonly name: string } | null;
+  readonly service: Service;
+}
+
+interface AccountSession {
+  readonly kind: "account";
+  readonly account: Account;
+  readonly key: SessionKey;
+  readonly service: Service;
+}
+
+interface OperatorSession {
+  readonly kind: "operator";
+  readonly operator: { readonly name: string };
+  readonly service: Service;
+}
+
+export type Session = AccountSession | OperatorSession;
+export type Kind = Session["kind"];
+
+/** The kind of session that a page needs, by its path below the dashboard's. */
+export const kindOfPath = (path: string): Kind => (/^\/operator(\/|$)/.test(path) ? "operator" : "account");
+
+/** The first page of each kind of session. */
+export const homes = { account: "/", operator: "/operator" } as const;
+
+export function sessionOf({ account, operator, service }: Sessions, kind: Kind): Session | undefined {
+  if (kind === "account") return account ? { kind, account, key: account.key, service } : undefined;
+  return operator ? { kind, operator, service } : undefined;
+}
+
+export const nameOf = (session: Session): string =>
+  session.kind === "account" ? `the account ${session.account.name}` : `the operator ${session.operator.name}`;
 
 export const sessionPath = "/dashboard/session";
 
+export const kindOf = (secret: string): Kind => (secret.startsWith("live_") ? "account" : "operator");
 export const signIn = (secret: string) =>
-  postJson<Session>(sessionPath, secret.startsWith("live_") ? { key: secret } : { admin_token: secret });
-export const signInByCode = (code: string) => postJson<Session>(sessionPath, { code });
-export const signOut = () => request<unknown>(sessionPath, { method: "DELETE" });
+  postJson<Sessions>(sessionPath, kindOf(secret) === "account" ? { key: secret } : { admin_token: secret });
+export const signInByCode = (code: string) => postJson<Sessions>(sessionPath, { code });
+export const signOut = (kind: Kind) => request<unknown>(`${sessionPath}?kind=${kind}`, { method: "DELETE" });
 
-/** null means that nobody is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
-  queryFn: async (): Promise<Session | null> => {
-    try {
-      return await request<Session>(sessionPath);
-    } catch (error) {
-      if (error instanceof ApiError && (error.status === 401 || error.status === 404)) return null;
-      throw error;
-    }
-  },
+  queryFn: () => request<Sessions>(sessionPath),
   staleTime: 60_000,
 });
 
-/** The session for the screens, which only a signed-in user sees. The query may report its end first. */
+/** The session for the screens, which only a signed-in user sees. */
 export const SessionContext = createContext<Session | undefined>(undefined);
 
 export function useSession(): Session {

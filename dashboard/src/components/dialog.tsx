@@ -1,6 +1,7 @@
-import { type FormEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef } from "react";
+import { type FormEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { Button } from "./button.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { Field } from "./field.tsx";
 
 interface Props {
   readonly title: string;
@@ -79,18 +80,29 @@ export function FormDialog({ title, action, busy, error, onSubmit, onClose, chil
 
 interface ConfirmProps extends ActionProps {
   readonly onConfirm: () => void;
+  /** A text that has to be typed first. */
+  readonly typed?: string | undefined;
 }
 
 /** Asks for confirmation before an irreversible action. */
-export function ConfirmDialog({ title, action, busy, error, onConfirm, onClose, children }: ConfirmProps) {
+export function ConfirmDialog({ title, action, busy, error, onConfirm, onClose, children, typed }: ConfirmProps) {
+  const [text, setText] = useState("");
   return (
     <Dialog title={title} onClose={onClose}>
       <div className="flex flex-col gap-5">
-        <div className="text-muted">{children}</div>
+        <div className="flex flex-col gap-3 text-muted">{children}</div>
+        {typed !== undefined && (
+          <Field
+            label={`Type ${typed} to confirm`}
+            autoComplete="off"
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+          />
+        )}
         {error !== null && <ErrorNote error={error} />}
         <div className="flex flex-wrap justify-end gap-3">
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="danger" busy={busy} onClick={onConfirm}>
+          <Button look="danger" busy={busy} disabled={typed !== undefined && text.trim() !== typed} onClick={onConfirm}>
             {action}
           </Button>
         </div>

@@ -21,15 +21,17 @@ function advice(error: unknown): string {
 
 interface Props {
   readonly error: unknown;
+  /** What to do about it, if the error does not tell. */
+  readonly todo?: string | undefined;
   readonly onRetry?: (() => unknown) | undefined;
 }
 
-export function ErrorNote({ error, onRetry }: Props) {
+export function ErrorNote({ error, todo, onRetry }: Props) {
   const { requestId } = error instanceof ApiError ? error : {};
   return (
     <div role="alert" className="flex flex-col items-start gap-2 rounded-xl border border-bad/40 bg-bad-soft p-4">
       <p className="font-medium wrap-anywhere text-bad">{error instanceof Error ? error.message : String(error)}</p>
-      <p className="text-ink">{advice(error)}</p>
+      <p className="text-ink">{todo ?? advice(error)}</p>
       {requestId && <p className="text-xs wrap-anywhere text-muted">Request id: {requestId}</p>}
       {onRetry && (
         <Button small onClick={() => void onRetry()}>

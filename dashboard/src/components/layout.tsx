@@ -1,8 +1,8 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { Outlet } from "@tanstack/react-router";
+import { Link, Outlet } from "@tanstack/react-router";
 import { useState } from "react";
 import { connectionLost } from "../api/client.ts";
-import { type Session, sessionQuery, signOut } from "../api/session.ts";
+import { homes, nameOf, type Session, sessionQuery, signOut } from "../api/session.ts";
 import { type Theme, useTheme } from "../lib/theme.ts";
 import { operatorNavigation } from "../operator/navigation.ts";
 import { Button } from "./button.tsx";
@@ -36,11 +36,17 @@ const themes: readonly { readonly value: Theme; readonly label: string }[] = [
 
 const outside = "flex min-h-8 items-center rounded-lg px-3 text-muted hover:bg-raised hover:text-ink";
 
-function Foot({ session }: { readonly session: Session }) {
+interface Props {
+  readonly session: Session;
+  /** The session of the other kind, if there is one. */
+  readonly other: Session | undefined;
+}
+
+function Foot({ session, other }: Props) {
   const [theme, setTheme] = useTheme();
   // Reload the page, so that it remembers nothing of the account.
   const out = useMutation({
-    mutationFn: signOut,
+    mutationFn: () => signOut(session.kind),
     onSuccess: () => window.location.assign(import.meta.env.BASE_URL),
   });
   const who = session.kind === "account" ? session.account.name : `Operator ${session.operator.name}`;
@@ -62,6 +68,11 @@ function Foot({ session }: { readonly session: Session }) {
         <p dir="auto" title={who} className="max-w-full truncate font-medium">
           {who}
         </p>
+        {other && (
+          <Link to={homes[other.kind]} className="max-w-full text-accent wrap-anywhere hover:underline">
+            Switch to {nameOf(other)}
+          </Link>
+        )}
         <SwitchButtons label="Colors" value={theme} options={themes} onChange={setTheme} />
         <Button small busy={out.isPending} onClick={() => out.mutate()}>
           Sign out
@@ -89,7 +100,7 @@ function Notices({ session }: { readonly session: Session }) {
 }
 
 /** A sidebar on wide screens; on narrow ones a bar with a menu. */
-export function Layout({ session }: { readonly session: Session }) {
+export function Layout({ session, other }: Props) {
   const [isOpen, setOpen] = useState(false);
   const items = session.kind === "operator" ? operatorNavigation : customer;
   return (
@@ -127,7 +138,7 @@ export function Layout({ session }: { readonly session: Session }) {
             <nav aria-label="Screens">
               <Navigation items={items} onNavigate={() => setOpen(false)} />
             </nav>
-            <Foot session={session} />
+            <Foot session={session} other={other} />
           </div>
         </div>
       </header>

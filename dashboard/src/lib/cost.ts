@@ -1,5 +1,5 @@
 import type { PriceRow } from "./prices.ts";
-import { fromNano } from "./usd.ts";
+import { fromNano, toNano } from "./usd.ts";
 
 export interface CostLine {
   readonly key: string;
@@ -8,6 +8,23 @@ export interface CostLine {
   readonly unit: string;
   readonly priceUsd: string;
   readonly costUsd: string;
+}
+
+interface Ended {
+  readonly status: string;
+  readonly streamed?: boolean | null;
+  readonly cost_usd: string;
+}
+
+/** Explains the charge of a call that did not succeed. Returns undefined for one that did, or was not charged. */
+export function whyCharged({ status, streamed, cost_usd }: Ended): string | undefined {
+  if (status === "succeeded" || toNano(cost_usd) <= 0n) return undefined;
+  const delivered = streamed
+    ? "Charged are the input and the output delivered until then, because the provider bills them."
+    : "Charged is what the provider did until then, because it bills that.";
+  return status === "cancelled"
+    ? `It was stopped, or its caller disconnected, after a provider had begun. ${delivered}`
+    : `It failed after its first output. ${delivered} A call that fails before that costs nothing.`;
 }
 
 const countDecimals = 6;

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { unwrap } from "../api/client.ts";
+import { useSession } from "../api/session.ts";
 import { Badge } from "../components/badge.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
@@ -52,13 +53,31 @@ const Holds = () => (
   </Section>
 );
 
+const executed = {
+  true: "A batch of what has accrued buys the tokens.",
+  false: "Nothing buys them yet: BUYBACK_EXECUTOR only records what is due.",
+} as const;
+
+/** Shown once something has accrued, or if something buys tokens. */
 function Buybacks() {
+  const { bps, executed: isExecuted } = useSession().service.buybacks;
   const accruals = useQuery({
     queryKey: ["admin", "accruals"],
     queryFn: ({ signal }) => unwrap(admin.GET("/buyback/accruals", { signal })),
   });
+  const batches = useQuery({
+    queryKey: ["admin", "batches", "any"],
+    queryFn: ({ signal }) => unwrap(admin.GET("/buyback/batches", { params: { query: { limit: 1 } }, signal })),
+  });
+  const accrued = accruals.data?.data ?? [];
+  const hasAny = accrued.length > 0 || (batches.data?.data.length ?? 0) > 0;
+  if (!(isExecuted || hasAny || accruals.error || batches.error)) return null;
   return (
     <Section title="Buybacks">
+      <p className="max-w-2xl text-muted">
+        {bps / 100} % of each charge is set aside to buy tokens (BUYBACK_BPS; 0 turns it off).{" "}
+        {executed[`${isExecuted}`]}
+      </p>
       <QueryView query={accruals}>
         {({ data }) =>
           data.length > 0 && (
@@ -92,8 +111,8 @@ function Buybacks() {
         ]}
         empty={
           <Nothing title="No batches">
-            Once enough has accrued, a batch buys tokens. <code className="font-mono text-xs">BUYBACK_BPS</code> says
-            which share of charges accrues.
+            A batch is made for each token once <code className="font-mono text-xs">BUYBACK_MINIMUM_USD</code> has
+            accrued.
           </Nothing>
         }
       />

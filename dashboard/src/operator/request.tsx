@@ -8,6 +8,7 @@ import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
+import { whyCharged } from "../lib/cost.ts";
 import { count, duration } from "../lib/format.ts";
 import { admin, type Entry } from "./api.ts";
 import { AccountLink, Id } from "./links.tsx";
@@ -33,6 +34,8 @@ const ms = (value: number | null) => (value === null ? "–" : duration(value));
 
 function Details({ entry }: { readonly entry: Entry }) {
   const { request, account, buyback } = entry;
+  const charged = entry.amount_usd.replace(/^-/, "");
+  const why = request && whyCharged({ ...request, cost_usd: charged });
   return (
     <>
       <div className="grid gap-8 lg:grid-cols-2">
@@ -78,7 +81,7 @@ function Details({ entry }: { readonly entry: Entry }) {
         <Section title="Cost">
           <Facts
             facts={[
-              ["Charged", <Money key="amount" usd={entry.amount_usd.replace(/^-/, "")} />],
+              ["Charged", <Money key="amount" usd={charged} />],
               ...(entry.refunded ? ([["Refunded", "Yes"]] as const) : []),
               ...(request
                 ? ([
@@ -105,7 +108,7 @@ function Details({ entry }: { readonly entry: Entry }) {
               ...(buyback
                 ? [
                     [
-                      `Buyback, ${buyback.batch ?? "in no batch yet"}`,
+                      `Of it for buybacks, ${buyback.batch ?? "in no batch yet"}`,
                       <Money key="buyback" usd={buyback.amount_usd} />,
                     ] as const,
                   ]
@@ -114,6 +117,7 @@ function Details({ entry }: { readonly entry: Entry }) {
           />
         </Section>
       </div>
+      {why && !entry.refunded && <p className="max-w-2xl text-muted">{why}</p>}
       {request && <Attempts request={request} />}
     </>
   );

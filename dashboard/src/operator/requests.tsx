@@ -2,6 +2,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { request } from "../api/client.ts";
 import { Button } from "../components/button.tsx";
+import { ContentNote } from "../components/content-note.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
 import { Page } from "../components/page.tsx";
@@ -36,7 +37,14 @@ export function OperatorRequests() {
     );
   const isFiltered = query.size > 0;
   return (
-    <Page title="Requests" intro="Calls of all accounts, newest first. Prompts and answers are not stored.">
+    <Page
+      title="Requests"
+      intro={
+        <>
+          Calls of all accounts, newest first. <ContentNote />
+        </>
+      }
+    >
       <ById />
       <Filters key={query.toString()} />
       <PagedTable

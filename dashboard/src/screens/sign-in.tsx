@@ -1,22 +1,43 @@
-import { useMutation } from "@tanstack/react-query";
+import { type Query, useMutation } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useEffect, useState } from "react";
+import { ApiError } from "../api/client.ts";
 import { codeError } from "../api/one-time-code.ts";
 import { queryClient } from "../api/query-client.ts";
-import { type Session, sessionQuery, signIn } from "../api/session.ts";
+import { homes, type Kind, kindOf, type Sessions, sessionQuery, signIn } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
 import { Field } from "../components/field.tsx";
 import { Notice } from "../components/notice.tsx";
 
-/** Clears the cache, so that no session shows another's data. */
-function onSuccess(session: Session) {
-  queryClient.removeQueries({ predicate: ({ queryKey: [name] }) => name !== sessionQuery.queryKey[0] });
-  queryClient.setQueryData(sessionQuery.queryKey, session);
+interface Props {
+  /** The kind of session that the current page needs. */
+  readonly kind: Kind;
+  readonly hasEnded: boolean;
 }
 
-export function SignIn({ hasEnded }: { readonly hasEnded: boolean }) {
+const isRefused = (error: unknown) => error instanceof ApiError && error.status === 401;
+
+/** Removes what the cache has of an earlier session of this kind. */
+function begin(kind: Kind, sessions: Sessions): void {
+  const isOfKind = ({ queryKey: [name] }: Query) => (name === "admin") === (kind === "operator");
+  queryClient.removeQueries({
+    predicate: (query) => query.queryKey[0] !== sessionQuery.queryKey[0] && isOfKind(query),
+  });
+  queryClient.setQueryData(sessionQuery.queryKey, sessions);
+}
+
+export function SignIn({ kind, hasEnded }: Props) {
+  const navigate = useNavigate();
   const [secret, setSecret] = useState("");
-  const bySecret = useMutation({ mutationFn: signIn, onSuccess });
+  const bySecret = useMutation({
+    mutationFn: signIn,
+    async onSuccess(sessions, given) {
+      const begun = kindOf(given);
+      begin(begun, sessions);
+      if (begun !== kind) await navigate({ to: homes[begun] });
+    },
+  });
   useEffect(() => {
     document.title = "Sign in · Dashboard";
   }, []);
@@ -25,7 +46,9 @@ export function SignIn({ hasEnded }: { readonly hasEnded: boolean }) {
     event.preventDefault();
     bySecret.mutate(secret.trim());
   }
-  const error = bySecret.isIdle ? codeError() : bySecret.error;
+  const ofCode = bySecret.isIdle ? codeError() : undefined;
+  const isUsed = isRefused(ofCode);
+  const error = ofCode ?? bySecret.error;
 
   return (
     <main className="grid min-h-dvh place-items-center p-4">
@@ -35,14 +58,15 @@ export function SignIn({ hasEnded }: { readonly hasEnded: boolean }) {
           <div className="flex flex-col gap-1">
             <h1 className="text-xl font-semibold tracking-tight">Sign in</h1>
             <p className="text-muted">
-              Paste an API key of your account, or the operator's token. It stays out of this page.
+              Use an API key of your account, or the operator's admin token. The browser keeps only a session, for 12
+              hours.
             </p>
           </div>
         </div>
         {hasEnded && <Notice>Your session has ended. Sign in again to go on where you were.</Notice>}
         <form onSubmit={submit} className="flex flex-col gap-4">
           <Field
-            label="API key"
+            label="API key or admin token"
             type="password"
             autoComplete="current-password"
             placeholder="live_…"
@@ -54,7 +78,13 @@ export function SignIn({ hasEnded }: { readonly hasEnded: boolean }) {
             Sign in
           </Button>
         </form>
-        {error && <ErrorNote error={error} />}
+        {isUsed && (
+          <Notice>
+            This link was used or has expired: each works once, for five minutes. The command{" "}
+            <code className="font-mono">npm run dashboard:link</code> prints new ones.
+          </Notice>
+        )}
+        {error && !isUsed && <ErrorNote error={error} todo={isRefused(error) ? "Paste it again, whole." : undefined} />}
       </div>
     </main>
   );

@@ -1,11 +1,13 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "../../api/client.ts";
-import { createKey, type Key, type KeyWithSecret, keysChanged, updateKey } from "../../api/keys.ts";
+import { createKey, isLastManagerQuery, type Key, type KeyWithSecret, keysChanged, updateKey } from "../../api/keys.ts";
 import { FormDialog } from "../../components/dialog.tsx";
+import { Notice } from "../../components/notice.tsx";
 import { toast } from "../../components/toast.tsx";
 import { KeyFields } from "./key-fields.tsx";
 import { formOf, toNewKey, toPatch } from "./key-form.ts";
+import { withoutManager } from "./revoke-dialog.tsx";
 
 interface Props {
   /** Omitted for a new key. */
@@ -17,6 +19,8 @@ interface Props {
 export function KeyDialog({ edited, onClose, onMade }: Props) {
   const queries = useQueryClient();
   const [form, setForm] = useState(() => formOf(edited));
+  const losesManage = edited?.scopes.includes("manage") === true && !form.scopes.includes("manage");
+  const isLast = useQuery({ ...isLastManagerQuery(edited ?? { id: "", scopes: [] }), enabled: losesManage });
   const save = useMutation({
     mutationFn: async () => {
       if (edited) await updateKey(edited.id, toPatch(form));
@@ -40,6 +44,7 @@ export function KeyDialog({ edited, onClose, onMade }: Props) {
       onSubmit={save.mutate}
       onClose={onClose}
     >
+      {losesManage && isLast.data && <Notice>{withoutManager}</Notice>}
       <KeyFields form={form} onChange={setForm} wrong={save.error instanceof ApiError ? save.error : undefined} />
     </FormDialog>
   );

@@ -1,12 +1,8 @@
-import type { Key } from "../../api/keys.ts";
+import { isOver, type Key } from "../../api/keys.ts";
 import { Badge } from "../../components/badge.tsx";
 import { useNow } from "../../lib/time.ts";
 
 type Status = Pick<Key, "revoked_at" | "expires_at">;
-
-/** Revoked and expired keys cannot be used again. */
-export const isOver = ({ revoked_at, expires_at }: Status, nowMs: number): boolean =>
-  revoked_at !== null || (expires_at !== null && expires_at * 1000 <= nowMs);
 
 export function KeyStatus({ of }: { readonly of: Status }) {
   const now = useNow();

@@ -1,11 +1,12 @@
-import type { Key } from "../../api/keys.ts";
+import { isOver, type Key } from "../../api/keys.ts";
+import { useAccountSession } from "../../api/session.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { useNow } from "../../lib/time.ts";
 import { BudgetBar } from "./budget.tsx";
-import { isOver, KeyStatus } from "./key-status.tsx";
+import { KeyStatus } from "./key-status.tsx";
 
 interface Props {
   readonly keys: readonly Key[];
@@ -17,6 +18,7 @@ export const nameOf = ({ name, prefix }: Pick<Key, "name" | "prefix">): string =
 
 export function KeyTable({ keys, onEdit, onRevoke }: Props) {
   const now = useNow();
+  const own = useAccountSession().key.id;
   const columns: readonly Column<Key>[] = [
     {
       header: "Key",
@@ -27,7 +29,15 @@ export function KeyTable({ keys, onEdit, onRevoke }: Props) {
         </div>
       ),
     },
-    { header: "Status", cell: (key) => <KeyStatus of={key} /> },
+    {
+      header: "Status",
+      cell: (key) => (
+        <span className="flex flex-wrap gap-1">
+          <KeyStatus of={key} />
+          {key.id === own && <Badge tone="accent">This session</Badge>}
+        </span>
+      ),
+    },
     {
       header: "May",
       cell: (key) => (

@@ -1,6 +1,10 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type Key, keysChanged, revokeKey } from "../../api/keys.ts";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { isLastManagerQuery, type Key, keysChanged, revokeKey } from "../../api/keys.ts";
+import { endSession } from "../../api/query-client.ts";
+import { useAccountSession } from "../../api/session.ts";
 import { ConfirmDialog } from "../../components/dialog.tsx";
+import { Notice } from "../../components/notice.tsx";
+import { QueryView } from "../../components/query-view.tsx";
 import { toast } from "../../components/toast.tsx";
 import { nameOf } from "./key-table.tsx";
 
@@ -9,26 +13,36 @@ interface Props {
   readonly onClose: () => void;
 }
 
+/** What happens to an account that no key can manage. */
+export const withoutManager =
+  "It is the last key that can manage the account: without it nobody can create keys, see the usage or top up, until the operator makes a new one.";
+
 export function RevokeDialog({ target, onClose }: Props) {
   const queries = useQueryClient();
+  const isOwn = useAccountSession().key.id === target.id;
+  const isLast = useQuery(isLastManagerQuery(target));
   const revoke = useMutation({
     mutationFn: () => revokeKey(target.id),
     onSuccess: async () => {
-      await keysChanged(queries);
       toast(`Revoked ${nameOf(target)}`);
       onClose();
+      if (isOwn) endSession("account");
+      else await keysChanged(queries);
     },
   });
   return (
     <ConfirmDialog
       title={`Revoke ${nameOf(target)}?`}
       action="Revoke the key"
-      busy={revoke.isPending}
+      busy={revoke.isPending || isLast.isPending}
       error={revoke.error}
+      typed={isLast.data ? nameOf(target) : undefined}
       onConfirm={() => revoke.mutate()}
       onClose={onClose}
     >
       <p>Programs that use it are refused within a second. This cannot be undone.</p>
+      {isOwn && <p>You signed in with this key, so you are signed out as well.</p>}
+      <QueryView query={isLast}>{(last) => last && <Notice>{withoutManager}</Notice>}</QueryView>
     </ConfirmDialog>
   );
 }

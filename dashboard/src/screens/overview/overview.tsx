@@ -1,12 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, Navigate } from "@tanstack/react-router";
+import { Link } from "@tanstack/react-router";
 import { recentRequestsQuery } from "../../api/requests.ts";
-import { useSession } from "../../api/session.ts";
 import { buttonClass } from "../../components/button.tsx";
 import { FirstCall } from "../../components/first-call.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
-import { operatorNavigation } from "../../operator/navigation.ts";
 import { RequestTable } from "../requests/request-table.tsx";
 import { BalanceFigures } from "./balance-figures.tsx";
 import { SpendFigures } from "./spend-figures.tsx";
@@ -15,10 +13,6 @@ import { SpendSection } from "./spend-section.tsx";
 const recent = 8;
 
 export function Overview() {
-  const session = useSession();
-  const [first] = operatorNavigation;
-  if (session.kind === "operator")
-    return first ? <Navigate to={first.to} replace /> : <Page title="Operator">{null}</Page>;
   return (
     <Page
       title="Overview"

@@ -5,7 +5,7 @@ import { useAccountSession } from "../../api/session.ts";
 import { Money } from "../../components/money.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { type CostLine, costLines } from "../../lib/cost.ts";
+import { type CostLine, costLines, whyCharged } from "../../lib/cost.ts";
 import { count } from "../../lib/format.ts";
 import { priceRows } from "../../lib/prices.ts";
 import { sumUsd, toNano } from "../../lib/usd.ts";
@@ -62,6 +62,7 @@ function Note({ call, lines }: { readonly call: CallWithAttempts; readonly lines
   const isRounding = difference <= BigInt(lines.length) && difference >= -BigInt(lines.length);
   return (
     <ul className="flex flex-col gap-1 text-xs text-muted">
+      {whyCharged(call) && !call.refunded && <li>{whyCharged(call)}</li>}
       {call.refunded && <li>The charge was refunded: your balance has it back.</li>}
       {call.estimated && <li>The provider did not report its usage, so it was counted here.</li>}
       {lines.length > 0 && difference !== 0n && isRounding && <li>The sum is rounded once, at its end.</li>}

@@ -2,6 +2,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { type Call, requestsQuery, type Filters as Values } from "../../api/requests.ts";
 import { Button } from "../../components/button.tsx";
+import { ContentNote } from "../../components/content-note.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { FirstCall } from "../../components/first-call.tsx";
 import { Page } from "../../components/page.tsx";
@@ -46,7 +47,11 @@ export function Requests() {
   return (
     <Page
       title="Requests"
-      intro="Every call that cost something or failed after it was accepted. Prompts and answers are not stored."
+      intro={
+        <>
+          Every call that cost something or failed after it was accepted. <ContentNote />
+        </>
+      }
     >
       <Filters values={values} onChange={(search: Values) => void navigate({ search })} />
       <Paged
