@@ -106,8 +106,7 @@ async function isAccepted(origin: string, apiKey: string): Promise<boolean> {
 export async function runningDemo(dataDir: string): Promise<string | undefined> {
   try {
     const { baseUrl, adminToken, accountId } = await readDemo(dataDir);
-    const [token = ""] = adminToken.split(",");
-    await createAdminClient({ url: baseUrl, token })("GET", `/accounts/${accountId}`);
+    await createAdminClient({ url: baseUrl, token: adminToken })("GET", `/accounts/${accountId}`);
     return baseUrl;
   } catch {
     return undefined;

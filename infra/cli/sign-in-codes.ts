@@ -21,7 +21,7 @@ const scopes = ["inference", "manage"];
  * API, so that no deployment has an endpoint that issues them.
  */
 export async function issueSignInCodes(demo: Demo, origin: string): Promise<SignInCodes> {
-  const [adminToken = ""] = demo.adminToken.split(",");
+  const { adminToken } = demo;
   const operator = createAdminTokens({ ADMIN_TOKEN: adminToken, ADMIN_TOKENS: undefined })?.find(adminToken);
   if (!operator) throw new TypeError("no admin token");
   const key = await demoKey(origin, demo.apiKey);

@@ -112,7 +112,7 @@ export const signInLinks = ({ baseUrl }: Pick<Demo, "baseUrl">, codes: SignInCod
   as its operator      ${baseUrl}/dashboard/operator#code=${codes.operator}
 `;
 
-/** What one needs stands last, where the terminal shows it. */
+/** The address, the key and the links come last, where the terminal shows them. */
 const banner = ({ demo, codes, dataDir, logFile }: Ready): string => `
   The inference service is ready. In another terminal:
 

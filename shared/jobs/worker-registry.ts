@@ -27,7 +27,7 @@ const workerRecord = z.object({
   /** The part of the last second for which the event loop was active. */
   utilization: z.number().optional(),
   upstreams: z.record(z.string(), upstreamState),
-  /** Of the upstreams with a key. Older workers lack this field. */
+  /** Has the upstreams with a key. Older workers lack this field. */
   details: z.record(z.string(), upstreamDetails).optional().catch(undefined),
   /** The hash of the worker's catalog. Older workers lack this field. */
   catalog: z.string().default("unknown"),

@@ -128,7 +128,7 @@ test("the printed call works; a second start has the same key and balance; kill 
   first.child.kill("SIGTERM");
   const end = await first.ended;
   expect(end.code).toBe(0);
-  // What the processes log is in the file, and not over the instructions.
+  // The log of the processes is in the file, and not over the instructions.
   expect(await readFile(join(dataDir, "service.log"), "utf8")).toMatch(/"msg":"listening"[^]*"msg":"stopped"/);
   expect(end.output).not.toContain("listening");
   expect([...end.output.matchAll(/Stopping (\w+)/g)].map((match) => match[1]).slice(0, 2)).toEqual(["API", "Worker"]);

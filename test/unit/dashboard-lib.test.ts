@@ -76,7 +76,8 @@ test.each([
   ["failed", false, "0.04", /what the provider did/],
   ["cancelled", null, "0.04", /disconnected.*what the provider did/],
 ] as const)("a call that %s (streamed: %s) for %s USD explains its charge", (status, streamed, cost_usd, why) => {
-  expect(whyCharged({ status, streamed, cost_usd }) ?? "").toMatch(why);
+  expect(whyCharged({ status, streamed, cost_usd, refunded: false }) ?? "").toMatch(why);
+  expect(whyCharged({ status, streamed, cost_usd, refunded: true })).toBeUndefined();
 });
 
 test("a model's schema becomes a form, and the form's texts the values that the schema asks for", () => {

@@ -118,7 +118,7 @@ export function createUpstreams(deps: {
      * provider does not accept the key.
      */
     states: () => Object.fromEntries([...catalog.upstreams.keys()].map((id) => [id, stateOf(states.get(id))])),
-    /** What an operator wants to know of each upstream with a key: the address that is called, and the latest failure. */
+    /** The address that is called, and the latest failure, of each upstream with a key. */
     details: () =>
       Object.fromEntries(
         [...states.values()].map(({ id, baseUrl = "", lastFailure }) => [

@@ -11,7 +11,7 @@ const isRefusal = (error: unknown): error is UpstreamFailure =>
   error instanceof UpstreamFailure && statusOf(error) === "invalid";
 
 /**
- * Whether the provider accepts the operator's key. A call that the provider refuses for its key is not believed, because the
+ * Watches whether the provider accepts the operator's key. A call that the provider refuses for its key is not believed, because the
  * caller may have provoked the text of the answer: a request of our own asks, which costs nothing. While it is refused too, no
  * call is made, and it is repeated every 30 s. A provider without such a request is believed if its status is 401, and is
  * called again after that time.

@@ -70,8 +70,8 @@ const secretsOf = (req: Pick<Request, "get">, publicUrl: string) => ({
   operator: secretOf("operator", req, publicUrl),
 });
 
-export type AccountSession = Extract<Session, { kind: "account" }> & { readonly caller: Caller };
-export type OperatorSession = Extract<Session, { kind: "operator" }>;
+type AccountSession = Extract<Session, { kind: "account" }> & { readonly caller: Caller };
+type OperatorSession = Extract<Session, { kind: "operator" }>;
 
 /** Finds sessions by their secrets. Throws 401 if there is none, or if its key or token is no longer valid. */
 function createFindSession({ sessions, keys, tokens }: Pick<SessionDeps, "sessions" | "keys" | "tokens">) {

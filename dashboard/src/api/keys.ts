@@ -6,17 +6,18 @@ import { useCanManage } from "./session.ts";
 export type Key = components["schemas"]["Key"];
 export type NewKey = components["schemas"]["NewKey"];
 export type KeyPatch = components["schemas"]["KeyPatch"];
-type KeyPage = { readonly data: readonly Key[]; readonly next: string | null };
 export type KeyWithSecret = components["schemas"]["NewKeyWithSecret"];
 
 /** Revoked and expired keys cannot be used again. */
 export const isOver = ({ revoked_at, expires_at }: Pick<Key, "revoked_at" | "expires_at">, nowMs: number): boolean =>
   revoked_at !== null || (expires_at !== null && expires_at * 1000 <= nowMs);
 
+const keysAfter = (after: string, signal: AbortSignal) =>
+  unwrap(client.GET("/v1/keys", { params: { query: { limit: 100, ...(after && { after }) } }, signal }));
+
 export const keysQuery = infiniteQueryOptions({
   queryKey: ["keys"],
-  queryFn: ({ pageParam: after, signal }) =>
-    unwrap(client.GET("/v1/keys", { params: { query: { limit: 100, ...(after && { after }) } }, signal })),
+  queryFn: ({ pageParam, signal }) => keysAfter(pageParam, signal),
   initialPageParam: "",
   getNextPageParam: ({ next }) => next ?? undefined,
 });
@@ -37,11 +38,10 @@ export const isLastManagerQuery = ({ id, scopes }: Pick<Key, "id" | "scopes">) =
     queryKey: ["keys", "last manager", id],
     async queryFn({ signal }): Promise<boolean> {
       if (!scopes.includes("manage")) return false;
+      const canManage = (key: Key) => key.id !== id && key.scopes.includes("manage") && !isOver(key, Date.now());
       for (let after: string | null = ""; after !== null; ) {
-        const query: { limit: number; after?: string } = { limit: 100, ...(after && { after }) };
-        const page: KeyPage = await unwrap(client.GET("/v1/keys", { params: { query }, signal }));
-        const now = Date.now();
-        if (page.data.some((key) => key.id !== id && key.scopes.includes("manage") && !isOver(key, now))) return false;
+        const page: Awaited<ReturnType<typeof keysAfter>> = await keysAfter(after, signal);
+        if (page.data.some(canManage)) return false;
         after = page.next;
       }
       return true;

@@ -1,6 +1,6 @@
 import { useSession } from "../api/session.ts";
 
-/** What lists of calls do not show. The description of the API has the exact list. */
+/** Says that lists of calls have no content. The description of the API says where it is stored. */
 export function ContentNote() {
   const { docs } = useSession().service;
   return (

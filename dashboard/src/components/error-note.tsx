@@ -21,7 +21,7 @@ function advice(error: unknown): string {
 
 interface Props {
   readonly error: unknown;
-  /** What to do about it, if the error does not tell. */
+  /** Replaces the advice that follows from the error. */
   readonly todo?: string | undefined;
   readonly onRetry?: (() => unknown) | undefined;
 }

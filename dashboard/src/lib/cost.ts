@@ -14,11 +14,12 @@ interface Ended {
   readonly status: string;
   readonly streamed?: boolean | null;
   readonly cost_usd: string;
+  readonly refunded: boolean | undefined;
 }
 
-/** Explains the charge of a call that did not succeed. Returns undefined for one that did, or was not charged. */
-export function whyCharged({ status, streamed, cost_usd }: Ended): string | undefined {
-  if (status === "succeeded" || toNano(cost_usd) <= 0n) return undefined;
+/** Explains the charge of a call that did not succeed. Returns undefined for one that did, was not charged or was refunded. */
+export function whyCharged({ status, streamed, cost_usd, refunded }: Ended): string | undefined {
+  if (status === "succeeded" || refunded || toNano(cost_usd) <= 0n) return undefined;
   const delivered = streamed
     ? "Charged are the input and the output delivered until then, because the provider bills them."
     : "Charged is what the provider did until then, because it bills that.";

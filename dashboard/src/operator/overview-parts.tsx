@@ -121,7 +121,7 @@ export function Pools({ overview: { pools, workers, catalog_differs } }: { reado
   );
 }
 
-/** What an upstream said when it last failed. */
+/** The text and the time of the latest failure of an upstream. */
 export const LastFailure = ({ failure: { at, message } }: { readonly failure: { at: number; message: string } }) => (
   <span className="text-xs wrap-anywhere text-muted">
     {message} (<Time at={at} />)

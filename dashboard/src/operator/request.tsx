@@ -35,7 +35,7 @@ const ms = (value: number | null) => (value === null ? "–" : duration(value));
 function Details({ entry }: { readonly entry: Entry }) {
   const { request, account, buyback } = entry;
   const charged = entry.amount_usd.replace(/^-/, "");
-  const why = request && whyCharged({ ...request, cost_usd: charged });
+  const why = request && whyCharged({ ...request, cost_usd: charged, refunded: entry.refunded });
   return (
     <>
       <div className="grid gap-8 lg:grid-cols-2">
@@ -117,7 +117,7 @@ function Details({ entry }: { readonly entry: Entry }) {
           />
         </Section>
       </div>
-      {why && !entry.refunded && <p className="max-w-2xl text-muted">{why}</p>}
+      {why && <p className="max-w-2xl text-muted">{why}</p>}
       {request && <Attempts request={request} />}
     </>
   );

@@ -21,7 +21,7 @@ interface Props {
   readonly onSignIn: () => void;
 }
 
-/** What a page of the other kind of session shows. */
+/** Shown in place of a page that needs a session of the other kind. */
 export function OtherRole({ signedIn, onSignIn }: Props) {
   const { title, home, signIn } = texts[signedIn.kind];
   useEffect(() => {

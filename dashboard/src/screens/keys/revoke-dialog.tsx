@@ -13,7 +13,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** What happens to an account that no key can manage. */
+/** Warns that no key could manage the account any more. */
 export const withoutManager =
   "It is the last key that can manage the account: without it nobody can create keys, see the usage or top up, until the operator makes a new one.";
 

@@ -59,10 +59,11 @@ function Note({ call, lines }: { readonly call: CallWithAttempts; readonly lines
         {lines.length > 0 && " The lines show what it would have cost otherwise, at today's prices."}
       </p>
     );
+  const why = whyCharged(call);
   const isRounding = difference <= BigInt(lines.length) && difference >= -BigInt(lines.length);
   return (
     <ul className="flex flex-col gap-1 text-xs text-muted">
-      {whyCharged(call) && !call.refunded && <li>{whyCharged(call)}</li>}
+      {why && <li>{why}</li>}
       {call.refunded && <li>The charge was refunded: your balance has it back.</li>}
       {call.estimated && <li>The provider did not report its usage, so it was counted here.</li>}
       {lines.length > 0 && difference !== 0n && isRounding && <li>The sum is rounded once, at its end.</li>}
