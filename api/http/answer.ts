@@ -82,9 +82,12 @@ function allowReads(): void {
 
 const sliceBytes = 64 * 1024;
 
-/** Like `answerJson`, for long text or text in parts. */
-export function answerParts(res: Response, parts: readonly string[]): void {
-  const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
+/** Like `answerJson`, for long text or text in parts, whose length as UTF-8 may be known. */
+export function answerParts(
+  res: Response,
+  parts: readonly string[],
+  length: number = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0),
+): void {
   jsonHeaders(res, length);
   // Node joins short text with the head of the answer: one write, and no copy.
   if (parts.length === 1 && length <= sliceBytes) return void res.end(parts[0]);

@@ -64,12 +64,14 @@ export function createUnread({ budget, clock, log }: Uses<"clock" | "log"> & { r
       if (textBytes > smallUnits && !take(res, account, bytesPerUnit * textBytes, isIdle))
         throw noCapacity("Too many large responses are being sent right now.", 2);
     },
-    /** Counts a text that was received for this response. Returns false if there is no room, whoever is cut off. */
-    keep(res: ServerResponse, account: string, parts: readonly string[]): boolean {
+    /**
+     * Counts a text that was received for this response, which takes so many bytes as UTF-8. Returns false if there is no
+     * room, whoever is cut off.
+     */
+    keep(res: ServerResponse, account: string, parts: readonly string[], utf8Bytes: number): boolean {
       const units = parts.reduce((sum, { length }) => sum + length, 0);
       if (units <= smallUnits) return true;
-      const isAscii = parts.every((part) => Buffer.byteLength(part) === part.length);
-      const bytes = units * (isAscii ? 1 : bytesPerUnit);
+      const bytes = utf8Bytes === units ? units : bytesPerUnit * units;
       return take(res, account, bytes, isIdle) || take(res, account, bytes, () => true);
     },
   };

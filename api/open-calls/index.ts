@@ -23,6 +23,7 @@ import {
   isDetached,
   isFinished,
   isStored,
+  keepPart,
   lastFrameAt,
   type OpenCall,
   type OpenCallDeps,
@@ -76,7 +77,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.nextSeq++;
     }
     const { data, outcome } = frame;
-    if (frame.kind === "final" && !hasMemory(call, data))
+    if (!call.payload.stream && frame.kind !== "error") keepPart(call, data);
+    if (frame.kind === "final" && !hasMemory(call))
       return background("a call without memory for its response could not be ended", call, fail(call, noMemory()));
     call.providerMs = outcome?.providerMs ?? call.providerMs;
     if (outcome?.cost !== undefined) {
@@ -87,11 +89,12 @@ export function createOpenCalls(deps: OpenCallDeps) {
     if (outcome?.headers) call.recording?.announce(outcome.headers);
     switch (frame.kind) {
       case "chunk":
-        if (call.payload.stream) call.recording?.append(data);
-        return call.payload.stream ? writeEvents(call, data, clock.now()) : void call.parts.push(data);
+        if (!call.payload.stream) return;
+        call.recording?.append(data);
+        return writeEvents(call, data, clock.now());
       case "final":
         call.usedTokens = outcome?.tokens ?? 0;
-        call.recording?.complete([...call.parts, data], outcome);
+        call.recording?.complete(call.payload.stream ? [data] : call.parts, outcome);
         return finish(call, { status: 200 }, () => {
           if (call.write) background("a response could not be written", call, writeOrRefund(call, frame));
           else writeFinal(call, frame, clock.now());
@@ -108,8 +111,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
   }
 
   /** A stream waits for its caller instead. */
-  const hasMemory = ({ res, payload, parts }: OpenCall, last: string): boolean =>
-    payload.stream || deps.unread.keep(res, payload.account, [...parts, last]);
+  const hasMemory = ({ res, payload, parts, partBytes }: OpenCall): boolean =>
+    payload.stream || deps.unread.keep(res, payload.account, parts, partBytes);
 
   /** Writes the end of the answer. The call ends when the caller has all of it. */
   function finish(call: OpenCall, end: { status: number; code?: string }, write: () => void): void {

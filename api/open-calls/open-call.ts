@@ -160,8 +160,9 @@ export const openCall = (submission: Submission, memory: ByteBudget, now: number
   /** The attempt whose frames are being delivered. */
   attempt: undefined as string | undefined,
   nextSeq: 0,
-  /** Pieces of a JSON answer that came in several frames. */
+  /** Pieces of a JSON answer that came in several frames, and their length as UTF-8, which is counted as they come. */
   parts: [] as string[],
+  partBytes: 0,
   bodyStored: false,
   /** The job as it was stored. Maintenance enqueues it if this process does not. */
   storedJob: undefined as JobView | undefined,
@@ -188,6 +189,12 @@ export const isDetached = ({ res }: Pick<OpenCall, "res">): boolean => res.close
 export const isDelivered = ({ res }: Pick<OpenCall, "res">): boolean =>
   res.writableFinished || (res.writableEnded && res.writableLength === 0 && res.socket?.writable === true);
 
+/** Keeps a piece of a JSON answer. */
+export function keepPart(call: OpenCall, part: string): void {
+  call.parts.push(part);
+  call.partBytes += Buffer.byteLength(part);
+}
+
 /** Nothing that comes now changes how the call ends. */
 export const isFinished = ({ state }: OpenCall): boolean => state.kind === "answered" || state.kind === "ended";
 
@@ -212,5 +219,6 @@ export function startOrContinueAttempt(call: OpenCall, { attempt, seq }: Frame):
   call.attempt = attempt;
   call.nextSeq = 0;
   call.parts = [];
+  call.partBytes = 0;
   return true;
 }

@@ -95,7 +95,7 @@ export function writeFinal(call: OpenCall, { data, outcome }: Frame, now: number
     return endEvents(call);
   }
   setCost(res, outcome);
-  answerParts(res.status(200), takeParts(call, data));
+  answerParts(res.status(200), takeParts(call), call.partBytes);
 }
 
 /** Ends a stream that was written with `writeEvents`. */
@@ -105,16 +105,16 @@ export function endEvents(call: WrittenAnswer): void {
 }
 
 /** Writes the answer with the call's own `write`. */
-export async function writeOtherwise(call: OpenCall, { data, outcome }: Frame): Promise<void> {
+export async function writeOtherwise(call: OpenCall, { outcome }: Frame): Promise<void> {
   setCost(call.res, outcome);
-  await call.write?.(takeParts(call, data).join(""));
+  await call.write?.(takeParts(call).join(""));
 }
 
 const setCost = (res: OpenCall["res"], outcome: Frame["outcome"]) =>
   res.set("x-xm-cost-usd", formatUsd(BigInt(outcome?.cost ?? "0")));
 
-function takeParts(call: OpenCall, last: string): readonly string[] {
-  const parts = [...call.parts, last];
+function takeParts(call: OpenCall): readonly string[] {
+  const { parts } = call;
   call.parts = [];
   return parts;
 }

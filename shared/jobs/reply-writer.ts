@@ -152,8 +152,8 @@ export function createReplies(
       }
 
       /** All parts except the last are chunks with the previous mark, because only the last one completes the text. */
-      function sendParts(kind: Frame["kind"], text: string, outcome?: Outcome): void {
-        const parts = splitText(text);
+      function sendParts(kind: Frame["kind"], texts: readonly string[], outcome?: Outcome): void {
+        const parts = texts.flatMap(splitText);
         const last = parts.pop() ?? "";
         for (const part of parts) sendFrame("chunk", part, sentMark);
         sentMark = unsentMark;
@@ -165,7 +165,7 @@ export function createReplies(
         if (!unsentText) return;
         const text = unsentText;
         unsentText = "";
-        sendParts("chunk", text);
+        sendParts("chunk", [text]);
       }
 
       function resume(): void {
@@ -213,10 +213,12 @@ export function createReplies(
           sendText();
           return allSent();
         },
-        final(text: string, outcome: Outcome): Promise<boolean> {
+        /** `text` may come in parts, which are sent as they are if they fit frames. */
+        final(text: string | readonly string[], outcome: Outcome): Promise<boolean> {
           rhythm.cancel(sendText);
+          const [first = "", ...others] = typeof text === "string" ? [text] : text;
           // Pending text is sent with the final frame, which saves a frame.
-          sendParts("final", unsentText + text, outcome);
+          sendParts("final", [unsentText + first, ...others], outcome);
           unsentText = "";
           return allSent();
         },

@@ -86,3 +86,26 @@ test("a worker refuses what an account has no memory for: embeddings before the 
   const charged = (await customer.ledger("usage")).filter(({ amount_usd: amount }) => Number(amount) !== 0);
   expect(charged).toHaveLength(2);
 });
+
+test("embeddings that take many frames arrive whole, and a repeat under their key gets the same text", async () => {
+  const { service } = await startWithProvider();
+  const customer = await service.account("1.00");
+  const [texts, dimensions] = [256, 1_024];
+  const embed = async () => {
+    const body = { model: "openai/text-embedding-3-small", input: Array(texts).fill("a"), dimensions };
+    const response = await customer.post("/v1/embeddings", body, { headers: { "idempotency-key": "parts" } });
+    const answer = await response.text();
+    expect(response.headers.get("content-length")).toBe(String(answer.length));
+    return answer;
+  };
+  const answer = await embed();
+  const embedding = (index: number) => Array.from({ length: dimensions }, (_, at) => (at === index ? 1 : 0));
+  expect(JSON.parse(answer)).toEqual({
+    object: "list",
+    model: "openai/text-embedding-3-small",
+    data: Array.from({ length: texts }, (_, index) => ({ object: "embedding", index, embedding: embedding(index) })),
+    usage: { prompt_tokens: texts, total_tokens: texts },
+  });
+  expect(await embed()).toBe(answer);
+  expect(await customer.ledger("usage")).toHaveLength(1);
+});

@@ -21,7 +21,8 @@ test("a long response without room takes that of one which nobody reads, then th
   const responses: ServerResponse[] = [];
   const { server } = createListener((req, res) => {
     responses.push(res);
-    if (unread.keep(res, req.url as string, ["x".repeat(bytes)])) answerParts(res as Response, ["x".repeat(bytes)]);
+    const parts = ["x".repeat(bytes)];
+    if (unread.keep(res, req.url as string, parts, bytes)) answerParts(res as Response, parts, bytes);
     else res.writeHead(503).end();
   }, clock);
   server.listen(0, "127.0.0.1");

@@ -94,8 +94,10 @@ function expectedBytes({ input, dimensions, encoding_format: encoding }: JsonObj
   return Math.min(numbers, vectorValues) * numberBytes[encoding === "base64" ? "base64" : "float"];
 }
 
+/** A text of this length is a frame of the reply by itself. Joining all of them would hold other calls up. */
+const partUnits = 64 * 1024;
 /** Other calls get their turn after each of these. */
-const unitsAtOnce = 1024 * 1024;
+const unitsAtOnce = 256 * 1024;
 
 const embed = jsonCall("embed", (call) => {
   const { payload, account } = call;
@@ -106,22 +108,26 @@ const embed = jsonCall("embed", (call) => {
     answerBytes: expectedBytes(request),
     async answer(response, model) {
       const { embeddings, usage } = embeddingsOf(response, request);
-      const pieces: string[] = [];
+      const parts: string[] = [];
+      let part = head(model.id);
       let [units, allUnits] = [0, 0];
       for (const [index, embedding] of embeddings.entries()) {
         const text = piece(embeddingText(embedding, request["encoding_format"]), index);
-        pieces.push(text);
+        if (part.length + text.length > partUnits) {
+          parts.push(part);
+          part = "";
+        }
+        part += index === 0 ? text : `,${text}`;
         units += text.length;
-        allUnits += text.length;
         if (units < unitsAtOnce) continue;
-        await nextTurnIfLarge(units);
+        allUnits += units;
         units = 0;
+        await nextTurnIfLarge(allUnits);
       }
-      await nextTurnIfLarge(allUnits);
       const reported = tokenUsage(usage);
       const input = reported ? promptTokens(reported) : payload.inputEstimate;
       return {
-        text: head(model.id) + pieces.join(",") + tail(input),
+        text: [...parts, part + tail(input)],
         usage: { input },
         estimated: reported === undefined,
       };

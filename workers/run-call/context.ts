@@ -86,8 +86,8 @@ export interface CountedUsage {
 export interface Answer extends CountedUsage {
   /** Input parameters, for models whose price depends on them. */
   readonly input?: Readonly<Record<string, unknown>>;
-  /** The whole body, or the last events of a stream, in the caller's format. */
-  readonly text: string;
+  /** The whole body, in parts if it is long, or the last events of a stream, in the caller's format. */
+  readonly text: string | readonly string[];
   /** Response headers, which are stored with a whole body under an `Idempotency-Key`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The final status of a response in the background, whose whole body this is. */

@@ -7,7 +7,7 @@ import type { JsonObject } from "#json";
 import type { LedgerEntry } from "#money";
 import { retry } from "#platform/concurrency/retry";
 import type { EventLogWriter } from "#stored-responses";
-import type { Delivery, RunCallDeps } from "./context.ts";
+import type { Answer, Delivery, RunCallDeps } from "./context.ts";
 
 /** A response in the background, which no reply stream carries. */
 export const runsInBackground = ({ detached }: PaidCall): boolean => detached?.background !== undefined;
@@ -71,6 +71,9 @@ const retrying = ({ clock, log }: RunCallDeps, requestId: string, signal: AbortS
   },
 });
 
+/** An answer with its cost. */
+type CostedAnswer = Omit<StoredAnswer, "text"> & Pick<Answer, "text">;
+
 /**
  * Stores the answer before the cost is captured, so that no crash leaves a charge without its answer. Resolves with the
  * answer that counts: a worker that was presumed dead may have been faster. Rejects if the line of a batch has ended
@@ -79,11 +82,13 @@ const retrying = ({ clock, log }: RunCallDeps, requestId: string, signal: AbortS
 export function storeAnswer(
   deps: RunCallDeps,
   payload: PaidCall,
-  answer: StoredAnswer,
+  costed: CostedAnswer,
   signal: AbortSignal,
-): Promise<StoredAnswer> {
+): Promise<CostedAnswer> {
   const { account, requestId } = payload;
-  if (!storesAnswer(payload)) return Promise.resolve(answer);
+  if (!storesAnswer(payload)) return Promise.resolve(costed);
+  const { text } = costed;
+  const answer = { ...costed, text: typeof text === "string" ? text : text.join("") };
   // An answer that was finished when the call was aborted still gets one try.
   const ending = signal.aborted ? undefined : signal;
   const line = lineOf(payload);

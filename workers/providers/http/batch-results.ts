@@ -25,7 +25,7 @@ export async function* readResults(answer: HttpAnswer): AsyncGenerator<readonly 
   for await (const { content } of readLines(decompressed(answer), { line: 0, byte: 0 }, lineLimitBytes)) {
     if (!content) continue;
     try {
-      yield [await parseLargeAnswer(content, vectorValues), content.length];
+      yield [await parseLargeAnswer([content], vectorValues), content.length];
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
     }

@@ -18,14 +18,18 @@ const smallBytes = 64 * 1024;
 /** The memory that an answer of this length takes. */
 export const answerMemory = (bytes: number): number => (bytes > smallBytes ? answerCopies * bytes : 0);
 
-/** Reads the whole body. Memory for it is reserved as it arrives. */
+/** Bytes that are copied at once. */
+const blockBytes = 256 * 1024;
+
+/** Reads the whole body, in blocks. Memory for it is reserved as it arrives. */
 export async function readBody(
   answer: HttpAnswer,
   limitBytes: number,
   { signal, reserveMemory }: Pick<UpstreamCall, "signal"> & Partial<Pick<UpstreamCall, "reserveMemory">>,
-): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
+): Promise<readonly Buffer[]> {
+  const blocks: Buffer[] = [];
+  let parts: Buffer[] = [];
+  let [bytes, bytesInBlocks] = [0, 0];
   try {
     for await (const part of decompressed(answer)) {
       const before = answerMemory(bytes);
@@ -33,15 +37,21 @@ export async function readBody(
       if (bytes > limitBytes) throw new UpstreamFailure("unavailable", `an answer over ${limitBytes} bytes`);
       reserveMemory?.(answerMemory(bytes) - before);
       parts.push(part);
+      if (bytes - bytesInBlocks < blockBytes) continue;
+      blocks.push(joined(parts));
+      parts = [];
+      bytesInBlocks = bytes;
     }
   } catch (error) {
     throwFailure(error, signal);
   }
-  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  return parts.length === 0 ? blocks : [...blocks, joined(parts)];
 }
 
+const joined = (parts: readonly Buffer[]): Buffer => (parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts));
+
 export const readText = async (answer: HttpAnswer, limitBytes: number, signal: AbortSignal): Promise<string> =>
-  (await readBody(answer, limitBytes, { signal })).toString();
+  joined(await readBody(answer, limitBytes, { signal })).toString();
 
 const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   gzip: createGunzip,

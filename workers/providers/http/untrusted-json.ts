@@ -13,30 +13,41 @@ const answerLimits = { ...unlimitedJson, values: 250_000, names: 100_000, escape
 export const vectorValues = 1_000_000;
 /** A shorter text cannot exceed the limits. */
 const scannedBytes = 250_000;
-const pieceBytes = 1024 * 1024;
+/** About 3 ms of scanning or parsing. */
+const pieceBytes = 256 * 1024;
 
 // The text may quote a prompt, so it does not go into the error.
 const unreadable = () =>
   new UpstreamFailure("unavailable", "the answer is not a JSON object, nested too deep, or too large");
 
 export function parseAnswer(text: string): Record<string, unknown> {
-  if (text.length > scannedBytes) for (const _ of scanned(Buffer.from(text)));
+  if (text.length > scannedBytes) for (const _ of scanned([Buffer.from(text)]));
   return parseScanned(text);
 }
 
-/** Yields the pieces that it has scanned, about 10 ms each. Throws once what they would become is too large. */
-function* scanned(bytes: Buffer, values = answerLimits.values, lists?: FieldList[]): Generator<Buffer> {
-  if (bytes.length <= scannedBytes) return;
+/** Yields after each piece that it has scanned. Throws once what they would become is too large. */
+function* scanned(blocks: readonly Buffer[], values = answerLimits.values, lists?: FieldList[]): Generator<void> {
   const scan = createJsonScan({ ...answerLimits, values }, lists);
-  for (let at = 0; at < bytes.length; at += pieceBytes) {
-    const piece = bytes.subarray(at, at + pieceBytes);
-    try {
-      scan.push(piece);
-    } catch {
-      throw unreadable();
+  for (const block of blocks)
+    for (let at = 0; at < block.length; at += pieceBytes) {
+      try {
+        scan.push(block.subarray(at, at + pieceBytes));
+      } catch {
+        throw unreadable();
+      }
+      yield;
     }
-    yield piece;
+}
+
+/** The text of these bytes of all blocks. */
+function textOf(blocks: readonly Buffer[], from: number, to: number): string {
+  const pieces: Buffer[] = [];
+  let start = 0;
+  for (const block of blocks) {
+    if (start < to && start + block.length > from) pieces.push(block.subarray(Math.max(0, from - start), to - start));
+    start += block.length;
   }
+  return (pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)).toString();
 }
 
 function parseScanned(text: string): Record<string, unknown> {
@@ -50,15 +61,19 @@ function parseScanned(text: string): Record<string, unknown> {
   throw unreadable();
 }
 
-/** Parses the elements of a list, about a megabyte of them in a turn of the event loop. */
-async function parseList(bytes: Buffer, { start, commas }: FieldList, end: number): Promise<readonly unknown[]> {
+/** Parses the elements of a list, each piece of them in a turn of the event loop. */
+async function parseList(
+  blocks: readonly Buffer[],
+  { start, commas }: FieldList,
+  end: number,
+): Promise<readonly unknown[]> {
   const elements: unknown[] = [];
   let from = start;
   for (const to of [...commas, end]) {
     if (to - from < pieceBytes && to !== end) continue;
-    await nextTurnIfLarge(pieceBytes);
+    await nextTurnIfLarge(end - start);
     // A name keeps the parser from accepting a list that is no object.
-    const piece = parseScanned(`{"list":[${bytes.toString("utf8", from, to)}]}`)["list"] as unknown[];
+    const piece = parseScanned(`{"list":[${textOf(blocks, from, to)}]}`)["list"] as unknown[];
     if (piece.length === 0) throw unreadable();
     for (const element of piece) elements.push(element);
     from = to + 1;
@@ -66,10 +81,15 @@ async function parseList(bytes: Buffer, { start, commas }: FieldList, end: numbe
   return elements;
 }
 
-/** Like `parseAnswer`, with each step for a large text in a turn of the event loop. */
-export async function parseLargeAnswer(bytes: Buffer, maxValues?: number): Promise<Record<string, unknown>> {
+/** Like `parseAnswer` for the bytes of all blocks, with each piece of a large text in a turn of the event loop. */
+export async function parseLargeAnswer(
+  blocks: readonly Buffer[],
+  maxValues?: number,
+): Promise<Record<string, unknown>> {
+  const length = blocks.reduce((sum, block) => sum + block.length, 0);
+  if (length <= scannedBytes) return parseScanned(textOf(blocks, 0, length));
   const found: FieldList[] = [];
-  for (const piece of scanned(bytes, maxValues, found)) await nextTurnIfLarge(piece.length);
+  for (const _ of scanned(blocks, maxValues, found)) await nextTurnIfLarge(length);
   const marker = randomUUID();
   const lists: (readonly unknown[])[] = [];
   let rest = "";
@@ -77,11 +97,11 @@ export async function parseLargeAnswer(bytes: Buffer, maxValues?: number): Promi
   for (const list of found) {
     const { start, end } = list;
     if (end === undefined || end - start < pieceBytes) continue;
-    rest += `${bytes.toString("utf8", from, start - 1)}"${marker}${lists.length}"`;
-    lists.push(await parseList(bytes, list, end));
+    rest += `${textOf(blocks, from, start - 1)}"${marker}${lists.length}"`;
+    lists.push(await parseList(blocks, list, end));
     from = end + 1;
   }
-  rest += bytes.toString("utf8", from);
+  rest += textOf(blocks, from, length);
   await nextTurnIfLarge(rest.length);
   const parsed = parseScanned(rest);
   await nextTurnIfLarge(rest.length);

@@ -115,7 +115,7 @@ async function transcription(client: ProviderClient, call: GenerationCall): Prom
   const answer = await client.send({ path, form, accept: "*/*" }, call);
   const body = await readBody(answer, transcriptLimitBytes, call);
   const isJson = /\bjson\b/i.test(answer.headers["content-type"] ?? "") || !plainFormats.includes(response_format);
-  const parsed = isJson ? await parseLargeAnswer(body) : { text: body.toString() };
+  const parsed = isJson ? await parseLargeAnswer(body) : { text: Buffer.concat(body).toString() };
   if (parsed.error != null) throw failureInside(parsed, client.clock);
   if (typeof parsed.text !== "string") throw new UpstreamFailure("unavailable", "an answer without a text");
   const seconds = reportedSeconds(parsed) ?? (await call.secondsOf(recording, file.mime, file.id));
