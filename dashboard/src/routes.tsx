@@ -1,5 +1,5 @@
 import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
-import { texts } from "./lib/search.ts";
+import { parseSearch, stringifySearch, texts } from "./lib/search.ts";
 import { usageParams } from "./lib/usage.ts";
 import { loaded } from "./loaded.ts";
 import { operatorRoutes } from "./operator/routes.tsx";
@@ -12,7 +12,7 @@ const getParentRoute = () => rootRoute;
 const overview = createRoute({
   getParentRoute,
   path: "/",
-  validateSearch: texts("by", "days"),
+  validateSearch: texts("by", "days", "show"),
   component: lazyRouteComponent(
     loaded(() => import("./screens/overview/overview.tsx")),
     "Overview",
@@ -40,7 +40,7 @@ const keys = createRoute({
 const usage = createRoute({
   getParentRoute,
   path: "/usage",
-  validateSearch: texts(...usageParams),
+  validateSearch: texts(...usageParams, "show"),
   component: lazyRouteComponent(
     loaded(() => import("./screens/usage/usage.tsx")),
     "Usage",
@@ -203,6 +203,8 @@ export const router = createRouter({
     ...operatorRoutes,
   ]),
   basepath: "/dashboard",
+  parseSearch,
+  stringifySearch,
   defaultPreload: "intent",
   defaultPendingComponent: Loading,
   defaultErrorComponent: Failed,

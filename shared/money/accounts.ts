@@ -108,6 +108,11 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return toAccount(account);
   }
 
+  async function findSeveral(ids: readonly string[]): Promise<Account[]> {
+    const found = collection.find({ _id: { $in: [...ids] } }, { projection: summary, ...scatter("operator") });
+    return (await found.toArray()).map(toAccount);
+  }
+
   /** Newest first, without payment accounts. Throws 400 for an unknown `after`. */
   async function list(page: Page): Promise<Account[]> {
     const unknown = "there is no account";
@@ -140,5 +145,5 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return toAccount(stored);
   }
 
-  return { model, collection, opened, create, find, list, search, holdsOf, update };
+  return { model, collection, opened, create, find, findSeveral, list, search, holdsOf, update };
 }

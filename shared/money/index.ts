@@ -169,6 +169,8 @@ export function createMoney({
     ...createKeyUsage({ ...deps, totals: usageDays.totals, hours: usageDays.hours }),
     createAccount: accounts.create,
     account: accounts.find,
+    /** Those that exist, in no order. */
+    accountsOf: accounts.findSeveral,
     accounts: accounts.list,
     searchAccounts: accounts.search,
     updateAccount: accounts.update,

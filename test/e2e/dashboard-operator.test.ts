@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
@@ -88,8 +89,51 @@ test("the overview counts a call, shows it in a table too, and its request by it
   const requestId = response.headers.get("x-request-id") ?? "";
   await page.goto(`/dashboard/operator/requests/${requestId}`);
   await page.getByRole("table", { name: "Attempts" }).getByRole("cell", { name: "local", exact: true }).waitFor();
-  await page.getByRole("link", { name: id }).click();
+  await page.getByRole("link", { name: "test" }).click();
   await page.getByRole("heading", { name: "test", level: 1 }).waitFor();
+  expect(new URL(page.url()).pathname).toBe(`/dashboard/operator/accounts/${id}`);
+});
+
+test("filters apply at once, by choice and by name, and the address keeps them and what is shown", async () => {
+  const { service } = shared;
+  const { openai, id } = await service.account("5");
+  await service.admin("PATCH", `/accounts/${id}`, { name: "Orchard" });
+  const { response } = await openai.chat.completions.create(asking(localModel)).withResponse();
+  await (await service.account("5")).openai.embeddings.create({ model: "local/embeddings", input: "Hello" });
+  await service.settled();
+  const page = await signedIn();
+  await page.getByRole("link", { name: "Requests", exact: true }).click();
+  const rows = page.getByRole("table", { name: "Requests" }).locator("tbody tr");
+  await page.getByLabel("Model", { exact: true }).selectOption("local/embeddings");
+  await expect.poll(() => rows.locator("text=local/chat").count()).toBe(0);
+  await rows.getByText("local/embeddings").first().waitFor();
+  await page.getByLabel("Model", { exact: true }).selectOption("");
+  await page.getByLabel("Account, by name or id").fill("orchard");
+  await page.keyboard.press("Enter");
+  await rows.getByRole("link", { name: "Orchard" }).waitFor();
+  expect(await rows.count()).toBe(1);
+  await page.getByLabel("To (UTC)").fill(new Date().toISOString().slice(0, 10));
+  await expect.poll(() => page.url()).toMatch(/\/operator\/requests\?account=orchard&to=\d{4}-\d\d-\d\d$/);
+  await page.reload();
+  await rows.getByRole("link", { name: response.headers.get("x-request-id") ?? "" }).waitFor();
+  const saving = page.waitForEvent("download");
+  await button(page, "Download CSV").click();
+  const csv = await readFile(await (await saving).path(), "utf8");
+  expect(csv.split("\r\n")).toEqual([
+    expect.stringMatching(/^"id","ended_at","account"/),
+    expect.stringContaining(id),
+    "",
+  ]);
+
+  await page.goto("/dashboard/operator");
+  await button(page, "Day").click();
+  await button(page, "Table").click();
+  await expect.poll(() => page.url()).toMatch(/\/operator\?within=last_day&show=table$/);
+  await page.reload();
+  await page.getByRole("table", { name: "Calls by hour" }).waitFor();
+  await page.goto(`/dashboard/operator/accounts/${id}`);
+  await button(page, "Ledger").click();
+  await expect.poll(() => page.url()).toMatch(/\?part=ledger$/);
 });
 
 /** Creates a batch of one call. */
@@ -147,10 +191,10 @@ test("the open batches of all accounts are listed by age with their state, and o
   await rows.filter({ hasText: paused }).getByText("paused: insufficient balance").waitFor();
   await expect.poll(() => rows.last().textContent()).toMatch(/at api_\w+.*0 of 2/);
 
-  await page.getByLabel("Account").fill(rich.id);
+  await page.getByLabel("Account, by name or id").fill(rich.id);
   await page.keyboard.press("Enter");
   await expect.poll(() => rows.count()).toBe(1);
-  await rows.getByRole("link", { name: rich.id }).waitFor();
+  await rows.locator(`a[title="${rich.id}"]`).waitFor();
   await pressByKeyboard(page, button(page, `Cancel ${running}`));
   await page.getByRole("dialog").getByText(running).waitFor();
   expect(await faultsOf(page)).toEqual([]);

@@ -6,6 +6,11 @@ test("operators find calls over all accounts by every filter, and a key needs it
   const server = await startApiServer();
   const { money, ask } = server;
   const [one, other] = [await openAccount(money, 10_000_000n), await openAccount(money, 10_000_000n)];
+  for (const [id, name] of [
+    [one, "one"],
+    [other, "other"],
+  ] as const)
+    await money.updateAccount(id, { name });
   const local = await settledCall(server, one);
   const failing = await held(money, holdOf(other, 100n));
   await money.charge(
@@ -38,6 +43,12 @@ test("operators find calls over all accounts by every filter, and a key needs it
     [`account=${other}&session_id=s&user=u&tag=a`, [failed]],
     [`account=${one}&tag=a`, []],
     ["to=1", []],
+    ["model=openai/gpt", [failed]],
+    ["model=local/chat", [local]],
+    ["endpoint=/v1/messages", [failed]],
+    ["upstream=local&status=succeeded", [local]],
+    ["account=one", [local]],
+    ["account=Other&status=failed", [failed]],
     [`from=1&account=${other}&model=openai/gpt`, [failed]],
   ] as const)
     expect([query, await found(query)]).toEqual([query, ids]);
@@ -47,9 +58,16 @@ test("operators find calls over all accounts by every filter, and a key needs it
   expect((await ask("GET", `/requests/${local}`)).body).toMatchObject({ refunded: true });
   for (const query of ["key=key_2", "status=running", "from=x", "after=req_none", "user=u", "tag=a", "session_id=s"])
     expect([query, (await ask("GET", `/requests?${query}`)).status]).toEqual([query, 400]);
-  for (const query of ["model=local/chat", "endpoint=/v1/messages", "upstream=local&status=succeeded"])
-    expect(await ask("GET", `/requests?${query}`)).toMatchObject({
+  await money.updateAccount(one, { name: "other" });
+  for (const [name, message] of [
+    ["on", "account: no account is called 'on'; use an id."],
+    ["Other", "account: several accounts are called 'Other'; use an id."],
+  ] as const)
+    expect(await ask("GET", `/requests?account=${name}`)).toMatchObject({
       status: 400,
-      body: { error: { param: query.split("=")[0] } },
+      body: { error: { param: "account", message } },
     });
+  const named = async (ids: string) => (await ask("GET", `/accounts?ids=${ids}`)).body.data.map(({ id }) => id);
+  expect((await named(`${other},acct_none,${one}`)).toSorted()).toEqual([one, other].toSorted());
+  expect((await ask("GET", `/accounts?ids=${Array(101).fill(one).join(",")}`)).status).toBe(400);
 });

@@ -1,9 +1,10 @@
 import { z } from "zod";
+import { invalidValue } from "#errors";
 import type { Account, Money } from "#money";
 import type { Page } from "#platform/mongo/collection";
 import { fields, inputFields, tag, unixSeconds, usd } from "../../http/fields.ts";
 import { mint, name } from "../../http/input.ts";
-import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
+import { found, listOf, pageQuery, readPage, text, wholeList } from "../../http/page.ts";
 import { type AdminDeps, idOf, route } from "./route.ts";
 
 const tier = z.enum(["standard", "elite"]);
@@ -40,11 +41,23 @@ async function withBalance(money: Money, account: Account) {
   return found(shown, "account");
 }
 
+const isId = (text: string) => /^(acct_|x402:)./.test(text);
+
 /** Finds an account by its id, including accounts of payments. Any other text is the beginning of a name. */
 async function search(money: Money, wanted: string | undefined, page: Page): Promise<readonly Account[]> {
   if (wanted === undefined) return money.accounts(page);
-  const account = /^(acct_|x402:)./.test(wanted) ? await money.account(wanted) : undefined;
+  const account = isId(wanted) ? await money.account(wanted) : undefined;
   return account ? [account] : money.searchAccounts(wanted, page);
+}
+
+/** Resolves the id or the whole name of an account, in any case, to its id. Throws 400 unless one account has the name. */
+export async function accountIdOf(money: Money, wanted: string): Promise<string> {
+  if (isId(wanted)) return wanted;
+  const isNamed = ({ name: each }: Account) => each.localeCompare(wanted, "en", { sensitivity: "accent" }) === 0;
+  const [account, another] = (await money.searchAccounts(wanted, { limit: 2 })).filter(isNamed);
+  if (account && !another) return account.id;
+  const count = account ? "several accounts are" : "no account is";
+  throw invalidValue("account", `account: ${count} called '${wanted}'; use an id.`);
 }
 
 function checkToken({ payments: { buyback } }: Pick<AdminDeps, "payments">, token: string | null | undefined): void {
@@ -52,6 +65,11 @@ function checkToken({ payments: { buyback } }: Pick<AdminDeps, "payments">, toke
 }
 
 const params = idOf("The account's id");
+
+const idList = z.codec(z.string(), z.array(text).min(1).max(100), {
+  decode: (given) => given.split(","),
+  encode: (ids) => ids.join(","),
+});
 
 export const accountRoutes = [
   route({
@@ -62,12 +80,14 @@ export const accountRoutes = [
     query: {
       ...pageQuery,
       search: name.optional().describe("An account id, or the beginning of a name; results are then ordered by name"),
+      ids: idList.optional().describe("Up to 100 ids separated by commas: these accounts, in place of a page"),
     },
     answers: { 200: "A page" },
     answer: listOf(account).meta({ id: "AdminAccountList" }),
-    async handle({ money, leases }, { query }) {
+    async handle({ money, leases }, { query: { ids, ...query } }) {
       // Settle idle leases, which would show as held.
       await leases.settleIdle();
+      if (ids) return wholeList(await withBalances(money, await money.accountsOf(ids)));
       return readPage(query, async (page) => withBalances(money, await search(money, query.search, page)));
     },
   }),

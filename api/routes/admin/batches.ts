@@ -3,6 +3,7 @@ import { batchKinds, batchStatuses, type ListedBatch, openStatuses } from "#batc
 import type { Clock } from "#platform/clock";
 import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
 import { found, listOf, pageQuery, readPage, text } from "../../http/page.ts";
+import { accountIdOf } from "./accounts.ts";
 import { idOf, route } from "./route.ts";
 
 const batch = fields({
@@ -45,15 +46,17 @@ export const batchRoutes = [
     summary: "Batches of all accounts that have not ended, oldest first",
     query: {
       ...pageQuery,
-      account: text.optional(),
+      account: text.optional().describe("The account's id, or its whole name in any case"),
       status: z.enum(openStatuses).optional(),
     },
     answers: { 200: "A page" },
     answer: listOf(batch).meta({ id: "AccountBatchList" }),
-    handle: ({ batches, clock }, { query: { account, status, ...page } }) =>
-      readPage(page, async (asked) =>
+    async handle({ money, batches, clock }, { query: { account: wanted, status, ...page } }) {
+      const account = wanted === undefined ? undefined : await accountIdOf(money, wanted);
+      return readPage(page, async (asked) =>
         (await batches.listOpen({ ...asked, account, status })).map((each) => shown(each, clock)),
-      ),
+      );
+    },
   }),
   route({
     method: "post",

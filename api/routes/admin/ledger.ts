@@ -5,6 +5,7 @@ import type { Refusal } from "#refusals";
 import { fields, inputFields, orNull, unixSeconds, usd, usdInput } from "../../http/fields.ts";
 import { flag, label, timeSpan, wholeNumber } from "../../http/input.ts";
 import { defaultLimit, found, listOf, pageOfCalls, pageQuery, readPage, text } from "../../http/page.ts";
+import { accountIdOf } from "./accounts.ts";
 import { entry, shownEntry, shownMovement } from "./entry.ts";
 import { idOf, route } from "./route.ts";
 
@@ -38,31 +39,14 @@ const hold = fields({
   expires_at: unixSeconds,
 }).meta({ id: "Hold" });
 
-type Filter = {
-  readonly [Name in
-    | (typeof ofOneAccount)[number]
-    | "account"
-    | "model"
-    | "endpoint"
-    | "upstream"
-    | "code"
-    | "status"]?: unknown;
-};
 /** Names and ids that mean nothing without their account. */
 const ofOneAccount = ["key", "sessionId", "user", "tag"] as const;
 
-/** Throws 400 for a filter without an index, unless it is combined with an indexed one. */
-function requireIndex(query: Filter): void {
-  if (query.account !== undefined) return;
-  for (const field of ofOneAccount)
-    if (query[field] !== undefined) {
-      const param = field === "sessionId" ? "session_id" : field;
-      throw invalidValue(param, `${param}: requires account.`);
-    }
-  const hasIndex = query.code !== undefined || query.status === "failed" || query.status === "cancelled";
-  for (const field of ["model", "endpoint", "upstream"] as const)
-    if (query[field] !== undefined && !hasIndex)
-      throw invalidValue(field, `${field}: requires account, code, or status=failed or status=cancelled.`);
+function requireAccount(query: { readonly [Name in (typeof ofOneAccount)[number] | "account"]?: unknown }): void {
+  const field = query.account === undefined && ofOneAccount.find((name) => query[name] !== undefined);
+  if (!field) return;
+  const param = field === "sessionId" ? "session_id" : field;
+  throw invalidValue(param, `${param}: requires account.`);
 }
 
 /** Renders a refused request, which is not in the ledger, like the entry of a call. */
@@ -130,10 +114,10 @@ export const ledgerRoutes = [
     operationId: "listRequests",
     summary: "Calls of all accounts, newest first",
     description:
-      "A page may be short or empty while `has_more` is true, because filters without an index are compared with a few thousand calls per page. Without `account`, the filters `model`, `endpoint` and `upstream` require `code`, or `status` with `failed` or `cancelled`.",
+      "A page may be short or empty while `has_more` is true, because filters without an index are compared with a few thousand calls per page.",
     query: {
       ...pageQuery,
-      account: text.optional(),
+      account: text.optional().describe("The account's id, or its whole name in any case"),
       key: text.optional().describe("Requires `account`"),
       model: text.optional(),
       endpoint: text.optional(),
@@ -147,9 +131,10 @@ export const ledgerRoutes = [
     },
     answers: { 200: "A page" },
     answer: entryList,
-    async handle({ money }, { query: { limit = defaultLimit, ...query } }) {
-      requireIndex(query);
-      const page = await money.findCalls({ ...query, limit });
+    async handle({ money }, { query: { limit = defaultLimit, account, ...query } }) {
+      requireAccount({ account, ...query });
+      const of = account === undefined ? {} : { account: await accountIdOf(money, account) };
+      const page = await money.findCalls({ ...query, ...of, limit });
       const refunded = await money.refundedAmong(page.calls);
       return pageOfCalls(page, (call) => shownEntry(call, refunded.has(call)));
     },

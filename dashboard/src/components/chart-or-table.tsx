@@ -1,6 +1,7 @@
-import { type ReactNode, Suspense, useState } from "react";
+import { type ReactNode, Suspense } from "react";
 import { Skeleton } from "./skeleton.tsx";
 import { SwitchButtons } from "./switch-buttons.tsx";
+import { useChoice } from "./use-choice.ts";
 
 interface Props {
   readonly title: string;
@@ -15,9 +16,9 @@ const options = [
   { value: "table", label: "Table" },
 ] as const;
 
-/** A chart with a switch to a table of the same numbers. */
+/** A chart with a switch to a table of the same numbers. The parameter `show` of the address keeps it. */
 export function ChartOrTable({ title, chart, table, controls }: Props) {
-  const [shown, show] = useState<"chart" | "table">("chart");
+  const [shown, show] = useChoice("show", options, "chart");
   return (
     <section className="flex flex-col gap-4">
       <div className="flex flex-wrap items-center justify-between gap-3">

@@ -8,6 +8,7 @@ import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { SwitchButtons } from "../components/switch-buttons.tsx";
+import { useChoice } from "../components/use-choice.ts";
 import { Credit, EditAccount, Freeze } from "./account-actions.tsx";
 import { AccountKeys } from "./account-keys.tsx";
 import { AccountLedger } from "./account-ledger.tsx";
@@ -43,7 +44,7 @@ const parts = [
 type Dialogs = "credit" | "freeze" | "edit";
 
 function Details({ account }: { readonly account: Shown }) {
-  const [part, show] = useState<(typeof parts)[number]["value"]>("keys");
+  const [part, show] = useChoice("part", parts, "keys");
   const [dialog, open] = useState<Dialogs | undefined>();
   const onClose = () => open(undefined);
   return (

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { unwrap } from "../api/client.ts";
 import { queryClient } from "../api/query-client.ts";
 import { Badge } from "../components/badge.tsx";
@@ -10,6 +10,7 @@ import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
+import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
 import { toast } from "../components/toast.tsx";
 import { type Account, admin } from "./api.ts";
@@ -26,6 +27,7 @@ export const tiers = [
 
 export function Accounts() {
   const { search } = route.useSearch();
+  const navigate = route.useNavigate();
   const [isCreating, setCreating] = useState(false);
   return (
     <Page
@@ -37,7 +39,13 @@ export function Accounts() {
         </Button>
       }
     >
-      <Search key={search} search={search ?? ""} />
+      <search className="max-w-xl">
+        <TextFilter
+          label="Name or id"
+          value={search}
+          onChange={(text) => void navigate({ search: filled({ search: text }) })}
+        />
+      </search>
       <PagedTable
         caption="Accounts"
         queryKey={["accounts", search]}
@@ -91,29 +99,6 @@ export const AccountState = ({ account: { frozen, tier } }: { readonly account: 
     {tier === "elite" && <Badge tone="accent">Elite</Badge>}
   </span>
 );
-
-function Search({ search }: { readonly search: string }) {
-  const [text, setText] = useState(search);
-  const navigate = useNavigate();
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    void navigate({ to: "/operator/accounts", search: filled({ search: text.trim() }) });
-  }
-  return (
-    <form onSubmit={submit} className="flex max-w-xl items-end gap-3">
-      <Field
-        className="flex-1"
-        label="Name or id"
-        type="search"
-        placeholder="acme, or acct_…"
-        maxLength={200}
-        value={text}
-        onChange={(event) => setText(event.target.value)}
-      />
-      <Button type="submit">Search</Button>
-    </form>
-  );
-}
 
 function NewAccount({ onClose }: { readonly onClose: () => void }) {
   const [name, setName] = useState("");

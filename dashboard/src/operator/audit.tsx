@@ -1,13 +1,14 @@
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { unwrap } from "../api/client.ts";
+import { Button } from "../components/button.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
+import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
-import { secondsOf } from "../lib/time.ts";
+import { daySeconds, secondsOf } from "../lib/time.ts";
 import { type AuditRecord, admin } from "./api.ts";
-import { FilterForm, useFilters } from "./filters.tsx";
 import { AccountLink, Id } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
 import { filled } from "./search.ts";
@@ -32,13 +33,13 @@ const options = [{ value: "", label: "All" }, ...actions.map(([value, label]) =>
 
 export function Audit() {
   const { who, action, target, from, to } = route.useSearch();
-  const [start, end] = [secondsOf(from), secondsOf(to)];
+  const [start, lastDay] = [secondsOf(from), secondsOf(to)];
   const filter = {
     ...(who && { who }),
     ...(action && { action }),
     ...(target && { target }),
     ...(start !== undefined && { from: start }),
-    ...(end !== undefined && { to: end }),
+    ...(lastDay !== undefined && { to: lastDay + daySeconds }),
   };
   const isFiltered = Object.keys(filter).length > 0;
   return (
@@ -46,7 +47,7 @@ export function Audit() {
       title="Audit log"
       intro="Every change by an operator: who, what, and how it ended. Nothing is ever removed from it."
     >
-      <Filters key={JSON.stringify(filter)} />
+      <Filters />
       <PagedTable
         caption="Audit log"
         queryKey={["audit", filter]}
@@ -98,27 +99,25 @@ const Targets = ({ record: { targets } }: { readonly record: AuditRecord }) => (
 );
 
 function Filters() {
-  const search = route.useSearch();
-  const navigate = useNavigate();
-  const { given, field } = useFilters(search);
-  const go = (next: typeof search) => void navigate({ to: "/operator/audit", search: filled(next) });
+  const values = route.useSearch();
+  const navigate = route.useNavigate();
+  const set = (name: keyof typeof values) => (value: string) =>
+    void navigate({ search: filled({ ...values, [name]: value }) });
   return (
-    <FilterForm
-      label="Filters"
-      className="lg:grid-cols-6"
-      onApply={() => go(given)}
-      onClear={Object.keys(search).length > 0 && (() => go({}))}
-    >
-      <Field label="Actor" placeholder="admin" {...field("who")} />
-      <Select
-        label="Action"
-        value={given.action ?? ""}
-        options={options}
-        onChange={(action) => go({ ...given, action })}
+    <search className="grid grid-cols-2 items-end gap-3 lg:grid-cols-6">
+      <TextFilter label="Actor" value={values.who} onChange={set("who")} />
+      <Select label="Action" value={values.action ?? ""} options={options} onChange={set("action")} />
+      <TextFilter label="Account, key or other id" value={values.target} onChange={set("target")} />
+      <Field
+        label="From (UTC)"
+        type="date"
+        value={values.from ?? ""}
+        onChange={({ target }) => set("from")(target.value)}
       />
-      <Field className="max-lg:col-span-2" label="Account, key or other id" placeholder="acct_…" {...field("target")} />
-      <Field label="From (UTC)" type="date" {...field("from")} />
-      <Field label="Before (UTC)" type="date" {...field("to")} />
-    </FilterForm>
+      <Field label="To (UTC)" type="date" value={values.to ?? ""} onChange={({ target }) => set("to")(target.value)} />
+      <Button look="quiet" disabled={Object.keys(values).length === 0} onClick={() => void navigate({ search: {} })}>
+        Clear
+      </Button>
+    </search>
   );
 }

@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { useState } from "react";
 import { unwrap } from "../api/client.ts";
 import { Badge } from "../components/badge.tsx";
@@ -7,16 +7,15 @@ import { BatchCalls, BatchProgress, BatchStatus } from "../components/batch-stat
 import { Button } from "../components/button.tsx";
 import { ConfirmDialog } from "../components/dialog.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
-import { Field } from "../components/field.tsx";
 import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
 import type { Column } from "../components/table.tsx";
+import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
 import { toast } from "../components/toast.tsx";
 import { useNow } from "../lib/time.ts";
 import { type AccountBatch, admin, slowRefreshMs } from "./api.ts";
-import { FilterForm, useFilters } from "./filters.tsx";
 import { AccountLink, Id } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
 import { filled } from "./search.ts";
@@ -173,24 +172,17 @@ export function OperatorBatches() {
 }
 
 function Filters() {
-  const search = route.useSearch();
-  const navigate = useNavigate();
-  const { given, field } = useFilters(search);
-  const go = (next: typeof search) => void navigate({ to: "/operator/batches", search: filled(next) });
+  const values = route.useSearch();
+  const navigate = route.useNavigate();
+  const set = (name: keyof typeof values) => (value: string) =>
+    void navigate({ search: filled({ ...values, [name]: value }) });
   return (
-    <FilterForm
-      label="Filters"
-      className="lg:grid-cols-4"
-      onApply={() => go(given)}
-      onClear={Object.keys(search).length > 0 && (() => go({}))}
-    >
-      <Field className="max-lg:col-span-2" label="Account" placeholder="acct_…" {...field("account")} />
-      <Select
-        label="Status"
-        value={given.status ?? ""}
-        options={statusOptions}
-        onChange={(status) => go({ ...given, status })}
-      />
-    </FilterForm>
+    <search className="grid grid-cols-2 items-end gap-3 lg:grid-cols-4">
+      <TextFilter label="Account, by name or id" value={values.account} onChange={set("account")} />
+      <Select label="Status" value={values.status ?? ""} options={statusOptions} onChange={set("status")} />
+      <Button look="quiet" disabled={Object.keys(values).length === 0} onClick={() => void navigate({ search: {} })}>
+        Clear
+      </Button>
+    </search>
   );
 }

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { lazy, useState } from "react";
+import { lazy } from "react";
 import { Badge } from "../components/badge.tsx";
 import { Figure } from "../components/card.tsx";
 import { ChartOrTable } from "../components/chart-or-table.tsx";
@@ -10,6 +10,7 @@ import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { SwitchButtons } from "../components/switch-buttons.tsx";
 import { Table } from "../components/table.tsx";
+import { useChoice } from "../components/use-choice.ts";
 import { count } from "../lib/format.ts";
 import { loaded } from "../loaded.ts";
 import { type Overview, overviewQuery } from "./api.ts";
@@ -30,7 +31,7 @@ const percent = (part: number, whole: number) => (whole === 0 ? "0" : ((100 * pa
 
 export function OperatorOverview() {
   const overview = useQuery(overviewQuery);
-  const [within, setWithin] = useState<Window>("last_hour");
+  const [within, setWithin] = useChoice("within", windows, "last_hour");
   return (
     <Page
       title="Overview"

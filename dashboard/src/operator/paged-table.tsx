@@ -16,12 +16,14 @@ interface Props<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rowKey: (row: Row) => string;
   readonly empty: ReactNode;
+  /** What stands above the table, such as a button that saves it. */
+  readonly controls?: (rows: readonly Row[]) => ReactNode;
   /** Reads the list again in this time, as long as one page of it is loaded. */
   readonly refreshMs?: number;
 }
 
 /** A table of one list of the admin interface. */
-export function PagedTable<Row>({ caption, queryKey, read, columns, rowKey, empty, refreshMs }: Props<Row>) {
+export function PagedTable<Row>({ caption, queryKey, read, columns, rowKey, empty, controls, refreshMs }: Props<Row>) {
   const query = useInfiniteQuery({
     queryKey: ["admin", ...queryKey],
     queryFn: ({ pageParam, signal }) => read(pageParam, signal),
@@ -32,7 +34,12 @@ export function PagedTable<Row>({ caption, queryKey, read, columns, rowKey, empt
   });
   return (
     <Paged query={query} empty={empty}>
-      {(rows) => <Table caption={caption} columns={columns} rows={rows} rowKey={rowKey} />}
+      {(rows) => (
+        <>
+          {controls?.(rows)}
+          <Table caption={caption} columns={columns} rows={rows} rowKey={rowKey} />
+        </>
+      )}
     </Paged>
   );
 }

@@ -1,35 +1,53 @@
+import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { request } from "../api/client.ts";
 import { Button } from "../components/button.tsx";
 import { ContentNote } from "../components/content-note.tsx";
+import { type CsvColumns, DownloadCsv } from "../components/download-csv.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
+import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
 import { duration } from "../lib/format.ts";
 import { statusOptions } from "../lib/statuses.ts";
-import { secondsOf } from "../lib/time.ts";
-import { adminBase, type Entry } from "./api.ts";
-import { FilterForm, useFilters } from "./filters.tsx";
-import { AccountLink, RequestLink } from "./links.tsx";
+import { daySeconds, secondsOf } from "../lib/time.ts";
+import { accountNameQuery } from "./account-names.ts";
+import { adminBase, catalogQuery, type Entry, upstreamsQuery } from "./api.ts";
+import { AccountLink, OneLineId, RequestLink } from "./links.tsx";
 import { type Page as ListPage, PagedTable } from "./paged-table.tsx";
 import { filled } from "./search.ts";
 import { CallStatus } from "./states.tsx";
 
 const route = getRouteApi("/operator/requests");
 
+const columns: CsvColumns<Entry> = {
+  id: ({ id }) => id,
+  ended_at: ({ created_at: at }) => new Date(at * 1_000).toISOString(),
+  account: ({ account }) => account,
+  key: ({ request: call }) => call?.key ?? null,
+  model: ({ request: call }) => call?.model ?? null,
+  endpoint: ({ request: call }) => call?.endpoint ?? null,
+  upstream: ({ request: call }) => call?.upstream ?? null,
+  status: ({ request: call }) => call?.status ?? null,
+  error: ({ request: call }) => call?.error ?? null,
+  total_ms: ({ request: call }) => call?.total_ms ?? null,
+  first_token_ms: ({ request: call }) => call?.first_token_ms ?? null,
+  cost_usd: ({ amount_usd: usd }) => ({ usd: costOf(usd) }),
+  upstream_cost_usd: ({ request: call }) => (call?.upstream_cost_usd ? { usd: call.upstream_cost_usd } : null),
+};
+
+/** Charges are negative in the ledger. */
+const costOf = (usd: string) => usd.replace(/^-/, "");
+
 export function OperatorRequests() {
   const { from, to, ...filters } = route.useSearch();
   const query = new URLSearchParams(Object.entries(filters).flatMap(([name, value]) => (value ? [[name, value]] : [])));
-  for (const [name, day] of [
-    ["from", from],
-    ["to", to],
-  ] as const) {
-    const seconds = secondsOf(day);
-    if (seconds !== undefined) query.set(name, String(seconds));
-  }
+  const [start, lastDay] = [secondsOf(from), secondsOf(to)];
+  if (start !== undefined) query.set("from", String(start));
+  if (lastDay !== undefined) query.set("to", String(lastDay + daySeconds));
   const read = (after: string | undefined, signal: AbortSignal) =>
     request<ListPage<Entry>>(
       `${adminBase}/requests?${new URLSearchParams([...query, ...(after ? [["after", after]] : [])])}`,
@@ -46,7 +64,7 @@ export function OperatorRequests() {
       }
     >
       <ById />
-      <Filters key={query.toString()} />
+      <Filters />
       <PagedTable
         caption="Requests"
         queryKey={["requests", query.toString()]}
@@ -56,6 +74,7 @@ export function OperatorRequests() {
           { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Request", cell: ({ id }) => <RequestLink id={id} /> },
           { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
+          { header: "Key", cell: ({ request: call }) => (call?.key ? <OneLineId>{call.key}</OneLineId> : "–") },
           { header: "Model", cell: ({ request: call }) => call?.model ?? call?.endpoint ?? "Not known", wide: true },
           {
             header: "Status",
@@ -63,13 +82,14 @@ export function OperatorRequests() {
               call && <CallStatus status={call.status} error={refunded ? "refunded" : call.error} />,
           },
           { header: "Duration", cell: ({ request: call }) => call && duration(call.total_ms), numeric: true },
-          { header: "Cost", usd: ({ amount_usd: usd }) => usd.replace(/^-/, "") },
+          { header: "Cost", usd: ({ amount_usd: usd }) => costOf(usd) },
         ]}
+        controls={(rows) => <DownloadCsv name="requests.csv" columns={columns} rows={rows} />}
         empty={
           <EmptyState title={isFiltered ? "No call fits these filters" : "No calls yet"}>
             <p>
               {isFiltered
-                ? "Ids, models and codes are compared as a whole. Clear a filter to see more."
+                ? "Names, ids and codes are compared as a whole. Clear a filter to see more."
                 : "A call is listed once its cost is captured."}
             </p>
           </EmptyState>
@@ -101,50 +121,66 @@ function ById() {
   );
 }
 
-const texts = [
-  ["account", "Account", "acct_…"],
-  ["key", "Key", "key_…"],
-  ["tag", "Tag", "team-a"],
-  ["session_id", "Session", ""],
-  ["user", "User", ""],
-  ["model", "Model", "local/chat"],
-  ["endpoint", "Endpoint", "/v1/…"],
-  ["upstream", "Upstream", "local"],
-  ["code", "Error code", "no_capacity"],
-] as const;
-
 function Filters() {
-  const search = route.useSearch();
-  const navigate = useNavigate();
-  const { given, change, field } = useFilters(search);
-  const go = (next: typeof search) => void navigate({ to: "/operator/requests", search: filled(next) });
-  const hasIndex = Boolean(given.account || given.code) || ["failed", "cancelled"].includes(given.status ?? "");
-  /** The server refuses these filters alone: no index covers them across accounts. */
-  const missing = (name: keyof typeof search) => {
-    if (!given[name]) return;
-    if (["key", "tag", "session_id", "user"].includes(name) && !given.account) return "Add its account";
-    if (["model", "endpoint", "upstream"].includes(name) && !hasIndex)
-      return "Add an account, an error code, or a status failed or cancelled";
-    return;
-  };
-  return (
-    <FilterForm
-      label="By filters"
-      className="lg:grid-cols-5"
-      onApply={() => texts.some(([name]) => missing(name)) || go(given)}
-      onClear={Object.keys(search).length > 0 && (() => go({}))}
-    >
-      {texts.map(([name, label, placeholder]) => (
-        <Field key={name} label={label} placeholder={placeholder} error={missing(name)} {...field(name)} />
-      ))}
-      <Select
-        label="Status"
-        value={given.status ?? ""}
-        options={statusOptions}
-        onChange={(status) => change("status", status)}
-      />
-      <Field label="From (UTC)" type="date" {...field("from")} />
-      <Field label="Before (UTC)" type="date" {...field("to")} />
-    </FilterForm>
+  const values = route.useSearch();
+  const navigate = route.useNavigate();
+  const models = useQuery(catalogQuery).data?.data ?? [];
+  const upstreams = useQuery(upstreamsQuery).data?.data ?? [];
+  const account = useQuery({ ...accountNameQuery(values.account ?? ""), enabled: isAccountId(values.account) });
+  const set = (name: keyof typeof values) => (value: string) =>
+    void navigate({ search: filled({ ...values, [name]: value }) });
+  const text = (name: keyof typeof values, label: string) => (
+    <TextFilter label={label} value={values[name]} onChange={set(name)} />
   );
+  return (
+    <search className="grid grid-cols-2 items-end gap-3 sm:grid-cols-3 lg:grid-cols-5">
+      <TextFilter
+        label="Account, by name or id"
+        value={account.data ?? values.account}
+        onChange={(account) => void navigate({ search: filled({ ...values, account }) })}
+      />
+      <Select label="Status" value={values.status ?? ""} options={statusOptions} onChange={set("status")} />
+      <Select
+        label="Model"
+        value={values.model ?? ""}
+        options={optionsOf(models, values.model)}
+        onChange={set("model")}
+      />
+      <Select
+        label="Upstream"
+        value={values.upstream ?? ""}
+        options={optionsOf(upstreams, values.upstream)}
+        onChange={set("upstream")}
+      />
+      {text("endpoint", "Endpoint")}
+      {text("code", "Error code")}
+      {values.account && (
+        <>
+          {text("key", "Key, by id")}
+          {text("tag", "Tag")}
+          {text("session_id", "Session")}
+          {text("user", "User")}
+        </>
+      )}
+      <Field
+        label="From (UTC)"
+        type="date"
+        value={values.from ?? ""}
+        onChange={({ target }) => set("from")(target.value)}
+      />
+      <Field label="To (UTC)" type="date" value={values.to ?? ""} onChange={({ target }) => set("to")(target.value)} />
+      <Button look="quiet" disabled={Object.keys(values).length === 0} onClick={() => void navigate({ search: {} })}>
+        Clear
+      </Button>
+    </search>
+  );
+}
+
+const isAccountId = (account: string | undefined) => /^(acct_|x402:)./.test(account ?? "");
+
+/** One that is no longer in the catalog has calls still. */
+function optionsOf(all: readonly { readonly id: string }[], chosen: string | undefined) {
+  const ids = all.map(({ id }) => id);
+  const shown = chosen && !ids.includes(chosen) ? [chosen, ...ids] : ids;
+  return [{ value: "", label: "All" }, ...shown.map((id) => ({ value: id, label: id }))];
 }

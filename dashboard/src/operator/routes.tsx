@@ -11,6 +11,7 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator",
+    validateSearch: texts("within", "show"),
     component: lazyRouteComponent(
       loaded(() => import("./overview.tsx")),
       "OperatorOverview",
@@ -28,6 +29,7 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/accounts/$id",
+    validateSearch: texts("part"),
     component: lazyRouteComponent(
       loaded(() => import("./account.tsx")),
       "Account",

@@ -3,20 +3,19 @@ import { getRouteApi } from "@tanstack/react-router";
 import { type Call, requestsQuery, type Filters as Values } from "../../api/requests.ts";
 import { Button } from "../../components/button.tsx";
 import { ContentNote } from "../../components/content-note.tsx";
+import { type CsvColumns, DownloadCsv } from "../../components/download-csv.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { FirstCall } from "../../components/first-call.tsx";
 import { Page } from "../../components/page.tsx";
 import { Paged } from "../../components/paged.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
-import { type Amount, csvOf } from "../../lib/csv.ts";
-import { download } from "../../lib/download.ts";
 import { Filters } from "./filters.tsx";
 import { RequestTable } from "./request-table.tsx";
 
 const route = getRouteApi("/requests");
 
 /** The columns of the file. Tags have no commas. */
-const columns: Readonly<Record<string, (call: Call) => string | number | null | Amount>> = {
+const columns: CsvColumns<Call> = {
   id: ({ id }) => id,
   ended_at: ({ created_at }) => new Date(created_at * 1_000).toISOString(),
   model: ({ model }) => model,
@@ -32,12 +31,6 @@ const columns: Readonly<Record<string, (call: Call) => string | number | null | 
   cached_tokens: ({ cached_tokens }) => cached_tokens,
   cost_usd: ({ cost_usd }) => ({ usd: cost_usd }),
 };
-
-/** Saves the calls that are shown. */
-function save(calls: readonly Call[]): void {
-  const lines = calls.map((call) => Object.values(columns).map((value) => value(call)));
-  download("requests.csv", new Blob([csvOf([Object.keys(columns), ...lines])], { type: "text/csv" }));
-}
 
 /** The filters are in the address, so that they survive a reload and can be linked. */
 export function Requests() {
@@ -70,9 +63,7 @@ export function Requests() {
       >
         {(calls) => (
           <>
-            <Button className="self-end" onClick={() => save(calls)}>
-              Download CSV
-            </Button>
+            <DownloadCsv name="requests.csv" columns={columns} rows={calls} />
             <RequestTable calls={calls} caption="Requests, newest first" />
           </>
         )}
