@@ -61,7 +61,7 @@ test("between two pieces of large work others get as much time as the first one 
   for (const passed of [second - first, third - second]) expect(passed).toBeGreaterThan(2 * busyMs - 2);
 });
 
-/** As a body arrives. A block may end anywhere, within a character too. */
+/** Cuts a text as bodies arrive: a block may end anywhere, even within a character. */
 function blocksOf(text: string): readonly Buffer[] {
   const bytes = Buffer.from(text);
   return Array.from({ length: Math.ceil(bytes.length / blockBytes) }, (_, n) =>

@@ -80,14 +80,18 @@ export const accountRoutes = [
     query: {
       ...pageQuery,
       search: name.optional().describe("An account id, or the beginning of a name; results are then ordered by name"),
-      ids: idList.optional().describe("Up to 100 ids separated by commas: these accounts, in place of a page"),
+      ids: idList
+        .optional()
+        .describe(
+          "Up to 100 ids separated by commas: these accounts, in place of a page. Idle leases may show as held",
+        ),
     },
     answers: { 200: "A page" },
     answer: listOf(account).meta({ id: "AdminAccountList" }),
     async handle({ money, leases }, { query: { ids, ...query } }) {
+      if (ids) return wholeList(await withBalances(money, await money.accountsOf(ids)));
       // Settle idle leases, which would show as held.
       await leases.settleIdle();
-      if (ids) return wholeList(await withBalances(money, await money.accountsOf(ids)));
       return readPage(query, async (page) => withBalances(money, await search(money, query.search, page)));
     },
   }),

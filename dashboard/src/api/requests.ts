@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { daySeconds, secondsOf } from "../lib/time.ts";
+import { spanOf } from "../lib/time.ts";
 import { ApiError, client, defined, unwrap } from "./client.ts";
 import type { components } from "./schema.d.ts";
 
@@ -24,7 +24,6 @@ const statuses = ["succeeded", "failed", "cancelled"] as const;
 /** Ignores an invalid status or day: anyone may have typed the address. */
 function queryOf(filters: Filters, limit: number, after: string) {
   const { status, model, key, tag, session_id, user, provider_key, from, to } = filters;
-  const lastDay = secondsOf(to);
   return {
     limit,
     status: statuses.find((each) => each === status),
@@ -34,8 +33,7 @@ function queryOf(filters: Filters, limit: number, after: string) {
     session_id,
     user,
     provider_key,
-    from: secondsOf(from),
-    to: lastDay === undefined ? undefined : lastDay + daySeconds,
+    ...spanOf(from, to),
     after: after || undefined,
   };
 }

@@ -15,6 +15,12 @@ interface Props extends Omit<ComponentProps<"select">, "id" | "className" | "onC
   readonly onChange: (value: string) => void;
 }
 
+/** Options of a filter: all, the known values, and the one in the address, which may be of something that is gone. */
+export function optionsOf(all: string, values: readonly string[], chosen: string | undefined): readonly Option[] {
+  const known = new Set([...(chosen ? [chosen] : []), ...values]);
+  return [{ value: "", label: all }, ...[...known].toSorted().map((value) => ({ value, label: value }))];
+}
+
 export function Select({ label, hint, hideLabel = false, className, options, onChange, ...select }: Props) {
   return (
     <FieldFrame label={label} hint={hint} hideLabel={hideLabel} className={className}>

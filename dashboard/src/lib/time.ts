@@ -34,6 +34,12 @@ export const secondsOf = (day: string | undefined): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms / 1000;
 };
 
+/** The seconds from the first to the end of the last UTC day, as filters of the service take them. Either may be missing. */
+export function spanOf(firstDay: string | undefined, lastDay: string | undefined): { from?: number; to?: number } {
+  const [from, last] = [secondsOf(firstDay), secondsOf(lastDay)];
+  return { ...(from !== undefined && { from }), ...(last !== undefined && { to: last + daySeconds }) };
+}
+
 export const hourMs = 3_600_000;
 /** A UTC hour, as the service names it. */
 export const hourOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 13)}:00Z`;

@@ -1,13 +1,13 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { unwrap } from "../api/client.ts";
 import { Button } from "../components/button.tsx";
+import { DayRange } from "../components/day-range.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
-import { Field } from "../components/field.tsx";
 import { Page } from "../components/page.tsx";
 import { Select } from "../components/select.tsx";
 import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
-import { daySeconds, secondsOf } from "../lib/time.ts";
+import { spanOf } from "../lib/time.ts";
 import { type AuditRecord, admin } from "./api.ts";
 import { AccountLink, Id } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
@@ -33,13 +33,11 @@ const options = [{ value: "", label: "All" }, ...actions.map(([value, label]) =>
 
 export function Audit() {
   const { who, action, target, from, to } = route.useSearch();
-  const [start, lastDay] = [secondsOf(from), secondsOf(to)];
   const filter = {
     ...(who && { who }),
     ...(action && { action }),
     ...(target && { target }),
-    ...(start !== undefined && { from: start }),
-    ...(lastDay !== undefined && { to: lastDay + daySeconds }),
+    ...spanOf(from, to),
   };
   const isFiltered = Object.keys(filter).length > 0;
   return (
@@ -108,13 +106,7 @@ function Filters() {
       <TextFilter label="Actor" value={values.who} onChange={set("who")} />
       <Select label="Action" value={values.action ?? ""} options={options} onChange={set("action")} />
       <TextFilter label="Account, key or other id" value={values.target} onChange={set("target")} />
-      <Field
-        label="From (UTC)"
-        type="date"
-        value={values.from ?? ""}
-        onChange={({ target }) => set("from")(target.value)}
-      />
-      <Field label="To (UTC)" type="date" value={values.to ?? ""} onChange={({ target }) => set("to")(target.value)} />
+      <DayRange from={values.from} to={values.to} onChange={(name, day) => set(name)(day)} />
       <Button look="quiet" disabled={Object.keys(values).length === 0} onClick={() => void navigate({ search: {} })}>
         Clear
       </Button>

@@ -16,7 +16,7 @@ interface Props<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rowKey: (row: Row) => string;
   readonly empty: ReactNode;
-  /** What stands above the table, such as a button that saves it. */
+  /** Shown above the table, such as a button that saves it. */
   readonly controls?: (rows: readonly Row[]) => ReactNode;
   /** Reads the list again in this time, as long as one page of it is loaded. */
   readonly refreshMs?: number;

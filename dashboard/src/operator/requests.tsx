@@ -4,16 +4,17 @@ import { type FormEvent, useState } from "react";
 import { request } from "../api/client.ts";
 import { Button } from "../components/button.tsx";
 import { ContentNote } from "../components/content-note.tsx";
+import { DayRange } from "../components/day-range.tsx";
 import { type CsvColumns, DownloadCsv } from "../components/download-csv.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
 import { Page } from "../components/page.tsx";
-import { Select } from "../components/select.tsx";
+import { optionsOf, Select } from "../components/select.tsx";
 import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
 import { duration } from "../lib/format.ts";
 import { statusOptions } from "../lib/statuses.ts";
-import { daySeconds, secondsOf } from "../lib/time.ts";
+import { spanOf } from "../lib/time.ts";
 import { accountNameQuery } from "./account-names.ts";
 import { adminBase, catalogQuery, type Entry, upstreamsQuery } from "./api.ts";
 import { AccountLink, OneLineId, RequestLink } from "./links.tsx";
@@ -44,10 +45,8 @@ const costOf = (usd: string) => usd.replace(/^-/, "");
 
 export function OperatorRequests() {
   const { from, to, ...filters } = route.useSearch();
-  const query = new URLSearchParams(Object.entries(filters).flatMap(([name, value]) => (value ? [[name, value]] : [])));
-  const [start, lastDay] = [secondsOf(from), secondsOf(to)];
-  if (start !== undefined) query.set("from", String(start));
-  if (lastDay !== undefined) query.set("to", String(lastDay + daySeconds));
+  const given = Object.entries({ ...filters, ...spanOf(from, to) });
+  const query = new URLSearchParams(given.flatMap(([name, value]) => (value ? [[name, String(value)]] : [])));
   const read = (after: string | undefined, signal: AbortSignal) =>
     request<ListPage<Entry>>(
       `${adminBase}/requests?${new URLSearchParams([...query, ...(after ? [["after", after]] : [])])}`,
@@ -143,13 +142,21 @@ function Filters() {
       <Select
         label="Model"
         value={values.model ?? ""}
-        options={optionsOf(models, values.model)}
+        options={optionsOf(
+          "All",
+          models.map(({ id }) => id),
+          values.model,
+        )}
         onChange={set("model")}
       />
       <Select
         label="Upstream"
         value={values.upstream ?? ""}
-        options={optionsOf(upstreams, values.upstream)}
+        options={optionsOf(
+          "All",
+          upstreams.map(({ id }) => id),
+          values.upstream,
+        )}
         onChange={set("upstream")}
       />
       {text("endpoint", "Endpoint")}
@@ -162,13 +169,7 @@ function Filters() {
           {text("user", "User")}
         </>
       )}
-      <Field
-        label="From (UTC)"
-        type="date"
-        value={values.from ?? ""}
-        onChange={({ target }) => set("from")(target.value)}
-      />
-      <Field label="To (UTC)" type="date" value={values.to ?? ""} onChange={({ target }) => set("to")(target.value)} />
+      <DayRange from={values.from} to={values.to} onChange={(name, day) => set(name)(day)} />
       <Button look="quiet" disabled={Object.keys(values).length === 0} onClick={() => void navigate({ search: {} })}>
         Clear
       </Button>
@@ -177,10 +178,3 @@ function Filters() {
 }
 
 const isAccountId = (account: string | undefined) => /^(acct_|x402:)./.test(account ?? "");
-
-/** One that is no longer in the catalog has calls still. */
-function optionsOf(all: readonly { readonly id: string }[], chosen: string | undefined) {
-  const ids = all.map(({ id }) => id);
-  const shown = chosen && !ids.includes(chosen) ? [chosen, ...ids] : ids;
-  return [{ value: "", label: "All" }, ...shown.map((id) => ({ value: id, label: id }))];
-}

@@ -5,6 +5,7 @@ import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
 import type { HttpAnswer } from "#platform/http";
 import { type GenerationCall, shownInLog, type UpstreamCall, UpstreamFailure } from "../provider.ts";
+import { joined, textOf } from "./blocks.ts";
 import { failureInside } from "./failures.ts";
 import { parseAnswer } from "./untrusted-json.ts";
 
@@ -48,10 +49,8 @@ export async function readBody(
   return parts.length === 0 ? blocks : [...blocks, joined(parts)];
 }
 
-const joined = (parts: readonly Buffer[]): Buffer => (parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts));
-
 export const readText = async (answer: HttpAnswer, limitBytes: number, signal: AbortSignal): Promise<string> =>
-  joined(await readBody(answer, limitBytes, { signal })).toString();
+  textOf(await readBody(answer, limitBytes, { signal }));
 
 const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   gzip: createGunzip,

@@ -3,6 +3,7 @@ import { createJsonScan, type FieldList, jsonLimits, unlimitedJson } from "#form
 import { isDeeper, isObject } from "#json";
 import { nextTurnIfLarge } from "#platform/concurrency/next-turn";
 import { refusal, UpstreamFailure } from "../provider.ts";
+import { textOf } from "./blocks.ts";
 
 /** JSON.parse accepts any depth; JSON.stringify and other recursive code do not. */
 const maxDepth = 512;
@@ -37,17 +38,6 @@ function* scanned(blocks: readonly Buffer[], values = answerLimits.values, lists
       }
       yield;
     }
-}
-
-/** The text of these bytes of all blocks. */
-function textOf(blocks: readonly Buffer[], from: number, to: number): string {
-  const pieces: Buffer[] = [];
-  let start = 0;
-  for (const block of blocks) {
-    if (start < to && start + block.length > from) pieces.push(block.subarray(Math.max(0, from - start), to - start));
-    start += block.length;
-  }
-  return (pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)).toString();
 }
 
 function parseScanned(text: string): Record<string, unknown> {
@@ -87,7 +77,7 @@ export async function parseLargeAnswer(
   maxValues?: number,
 ): Promise<Record<string, unknown>> {
   const length = blocks.reduce((sum, block) => sum + block.length, 0);
-  if (length <= scannedBytes) return parseScanned(textOf(blocks, 0, length));
+  if (length <= scannedBytes) return parseScanned(textOf(blocks));
   const found: FieldList[] = [];
   for (const _ of scanned(blocks, maxValues, found)) await nextTurnIfLarge(length);
   const marker = randomUUID();
@@ -101,7 +91,7 @@ export async function parseLargeAnswer(
     lists.push(await parseList(blocks, list, end));
     from = end + 1;
   }
-  rest += textOf(blocks, from, length);
+  rest += textOf(blocks, from);
   await nextTurnIfLarge(rest.length);
   const parsed = parseScanned(rest);
   await nextTurnIfLarge(rest.length);

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, pick } from "#json";
+import { joined, textOf } from "../http/blocks.ts";
 import { failureInside } from "../http/failures.ts";
 import type { ProviderClient } from "../http/provider-client.ts";
 import { decompressed, readBody, retryDownload, storeAnswer, storeEach, throwFailure } from "../http/read-answer.ts";
@@ -78,7 +79,7 @@ async function images(client: ProviderClient, call: GenerationCall): Promise<Gen
     const { b64_json, url } = item;
     const about = pick(item, ["revised_prompt"]);
     const parts = typeof b64_json === "string" ? images[Number(b64_json)]?.splice(0) : undefined;
-    if (parts?.length) await call.store(Buffer.concat(parts), about);
+    if (parts?.length) await call.store(joined(parts), about);
     else if (typeof url === "string")
       await storeAnswer(client, call, await client.download(url, imageLimitBytes, call.signal), about);
     else return false;
@@ -115,7 +116,7 @@ async function transcription(client: ProviderClient, call: GenerationCall): Prom
   const answer = await client.send({ path, form, accept: "*/*" }, call);
   const body = await readBody(answer, transcriptLimitBytes, call);
   const isJson = /\bjson\b/i.test(answer.headers["content-type"] ?? "") || !plainFormats.includes(response_format);
-  const parsed = isJson ? await parseLargeAnswer(body) : { text: Buffer.concat(body).toString() };
+  const parsed = isJson ? await parseLargeAnswer(body) : { text: textOf(body) };
   if (parsed.error != null) throw failureInside(parsed, client.clock);
   if (typeof parsed.text !== "string") throw new UpstreamFailure("unavailable", "an answer without a text");
   const seconds = reportedSeconds(parsed) ?? (await call.secondsOf(recording, file.mime, file.id));

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { Link } from "@tanstack/react-router";
 import { lazy } from "react";
 import { useKeyNames } from "../../api/keys.ts";
 import { usageQuery } from "../../api/usage.ts";
@@ -9,6 +9,7 @@ import { cost } from "../../components/measures.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
 import { SwitchButtons } from "../../components/switch-buttons.tsx";
+import { useChoice } from "../../components/use-choice.ts";
 import { dayLabel, daysBefore } from "../../lib/format.ts";
 import { stacked } from "../../lib/stacked.ts";
 import { useToday } from "../../lib/time.ts";
@@ -17,7 +18,6 @@ import { loaded } from "../../loaded.ts";
 import { SpendTable } from "./spend-table.tsx";
 
 const StackedChart = lazy(loaded(() => import("../../charts/stacked-chart.tsx")));
-const route = getRouteApi("/");
 
 const groups = [
   { value: "model", label: "By model" },
@@ -30,10 +30,8 @@ const spans = [
 ] as const;
 
 export function SpendSection() {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
-  const by = search.by === "key" ? "key" : "model";
-  const span = spans.find(({ value }) => value === search.days)?.value ?? "30";
+  const [by, setBy] = useChoice("by", groups, "model");
+  const [span, setSpan] = useChoice("days", spans, "30");
   const to = useToday();
   const from = daysBefore(to, Number(span) - 1);
   const usage = useQuery(usageQuery({ from, to, groupBy: ["day", by] }));
@@ -43,18 +41,8 @@ export function SpendSection() {
       <Link to="/usage" className="text-accent hover:underline">
         All usage
       </Link>
-      <SwitchButtons
-        label="Group"
-        value={by}
-        options={groups}
-        onChange={(value) => void navigate({ search: { ...search, by: value }, replace: true })}
-      />
-      <SwitchButtons
-        label="Days"
-        value={span}
-        options={spans}
-        onChange={(value) => void navigate({ search: { ...search, days: value }, replace: true })}
-      />
+      <SwitchButtons label="Group" value={by} options={groups} onChange={setBy} />
+      <SwitchButtons label="Days" value={span} options={spans} onChange={setSpan} />
     </>
   );
   return (

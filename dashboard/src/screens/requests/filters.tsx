@@ -5,8 +5,8 @@ import { useProviderKeyOptions } from "../../api/provider-keys.ts";
 import type { Filters as Values } from "../../api/requests.ts";
 import { useCanManage } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
-import { Field } from "../../components/field.tsx";
-import { Select } from "../../components/select.tsx";
+import { DayRange } from "../../components/day-range.tsx";
+import { optionsOf, Select } from "../../components/select.tsx";
 import { TextFilter } from "../../components/text-filter.tsx";
 import { statusOptions } from "../../lib/statuses.ts";
 
@@ -21,8 +21,6 @@ export function Filters({ values, onChange }: Props) {
   const { data: models = [] } = useQuery(modelsQuery);
   const providerKeys = useProviderKeyOptions();
   const set = (name: keyof Values) => (value: string) => onChange({ ...values, [name]: value || undefined });
-  const ids = models.map(({ id }) => id);
-  const known = values.model && !ids.includes(values.model) ? [values.model, ...ids] : ids;
   const { provider_key } = values;
   // A deleted key has calls still.
   const isOther = provider_key && !providerKeys.some(({ value }) => value === provider_key);
@@ -33,7 +31,11 @@ export function Filters({ values, onChange }: Props) {
       <Select
         label="Model"
         value={values.model ?? ""}
-        options={[{ value: "", label: "All models" }, ...known.map((id) => ({ value: id, label: id }))]}
+        options={optionsOf(
+          "All models",
+          models.map(({ id }) => id),
+          values.model,
+        )}
         onChange={set("model")}
       />
       {canManage && (
@@ -58,20 +60,7 @@ export function Filters({ values, onChange }: Props) {
           onChange={set("provider_key")}
         />
       )}
-      <Field
-        label="From (UTC)"
-        type="date"
-        value={values.from ?? ""}
-        {...(values.to && { max: values.to })}
-        onChange={({ target }) => set("from")(target.value)}
-      />
-      <Field
-        label="To (UTC)"
-        type="date"
-        value={values.to ?? ""}
-        {...(values.from && { min: values.from })}
-        onChange={({ target }) => set("to")(target.value)}
-      />
+      <DayRange from={values.from} to={values.to} onChange={(name, day) => set(name)(day)} />
       <Button look="quiet" disabled={Object.values(values).every((value) => !value)} onClick={() => onChange({})}>
         Clear
       </Button>

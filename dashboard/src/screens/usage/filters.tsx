@@ -2,8 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { useKeyOptions } from "../../api/keys.ts";
 import { usageQuery } from "../../api/usage.ts";
 import { Button } from "../../components/button.tsx";
-import { Field } from "../../components/field.tsx";
-import { Select } from "../../components/select.tsx";
+import { DayRange } from "../../components/day-range.tsx";
+import { optionsOf, Select } from "../../components/select.tsx";
 import { TextFilter } from "../../components/text-filter.tsx";
 import { groups, ranges, type UsageSearch, type UsageView } from "../../lib/usage.ts";
 
@@ -12,12 +12,6 @@ interface Props {
   readonly onChange: (changed: UsageSearch) => void;
   readonly isClear: boolean;
   readonly onClear: () => void;
-}
-
-/** Options of a filter: all, the values of the period, and the one in the address, whichever it is. */
-function optionsOf(all: string, values: readonly string[], chosen: string | undefined) {
-  const known = new Set([...(chosen ? [chosen] : []), ...values]);
-  return [{ value: "", label: all }, ...[...known].toSorted().map((value) => ({ value, label: value }))];
 }
 
 export function Filters({ view, onChange, isClear, onClear }: Props) {
@@ -39,24 +33,7 @@ export function Filters({ view, onChange, isClear, onClear }: Props) {
           onChange({ range: value, ...(value === "custom" && { from: from.slice(0, 10), to: to.slice(0, 10) }) })
         }
       />
-      {range === "custom" && (
-        <>
-          <Field
-            label="From (UTC)"
-            type="date"
-            value={from}
-            max={to}
-            onChange={({ target }) => set("from")(target.value)}
-          />
-          <Field
-            label="To (UTC)"
-            type="date"
-            value={to}
-            min={from}
-            onChange={({ target }) => set("to")(target.value)}
-          />
-        </>
-      )}
+      {range === "custom" && <DayRange from={from} to={to} onChange={(name, day) => set(name)(day)} />}
       <Select label="Interval" value={interval} options={intervals} onChange={set("interval")} />
       <Select label="Group by" value={by} options={groups(interval)} onChange={set("by")} />
       <Select
