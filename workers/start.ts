@@ -88,7 +88,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     log,
     counting,
     lineShare: config.BATCH_POOL_PERCENT / 100,
-    observeAttempts: createAttemptObserver(metrics),
+    observeAttempts: createAttemptObserver(metrics, common.traffic),
   });
   const countPayments = metrics.counter("inference_x402_payments_total");
   const countTopups = metrics.counter("inference_topups_total");

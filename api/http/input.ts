@@ -25,6 +25,17 @@ export const flag = z.codec(z.enum(["true", "false"]), z.boolean(), {
   encode: (value) => (value ? "true" : "false"),
 });
 
+/** A comma-separated list of some of these names, or `none`. */
+export const listOfNames = <Name extends string>(names: readonly Name[]) =>
+  z.string().transform((list, context): Name[] => {
+    if (list === "none") return [];
+    const named = list.split(",");
+    const unknown = named.find((each) => !names.some((name) => name === each));
+    if (unknown === undefined) return named as Name[];
+    context.addIssue({ code: "custom", message: `'${unknown}' is not one of ${names.join(", ")}, or alone none` });
+    return z.NEVER;
+  });
+
 /** A tag, a session or a user, as a filter. */
 export const label = z.string().min(1).max(256);
 

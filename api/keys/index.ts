@@ -36,7 +36,7 @@ import { anyEpoch, createEpoch } from "./epoch.ts";
 import { createLimits, type Quota } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
 import { createManaging } from "./managing.ts";
-import { assertNotExpired, type Caller, createSlots } from "./slots.ts";
+import { assertNotExpired, type Caller, createSlots, isExpired } from "./slots.ts";
 
 export type { RateLimits } from "./limits.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
@@ -203,6 +203,12 @@ export function createKeys(
 
     /** The caller that `authenticate` returns for this key's secret. Throws 401 once the key is no longer valid. */
     callerOf: (keyId: string): Promise<Caller> => validCaller(keyId, (id) => store.find(id)),
+
+    /** The same without a use of the key. Undefined if there is no such key, or if it is no longer valid. */
+    async validKey(keyId: string): Promise<Caller | undefined> {
+      const caller = await refresh(keyId);
+      return caller && !isExpired(caller, clock) ? caller : undefined;
+    },
 
     /** The caller of a call paid by x402. There is no key; the id of the payment's account takes its place. */
     payer: (account: string, buybackToken: string | undefined): Caller => ({

@@ -235,9 +235,12 @@ export function createSlots(
 const isFarFromLimits = ({ quota, inFlight, rateLimits: { tokens } }: Slot): boolean =>
   inFlight < quota.concurrentRequests / 2 && tokens.remaining > tokens.limit / 2;
 
+export const isExpired = ({ expiresAt }: Pick<Caller, "expiresAt">, clock: Clock): boolean =>
+  expiresAt != null && clock.now() >= expiresAt.getTime();
+
 /** Throws 401. A cached key may have expired since it was read. */
-export function assertNotExpired({ expiresAt }: Pick<Caller, "expiresAt">, clock: Clock): void {
-  if (expiresAt && clock.now() >= expiresAt.getTime()) throw keyExpired();
+export function assertNotExpired(caller: Pick<Caller, "expiresAt">, clock: Clock): void {
+  if (isExpired(caller, clock)) throw keyExpired();
 }
 
 const budgetsOf = ({ budget, sharedBudgets, keyId, account }: Caller): Pick<Quota, "budget" | "sharedBudgets"> => ({

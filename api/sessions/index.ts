@@ -5,7 +5,7 @@
  * valid. Its secret has 256 bits, so its stored hash needs no salt. The value that stands for an operator's token is sealed
  * with that secret, because tokens may be guessable, and a copy of the database must not help to guess one.
  *
- * Only `npm start` issues codes, for the demo.
+ * `npm start` issues codes for the demo, and an operator for a key of an account.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { type DocumentOf, openCollection } from "#platform/mongo/collection";
@@ -14,7 +14,7 @@ import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
 
 export const sessionLifeMs = 12 * 3_600_000;
-const codeLifeMs = 5 * 60_000;
+export const codeLifeMs = 5 * 60_000;
 /** Limits the sessions of one key or one operator. Beyond it the oldest ones end. */
 const maxSessions = 100;
 

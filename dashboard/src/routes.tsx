@@ -12,7 +12,7 @@ const getParentRoute = () => rootRoute;
 const overview = createRoute({
   getParentRoute,
   path: "/",
-  validateSearch: texts("by", "days", "show"),
+  validateSearch: texts("by", "days", "as"),
   component: lazyRouteComponent(
     loaded(() => import("./screens/overview/overview.tsx")),
     "Overview",
@@ -40,7 +40,7 @@ const keys = createRoute({
 const usage = createRoute({
   getParentRoute,
   path: "/usage",
-  validateSearch: texts(...usageParams, "show"),
+  validateSearch: texts(...usageParams, "as"),
   component: lazyRouteComponent(
     loaded(() => import("./screens/usage/usage.tsx")),
     "Usage",

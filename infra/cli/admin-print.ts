@@ -176,8 +176,21 @@ const worker: View = {
 };
 
 const upstream: View = {
-  columns: ["id", "provider", "state", "workers", "models", "addresses", "last_failure"],
-  derive: ({ models, workers, addresses, last_failure: failure }) => ({
+  columns: [
+    "id",
+    "provider",
+    "state",
+    "workers",
+    "models",
+    "attempts:ATTEMPTS (1 H)",
+    "failed",
+    "first_token_p95_ms:FIRST TOKEN P95",
+    "total_p95_ms:TOTAL P95",
+    "addresses",
+    "last_failure",
+  ],
+  derive: ({ models, workers, traffic, addresses, last_failure: failure }) => ({
+    ...(traffic as { readonly last_hour: Item } | null)?.last_hour,
     workers: Object.entries(workers as Readonly<Record<string, number>>)
       .flatMap(([state, count]) => (count > 0 ? [`${count} ${state.replace("_", " ")}`] : []))
       .join(", "),
@@ -208,10 +221,17 @@ export const show = {
   newKey: (item: Item) =>
     `${card(key)(item)}\n${item["key"] as string}\n\nThis is the only time that the key is shown.\n`,
   keys: table(key),
+  signInLink: card({ columns: ["account", "url", "expires_at"] }),
   entry: card({ ...entry, columns: [...entry.columns, "account", "transaction"] }),
   entries: table(entry),
   request: card(request),
   requests: table(requests),
+  usage: (answer: Item) => {
+    const [first = {}] = (answer as unknown as List).data;
+    const groups = ["day", "model", "account"].filter((group) => group in first);
+    const sums = ["calls", "failed", "cost_usd", "upstream_cost_usd", "unpriced_usd", "margin_usd"];
+    return table({ columns: [...groups, ...sums] })(answer);
+  },
   archive: card(archive),
   lostResponse: card(lostResponse),
   lostResponses: table(lostResponse),

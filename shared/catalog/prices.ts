@@ -136,6 +136,10 @@ export function upstreamCostOf(cost: ListPrices) {
   const prices = amountsOf(cost, 0);
   const own = priceKeys.filter((key) => !hasFallback(key));
   return {
+    /** The price of each kind of usage. */
+    lines: Object.fromEntries(
+      Object.entries(pricingOf([["", cost]], 0)).map(([key, { unit, list_usd: usd }]) => [key, { unit, usd }]),
+    ),
     /** Nano-USD. */
     of: (usage: Usage): bigint => costAt(prices, usage),
     /** The sum of its prices: a million tokens of input plus a million of output, or one piece of each kind. */

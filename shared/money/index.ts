@@ -88,6 +88,7 @@ export { dayOf, daysLater, firstShownHour, hourDays, hourOf, hoursLater } from "
 export { maxLedgerCalls, maxLedgerDays } from "./usage/ledger-usage.ts";
 export { maxMonthTags } from "./usage/month-tags.ts";
 export { type ComparedRow, previousPeriod } from "./usage/previous.ts";
+export { type ServiceUsageGroup, serviceUsageGroups } from "./usage/service-usage.ts";
 export { type UsageGroup, type UsageRow, type UsageSums, usageGroups } from "./usage/views.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
@@ -173,6 +174,7 @@ export function createMoney({
     accountsOf: accounts.findSeveral,
     accounts: accounts.list,
     searchAccounts: accounts.search,
+    richestAccounts: accounts.richest,
     updateAccount: accounts.update,
     ledger: ledger.list,
     entry: ledger.entry,
@@ -193,6 +195,8 @@ export function createMoney({
     usage: usageDays.usage,
     /** The same beside that of the period before. */
     usageWithPrevious: withPrevious(usageDays.usage),
+    /** Usage by day, model and account with the margin, of all accounts or of some, at most a minute old. */
+    usageOfService: usageDays.ofService,
     usageOfKey: usageDays.totals.usageOfKey,
     /** The holds of an API instance's text calls. */
     createLeases(instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) {

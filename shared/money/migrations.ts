@@ -82,7 +82,7 @@ export const moneySchema = {
     usageHourStates: "a document for each hour of two weeks",
   },
   scatter: {
-    operator: "an operator's search: by a request id alone, or all accounts",
+    operator: "an operator's search: by a request id alone, or all accounts; or the sums of all accounts",
     sweep: "scheduled: holds that are overdue, by a partial index",
     metrics: "scheduled: a bounded count of open holds, by a partial index",
     check: "the check of the ledger: ranges of accounts, which are on one shard or a few",

@@ -1,10 +1,11 @@
 /**
- * The load of the service: calls, failures and charges by minute and by hour, for the operator's overview. Every
- * process counts in memory and adds its counts to Redis every five seconds, so reading them costs the same at any load.
- * It is not a ledger: counts that Redis or a killed process loses are missing here. Owns the Redis keys `{traffic}:*`,
- * which expire.
+ * The load of the service: calls, failures and charges, and the attempts at each upstream, by minute and by hour, for the
+ * operator's overview. Every process counts in memory and adds its counts to Redis every five seconds, so reading them
+ * costs the same at any load. It is not a ledger: counts that Redis or a killed process loses are missing here. Owns the
+ * Redis keys `{traffic}:*`, which expire.
  */
 import { oneAtATime } from "#platform/concurrency/one-at-a-time";
+import { type Buckets, bucketOf } from "#platform/time-buckets";
 import type { Uses } from "#platform/uses";
 
 const fields = ["calls", "failed", "refused", "nanoUsd"] as const;
@@ -13,6 +14,16 @@ export type TrafficCount = { readonly [Name in Exclude<Field, "nanoUsd">]: numbe
 export interface TrafficPoint extends TrafficCount {
   /** Unix milliseconds at which its minute or hour begins. */
   readonly at: number;
+}
+
+/** Attempts at one upstream with the operator's key. */
+export interface UpstreamCount {
+  readonly attempts: number;
+  readonly failed: number;
+  /** The times to the first event of streams. */
+  readonly firstToken: Buckets;
+  /** The durations of attempts that succeeded. */
+  readonly total: Buckets;
 }
 
 const minuteMs = 60_000;
@@ -24,34 +35,68 @@ const sizes = {
 type Size = keyof typeof sizes;
 const flushMs = 5_000;
 
-const keyOf = (size: Size, at: number) => `{traffic}:${size}:${at}`;
+type Kind = "calls" | "upstreams";
+const keyOf = (kind: Kind, size: Size, at: number) => `{traffic}:${kind === "calls" ? "" : "upstreams:"}${size}:${at}`;
 const startOf = (size: Size, at: number) => at - (at % sizes[size].ms);
+
+type Counts = Map<string, bigint>;
+type Taken = Readonly<Record<Kind, ReadonlyMap<string, bigint>>>;
 
 export type TrafficCounter = ReturnType<typeof createTrafficCounter>;
 
 export function createTrafficCounter() {
-  let counts = new Map<Field, bigint>();
-  const add = (field: Field, by: bigint) => void counts.set(field, (counts.get(field) ?? 0n) + by);
+  let counts: Record<Kind, Counts> = { calls: new Map(), upstreams: new Map() };
+  const add = (kind: Kind, field: string, by = 1n) =>
+    void counts[kind].set(field, (counts[kind].get(field) ?? 0n) + by);
+  const addCall = (field: Field, by?: bigint) => add("calls", field, by);
+  const addAttempt = (upstream: string, ...path: readonly (string | number)[]) =>
+    add("upstreams", [upstream, ...path].join(" "));
   return {
     /** Counts a call that ended, in the process that captured its cost, so that it counts as its entry in the ledger says. */
     ended(status: string, nanoUsd: bigint): void {
-      add("calls", 1n);
-      if (status === "failed") add("failed", 1n);
-      if (nanoUsd > 0n) add("nanoUsd", nanoUsd);
+      addCall("calls");
+      if (status === "failed") addCall("failed");
+      if (nanoUsd > 0n) addCall("nanoUsd", nanoUsd);
     },
     /** Counts a request that was refused before it became a call. */
     refused(): void {
-      add("calls", 1n);
-      add("refused", 1n);
+      addCall("calls");
+      addCall("refused");
     },
-    take(): ReadonlyMap<Field, bigint> {
+    /** Counts an attempt that ended. Only that of one which succeeded has a duration. */
+    attempted(upstream: string, ending: { readonly isFailed: boolean } | { readonly ms: number }): void {
+      addAttempt(upstream, "attempts");
+      if ("ms" in ending) addAttempt(upstream, "total", bucketOf(ending.ms));
+      else if (ending.isFailed) addAttempt(upstream, "failed");
+    },
+    /** Counts the time to the first event of a stream. */
+    firstEvent: (upstream: string, ms: number): void => addAttempt(upstream, "firstToken", bucketOf(ms)),
+    take(): Taken {
       const taken = counts;
-      counts = new Map();
+      counts = { calls: new Map(), upstreams: new Map() };
       return taken;
     },
     /** Returns counts that could not be written, so that they are written with the next ones. */
-    giveBack: (taken: ReadonlyMap<Field, bigint>): void => taken.forEach((by, field) => add(field, by)),
+    giveBack({ calls, upstreams }: Taken): void {
+      for (const [field, by] of calls) add("calls", field, by);
+      for (const [field, by] of upstreams) add("upstreams", field, by);
+    },
   };
+}
+
+type UpstreamCounts = ReadonlyMap<string, UpstreamCount>;
+
+function readFields(stored: Readonly<Record<string, string>>): UpstreamCounts {
+  const found = new Map<string, { -readonly [Name in keyof UpstreamCount]: UpstreamCount[Name] }>();
+  for (const [field, value] of Object.entries(stored)) {
+    const [upstream = "", name, bucket] = field.split(" ");
+    const count = found.get(upstream) ?? { ...noAttempts };
+    found.set(upstream, count);
+    if (name === "attempts" || name === "failed") count[name] = Number(value);
+    else if ((name === "firstToken" || name === "total") && bucket)
+      count[name] = { ...count[name], [bucket]: Number(value) };
+  }
+  return found;
 }
 
 /** Adds the counts of this process to the totals. */
@@ -60,13 +105,15 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
 
   const flush = oneAtATime(log, "the traffic counts could not be written", async () => {
     const taken = counter.take();
-    if (taken.size === 0) return;
+    if (taken.calls.size + taken.upstreams.size === 0) return;
     const batch = redis.multi();
-    for (const size of Object.keys(sizes) as Size[]) {
-      const key = keyOf(size, startOf(size, clock.now()));
-      for (const [field, by] of taken) batch.hincrby(key, field, String(by));
-      batch.expire(key, sizes[size].seconds);
-    }
+    for (const size of Object.keys(sizes) as Size[])
+      for (const kind of ["calls", "upstreams"] as const) {
+        if (taken[kind].size === 0) continue;
+        const key = keyOf(kind, size, startOf(size, clock.now()));
+        for (const [field, by] of taken[kind]) batch.hincrby(key, field, String(by));
+        batch.expire(key, sizes[size].seconds);
+      }
     try {
       await batch.exec();
     } catch (error) {
@@ -76,12 +123,17 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
   });
   const stop = clock.every(flushMs, () => void flush());
 
-  /** Oldest first; the last one is the current minute or hour. Rejects while Redis is unavailable. */
-  async function read(size: Size): Promise<TrafficPoint[]> {
+  /** The starts of the buckets that are shown, oldest first. The last one is the current minute or hour. */
+  function startsOf(size: Size): readonly number[] {
     const { ms, count } = sizes[size];
     const last = startOf(size, clock.now());
-    const starts = Array.from({ length: count }, (_, n) => last - (count - 1 - n) * ms);
-    const stored = await Promise.all(starts.map((at) => redis.hmget(keyOf(size, at), ...fields)));
+    return Array.from({ length: count }, (_, n) => last - (count - 1 - n) * ms);
+  }
+
+  /** Oldest first. Rejects while Redis is unavailable. */
+  async function read(size: Size): Promise<TrafficPoint[]> {
+    const starts = startsOf(size);
+    const stored = await Promise.all(starts.map((at) => redis.hmget(keyOf("calls", size, at), ...fields)));
     return starts.map((at, n) => {
       const [calls, failed, refused, nanoUsd] = stored[n] ?? [];
       const number = (text: string | null | undefined) => Number(text ?? 0);
@@ -95,8 +147,27 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
     });
   }
 
+  /** Buckets to which no process adds any more, by size, so that they are read once. */
+  const past = { minute: new Map<number, UpstreamCounts>(), hour: new Map<number, UpstreamCounts>() };
+
+  /** The attempts by upstream in each minute or hour, oldest first. Rejects while Redis is unavailable. */
+  async function readUpstreams(size: Size): Promise<readonly UpstreamCounts[]> {
+    const starts = startsOf(size);
+    const [kept, first = 0] = [past[size], starts[0]];
+    for (const at of kept.keys()) if (at < first) kept.delete(at);
+    return Promise.all(
+      starts.map(async (at) => {
+        const counts = kept.get(at) ?? readFields(await redis.hgetall(keyOf("upstreams", size, at)));
+        // A process whose write takes longer has a failed one behind it, and adds to a later bucket.
+        if (at + sizes[size].ms + 2 * flushMs < clock.now()) kept.set(at, counts);
+        return counts;
+      }),
+    );
+  }
+
   return {
     read,
+    readUpstreams,
     /** Writes the remaining counts once, unless Redis is unavailable. */
     async stop(): Promise<void> {
       stop();
@@ -113,3 +184,25 @@ export const sumOf = (points: readonly TrafficCount[]): TrafficCount => ({
   refused: points.reduce((sum, { refused }) => sum + refused, 0),
   nanoUsd: points.reduce((sum, { nanoUsd }) => sum + nanoUsd, 0n),
 });
+
+const noAttempts: UpstreamCount = { attempts: 0, failed: 0, firstToken: {}, total: {} };
+
+function addBuckets(one: Buckets, other: Buckets): Buckets {
+  const sum: Record<string, number> = { ...one };
+  for (const [bucket, times] of Object.entries(other)) sum[bucket] = (sum[bucket] ?? 0) + times;
+  return sum;
+}
+
+/** The attempts at an upstream in these minutes or hours. */
+export const attemptsAt = (upstream: string, points: readonly UpstreamCounts[]): UpstreamCount =>
+  points
+    .flatMap((point) => point.get(upstream) ?? [])
+    .reduce(
+      (sum, { attempts, failed, firstToken, total }) => ({
+        attempts: sum.attempts + attempts,
+        failed: sum.failed + failed,
+        firstToken: addBuckets(sum.firstToken, firstToken),
+        total: addBuckets(sum.total, total),
+      }),
+      noAttempts,
+    );

@@ -29,7 +29,7 @@ function createObservations(api: Metrics, worker: Metrics) {
   const observeCall = createCallObserver(api, catalog, traffic);
   const ofApi = createProcessObservers(api, catalog, traffic);
   const ofWorker = createProcessObservers(worker, catalog, traffic);
-  const attempts = createAttemptObserver(worker);
+  const attempts = createAttemptObserver(worker, traffic);
   const observeWait = worker.histogram("inference_queue_wait_seconds");
   return (at: number, model: (typeof models)[number], endpoint: string, code: string): void => {
     const ms = 1 + (at % 1_000);
@@ -37,8 +37,9 @@ function createObservations(api: Metrics, worker: Metrics) {
     observeWait({ pool: "chat" }, ms / 1e4);
     const upstream = model.upstreams[at % model.upstreams.length] ?? "other";
     const outcome = attemptOutcomes[code === "none" ? 0 : at % attemptOutcomes.length] ?? "failed";
-    attempts.firstEvent(upstream, ms / 1e3);
-    attempts.ended({ upstream, model: model.id, outcome, seconds: ms / 1e3 });
+    const attempt = { upstream, model: model.id, isOwn: false };
+    attempts.firstEvent(attempt, ms);
+    attempts.ended(attempt, outcome, ms);
     const usage = { input: 25, cached_input: 5, output: 40 };
     ofWorker.money.captured(
       { model: model.id, usage, status: "succeeded" },

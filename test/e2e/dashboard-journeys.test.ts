@@ -29,19 +29,24 @@ test("an operator sees on the overview that a key is refused, and one click late
   await page.goto("/dashboard/operator");
   await page.getByLabel("API key").fill(testAdminToken);
   await page.keyboard.press("Enter");
-  const row = page.getByRole("listitem").filter({ hasText: "openai" });
+  const row = page.getByRole("table", { name: "Upstreams" }).getByRole("row", { name: /^openai / });
   await row.getByText("Key refused").waitFor();
   await row.getByText("Incorrect API key provided.").waitFor();
   expect(await faultsOf(page)).toEqual([]);
   // The call failed after it was accepted, and Requests lists it as that.
   await expect.poll(() => page.getByText("100.0 % of calls, as in Requests").count()).toBe(1);
 
+  await expect.poll(() => row.textContent()).toMatch(/\d+ \(100\.0 %\)/);
   await row.getByRole("link", { name: "openai" }).click();
   await page.getByRole("heading", { name: "Catalog", level: 1 }).waitFor();
   const upstream = page.getByRole("table", { name: "Upstreams" }).getByRole("row", { name: /^openai / });
   await upstream.getByText("Key refused").waitFor();
   await upstream.getByText("Incorrect API key provided.").waitFor();
   await upstream.getByText(openai.url).waitFor();
-  expect(await page.getByText("Listed", { exact: true }).count()).toBe(0);
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole("button", { name: "Models", exact: true }).click();
+  await page.getByLabel("Upstream").selectOption("openai");
+  await page.getByLabel("State").selectOption("listed");
+  await page.getByText("No model fits").waitFor();
   expect(await faultsOf(page)).toEqual([]);
 });

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
 import { dashboardOfFile, faultsOf, figure, pressByKeyboard, tabTo } from "../support/browser-screens.ts";
+import { captureOf, held, holdOf } from "../support/money-setup.ts";
 import { type Customer, testAdminToken } from "../support/service.ts";
 import { asking, localModel } from "../support/service-setup.ts";
 
@@ -23,7 +24,7 @@ async function signedIn(token = testAdminToken, options?: Options): Promise<Page
   return page;
 }
 
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true });
 
 test("an operator makes, credits and freezes an account, by keyboard alone, and the audit log names who did it", async () => {
   const { service } = shared;
@@ -128,12 +129,79 @@ test("filters apply at once, by choice and by name, and the address keeps them a
   await page.goto("/dashboard/operator");
   await button(page, "Day").click();
   await button(page, "Table").click();
-  await expect.poll(() => page.url()).toMatch(/\/operator\?within=last_day&show=table$/);
+  await expect.poll(() => page.url()).toMatch(/\/operator\?within=last_day&as=table$/);
   await page.reload();
   await page.getByRole("table", { name: "Calls by hour" }).waitFor();
   await page.goto(`/dashboard/operator/accounts/${id}`);
   await button(page, "Ledger").click();
   await expect.poll(() => page.url()).toMatch(/\?part=ledger$/);
+});
+
+test("an operator finds the margin of a model and who spends most, edits that account's key, and signs in as it", async () => {
+  const { service, money } = shared;
+  const { id, openai } = await service.account("90000");
+  await service.admin("PATCH", `/accounts/${id}`, { name: "Quarry" });
+  const key = await service.admin<{ id: string }>("POST", `/accounts/${id}/keys`, {
+    name: "owner",
+    scopes: ["manage"],
+  });
+  for (const [model, cost, more] of [
+    ["vendor/dear", 70_000_000_000_000n, { upstreamCostNanoUsd: 60_000_000_000_000n }],
+    ["vendor/unknown", 2_000_000_000n, {}],
+  ] as const)
+    await money.charge(captureOf(await held(money, holdOf(id, cost)), cost, { model, ...more }));
+  await openai.chat.completions.create(asking(localModel));
+  await service.settled();
+  await money.sumUsage();
+
+  const page = await signedIn(tokenOfAnn);
+  await page.getByRole("link", { name: "Usage", exact: true }).click();
+  const dear = page.getByRole("table", { name: "Models" }).getByRole("row", { name: /^vendor\/dear/ });
+  await expect.poll(() => dear.textContent()).toBe("vendor/dear10$70,000.00$60,000.00$0.00$10,000.0014.3%");
+  await page.getByText(/^Not known for \$\d/).waitFor();
+  await button(page, "Charged").click();
+  await button(page, "Table").click();
+  await page
+    .getByRole("table", { name: "Charged by day" })
+    .getByRole("columnheader", { name: "vendor/dear" })
+    .waitFor();
+  await button(page, "By account").click();
+  await page
+    .getByRole("table", { name: "Accounts" })
+    .locator("tbody tr")
+    .first()
+    .getByRole("link", { name: "Quarry" })
+    .waitFor();
+
+  await page.getByRole("link", { name: "Accounts", exact: true }).click();
+  const rows = page.getByRole("table", { name: "Accounts" }).locator("tbody tr");
+  for (const order of ["Spend", "Balance"]) {
+    await button(page, order).click();
+    await rows.first().getByRole("link", { name: "Quarry" }).waitFor();
+  }
+  expect(await rows.first().textContent()).toContain("$70,002.00");
+  await rows.first().getByRole("link", { name: "Quarry" }).click();
+  await expect.poll(() => figure(page, "Spent in 30 days").textContent()).toMatch(/^\$70,002\.00/);
+
+  await button(page, "Edit owner").click();
+  await page.getByLabel("Budget in USD").fill("12.50");
+  await button(page, "Save").click();
+  await page
+    .getByRole("row", { name: /^owner/ })
+    .getByText(/\$12\.50 per month/)
+    .waitFor();
+  await button(page, "Sign-in link for owner").click();
+  await button(page, "Create the link").click();
+  const opening = page.context().waitForEvent("page");
+  await page.getByRole("link", { name: "Open it here" }).click();
+  const customer = await opening;
+  await customer.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+  await customer.getByText("Quarry").first().waitFor();
+  expect(customer.url()).not.toContain("code");
+  await button(page, "I have it").click();
+  await page.getByRole("link", { name: "Who changed it" }).click();
+  const record = page.getByRole("table", { name: "Audit log" }).locator("tbody tr").first();
+  await expect.poll(() => record.textContent()).toMatch(new RegExp(`ann.*Made a sign-in link.*${key.id}.*201$`));
 });
 
 /** Creates a batch of one call. */
@@ -149,7 +217,20 @@ async function createBatch(customer: Customer, content: string): Promise<string>
   return ((await created.json()) as { id: string }).id;
 }
 
-const screens = ["", "/accounts", "/requests", "/jobs", "/batches", "/money", "/workers", "/catalog", "/audit"];
+const screens = [
+  "",
+  "/accounts",
+  "/usage",
+  "/usage?by=account&as=table",
+  "/requests",
+  "/jobs",
+  "/batches",
+  "/money",
+  "/workers",
+  "/catalog",
+  "/catalog?part=upstreams",
+  "/audit",
+];
 
 test.each([
   [360, "dark"],
@@ -161,7 +242,12 @@ test.each([
   await service.settled();
   await createBatch(await service.account("0.000000001"), "Hello");
   const page = await signedIn(testAdminToken, { viewport: { width, height: 900 }, colorScheme });
-  for (const screen of [...screens, `/requests/${response.headers.get("x-request-id")}`, `/accounts/${id}`]) {
+  for (const screen of [
+    ...screens,
+    `/requests/${response.headers.get("x-request-id")}`,
+    `/accounts/${id}`,
+    `/accounts/${id}?part=usage`,
+  ]) {
     await page.goto(`/dashboard/operator${screen}`);
     await page.getByRole("heading", { level: 1 }).waitFor();
     expect([screen, await faultsOf(page)]).toEqual([screen, []]);
@@ -169,6 +255,7 @@ test.each([
   for (const [screen, name] of [
     ["/accounts", "New account"],
     [`/accounts/${id}`, "Credit"],
+    [`/accounts/${id}`, /^Edit /],
     [`/accounts/${id}`, "Freeze"],
   ] as const) {
     await page.goto(`/dashboard/operator${screen}`);

@@ -161,6 +161,12 @@ test("filters of usage survive a reload, and its CSV has the numbers of its tabl
   await expect.poll(() => listed.count()).toBe(1);
   expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({ tag: "feature=search" });
 
+  // The table is of the quantity that was chosen for the chart.
+  await page.goto("/dashboard/usage?show=calls");
+  await page.getByRole("button", { name: "Table", exact: true }).click();
+  await page.getByRole("table", { name: "Calls by day" }).waitFor();
+  expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({ show: "calls", as: "table" });
+
   // An address that nobody chose shows the last 30 days, or the service's reason.
   await page.goto("/dashboard/usage?range=custom&from=never&to=2999&interval=week&by=x&show=y");
   await byModel.waitFor();

@@ -272,11 +272,26 @@ test("the audit log, workers, upstreams and holds are tables", async () => {
   expect(await admin("audit", "list", "--from", "monday")).toMatchObject({ code: 1, out: "" });
 
   expect((await admin("workers", "list")).out).toBe("None.\n");
-  expect((await admin("upstreams", "list")).out).toMatch(/^local +local +no key +- +\d+ +- +-$/m);
+  expect((await admin("upstreams", "list")).out).toMatch(/^local +local +no key +- +\d+ +0 +0( +-){4}$/m);
   expect((await admin("holds", "list")).out).toBe("None.\n");
   await api.admin("PATCH", `/accounts/${account.id}`, { frozen: false });
   const { requestId } = await held(api.money, holdOf(account.id, 2_000_000n));
   expect((await admin("holds", "list")).out).toMatch(new RegExp(`^${requestId}  hold  ${account.id}  0\\.002 `, "m"));
+});
+
+test("usage is a table of the groups that were asked for", async () => {
+  const account = await api.account("5");
+  await settledCall(api, account.id);
+  await api.money.sumUsage();
+  const usage = async (...more: readonly string[]) =>
+    (await admin("usage", "list", "--account", account.id, ...more)).out.split("\n").map((line) => line.split(/ {2,}/));
+  const sums = ["1", "0", "0.001234567", "0.0011", "0.00", "0.000134567"];
+  expect(await usage("--group-by", "model")).toEqual([
+    ["MODEL", "CALLS", "FAILED", "COST USD", "UPSTREAM COST USD", "UNPRICED USD", "MARGIN USD"],
+    ["local/chat", ...sums],
+    [""],
+  ]);
+  expect((await usage()).at(1)).toEqual([expect.stringMatching(/^2/), ...sums]);
 });
 
 test("a check of many accounts says how far it is, and sums its parts", async () => {

@@ -96,6 +96,7 @@ test("each route is described with all its methods, and responds to each as desc
     "DELETE /archives/{id}/restore 404",
     "GET /archives/{id} 404",
     "POST /archives/{id}/restore 404",
+    "POST /keys/{id}/sign-in-links 404",
     "POST /lost-responses/{id}/keep 404",
     "POST /lost-responses/{id}/refund 404",
     "POST /owed/{id}/refunds 400",

@@ -4,9 +4,11 @@ import { systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
+import { createMetrics } from "../../shared/platform/observability/metrics.ts";
+import { createAttemptObserver } from "../../workers/metrics.ts";
 import { bearer as as, countCalls, startApiServer } from "../support/api-server.ts";
 import { browse, signIn } from "../support/dashboard-setup.ts";
-import { held, holdOf, openAccount } from "../support/money-setup.ts";
+import { captureOf, held, holdOf, openAccount } from "../support/money-setup.ts";
 import { eventually, testAdminToken } from "../support/service.ts";
 
 const [ann, bob] = ["token-of-ann-01234567890123456789", "token-of-bob:01234567890123456789"];
@@ -230,6 +232,52 @@ test("accounts are found by their id, or by the beginning of their name in any c
   expect(JSON.stringify(plan["queryPlanner"].winningPlan)).not.toMatch(/COLLSCAN|"SORT"/);
 });
 
+test("accounts by balance: what is held counts, payment accounts and a page after it do not exist", async () => {
+  const { ask, money } = await setup();
+  // More than any other test leaves.
+  const [large, largest] = [await openAccount(money, 8n * 10n ** 15n), await openAccount(money, 9n * 10n ** 15n)];
+  await held(money, holdOf(largest, 2n * 10n ** 15n));
+  const page = (await ask("GET", "/accounts?sort=balance&limit=2")).body;
+  expect(page.data.map(({ id }) => id)).toEqual([largest, large]);
+  expect(page).toMatchObject({ has_more: false, next: null });
+  expect(await ask("GET", "/accounts?sort=balance&search=a")).toMatchObject({
+    status: 400,
+    body: { error: { param: "sort" } },
+  });
+});
+
+test("a link signs in to the dashboard once as the key's account, as long as the key is valid, and is in the audit log", async () => {
+  const server = await setup();
+  const { ask, audit } = server;
+  const account = (await ask("POST", "/accounts", { name: "acme" })).body.id;
+  const key = (await ask("POST", `/accounts/${account}/keys`, { scopes: ["manage"] })).body.id;
+  const link = () => ask("POST", `/keys/${key}/sign-in-links`, undefined, as(ann));
+  const made = await link();
+  expect(made).toMatchObject({
+    status: 201,
+    body: { object: "sign_in_link", account, expires_at: since(seconds(), 300) },
+  });
+  const { url } = made.body as unknown as { url: string };
+  const [page, code = ""] = url.split("#code=");
+  expect(page).toMatch(/^http.*\/dashboard$/);
+  const [record] = (await audit()).data;
+  expect(record).toMatchObject({ who: "ann", action: "POST /keys/{id}/sign-in-links", targets: [key, account] });
+  expect(JSON.stringify(record)).not.toContain(code);
+
+  const cookie = await signIn(server, { code });
+  expect(await browse(server, "GET", "/dashboard/api/v1/key", { cookie })).toMatchObject({
+    status: 200,
+    body: { id: key },
+  });
+  await expect(signIn(server, { code })).rejects.toThrow("401");
+  const late = ((await link()).body as unknown as { url: string }).url.split("#code=")[1] ?? "";
+  await ask("DELETE", `/keys/${key}`);
+  // A revoked key is refused within a second.
+  await eventually(async () => (await link()).status === 404);
+  await expect(signIn(server, { code: late })).rejects.toThrow("401");
+  expect((await ask("POST", "/keys/key_none/sign-in-links")).status).toBe(404);
+});
+
 describe("holds", () => {
   test("are listed oldest first, over all accounts and in pages; a settled one is gone", async () => {
     const { ask, money } = await setup();
@@ -388,4 +436,83 @@ test("the overview has the calls and charges of all processes, and says what can
     "maintenance",
   ]);
   expect(upstreams).toContainEqual({ id: "local", state: "no key", last_failure: null });
+});
+
+test("attempts at upstreams are counted with their failures and times, those with an account's own key are not", async () => {
+  const server = await setup();
+  const attempt = (upstream: string, isOwn = false) => ({ upstream, model: "openai/gpt", isOwn });
+  await countCalls(server, (counter) => {
+    const observer = createAttemptObserver(createMetrics("worker", systemClock), counter);
+    for (const ms of [100, 200, 300, 4_000]) observer.ended(attempt("openai"), "succeeded", ms);
+    for (const outcome of ["failed", "busy", "timeout", "refused", "cancelled"] as const)
+      observer.ended(attempt("openai"), outcome, 9_000);
+    for (const ms of [50, 60, 70]) observer.firstEvent(attempt("openai"), ms);
+    observer.ended(attempt("openai", true), "failed", 9_000);
+    observer.firstEvent(attempt("openai", true), 9_000);
+  });
+  await countCalls(server, (counter) => counter.attempted("openai", { isFailed: true }));
+  const shown = async () => {
+    const { data } = (await server.ask("GET", "/upstreams")).body as unknown as {
+      data: { id: string; traffic: Record<string, Record<string, number>> }[];
+    };
+    return data.map(({ id, traffic }) => [id, traffic.last_5_minutes, traffic.last_hour, traffic.last_day] as const);
+  };
+  // The workers are read within a second.
+  const rows = await eventually(async () => (await server.ask("GET", "/upstreams")).status === 200 && (await shown()));
+  const near = (ms: number) => expect.toSatisfy((each: number) => Math.abs(each - ms) <= 0.05 * ms + 0.5) as number;
+  const counts = {
+    attempts: 10,
+    failed: 4,
+    first_token_p50_ms: near(60),
+    first_token_p95_ms: near(70),
+    total_p50_ms: near(200),
+    total_p95_ms: near(4_000),
+  };
+  expect(rows.find(([id]) => id === "openai")).toEqual(["openai", counts, counts, counts]);
+  const none = { attempts: 0, failed: 0, first_token_p50_ms: null, total_p95_ms: null };
+  expect(rows.find(([id]) => id === "local")).toMatchObject(["local", none, none, none]);
+});
+
+test("usage and margin of all accounts, or of some, by day, model and account", async () => {
+  const server = await setup();
+  const [one, other] = [await openAccount(server.money, 9_000_000n), await openAccount(server.money, 9_000_000n)];
+  const known = { model: "openai/gpt", upstreamCostNanoUsd: 600_000n };
+  for (const [account, cost, more] of [
+    [one, 1_000_000n, known],
+    [one, 2_000_000n, { model: "a/unpriced" }],
+    [other, 900_000n, known],
+    [other, 500_000n, { ...known, status: "failed" }],
+  ] as const)
+    await server.money.charge(captureOf(await held(server.money, holdOf(account, 2_000_000n)), cost, more));
+  await server.money.sumUsage();
+  const usage = async (query: string) =>
+    (await server.ask("GET", `/usage?${query}`)).body as unknown as { data: unknown };
+  const accounts = `account=${one},${other}`;
+  const today = new Date().toISOString().slice(0, 10);
+  const sums = (cost: string, upstream: string, unpriced: string, margin: string) => ({
+    cost_usd: cost,
+    upstream_cost_usd: upstream,
+    unpriced_usd: unpriced,
+    margin_usd: margin,
+  });
+  expect((await usage(accounts)).data).toMatchObject([
+    { object: "usage", day: today, calls: 4, failed: 1, ...sums("0.0044", "0.0018", "0.002", "0.0006") },
+  ]);
+  expect((await usage(`${accounts}&group_by=model`)).data).toMatchObject([
+    { model: "openai/gpt", calls: 3, ...sums("0.0024", "0.0018", "0.00", "0.0006") },
+    { model: "a/unpriced", calls: 1, ...sums("0.002", "0.00", "0.002", "0.00") },
+  ]);
+  expect((await usage(`account=${other}&group_by=account,model`)).data).toMatchObject([
+    { account: other, model: "openai/gpt", ...sums("0.0014", "0.0012", "0.00", "0.0002") },
+  ]);
+  const { data: ofAll } = await usage("group_by=account");
+  expect(ofAll).toContainEqual(expect.objectContaining({ account: one, cost_usd: "0.003" }));
+  expect((await usage(`${accounts}&to=2025-01-01`)).data).toEqual([]);
+  for (const [query, param] of [
+    ["from=2026-02-30", "from"],
+    ["from=2025-01-01&to=2026-02-01", "from"],
+    ["from=2026-02-02&to=2026-02-01", "from"],
+    ["group_by=day,key", "group_by"],
+  ] as const)
+    expect(await server.ask("GET", `/usage?${query}`)).toMatchObject({ status: 400, body: { error: { param } } });
 });

@@ -101,6 +101,43 @@ async function shownSums(money: Money, account: string, { unit, since, until, la
   );
 }
 
+const serviceGroups = ["day", "model", "account"] as const;
+
+/** The expected usage of the service: what the ledger's entries of these accounts charged, and what is known of their costs. */
+async function plainServiceSums(money: Money, accounts: readonly string[]) {
+  const rows = new Map<string, { calls: number; costNanoUsd: bigint; upstreamCostNanoUsd: bigint; known: bigint }>();
+  for (const account of accounts) {
+    const entries = new Map((await money.ledger(account, { limit: 10_000 })).map((entry) => [entry.id, entry]));
+    for (const { id, kind, amountNanoUsd, createdAt } of entries.values()) {
+      const call = entries.get(id.replace(/^refund:/, ""))?.request;
+      if (!call) continue;
+      const name = JSON.stringify([dayOf(createdAt), call.model ?? null, account]);
+      const row = rows.get(name) ?? { calls: 0, costNanoUsd: 0n, upstreamCostNanoUsd: 0n, known: 0n };
+      const isKnown = call.upstreamCostNanoUsd !== undefined;
+      const isCall = kind !== "refund";
+      rows.set(name, {
+        calls: row.calls + Number(isCall),
+        costNanoUsd: row.costNanoUsd - amountNanoUsd,
+        upstreamCostNanoUsd: row.upstreamCostNanoUsd + (isCall ? (call.upstreamCostNanoUsd ?? 0n) : 0n),
+        known: row.known - (isKnown ? amountNanoUsd : 0n),
+      });
+    }
+  }
+  return new Map(
+    [...rows].map(([name, { known, ...row }]) => [name, { ...row, marginNanoUsd: known - row.upstreamCostNanoUsd }]),
+  );
+}
+
+async function shownServiceSums(money: Money, accounts: readonly string[] | undefined) {
+  const rows = await money.usageOfService({ ...everything, accounts, groupBy: serviceGroups });
+  return new Map(
+    rows.map(({ day, model, account, calls, costNanoUsd, upstreamCostNanoUsd, marginNanoUsd }) => [
+      JSON.stringify([day, model, account]),
+      { calls, costNanoUsd, upstreamCostNanoUsd, marginNanoUsd },
+    ]),
+  );
+}
+
 /** The expected charges of a budget: the calls since then, less the refunds since then. */
 async function plainCharges(money: Money, account: string, key: string, since: number): Promise<bigint> {
   const entries = await money.ledger(account, { limit: 10_000 });
@@ -115,6 +152,7 @@ const anyStep = fc.oneof(
     model: fc.nat({ max: 2 }),
     key: fc.nat({ max: 1 }),
     cost: fc.bigInt({ min: 0n, max: 90n }),
+    upstreamCostNanoUsd: fc.option(fc.bigInt({ min: 0n, max: 90n }), { nil: undefined }),
     status: fc.constantFrom(...requestStatuses),
     upload: fc.boolean(),
     tags: fc.option(fc.subarray(["$a", "b=1", "other"], { minLength: 1 }), { nil: undefined }),
@@ -140,7 +178,7 @@ test("usage by day and by hour is the plain sum of the ledger, whenever the job 
     const charges: { account: string; key: string; from: number; expected: bigint }[] = [];
     const call = async (
       account: string,
-      it: Pick<Capture, "status" | "firstTokenMs" | "totalMs" | "tags" | "sessionId"> & {
+      it: Pick<Capture, "status" | "firstTokenMs" | "totalMs" | "tags" | "sessionId" | "upstreamCostNanoUsd"> & {
         model: number;
         key: number;
         cost: bigint;
@@ -154,6 +192,7 @@ test("usage by day and by hour is the plain sum of the ledger, whenever the job 
           key: `key_${it.key}`,
           status: it.status,
           firstTokenMs: it.firstTokenMs,
+          upstreamCostNanoUsd: it.upstreamCostNanoUsd,
           totalMs: it.totalMs,
           tags: it.tags,
           sessionId: it.sessionId,
@@ -236,6 +275,10 @@ test("usage by day and by hour is the plain sum of the ledger, whenever the job 
         });
       }
     }
+    const ofService = await plainServiceSums(money, accounts);
+    expect(await shownServiceSums(money, accounts)).toEqual(ofService);
+    const ofAll = [...(await shownServiceSums(money, undefined))];
+    expect(new Map(ofAll.filter(([name]) => accounts.includes(JSON.parse(name)[2])))).toEqual(ofService);
     const spent = async () => {
       const found = charges.map(({ account, key, from }) => money.chargesOfKeys(account, [key], new Date(from)));
       return (await Promise.all(found)).map(({ spentNanoUsd }) => spentNanoUsd);
@@ -293,7 +336,13 @@ test("the unfinished work of a dead run is repeated, and its late writes change 
 test("what an earlier version summed is read, and completed as long as its day is open", async () => {
   const { money, mongo, clock, account } = await startBank({ balanceNanoUsd: 10_000n });
   const call = async () =>
-    money.charge(captureOf(await held(money, holdOf(account, 100n)), 7n, { status: "cancelled", firstTokenMs: 400 }));
+    money.charge(
+      captureOf(await held(money, holdOf(account, 100n)), 7n, {
+        status: "cancelled",
+        firstTokenMs: 400,
+        upstreamCostNanoUsd: 3n,
+      }),
+    );
   await call();
   await money.sumUsage();
   clock.later(3 * dayMs);
@@ -303,16 +352,26 @@ test("what an earlier version summed is read, and completed as long as its day i
   /** As an earlier version leaves what it sums: it does not know these fields. */
   const forget = async (states: object) => {
     for (const name of ["usageDays", "usageHours"])
-      await mongo.connection.collection(name).updateMany({}, { $unset: { cancelled: "", latency: "" } });
+      await mongo.connection
+        .collection(name)
+        .updateMany({}, { $unset: { cancelled: "", latency: "", upstreamCost: "", unpriced: "" } });
     await mongo.connection.collection("usageHourStates").updateMany({}, states);
   };
   const shown = async () => {
     const found = await money.usage(account, { ...everything, groupBy: ["day"], latency: true });
-    return found.map((row) => [row.calls, row.costNanoUsd, row.cancelled, row.firstTokenP50Ms]);
+    const margins = await money.usageOfService({ ...everything, groupBy: ["day"] });
+    return found.map((row, at) => [
+      row.calls,
+      row.costNanoUsd,
+      row.cancelled,
+      row.firstTokenP50Ms,
+      margins[at]?.upstreamCostNanoUsd,
+      margins[at]?.marginNanoUsd,
+    ]);
   };
   const [incomplete, complete] = [
-    [1, 7n, 0, null],
-    [1, 7n, 1, 386],
+    [1, 7n, 0, null, 0n, 0n],
+    [1, 7n, 1, 386, 3n, 4n],
   ];
   await forget({ $unset: { tagged: "" } });
   expect(await shown()).toEqual([incomplete, incomplete]);

@@ -158,7 +158,11 @@ describe("a conversation", () => {
         ),
       ).toBeUndefined();
     const priced = modelOf(
-      ...["a", "b", "c"].map((upstream, n) => ({ upstream, weight: 1, cost: { rank: BigInt(n), of: () => 0n } })),
+      ...["a", "b", "c"].map((upstream, n) => ({
+        upstream,
+        weight: 1,
+        cost: { rank: BigInt(n), of: () => 0n, lines: {} },
+      })),
     );
     const by = (preferences: ProviderPreferences) =>
       conversations

@@ -104,6 +104,7 @@ export function startAttempt(
     ...(own && { key: own.id }),
     startedAt: clock.now(),
   };
+  const observed = { upstream: upstream.id, model: candidate.target.model.id, isOwn: own !== undefined };
   own?.noteUsed();
   record.attempts.push(made);
   record.candidate = candidate;
@@ -123,13 +124,7 @@ export function startAttempt(
     response.end(outcome);
     upstream.slots.release(user);
     const { outcome: noted = outcomeOf(signal.reason).outcome, endedAt = clock.now() } = made;
-    const seconds = (endedAt - made.startedAt) / 1_000;
-    upstream.observeAttempts?.ended({
-      upstream: upstream.id,
-      model: candidate.target.model.id,
-      outcome: noted,
-      seconds,
-    });
+    upstream.observeAttempts?.ended(observed, noted, endedAt - made.startedAt);
   };
   // An abort between two items releases the slot and the connection at once.
   signal.addEventListener("abort", () => end(caller.aborted ? "unknown" : "failed"), { once: true });
@@ -144,7 +139,7 @@ export function startAttempt(
       made.firstAt = clock.now();
       connection.markResponding();
       response.markResponding();
-      upstream.observeAttempts?.firstEvent(upstream.id, (made.firstAt - made.startedAt) / 1_000);
+      upstream.observeAttempts?.firstEvent(observed, made.firstAt - made.startedAt);
     },
     succeed(): void {
       note({ outcome: "succeeded" });

@@ -12,10 +12,17 @@ import { createOperatorKey, type OperatorKey } from "./operator-key.ts";
 import type { OwnKey } from "./own-key.ts";
 import { createSlots, type Slots } from "./slots.ts";
 
-/** Observes every attempt that ended. The model is the catalog's; only streams have a first event. */
+/** An attempt with the operator's key, or with the account's own. The model is the catalog's. */
+interface ObservedAttempt {
+  readonly upstream: string;
+  readonly model: string;
+  readonly isOwn: boolean;
+}
+
+/** Observes every attempt that ended. Only streams have a first event. */
 export interface AttemptObserver {
-  ended(attempt: { upstream: string; model: string; outcome: AttemptOutcome; seconds: number }): void;
-  firstEvent(upstream: string, seconds: number): void;
+  ended(attempt: ObservedAttempt, outcome: AttemptOutcome, ms: number): void;
+  firstEvent(attempt: ObservedAttempt, ms: number): void;
 }
 
 interface OpenDeps {

@@ -20,7 +20,7 @@ import {
 } from "#money";
 import { csvOf } from "../../http/csv.ts";
 import { fields, orNull, tag, usd } from "../../http/fields.ts";
-import { flag, label } from "../../http/input.ts";
+import { flag, label, listOfNames } from "../../http/input.ts";
 import { text, wholeList } from "../../http/page.ts";
 import { askedKey } from "./own-key.ts";
 import { route } from "./route.ts";
@@ -49,19 +49,7 @@ const timeInput = z
   .optional()
   .meta({ example: dayExample.example });
 
-const groups = z
-  .string()
-  .transform((list, context): UsageGroup[] => {
-    if (list === "none") return [];
-    const named = list.split(",");
-    const unknown = named.find((each) => !usageGroups.some((group) => group === each));
-    if (unknown === undefined) return named as UsageGroup[];
-    context.addIssue({
-      code: "custom",
-      message: `'${unknown}' is not one of ${usageGroups.join(", ")}, or alone none`,
-    });
-    return z.NEVER;
-  })
+const groups = listOfNames(usageGroups)
   .optional()
   .meta({ example: "day,model" })
   .describe(

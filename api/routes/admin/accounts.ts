@@ -4,7 +4,7 @@ import type { Account, Money } from "#money";
 import type { Page } from "#platform/mongo/collection";
 import { fields, inputFields, tag, unixSeconds, usd } from "../../http/fields.ts";
 import { mint, name } from "../../http/input.ts";
-import { found, listOf, pageQuery, readPage, text, wholeList } from "../../http/page.ts";
+import { defaultLimit, found, listOf, pageQuery, readPage, text, wholeList } from "../../http/page.ts";
 import { type AdminDeps, idOf, route } from "./route.ts";
 
 const tier = z.enum(["standard", "elite"]);
@@ -66,7 +66,7 @@ function checkToken({ payments: { buyback } }: Pick<AdminDeps, "payments">, toke
 
 const params = idOf("The account's id");
 
-const idList = z.codec(z.string(), z.array(text).min(1).max(100), {
+export const ids = z.codec(z.string(), z.array(text).min(1).max(100), {
   decode: (given) => given.split(","),
   encode: (ids) => ids.join(","),
 });
@@ -80,7 +80,11 @@ export const accountRoutes = [
     query: {
       ...pageQuery,
       search: name.optional().describe("An account id, or the beginning of a name; results are then ordered by name"),
-      ids: idList
+      sort: z
+        .enum(["balance"])
+        .optional()
+        .describe("The largest balances first, in one page; default: newest first. Not with `search`"),
+      ids: ids
         .optional()
         .describe(
           "Up to 100 ids separated by commas: these accounts, in place of a page. Idle leases may show as held",
@@ -88,10 +92,12 @@ export const accountRoutes = [
     },
     answers: { 200: "A page" },
     answer: listOf(account).meta({ id: "AdminAccountList" }),
-    async handle({ money, leases }, { query: { ids, ...query } }) {
-      if (ids) return wholeList(await withBalances(money, await money.accountsOf(ids)));
+    async handle({ money, leases }, { query: { ids: wanted, sort, ...query } }) {
+      if (wanted) return wholeList(await withBalances(money, await money.accountsOf(wanted)));
       // Settle idle leases, which would show as held.
       await leases.settleIdle();
+      if (sort && query.search) throw invalidValue("sort", "sort: not with `search`, which orders by name.");
+      if (sort) return wholeList(await withBalances(money, await money.richestAccounts(query.limit ?? defaultLimit)));
       return readPage(query, async (page) => withBalances(money, await search(money, query.search, page)));
     },
   }),

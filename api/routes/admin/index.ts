@@ -13,8 +13,9 @@ import { lostResponseRoutes } from "./lost-responses.ts";
 import { overviewRoutes } from "./overview.ts";
 import { paymentRoutes } from "./payments.ts";
 import { providerKeyRoutes, secretRoutes } from "./provider-keys.ts";
-import { createOverview } from "./read-overview.ts";
+import { createOverview, createUpstreamTraffic } from "./read-overview.ts";
 import type { AdminDeps, AdminRouteDeps } from "./route.ts";
+import { usageRoutes } from "./usage.ts";
 import { webhookRoutes } from "./webhooks.ts";
 import { workerRoutes } from "./workers.ts";
 
@@ -43,7 +44,7 @@ const resources: readonly Resource<AdminRouteDeps, string>[] = [
   {
     name: "Money",
     description: "Balances, the ledger, its archive, payments and buybacks",
-    routes: [...ledgerRoutes, ...lostResponseRoutes, ...archiveRoutes, ...paymentRoutes],
+    routes: [...ledgerRoutes, ...usageRoutes, ...lostResponseRoutes, ...archiveRoutes, ...paymentRoutes],
   },
 ];
 
@@ -58,7 +59,7 @@ export function createAdminRouter(
   identify: (req: Request, res: Response) => string | Promise<string>,
 ): Router {
   const routes = resources.flatMap((resource) => resource.routes);
-  const routeDeps = { ...deps, overview: createOverview(deps) };
+  const routeDeps = { ...deps, overview: createOverview(deps), upstreamTraffic: createUpstreamTraffic(deps) };
   return routerOf<AdminRouteDeps, string>(routes, routeDeps, {
     ...deps,
     payerOf: () => ({ account: "admin" }),

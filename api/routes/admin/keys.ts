@@ -1,9 +1,19 @@
+import { z } from "zod";
+import { codeLifeMs } from "#sessions";
+import { fields, tag, unixSecondsOfMs } from "../../http/fields.ts";
 import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
 import { key, keyPatch, keyWithSecret, listedKey, newKey, withSpent } from "../key-object.ts";
 import { idOf, route } from "./route.ts";
 
 const ofAccount = idOf("The account's id");
 const ofKey = idOf("The key's id");
+
+const signInLink = fields({
+  object: tag("sign_in_link"),
+  account: z.string(),
+  url: z.string().describe("Signs in to the dashboard with the rights of the key"),
+  expires_at: unixSecondsOfMs,
+}).meta({ id: "SignInLink" });
 
 export const keyRoutes = [
   route({
@@ -54,5 +64,21 @@ export const keyRoutes = [
     answers: { 200: "The revoked key" },
     answer: key,
     handle: ({ keys }, { params: { id } }) => keys.revoke(id),
+  }),
+  route({
+    method: "post",
+    path: "/keys/{id}/sign-in-links",
+    operationId: "createSignInLink",
+    summary: "Create a link that signs in to the dashboard once, within five minutes, with the rights of the key",
+    params: ofKey,
+    answers: { 201: "The link" },
+    answer: signInLink,
+    async handle({ keys, sessions, publicUrl, clock }, { params: { id } }) {
+      const { account } = found(await keys.validKey(id), "valid key");
+      const expiresAt = clock.now() + codeLifeMs;
+      const code = await sessions.issueCode(() => ({ kind: "account", account, key: id }));
+      // Servers and their logs do not see a fragment.
+      return { account, url: `${publicUrl()}/dashboard#code=${code}`, expiresAt };
+    },
   }),
 ];

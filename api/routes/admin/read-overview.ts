@@ -4,11 +4,12 @@ import type { Pool, Queues, WorkerRegistry } from "#jobs";
 import type { Payments } from "#payments";
 import type { Clock } from "#platform/clock";
 import type { Probe } from "#platform/observability/probe";
+import { percentileMs } from "#platform/time-buckets";
 import type { Uses } from "#platform/uses";
-import { sumOf, type Traffic } from "#traffic";
+import { attemptsAt, sumOf, type Traffic, type UpstreamCount } from "#traffic";
 
 export interface OverviewDeps extends Uses<"clock"> {
-  readonly traffic: Pick<Traffic, "read">;
+  readonly traffic: Pick<Traffic, "read" | "readUpstreams">;
   readonly registry: WorkerRegistry;
   readonly queues: Pick<Queues, "oldestWaiting">;
   readonly clusterStats: ClusterStats;
@@ -19,6 +20,7 @@ export interface OverviewDeps extends Uses<"clock"> {
 
 /** The stores are read once in this time, however many operators ask. */
 const validMs = 1_000;
+const upstreamsValidMs = 5_000;
 /** Longer, because the sum covers all payment accounts. */
 const owedValidMs = 60_000;
 
@@ -38,6 +40,29 @@ function shared<T>(clock: Clock, ms: number, read: () => Promise<T>): () => Prom
 
 /** Resolves to null if a store does not answer. */
 const orNothing = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null);
+
+const shownAttempts = ({ firstToken, total, ...counts }: UpstreamCount) => ({
+  ...counts,
+  firstTokenP50Ms: percentileMs(firstToken, 50),
+  firstTokenP95Ms: percentileMs(firstToken, 95),
+  totalP50Ms: percentileMs(total, 50),
+  totalP95Ms: percentileMs(total, 95),
+});
+
+/** Reads the attempts at all upstreams. The result has those of one. */
+export const createUpstreamTraffic = ({ traffic, clock }: Pick<OverviewDeps, "traffic" | "clock">) =>
+  shared(clock, upstreamsValidMs, () =>
+    orNothing(
+      Promise.all([traffic.readUpstreams("minute"), traffic.readUpstreams("hour")]).then(
+        ([minutes, hours]) =>
+          (upstream: string) => ({
+            last5Minutes: shownAttempts(attemptsAt(upstream, minutes.slice(-5))),
+            lastHour: shownAttempts(attemptsAt(upstream, minutes)),
+            lastDay: shownAttempts(attemptsAt(upstream, hours)),
+          }),
+      ),
+    ),
+  );
 
 /** Reads the state of the whole service, cheaply enough to be asked every second. */
 export function createOverview(deps: OverviewDeps) {

@@ -10,9 +10,10 @@ import type { ByteBudget } from "#platform/byte-budget";
 import type { ProviderKeys } from "#provider-keys";
 import type { Refusals } from "#refusals";
 import type { Secrets } from "#secrets";
+import type { Sessions } from "#sessions";
 import type { Webhooks } from "#webhooks";
 import { routeOf } from "../../http/route.ts";
-import type { createOverview, OverviewDeps } from "./read-overview.ts";
+import type { createOverview, createUpstreamTraffic, OverviewDeps } from "./read-overview.ts";
 
 export interface AdminDeps extends OverviewDeps {
   readonly batches: Pick<Batches, "listOpen" | "findOfAny" | "cancel">;
@@ -27,11 +28,14 @@ export interface AdminDeps extends OverviewDeps {
   readonly keys: Keys;
   readonly payments: Pick<Payments, "unused" | "buyback">;
   readonly audit: Audit;
+  readonly sessions: Pick<Sessions, "issueCode">;
+  readonly publicUrl: () => string;
   readonly bodyBudget: ByteBudget;
 }
 
 export interface AdminRouteDeps extends AdminDeps {
   readonly overview: ReturnType<typeof createOverview>;
+  readonly upstreamTraffic: ReturnType<typeof createUpstreamTraffic>;
 }
 
 /** Defines a route for operators; `who` is the operator's name. */

@@ -27,6 +27,20 @@ const worker = fields({
   upstreams: z.record(z.string(), state),
 }).meta({ id: "Worker" });
 
+const ms = z.int().nullable().describe("Milliseconds, within 5 %");
+const attempts = fields({
+  attempts: z
+    .int()
+    .describe("Attempts with the operator's key that ended, those of a call that went elsewhere included"),
+  failed: z
+    .int()
+    .describe("Those that failed, timed out, or met a 429 or 503. Not those whose request the upstream refused"),
+  first_token_p50_ms: ms.describe("The median time to the first event of a stream, within 5 %; null without streams"),
+  first_token_p95_ms: ms,
+  total_p50_ms: ms.describe("The median duration of attempts that succeeded"),
+  total_p95_ms: ms,
+}).meta({ id: "UpstreamAttempts" });
+
 const upstream = fields({
   id: z.string(),
   object: tag("upstream"),
@@ -37,6 +51,9 @@ const upstream = fields({
   base_url: orNull(z.string()).describe("The address in the catalog"),
   addresses: z.array(z.string()).describe("Those that workers with its key call"),
   last_failure: lastFailure,
+  traffic: orNull(fields({ last_5_minutes: attempts, last_hour: attempts, last_day: attempts })).describe(
+    "Counts of all processes, up to 10 s old; null while Redis does not answer",
+  ),
   concurrency: orNull(z.int()).describe("Maximum number of concurrent calls from one worker process"),
 }).meta({ id: "Upstream" });
 
@@ -52,7 +69,17 @@ const catalogModel = fields({
   elite_discount_bps: z.int(),
   pricing: z.record(z.string(), z.object({ unit: z.string(), list_usd: z.string(), elite_usd: z.string() })),
   upstreams: z
-    .array(z.object({ id: z.string(), model: z.string().describe("The model's name at the upstream"), state }))
+    .array(
+      z.object({
+        id: z.string(),
+        model: z.string().describe("The model's name at the upstream"),
+        state,
+        cost: z
+          .record(z.string(), z.object({ unit: z.string(), usd: z.string() }))
+          .nullable()
+          .describe("What the upstream charges us; null if the catalog does not have it"),
+      }),
+    )
     .describe("In the order in which they are tried"),
 }).meta({ id: "CatalogModel" });
 
@@ -91,8 +118,9 @@ export const workerRoutes = [
     query: {},
     answers: { 200: "The complete list" },
     answer: listOf(upstream).meta({ id: "UpstreamList" }),
-    async handle({ registry, catalog }) {
+    async handle({ registry, catalog, upstreamTraffic }) {
       const workers = liveWorkers(registry);
+      const trafficOf = await upstreamTraffic();
       const served = modelsByUpstream(catalog);
       const shown = [...catalog.upstreams.values()].map((each) => {
         const states = workers.flatMap(({ upstreams }) => upstreams[each.id] ?? []);
@@ -109,6 +137,7 @@ export const workerRoutes = [
           },
           addresses: details.addresses,
           lastFailure: details.lastFailure ?? null,
+          traffic: trafficOf?.(each.id),
           models: served.get(each.id)?.map(({ id }) => id) ?? [],
         };
       });
@@ -132,6 +161,7 @@ export const workerRoutes = [
           id: each.upstream,
           model: each.model,
           state: registry.upstream(each.upstream),
+          cost: each.cost?.lines ?? null,
         })),
       }));
       return wholeList(shown);

@@ -21,7 +21,7 @@ export function Figure({ label, children, note }: FigureProps) {
     <Card className="h-full">
       <dl className="flex flex-col gap-1">
         <dt className="text-xs font-medium text-muted">{label}</dt>
-        <dd className="text-lg font-semibold wrap-anywhere tabular-nums sm:text-xl">{children}</dd>
+        <dd className="figure text-lg font-semibold wrap-anywhere tabular-nums sm:text-xl">{children}</dd>
         {note !== undefined && <dd className="text-xs text-muted">{note}</dd>}
       </dl>
     </Card>

@@ -16,9 +16,9 @@ const options = [
   { value: "table", label: "Table" },
 ] as const;
 
-/** A chart with a switch to a table of the same numbers. The parameter `show` of the address keeps it. */
+/** A chart with a switch to a table of the same numbers. The parameter `as` of the address keeps it. */
 export function ChartOrTable({ title, chart, table, controls }: Props) {
-  const [shown, show] = useChoice("show", options, "chart");
+  const [shown, show] = useChoice("as", options, "chart");
   return (
     <section className="flex flex-col gap-4">
       <div className="flex flex-wrap items-center justify-between gap-3">

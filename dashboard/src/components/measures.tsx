@@ -6,23 +6,23 @@ import { Money } from "./money.tsx";
 
 /** Quantities of usage that charts show. */
 
-export interface UsageMeasure extends Measure {
+export interface RowMeasure<Row> extends Measure {
   readonly label: string;
-  readonly valueOf: (row: UsageRow) => bigint;
+  readonly valueOf: (row: Row) => bigint;
 }
 
 const usdAxis = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", maximumSignificantDigits: 3 });
 const countAxis = new Intl.NumberFormat("en-US", { notation: "compact" });
 
-export const cost: UsageMeasure = {
-  label: "Cost",
-  valueOf: ({ cost_usd }) => toNano(cost_usd),
+export const usdMeasure = <Row,>(label: string, usdOf: (row: Row) => string): RowMeasure<Row> => ({
+  label,
+  valueOf: (row) => toNano(usdOf(row)),
   shown: (nanoUsd) => <Money usd={fromNano(nanoUsd)} />,
   axis: (value) => usdAxis.format(value),
   toNumber: (nanoUsd) => Number(nanoUsd) / 1e9,
-};
+});
 
-const counted = (label: string, countOf: (row: UsageRow) => number): UsageMeasure => ({
+export const countMeasure = <Row,>(label: string, countOf: (row: Row) => number): RowMeasure<Row> => ({
   label,
   valueOf: (row) => BigInt(countOf(row)),
   shown: (value) => <span className="tabular-nums">{count(Number(value))}</span>,
@@ -30,10 +30,12 @@ const counted = (label: string, countOf: (row: UsageRow) => number): UsageMeasur
   toNumber: Number,
 });
 
+export const cost = usdMeasure<UsageRow>("Cost", ({ cost_usd }) => cost_usd);
+
 /** Keyed by their name in the address. */
 export const measures = {
   cost,
-  calls: counted("Calls", ({ calls }) => calls),
-  tokens: counted("Tokens", ({ input_tokens, output_tokens }) => input_tokens + output_tokens),
-  errors: counted("Errors", ({ failed }) => failed),
+  calls: countMeasure<UsageRow>("Calls", ({ calls }) => calls),
+  tokens: countMeasure<UsageRow>("Tokens", ({ input_tokens, output_tokens }) => input_tokens + output_tokens),
+  errors: countMeasure<UsageRow>("Errors", ({ failed }) => failed),
 } as const;

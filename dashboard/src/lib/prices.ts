@@ -10,7 +10,7 @@ export interface PriceRow {
   readonly eliteUsd: string;
 }
 
-function nameOf(key: string): string {
+export function priceName(key: string): string {
   const [, base = key, limit] = /^(.*)_above_(\d+)$/.exec(key) ?? [];
   const name = base.replaceAll("_", " ");
   return limit === undefined ? name : `${name}, above ${Number(limit).toLocaleString("en-US")} tokens`;
@@ -19,7 +19,7 @@ function nameOf(key: string): string {
 export const priceRows = (model: Pick<Model, "x_pricing">): readonly PriceRow[] =>
   Object.entries(model.x_pricing).map(([key, { unit, list_usd, elite_usd }]) => ({
     key,
-    name: nameOf(key),
+    name: priceName(key),
     unit: unit.replaceAll("_", " "),
     listUsd: list_usd,
     eliteUsd: elite_usd,

@@ -1,29 +1,37 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { unwrap } from "../api/client.ts";
+import { ApiError, unwrap } from "../api/client.ts";
+import { isOver } from "../api/keys.ts";
 import { queryClient } from "../api/query-client.ts";
-import { Badge } from "../components/badge.tsx";
+import { BudgetBar } from "../components/budget.tsx";
 import { Button } from "../components/button.tsx";
 import { Code } from "../components/code.tsx";
-import { ConfirmDialog, Dialog, FormDialog } from "../components/dialog.tsx";
+import { ConfirmDialog, FormDialog } from "../components/dialog.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
-import { Field } from "../components/field.tsx";
-import { Select } from "../components/select.tsx";
+import { KeyFields } from "../components/key-fields.tsx";
+import { KeyStatus } from "../components/key-status.tsx";
+import { ShownOnce } from "../components/shown-once.tsx";
 import { Time } from "../components/time.tsx";
 import { toast } from "../components/toast.tsx";
 import { count } from "../lib/format.ts";
+import { formOf, toNewKey, toPatch } from "../lib/key-form.ts";
+import { useNow } from "../lib/time.ts";
 import { admin, type Key } from "./api.ts";
 import { Id } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
 
 const reread = () => void queryClient.invalidateQueries({ queryKey: ["admin", "keys"] });
+const nameOf = ({ name, prefix }: Pick<Key, "name" | "prefix">) => name ?? prefix;
+
+type Dialogs = { readonly kind: "new" } | { readonly kind: "edit" | "revoke" | "sign in"; readonly key: Key };
 
 export function AccountKeys({ account }: { readonly account: string }) {
-  const [isCreating, setCreating] = useState(false);
-  const [revoking, revoke] = useState<Key | undefined>();
+  const [dialog, open] = useState<Dialogs | undefined>();
+  const onClose = () => open(undefined);
+  const now = useNow();
   return (
     <div className="flex flex-col items-start gap-4">
-      <Button small onClick={() => setCreating(true)}>
+      <Button small onClick={() => open({ kind: "new" })}>
         New key
       </Button>
       <div className="w-full">
@@ -42,33 +50,55 @@ export function AccountKeys({ account }: { readonly account: string }) {
           columns={[
             {
               header: "Key",
-              cell: ({ name, prefix }) => (
-                <span className="flex flex-col">
-                  <span className="font-medium wrap-anywhere">{name ?? "No name"}</span>
-                  <Id>{prefix}</Id>
+              cell: (key) => (
+                <span className="flex flex-col" title={key.id}>
+                  <span className="font-medium wrap-anywhere">{key.name ?? "No name"}</span>
+                  <Id>{key.prefix}</Id>
                 </span>
               ),
             },
-            { header: "Scopes", cell: ({ scopes }) => scopes.join(", ") },
+            { header: "State", cell: (key) => <KeyStatus of={key} /> },
+            {
+              header: "Scopes and models",
+              cell: ({ scopes, models }) => (
+                <span className="flex flex-col wrap-anywhere">
+                  <span>{scopes.join(", ")}</span>
+                  <span className="text-xs text-muted">{models?.join(", ") ?? "All models"}</span>
+                </span>
+              ),
+            },
+            { header: "Budget", cell: (key) => <BudgetBar budget={key.budget} name={nameOf(key)} />, wide: true },
             { header: "Limits", cell: ({ limits }) => limitsText(limits) },
             { header: "Last used", cell: ({ last_used_at: at }) => <Time at={at} />, numeric: true },
-            { header: "Created", cell: ({ created_at: at }) => <Time at={at} />, numeric: true },
+            { header: "Expires", cell: ({ expires_at: at }) => <Time at={at} />, numeric: true },
             {
               header: "",
               cell: (key) =>
-                key.revoked_at === null ? (
-                  <Button
-                    small
-                    look="danger"
-                    onClick={() => revoke(key)}
-                    aria-label={`Revoke ${key.name ?? key.prefix}`}
-                  >
-                    Revoke
-                  </Button>
-                ) : (
-                  <Badge tone="bad">Revoked</Badge>
+                isOver(key, now) ? null : (
+                  <span className="flex flex-wrap gap-2 sm:justify-end">
+                    <Button small onClick={() => open({ kind: "edit", key })} aria-label={`Edit ${nameOf(key)}`}>
+                      Edit
+                    </Button>
+                    {key.scopes.includes("manage") && (
+                      <Button
+                        small
+                        onClick={() => open({ kind: "sign in", key })}
+                        aria-label={`Sign-in link for ${nameOf(key)}`}
+                      >
+                        Sign-in link
+                      </Button>
+                    )}
+                    <Button
+                      small
+                      look="danger"
+                      onClick={() => open({ kind: "revoke", key })}
+                      aria-label={`Revoke ${nameOf(key)}`}
+                    >
+                      Revoke
+                    </Button>
+                  </span>
                 ),
-              numeric: true,
+              wide: true,
             },
           ]}
           empty={
@@ -78,8 +108,10 @@ export function AccountKeys({ account }: { readonly account: string }) {
           }
         />
       </div>
-      {isCreating && <NewKey account={account} onClose={() => setCreating(false)} />}
-      {revoking && <Revoke keyToRevoke={revoking} onClose={() => revoke(undefined)} />}
+      {dialog?.kind === "new" && <EditKey account={account} onClose={onClose} />}
+      {dialog?.kind === "edit" && <EditKey account={account} edited={dialog.key} onClose={onClose} />}
+      {dialog?.kind === "revoke" && <Revoke target={dialog.key} onClose={onClose} />}
+      {dialog?.kind === "sign in" && <SignIn target={dialog.key} onClose={onClose} />}
     </div>
   );
 }
@@ -93,70 +125,61 @@ function limitsText({ requests_per_minute, tokens_per_minute, concurrent_request
   return own.length > 0 ? own.join(", ") : "Default";
 }
 
-const scopeSets = [
-  { value: "inference", label: "Calls models" },
-  { value: "inference,manage", label: "Calls models and manages the account" },
-  { value: "manage", label: "Manages the account only" },
-] as const;
-type Scopes = Key["scopes"];
+interface EditProps {
+  readonly account: string;
+  /** Omitted for a new key. */
+  readonly edited?: Key;
+  readonly onClose: () => void;
+}
 
-function NewKey({ account, onClose }: { readonly account: string; readonly onClose: () => void }) {
-  const [name, setName] = useState("");
-  const [scopes, setScopes] = useState("inference");
-  const create = useMutation({
-    mutationFn: () =>
-      unwrap(
-        admin.POST("/accounts/{id}/keys", {
-          params: { path: { id: account } },
-          body: { ...(name.trim() && { name: name.trim() }), scopes: scopes.split(",") as Scopes },
-        }),
-      ),
-    onSuccess: reread,
+function EditKey({ account, edited, onClose }: EditProps) {
+  const [form, setForm] = useState(() => formOf(edited));
+  const save = useMutation({
+    mutationFn: async () => {
+      if (!edited)
+        return unwrap(admin.POST("/accounts/{id}/keys", { params: { path: { id: account } }, body: toNewKey(form) }));
+      await unwrap(admin.PATCH("/keys/{id}", { params: { path: { id: edited.id } }, body: toPatch(form) }));
+      return undefined;
+    },
+    onSuccess: (made) => {
+      reread();
+      if (made) return;
+      toast("Saved");
+      onClose();
+    },
   });
-  if (create.data)
+  if (save.data)
     return (
-      <Dialog title="The new key" onClose={onClose}>
-        <div className="flex flex-col gap-5">
-          <p className="text-muted">Copy it now: it is shown this once, and stored as a hash only.</p>
-          <Code text={create.data.key} what="API key" />
-          <div className="flex justify-end">
-            <Button look="primary" onClick={onClose}>
-              Done
-            </Button>
-          </div>
-        </div>
-      </Dialog>
+      <ShownOnce
+        title="Copy the key now"
+        text="It is shown this once. Only a hash of it is stored, so nobody can show it again."
+        onClose={onClose}
+      >
+        <Code text={save.data.key} what="API key" />
+      </ShownOnce>
     );
   return (
     <FormDialog
-      title="New key"
-      action="Make the key"
-      busy={create.isPending}
-      error={create.error}
-      onSubmit={create.mutate}
+      title={edited ? "Edit the key" : "New key"}
+      action={edited ? "Save" : "Create the key"}
+      busy={save.isPending}
+      error={save.error}
+      onSubmit={save.mutate}
       onClose={onClose}
     >
-      <Field
-        label="Name"
-        hint="Such as production."
-        maxLength={200}
-        value={name}
-        onChange={(event) => setName(event.target.value)}
-      />
-      <Select label="Scopes" value={scopes} options={scopeSets} onChange={setScopes} />
+      <KeyFields form={form} onChange={setForm} wrong={save.error instanceof ApiError ? save.error : undefined} />
     </FormDialog>
   );
 }
 
-function Revoke({
-  keyToRevoke: { id, name, prefix },
-  onClose,
-}: {
-  readonly keyToRevoke: Key;
+interface TargetProps {
+  readonly target: Key;
   readonly onClose: () => void;
-}) {
+}
+
+function Revoke({ target, onClose }: TargetProps) {
   const revoke = useMutation({
-    mutationFn: () => unwrap(admin.DELETE("/keys/{id}", { params: { path: { id } } })),
+    mutationFn: () => unwrap(admin.DELETE("/keys/{id}", { params: { path: { id: target.id } } })),
     onSuccess: () => {
       toast("The key is revoked");
       reread();
@@ -165,14 +188,49 @@ function Revoke({
   });
   return (
     <ConfirmDialog
-      title={`Revoke ${name ?? prefix}?`}
+      title={`Revoke ${nameOf(target)}?`}
       action="Revoke"
       busy={revoke.isPending}
       error={revoke.error}
       onConfirm={() => revoke.mutate()}
       onClose={onClose}
     >
-      <p>Every instance refuses it within a second, for ever. Calls that run end as usual.</p>
+      <p>Every instance refuses it within a second. This cannot be undone. Calls that run end as usual.</p>
     </ConfirmDialog>
+  );
+}
+
+/** A link that signs in as the account, for the operator or for its owner. */
+function SignIn({ target, onClose }: TargetProps) {
+  const link = useMutation({
+    mutationFn: () => unwrap(admin.POST("/keys/{id}/sign-in-links", { params: { path: { id: target.id } } })),
+  });
+  if (link.data)
+    return (
+      <ShownOnce
+        title="The link"
+        text="It signs in to the dashboard once, within five minutes. Your own session stays as it is."
+        onClose={onClose}
+      >
+        <Code text={link.data.url} what="Sign-in link" />
+        <a className="font-medium text-accent-strong underline" href={link.data.url} target="_blank" rel="noreferrer">
+          Open it here
+        </a>
+      </ShownOnce>
+    );
+  return (
+    <FormDialog
+      title={`Sign in with ${nameOf(target)}?`}
+      action="Create the link"
+      busy={link.isPending}
+      error={link.error}
+      onSubmit={() => link.mutate()}
+      onClose={onClose}
+    >
+      <p className="text-muted">
+        Whoever opens the link sees the account as its owner does, with what is stored of its calls, and can do
+        everything that the key may. The audit log records that you created it.
+      </p>
+    </FormDialog>
   );
 }

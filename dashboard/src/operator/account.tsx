@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { unwrap } from "../api/client.ts";
 import { Button, buttonClass } from "../components/button.tsx";
 import { Figure } from "../components/card.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
@@ -8,13 +9,18 @@ import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { SwitchButtons } from "../components/switch-buttons.tsx";
+import { Time } from "../components/time.tsx";
 import { useChoice } from "../components/use-choice.ts";
+import { count, daysBefore } from "../lib/format.ts";
+import { useToday } from "../lib/time.ts";
+import { fromNano } from "../lib/usd.ts";
 import { Credit, EditAccount, Freeze } from "./account-actions.tsx";
 import { AccountKeys } from "./account-keys.tsx";
 import { AccountLedger } from "./account-ledger.tsx";
 import { AccountState } from "./accounts.tsx";
-import { accountQuery, type Account as Shown } from "./api.ts";
+import { accountQuery, admin, type ServiceUsageFilter, type Account as Shown, serviceUsageQuery } from "./api.ts";
 import { Id } from "./links.tsx";
+import { sumsOf, UsageSection } from "./usage-section.tsx";
 
 const route = getRouteApi("/operator/accounts/$id");
 
@@ -39,17 +45,21 @@ export function Account() {
 
 const parts = [
   { value: "keys", label: "Keys" },
+  { value: "usage", label: "Usage" },
   { value: "ledger", label: "Ledger" },
 ] as const;
+const shownDays = 30;
 type Dialogs = "credit" | "freeze" | "edit";
 
 function Details({ account }: { readonly account: Shown }) {
   const [part, show] = useChoice("part", parts, "keys");
   const [dialog, open] = useState<Dialogs | undefined>();
   const onClose = () => open(undefined);
+  const to = useToday();
+  const filter = { account: account.id, from: daysBefore(to, shownDays - 1), to };
   return (
     <>
-      <div className="grid grid-cols-1 gap-4 sm:grid-cols-3">
+      <div className="grid grid-cols-1 gap-4 sm:grid-cols-2 lg:grid-cols-4">
         <Figure label="Balance" note="Credits less captured costs">
           <Money usd={account.balance_usd} />
         </Figure>
@@ -62,6 +72,7 @@ function Details({ account }: { readonly account: Shown }) {
         >
           <Money usd={account.held_usd} />
         </Figure>
+        <Spend filter={filter} />
       </div>
       <div className="flex flex-wrap items-center gap-3">
         <Button look="primary" onClick={() => open("credit")}>
@@ -85,11 +96,50 @@ function Details({ account }: { readonly account: Shown }) {
         <div>
           <SwitchButtons label="Part" value={part} options={parts} onChange={show} />
         </div>
-        {part === "keys" ? <AccountKeys account={account.id} /> : <AccountLedger account={account.id} />}
+        {part === "keys" && <AccountKeys account={account.id} />}
+        {part === "usage" && <UsageSection filter={filter} byModel />}
+        {part === "ledger" && <AccountLedger account={account.id} />}
       </div>
       {dialog === "credit" && <Credit account={account} onClose={onClose} />}
       {dialog === "edit" && <EditAccount account={account} onClose={onClose} />}
       {dialog === "freeze" && <Freeze account={account} onClose={onClose} />}
     </>
+  );
+}
+
+/** What the account spent, and when it called last. */
+function Spend({ filter }: { readonly filter: ServiceUsageFilter & { readonly account: string } }) {
+  const { account } = filter;
+  const usage = useQuery(serviceUsageQuery({ ...filter, groupBy: "day,model" }));
+  const last = useQuery({
+    queryKey: ["admin", "ledger", account, "last call"],
+    queryFn: ({ signal }) =>
+      unwrap(
+        admin.GET("/accounts/{id}/ledger", {
+          params: { path: { id: account }, query: { kind: "usage", limit: 1 } },
+          signal,
+        }),
+      ),
+  });
+  const sums = usage.data && sumsOf(usage.data.data);
+  const lastAt = last.data && (last.data.data[0]?.created_at ?? null);
+  return (
+    <Figure
+      label={`Spent in ${shownDays} days`}
+      note={
+        <>
+          {sums && `${count(sums.calls)} calls; `}
+          {lastAt === null
+            ? "none yet"
+            : lastAt !== undefined && (
+                <>
+                  last one <Time at={lastAt} />
+                </>
+              )}
+        </>
+      }
+    >
+      {sums ? <Money usd={fromNano(sums.charged)} /> : "–"}
+    </Figure>
   );
 }

@@ -9,6 +9,10 @@ export const admin = createClient<paths>({ baseUrl: adminBase, credentials: "sam
 
 type Schemas = components["schemas"];
 export type Overview = Schemas["Overview"];
+/** The times that the overview shows. */
+export type Window = "last_5_minutes" | "last_hour" | "last_day";
+export type Attempts = Schemas["UpstreamAttempts"];
+export type ServiceUsage = Schemas["ServiceUsage"];
 export type TrafficPoint = Schemas["TrafficPoint"];
 export type Account = Schemas["AdminAccount"];
 export type Key = Schemas["Key"];
@@ -30,6 +34,24 @@ export const overviewQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(admin.GET("/overview", { signal })),
   refetchInterval: refreshMs,
 });
+
+export interface ServiceUsageFilter {
+  /** UTC days, both included. */
+  readonly from: string;
+  readonly to: string;
+  /** Ids separated by commas. */
+  readonly account?: string;
+  readonly model?: string;
+}
+
+/** Sums that MongoDB adds up for each request, so they are read once and not refreshed. */
+export const serviceUsageQuery = ({ groupBy, ...filter }: ServiceUsageFilter & { readonly groupBy: string }) =>
+  queryOptions({
+    queryKey: ["admin", "usage", filter, groupBy],
+    queryFn: ({ signal }) =>
+      unwrap(admin.GET("/usage", { params: { query: { ...filter, group_by: groupBy } }, signal })),
+    staleTime: 60_000,
+  });
 
 export const workersQuery = queryOptions({
   queryKey: ["admin", "workers"],

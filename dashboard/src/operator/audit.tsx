@@ -23,6 +23,7 @@ const actions: readonly (readonly [action: string, label: string])[] = [
   ["POST /accounts/{id}/keys", "Made a key"],
   ["PATCH /keys/{id}", "Changed a key"],
   ["DELETE /keys/{id}", "Revoked a key"],
+  ["POST /keys/{id}/sign-in-links", "Made a sign-in link"],
   ["POST /archives/{id}/restore", "Restored an archive"],
   ["DELETE /archives/{id}/restore", "Removed what was restored"],
   ["POST /owed/{id}/refunds", "Recorded a refund"],

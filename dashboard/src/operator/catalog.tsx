@@ -1,36 +1,62 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
 import { Badge } from "../components/badge.tsx";
+import { Button } from "../components/button.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Field } from "../components/field.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { Select } from "../components/select.tsx";
+import { SwitchButtons } from "../components/switch-buttons.tsx";
 import { Table } from "../components/table.tsx";
+import { useChoice } from "../components/use-choice.ts";
 import { count } from "../lib/format.ts";
+import { priceName } from "../lib/prices.ts";
 import { useNow } from "../lib/time.ts";
+import { usdText } from "../lib/usd.ts";
 import { type CatalogModel, catalogQuery, type Upstream, upstreamsQuery } from "./api.ts";
 import { Id } from "./links.tsx";
-import { LastFailure, Section } from "./overview-parts.tsx";
+import { LastFailure } from "./overview-parts.tsx";
 import { filled } from "./search.ts";
 import { UpstreamState } from "./states.tsx";
 
 const route = getRouteApi("/operator/catalog");
 
+const parts = [
+  { value: "models", label: "Models" },
+  { value: "upstreams", label: "Upstreams" },
+] as const;
+
 export function Catalog() {
   const upstreams = useQuery(upstreamsQuery);
   const catalog = useQuery(catalogQuery);
+  const [part, show] = useChoice("part", parts, "models");
   return (
-    <Page title="Catalog" intro="Models, the upstreams that serve them, and whether those can take a call now.">
-      <QueryView query={catalog}>
-        {({ data }) => <Models models={data} upstreams={upstreams.data?.data ?? []} />}
-      </QueryView>
-      <Section title="Upstreams">
+    <Page
+      title="Catalog"
+      intro="Models, the upstreams that serve them, and whether those can take a call now."
+      actions={<SwitchButtons label="Part" value={part} options={parts} onChange={show} />}
+    >
+      {part === "models" ? (
+        <QueryView query={catalog}>
+          {({ data }) => <Models models={data} upstreams={upstreams.data?.data ?? []} />}
+        </QueryView>
+      ) : (
         <QueryView query={upstreams}>{({ data }) => <Upstreams upstreams={data} />}</QueryView>
-      </Section>
+      )}
     </Page>
   );
 }
+
+const states = [
+  { value: "", label: "All" },
+  { value: "listed", label: "Listed to callers" },
+  { value: "unlisted", label: "Not listed" },
+] as const;
+
+/** Models on a page. */
+const pageSize = 25;
 
 function Models({
   models,
@@ -39,23 +65,24 @@ function Models({
   readonly models: readonly CatalogModel[];
   readonly upstreams: readonly Upstream[];
 }) {
-  const { search = "", upstream = "" } = route.useSearch();
+  const values = route.useSearch();
   const navigate = useNavigate();
-  const filter = (next: { search?: string; upstream?: string }) =>
-    void navigate({
-      to: "/operator/catalog",
-      replace: true,
-      search: filled({ search, upstream, ...next }),
-    });
+  const [shownCount, setShownCount] = useState(pageSize);
+  const { search = "", upstream = "", state = "" } = values;
+  const filter = (next: { search?: string; upstream?: string; state?: string }) => {
+    setShownCount(pageSize);
+    void navigate({ to: "/operator/catalog", replace: true, search: filled({ ...values, ...next }) });
+  };
   const words = search.toLowerCase();
-  const shown = models.filter(
+  const found = models.filter(
     (model) =>
       `${model.id} ${model.name}`.toLowerCase().includes(words) &&
-      (upstream === "" || model.upstreams.some(({ id }) => id === upstream)),
+      (upstream === "" || model.upstreams.some(({ id }) => id === upstream)) &&
+      (state === "" || model.listed === (state === "listed")),
   );
   return (
     <div className="flex flex-col gap-4">
-      <div className="grid max-w-2xl gap-3 sm:grid-cols-2">
+      <search className="grid max-w-3xl gap-3 sm:grid-cols-3">
         <Field
           label="Model"
           type="search"
@@ -69,50 +96,92 @@ function Models({
           onChange={(id) => filter({ upstream: id })}
           options={[{ value: "", label: "Any upstream" }, ...upstreams.map(({ id }) => ({ value: id, label: id }))]}
         />
-      </div>
+        <Select label="State" value={state} options={states} onChange={(value) => filter({ state: value })} />
+      </search>
       <p className="text-muted" aria-live="polite">
-        {count(shown.length)} of {count(models.length)} models, {count(models.filter(({ listed }) => listed).length)}{" "}
+        {count(found.length)} of {count(models.length)} models, {count(models.filter(({ listed }) => listed).length)}{" "}
         listed to callers
       </p>
-      {shown.length === 0 ? (
+      {found.length === 0 ? (
         <EmptyState title="No model fits">
           <p>Models come from the catalog file and its overlay.</p>
         </EmptyState>
       ) : (
-        <Table
-          caption="Models"
-          rows={shown}
-          rowKey={({ id }) => id}
-          columns={[
-            {
-              header: "Model",
-              cell: ({ id, name }) => (
-                <span className="flex flex-col">
-                  <span className="font-medium">{name}</span>
-                  <Id>{id}</Id>
-                </span>
-              ),
-            },
-            { header: "Type", cell: ({ type }) => type },
-            { header: "State", cell: (model) => <ModelState model={model} /> },
-            {
-              header: "Upstreams, in order",
-              cell: (model) => (
-                <ul className="flex flex-col gap-1">
-                  {model.upstreams.map(({ id, model: name, state }) => (
-                    <li key={`${id} ${name}`} className="flex flex-wrap items-center gap-2">
-                      <UpstreamState state={state} />
-                      <span>{id}</span>
-                      {name !== model.id && <span className="font-mono text-xs wrap-anywhere text-muted">{name}</span>}
-                    </li>
-                  ))}
-                </ul>
-              ),
-            },
-          ]}
-        />
+        <>
+          <Table
+            caption="Models"
+            rows={found.slice(0, shownCount)}
+            rowKey={({ id }) => id}
+            columns={[
+              {
+                header: "Model",
+                cell: ({ id, name, type }) => (
+                  <span className="flex flex-col">
+                    <span className="font-medium">{name}</span>
+                    <Id>{id}</Id>
+                    <span className="text-xs text-muted">{type}</span>
+                  </span>
+                ),
+                wide: true,
+              },
+              { header: "State", cell: (model) => <ModelState model={model} /> },
+              { header: "Price", cell: ({ pricing }) => <Prices lines={priceLines(pricing)} /> },
+              {
+                header: "Upstreams, in order",
+                cell: (model) => (
+                  <ul className="flex flex-col gap-2">
+                    {model.upstreams.map(({ id, model: name, state: itsState, cost }) => (
+                      <li key={`${id} ${name}`} className="flex flex-col gap-1">
+                        <span className="flex flex-wrap items-center gap-2">
+                          <UpstreamState state={itsState} />
+                          <span>{id}</span>
+                          {name !== model.id && (
+                            <span className="font-mono text-xs wrap-anywhere text-muted">{name}</span>
+                          )}
+                        </span>
+                        {cost ? (
+                          <Prices lines={costLines(cost)} what="costs" />
+                        ) : (
+                          <span className="text-xs text-muted">Cost not known</span>
+                        )}
+                      </li>
+                    ))}
+                  </ul>
+                ),
+                wide: true,
+              },
+            ]}
+          />
+          {found.length > shownCount && (
+            <Button className="self-start" onClick={() => setShownCount(shownCount + pageSize)}>
+              Show more
+            </Button>
+          )}
+        </>
       )}
     </div>
+  );
+}
+
+type Line = readonly [name: string, unit: string, usd: string];
+const priceLines = (pricing: CatalogModel["pricing"]): readonly Line[] =>
+  Object.entries(pricing).map(([key, { unit, list_usd: usd }]) => [priceName(key), unitName(unit), usd]);
+const costLines = (cost: NonNullable<CatalogModel["upstreams"][number]["cost"]>): readonly Line[] =>
+  Object.entries(cost).map(([key, { unit, usd }]) => [priceName(key), unitName(unit), usd]);
+const unitName = (unit: string) => unit.replaceAll("_", " ");
+
+/** More are in the title. */
+const shownLines = 2;
+
+/** The first prices, and all of them in the title. */
+function Prices({ lines, what = "" }: { readonly lines: readonly Line[]; readonly what?: string }) {
+  const texts = lines.map(([name, unit, usd]) => `${name} ${usdText(usd)}${name === unit ? "" : ` per ${unit}`}`);
+  const more = texts.length > shownLines ? `, and ${texts.length - shownLines} more` : "";
+  return (
+    <span className="text-xs text-muted tabular-nums" title={texts.join("\n")}>
+      {what} {texts.slice(0, shownLines).join(", ")}
+      {more}
+    </span>
   );
 }
 

@@ -4,6 +4,7 @@ import type { NavigationItem } from "../components/navigation.tsx";
 export const operatorNavigation: readonly NavigationItem[] = [
   { to: "/operator", label: "Overview" },
   { to: "/operator/accounts", label: "Accounts" },
+  { to: "/operator/usage", label: "Usage" },
   { to: "/operator/requests", label: "Requests" },
   { to: "/operator/jobs", label: "Jobs" },
   { to: "/operator/batches", label: "Batches" },

@@ -1,3 +1,4 @@
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Badge } from "../components/badge.tsx";
@@ -9,7 +10,7 @@ import { ProgressBar } from "../components/progress-bar.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { count, duration } from "../lib/format.ts";
-import type { Overview } from "./api.ts";
+import { type Attempts, type Overview, upstreamsQuery, type Window } from "./api.ts";
 import { linkClass } from "./links.tsx";
 import { UpstreamState } from "./states.tsx";
 
@@ -130,40 +131,84 @@ export const LastFailure = ({ failure: { at, message } }: { readonly failure: { 
 
 const order = ["key refused", "open", "ready", "no key"];
 
-export function Upstreams({ upstreams }: { readonly upstreams: Overview["upstreams"] }) {
-  const withKey = upstreams.filter(({ state }) => state !== "no key");
+/** The state of each upstream with a key, and its attempts in the time that is shown. */
+export function Upstreams({
+  upstreams,
+  within,
+}: {
+  readonly upstreams: Overview["upstreams"];
+  readonly within: Window;
+}) {
+  const details = useQuery(upstreamsQuery).data?.data ?? [];
+  const trafficOf = (id: string) => details.find((each) => each.id === id)?.traffic?.[within];
+  const withKey = upstreams
+    .filter(({ state }) => state !== "no key")
+    .toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state))
+    .map((each) => ({ ...each, traffic: trafficOf(each.id) }));
   const without = upstreams.length - withKey.length;
   return (
     <Section
       title="Upstreams"
       note={
-        <Link to="/operator/catalog" className={linkClass}>
-          Catalog
+        <Link to="/operator/catalog" search={{ part: "upstreams" }} className={linkClass}>
+          {without > 0 ? `${count(without)} more without a key` : "Catalog"}
         </Link>
       }
     >
-      <Card>
-        <ul className="flex flex-col gap-3">
-          {withKey
-            .toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state))
-            .map(({ id, state, last_failure: failure }) => (
-              <li key={id} className="flex flex-col gap-1">
-                <span className="flex items-center justify-between gap-4">
-                  <Link to="/operator/catalog" search={{ upstream: id }} className={linkClass}>
+      {withKey.length === 0 ? (
+        <Nothing title="No upstream has a key">So no model is listed.</Nothing>
+      ) : (
+        <Table
+          caption="Upstreams"
+          rows={withKey}
+          rowKey={({ id }) => id}
+          columns={[
+            {
+              header: "Upstream",
+              cell: ({ id, state, last_failure: failure }) => (
+                <span className="flex flex-col gap-1">
+                  <Link to="/operator/catalog" search={{ part: "upstreams" }} className={linkClass}>
                     {id}
                   </Link>
-                  <UpstreamState state={state} />
+                  {state !== "ready" && failure && <LastFailure failure={failure} />}
                 </span>
-                {state !== "ready" && failure && <LastFailure failure={failure} />}
-              </li>
-            ))}
-          {withKey.length === 0 && <li>No worker has a key of any upstream, so no model is listed.</li>}
-          {without > 0 && <li className="text-muted">{without} more have no key in any worker</li>}
-        </ul>
-      </Card>
+              ),
+              wide: true,
+            },
+            { header: "State", cell: ({ state }) => <UpstreamState state={state} /> },
+            { header: "Attempts", cell: ({ traffic }) => (traffic ? count(traffic.attempts) : "–"), numeric: true },
+            { header: "Failed", cell: ({ traffic }) => <FailedShare traffic={traffic} />, numeric: true },
+            {
+              header: "First token p50 / p95",
+              cell: ({ traffic }) => times(traffic?.first_token_p50_ms, traffic?.first_token_p95_ms),
+              numeric: true,
+            },
+            {
+              header: "In all p50 / p95",
+              cell: ({ traffic }) => times(traffic?.total_p50_ms, traffic?.total_p95_ms),
+              numeric: true,
+            },
+          ]}
+        />
+      )}
     </Section>
   );
 }
+
+const times = (p50: number | null | undefined, p95: number | null | undefined) =>
+  p50 == null || p95 == null ? "–" : `${duration(p50)} / ${duration(p95)}`;
+
+/** From this share of failed attempts on, an upstream needs a look. */
+const highShare = 0.05;
+
+function FailedShare({ traffic }: { readonly traffic: Attempts | undefined }) {
+  if (!traffic || traffic.attempts === 0) return "–";
+  const share = traffic.failed / traffic.attempts;
+  const text = `${count(traffic.failed)} (${percent(traffic.failed, traffic.attempts)} %)`;
+  return share >= highShare ? <Badge tone="bad">{text}</Badge> : text;
+}
+
+export const percent = (part: number, whole: number) => (whole === 0 ? "0" : ((100 * part) / whole).toFixed(1));
 
 const names = { mongodb: "MongoDB", redis: "Redis", s3: "Object storage" } as const;
 

@@ -13,9 +13,9 @@ import { Table } from "../components/table.tsx";
 import { useChoice } from "../components/use-choice.ts";
 import { count } from "../lib/format.ts";
 import { loaded } from "../loaded.ts";
-import { type Overview, overviewQuery } from "./api.ts";
+import { type Overview, overviewQuery, type Window } from "./api.ts";
 import { linkClass } from "./links.tsx";
-import { Money as MoneyState, Pools, Stores, Upstreams } from "./overview-parts.tsx";
+import { Money as MoneyState, Pools, percent, Stores, Upstreams } from "./overview-parts.tsx";
 import { timeLabel } from "./traffic.ts";
 
 const TrafficChart = lazy(loaded(() => import("./traffic-chart.tsx")));
@@ -25,9 +25,6 @@ const windows = [
   { value: "last_hour", label: "Hour" },
   { value: "last_day", label: "Day" },
 ] as const;
-type Window = (typeof windows)[number]["value"];
-
-const percent = (part: number, whole: number) => (whole === 0 ? "0" : ((100 * part) / whole).toFixed(1));
 
 export function OperatorOverview() {
   const overview = useQuery(overviewQuery);
@@ -43,12 +40,10 @@ export function OperatorOverview() {
           <>
             <Traffic overview={data} within={within} />
             <Pools overview={data} />
+            <Upstreams upstreams={data.upstreams} within={within} />
             <div className="grid gap-8 lg:grid-cols-2">
-              <Upstreams upstreams={data.upstreams} />
-              <div className="flex flex-col gap-8">
-                <Stores overview={data} />
-                <MoneyState overview={data} />
-              </div>
+              <Stores overview={data} />
+              <MoneyState overview={data} />
             </div>
           </>
         )}
@@ -83,7 +78,14 @@ function Traffic({ overview, within }: { readonly overview: Overview; readonly w
           {count(refused)}
         </Figure>
         <div className="max-lg:col-span-2">
-          <Figure label="Charged" note="Up to five seconds old">
+          <Figure
+            label="Charged"
+            note={
+              <Link to="/operator/usage" className={linkClass}>
+                Margin, by model and day
+              </Link>
+            }
+          >
             <Money usd={charged_usd} />
           </Figure>
         </div>

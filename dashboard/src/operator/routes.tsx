@@ -11,7 +11,7 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator",
-    validateSearch: texts("within", "show"),
+    validateSearch: texts("within", "as"),
     component: lazyRouteComponent(
       loaded(() => import("./overview.tsx")),
       "OperatorOverview",
@@ -20,7 +20,7 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/accounts",
-    validateSearch: texts("search"),
+    validateSearch: texts("search", "order"),
     component: lazyRouteComponent(
       loaded(() => import("./accounts.tsx")),
       "Accounts",
@@ -29,10 +29,19 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/accounts/$id",
-    validateSearch: texts("part"),
+    validateSearch: texts("part", "show", "as"),
     component: lazyRouteComponent(
       loaded(() => import("./account.tsx")),
       "Account",
+    ),
+  }),
+  createRoute({
+    getParentRoute,
+    path: "/operator/usage",
+    validateSearch: texts("days", "by", "show", "as", "model"),
+    component: lazyRouteComponent(
+      loaded(() => import("./usage.tsx")),
+      "OperatorUsage",
     ),
   }),
   createRoute({
@@ -109,7 +118,7 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/catalog",
-    validateSearch: texts("search", "upstream"),
+    validateSearch: texts("search", "upstream", "state", "part"),
     component: lazyRouteComponent(
       loaded(() => import("./catalog.tsx")),
       "Catalog",

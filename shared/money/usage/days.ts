@@ -17,7 +17,9 @@ import {
   type StoredUsageDay,
   tagDayDefinition,
   tagGroupFields,
+  unpricedCost,
 } from "./rows.ts";
+import { createServiceUsage } from "./service-usage.ts";
 import { createUsageViews } from "./views.ts";
 
 const states = {
@@ -61,6 +63,7 @@ export function createUsageDays(deps: MoneyDeps) {
       const group = Object.fromEntries(fields.map((field) => [field, `$${field}`]));
       const pipeline = [
         { $match: hours.rowsBetween(firstHourOf(day), firstHourOf(daysLater(day, 1))) },
+        { $set: { unpriced: unpricedCost } },
         ...sumRows(group, [...counts, ...amounts]),
         ...replaceRows(into, { day }, rowsOfDay(day), { version, all: true, group: fields }),
       ];
@@ -114,6 +117,7 @@ export function createUsageDays(deps: MoneyDeps) {
     sumUsage,
     hours,
     totals,
+    ofService: createServiceUsage({ days: collection, hours: hours.collection, lastClosed }),
     /** The collections from which fees of final days are credited. */
     collections: { days: collection, states: stateOf },
     usage: createUsageViews({

@@ -10,10 +10,11 @@ const counted = (keys: readonly string[]) => ({
   $sum: { $let: { vars: { usage: "$request.usage" }, in: { $sum: keys.map((key) => `$$usage.${key}`) } } },
 });
 const cost = { $subtract: [0, "$amount"] };
+const isRefund = { $eq: ["$kind", refunds.kind] };
 
 export const entrySums = {
   entries: { $sum: 1 },
-  calls: { $sum: { $cond: [{ $eq: ["$kind", refunds.kind] }, 0, 1] } },
+  calls: { $sum: { $cond: [isRefund, 0, 1] } },
   failed: { $sum: { $cond: [{ $eq: ["$request.status", "failed"] }, 1, 0] } },
   cancelled: { $sum: { $cond: [{ $eq: ["$request.status", "cancelled"] }, 1, 0] } },
   input: counted(inputKeys),
@@ -21,13 +22,12 @@ export const entrySums = {
   cached: { $sum: "$request.usage.cached_input" },
   units: counted(pieceKeys),
   cost: { $sum: cost },
-  byokList: {
-    $sum: {
-      $cond: [{ $eq: ["$kind", refunds.kind] }, { $subtract: [0, "$request.byok.list"] }, "$request.byok.list"],
-    },
-  },
+  byokList: { $sum: { $cond: [isRefund, { $subtract: [0, "$request.byok.list"] }, "$request.byok.list"] } },
   byokFees: { $sum: { $cond: [{ $gt: ["$request.byok", null] }, cost, 0] } },
   saved: { $sum: "$request.saved" },
+  // A refund does not get an upstream's charge back.
+  upstreamCost: { $sum: { $cond: [isRefund, 0, "$request.upstreamCost"] } },
+  unpriced: { $sum: { $cond: [{ $isNumber: "$request.upstreamCost" }, 0, cost] } },
 };
 /** The cost of the entries captured before a time. */
 export const settledSum = (until: Date) => ({ $sum: { $cond: [{ $lt: ["$createdAt", until] }, cost, 0] } });

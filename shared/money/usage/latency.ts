@@ -1,13 +1,4 @@
-/**
- * Times of calls in buckets whose bounds are the same in every row, so that buckets can be added. Bucket `n` has the times
- * from `growth ** n` to `growth ** (n + 1)` milliseconds. The middle of a bucket is within 5 % of each time in it.
- */
-const growth = 1.1;
-/** Has all times above 52 hours. */
-const lastBucket = 200;
-
-/** Calls by bucket. A bucket without calls is omitted. */
-export type Buckets = Readonly<Record<string, number>>;
+import { growth, lastBucket } from "#platform/time-buckets";
 
 /**
  * The time to the first token of a stream, and the whole time of any other call that succeeded. Null for calls without
@@ -81,15 +72,3 @@ export const sumRows = (group: Readonly<Record<string, unknown>>, names: readonl
   },
   ...collectBuckets(Object.keys(group), names),
 ];
-
-/** The nearest-rank percentile, as the middle of its bucket. Null without calls. */
-export function percentileMs(buckets: Buckets, percent: number): number | null {
-  const sorted = Object.entries(buckets).toSorted(([one], [other]) => Number(one) - Number(other));
-  const total = sorted.reduce((sum, [, calls]) => sum + calls, 0);
-  let rest = Math.ceil((total * percent) / 100);
-  for (const [bucket, calls] of sorted) {
-    rest -= calls;
-    if (rest <= 0) return Math.round(growth ** (Number(bucket) + 0.5));
-  }
-  return null;
-}

@@ -34,12 +34,19 @@ const row = {
   byokFees: { type: BigInt },
   /** The amount that prompt caches took off the cost. Missing in rows that an earlier version wrote. */
   saved: { type: BigInt },
+  /** What upstreams charge us. Missing in rows that an earlier version wrote, as is the next field. */
+  upstreamCost: { type: BigInt },
+  /** The part of the cost from uploads, and from calls whose upstream's charge is not known: see `unpricedCost`. */
+  unpriced: { type: BigInt },
   /** The version of the run that wrote the row. */
   version: { type: Number, required: true },
 } as const;
 export const counts = ["entries", "calls", "failed", "cancelled", "input", "output", "cached", "units"] as const;
 /** In nano-USD. */
-export const amounts = ["cost", "saved", "byokList", "byokFees"] as const;
+export const amounts = ["cost", "saved", "byokList", "byokFees", "upstreamCost", "unpriced"] as const;
+
+/** Nothing is known of the upstreams' charges in rows that an earlier version wrote. */
+export const unpricedCost = { $ifNull: ["$unpriced", "$cost"] };
 
 export const dayDefinition = {
   /** Day, account, key, model and endpoint, so that the rows of a day are a range. */

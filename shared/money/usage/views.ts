@@ -1,7 +1,8 @@
 import type { Collection } from "mongoose";
 import { invalidValue } from "#errors";
+import { type Buckets, percentileMs } from "#platform/time-buckets";
 import { daysLater, firstHourOf } from "./dates.ts";
-import { type Buckets, percentileMs, sumRows } from "./latency.ts";
+import { sumRows } from "./latency.ts";
 import { anyTag, type StoredTagDay, type StoredTagHour, type StoredUsageDay, type StoredUsageHour } from "./rows.ts";
 
 export const usageGroups = ["day", "hour", "model", "key", "endpoint", "tag", "session", "user"] as const;
@@ -42,7 +43,7 @@ export interface UsageSums {
 /** The usage of a group. A grouping field is null for calls where it is unknown. A call counts in each of its tags. */
 export type UsageRow = { readonly [Group in UsageGroup]?: string | null } & UsageSums;
 
-const summed = ["calls", "failed", "cancelled", "input", "output", "cached", "units", "cost", "saved"] as const;
+export const summed = ["calls", "failed", "cancelled", "input", "output", "cached", "units", "cost", "saved"] as const;
 /** Each tag has a row for each of its keys, models and endpoints. */
 const maxTagRows = 100_000;
 /** Each has some dozens of buckets. Adding those of so many rows takes MongoDB up to a second. */
@@ -54,17 +55,19 @@ const timed = { maxTimeMS: 3_000 } as const;
 const rounded = (units: number) => Math.round(units * 1e6) / 1e6;
 
 /** A group as MongoDB sums it. */
-export interface FoundUsage extends Record<Exclude<(typeof summed)[number], "cost" | "saved">, number> {
-  readonly _id: Partial<Record<UsageGroup, string | null>>;
+export interface FoundUsage<Group extends string = UsageGroup>
+  extends Record<Exclude<(typeof summed)[number], "cost" | "saved">, number> {
+  readonly _id: Partial<Record<Group, string | null>>;
   readonly cost: bigint;
   readonly saved: bigint;
   readonly latency?: Buckets;
 }
 
-export function toRow({ _id, latency, ...sums }: FoundUsage): UsageRow {
+export const toRow = ({ _id, ...found }: FoundUsage): UsageRow => ({ ..._id, ...sumsOf(found) });
+
+export function sumsOf({ latency, ...sums }: Omit<FoundUsage, "_id">): UsageSums {
   const { calls, failed, cancelled, input, output, cached, units, cost, saved } = sums;
   return {
-    ..._id,
     calls,
     failed,
     cancelled,
@@ -126,7 +129,7 @@ const subtractTagged = {
   },
 };
 
-const withDay = { $set: { day: { $substrBytes: ["$hour", 0, "2026-11-23".length] } } };
+export const withDay = { $set: { day: { $substrBytes: ["$hour", 0, "2026-11-23".length] } } };
 
 /** Sums rows of days and hours, whose number depends on keys, models, endpoints and tags rather than on calls. */
 export function createUsageViews({ days, hours, tagDays, tagHours, ofLedger, lastClosed }: Deps) {

@@ -3,10 +3,10 @@ import { useState } from "react";
 import { ApiError } from "../../api/client.ts";
 import { createKey, isLastManagerQuery, type Key, type KeyWithSecret, keysChanged, updateKey } from "../../api/keys.ts";
 import { FormDialog } from "../../components/dialog.tsx";
+import { KeyFields } from "../../components/key-fields.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { toast } from "../../components/toast.tsx";
-import { KeyFields } from "./key-fields.tsx";
-import { formOf, toNewKey, toPatch } from "./key-form.ts";
+import { formOf, toNewKey, toPatch } from "../../lib/key-form.ts";
 import { withoutManager } from "./revoke-dialog.tsx";
 
 interface Props {

@@ -1,12 +1,12 @@
 import { isOver, type Key } from "../../api/keys.ts";
 import { useAccountSession } from "../../api/session.ts";
 import { Badge } from "../../components/badge.tsx";
+import { BudgetBar } from "../../components/budget.tsx";
 import { Button } from "../../components/button.tsx";
+import { KeyStatus } from "../../components/key-status.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { useNow } from "../../lib/time.ts";
-import { BudgetBar } from "./budget.tsx";
-import { KeyStatus } from "./key-status.tsx";
 
 interface Props {
   readonly keys: readonly Key[];

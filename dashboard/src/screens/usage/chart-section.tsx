@@ -6,10 +6,11 @@ import { ChartOrTable } from "../../components/chart-or-table.tsx";
 import { measures } from "../../components/measures.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
+import { SlotTime, StackedTable } from "../../components/stacked-table.tsx";
 import { SwitchButtons } from "../../components/switch-buttons.tsx";
 import { Table } from "../../components/table.tsx";
 import { duration, timeLabel } from "../../lib/format.ts";
-import { type Stacked, stacked } from "../../lib/stacked.ts";
+import { stacked } from "../../lib/stacked.ts";
 import { shown, type UsageView } from "../../lib/usage.ts";
 import { loaded } from "../../loaded.ts";
 
@@ -73,35 +74,6 @@ interface TableProps {
   readonly header: string;
 }
 
-const Time = ({ time }: { readonly time: string }) => (
-  <time dateTime={time} className="whitespace-nowrap">
-    {timeLabel(time)}
-  </time>
-);
-
-/** The numbers of the chart, newest first, without times that had no calls. */
-const StackedTable = ({
-  title,
-  header,
-  data: { series, slots },
-  shown: show,
-}: TableProps & { readonly data: Stacked<UsageRow>; readonly shown: (amount: bigint) => React.ReactNode }) => (
-  <Table
-    caption={title}
-    rows={slots.filter(({ rows }) => rows.length > 0).toReversed()}
-    rowKey={({ time }) => time}
-    columns={[
-      { header, cell: ({ time }) => <Time time={time} /> },
-      ...series.map(({ name }) => ({
-        header: name,
-        numeric: true,
-        cell: ({ values }: Stacked<UsageRow>["slots"][number]) => show(values[name] ?? 0n),
-      })),
-      { header: "Sum", numeric: true, cell: ({ total }) => show(total) },
-    ]}
-  />
-);
-
 type LatencySlot = { readonly time: string; readonly row: UsageRow | undefined };
 const ms = (value: number | null | undefined) => (value == null ? "–" : duration(value));
 
@@ -111,7 +83,7 @@ const LatencyTable = ({ title, header, slots }: TableProps & { readonly slots: r
     rows={slots.filter(({ row }) => row !== undefined).toReversed()}
     rowKey={({ time }) => time}
     columns={[
-      { header, cell: ({ time }) => <Time time={time} /> },
+      { header, cell: ({ time }) => <SlotTime time={time} /> },
       { header: "First token p50", numeric: true, cell: ({ row }) => ms(row?.first_token_p50_ms) },
       { header: "First token p95", numeric: true, cell: ({ row }) => ms(row?.first_token_p95_ms) },
     ]}

@@ -1,4 +1,4 @@
-import type { Key, KeyPatch, NewKey } from "../../api/keys.ts";
+import type { Key, KeyPatch, NewKey } from "../api/keys.ts";
 
 type Scope = Key["scopes"][number];
 export type Period = NonNullable<Key["budget"]>["period"];

@@ -1,6 +1,6 @@
-import { isOver, type Key } from "../../api/keys.ts";
-import { Badge } from "../../components/badge.tsx";
-import { useNow } from "../../lib/time.ts";
+import { isOver, type Key } from "../api/keys.ts";
+import { useNow } from "../lib/time.ts";
+import { Badge } from "./badge.tsx";
 
 type Status = Pick<Key, "revoked_at" | "expires_at">;
 

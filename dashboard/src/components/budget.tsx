@@ -1,8 +1,8 @@
-import type { Key } from "../../api/keys.ts";
-import { Money } from "../../components/money.tsx";
-import { ProgressBar } from "../../components/progress-bar.tsx";
-import { remaining, useNow } from "../../lib/time.ts";
-import { share } from "../../lib/usd.ts";
+import type { Key } from "../api/keys.ts";
+import { remaining, useNow } from "../lib/time.ts";
+import { share } from "../lib/usd.ts";
+import { Money } from "./money.tsx";
+import { ProgressBar } from "./progress-bar.tsx";
 
 type Limit = NonNullable<Key["budget"]>;
 type Budget = Limit & { readonly spent_usd?: string; readonly resets_at?: number | null };

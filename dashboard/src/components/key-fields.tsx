@@ -1,7 +1,7 @@
-import type { ApiError } from "../../api/client.ts";
-import { Field, TextArea, UsdField } from "../../components/field.tsx";
-import { Select } from "../../components/select.tsx";
-import type { CacheUse, KeyForm, Period } from "./key-form.ts";
+import type { ApiError } from "../api/client.ts";
+import type { CacheUse, KeyForm, Period } from "../lib/key-form.ts";
+import { Field, TextArea, UsdField } from "./field.tsx";
+import { Select } from "./select.tsx";
 
 interface Props {
   readonly form: KeyForm;
